@@ -1,0 +1,88 @@
+# Every target prepares what it needs: a machine with Python 3.11, pip and make is enough.
+# Stamp files remember what is ready: .venv/.base (the package) and .venv/.dev (and the development tools).
+
+MCP_REMOTE := 0.15.1
+
+PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
+ARGS ?=
+
+BIN := .venv/bin
+BASE := .venv/.base
+DEV := .venv/.dev
+NPM := build/npm/.mcp-remote-$(MCP_REMOTE)
+
+no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.11
+bootstrap = "$(or $(PYTHON),$(error $(no_python)))" scripts/bootstrap.py
+
+# $(call step,name,command,hint): one line when it succeeds; what it printed and a hint when it fails.
+step = @printf '%-14s' '$(1)'; if out=$$($(2) 2>&1); then echo ok; \
+	else echo FAILED; printf '%s\n' "$$out"; echo 'hint: $(3)'; exit 1; fi
+
+export PATH := $(CURDIR)/$(BIN):$(PATH)
+
+# An environment that came along with a copied checkout points at the old place, so it is made anew.
+ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
+.PHONY: $(BASE) $(DEV)
+endif
+
+.DEFAULT_GOAL := help
+.PHONY: help setup run test check lint style types layers docs conformance bench format constraints clean
+
+help: ## show this table
+	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
+	@echo
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-13s%s\n", $$1, $$2 }' Makefile
+
+run: $(BASE) ## start Toolyard with its demo server (ARGS go to `toolyard serve`)
+	@$(BIN)/toolyard serve $(ARGS)
+
+setup: $(DEV) $(NPM) ## install everything that the other targets need
+
+test: $(DEV) $(NPM) ## run the tests (ARGS go to pytest)
+	@$(BIN)/python -m pytest $(ARGS)
+
+check: $(DEV) ## run every check below, even when one of them fails
+	@$(MAKE) --no-print-directory --keep-going lint style types layers docs
+
+lint: $(DEV) ##   ruff's rules
+	$(call step,lint,ruff check --quiet,make format repairs what can be repaired by itself)
+
+style: $(DEV) ##   ruff's formatting
+	$(call step,style,ruff format --check --quiet,make format)
+
+types: $(DEV) ##   pyright, strict on src
+	$(call step,types,pyright,a wrong type in our code is a fault; silence a line only with the rule and a reason)
+
+layers: $(DEV) ##   who may import whom
+	$(call step,layers,lint-imports --no-logo,the layers are listed in pyproject.toml; app.py hands functions down)
+
+docs: $(DEV) ##   links, examples and completeness of the documentation
+	$(call step,docs,python scripts/check_docs.py,each line above names the file and line to change)
+
+conformance: $(DEV) ## run the official MCP conformance suite, both eras
+	@$(BIN)/python scripts/conformance.py $(ARGS)
+
+bench: $(DEV) ## measure CPU per call beside a bare ASGI app and the MCP SDK
+	@$(BIN)/python -m bench $(ARGS)
+
+format: $(DEV) ## repair and format the code with ruff
+	@$(BIN)/ruff check --fix-only --quiet
+	@$(BIN)/ruff format
+
+constraints: ## renew constraints.txt with the newest versions that fit pyproject.toml
+	@$(bootstrap) constraints
+
+clean: ## remove the environment, builds and caches
+	@rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BASE): pyproject.toml constraints.txt
+	@$(bootstrap) base
+
+$(DEV): pyproject.toml constraints.txt
+	@$(bootstrap) dev
+
+$(NPM): | $(DEV)
+	@$(bootstrap) npm build/npm mcp-remote@$(MCP_REMOTE)
+	@touch $@

