@@ -1,0 +1,168 @@
+"""JSON-RPC messages: decoding with `params` and `result` left as raw bytes, and encoding.
+
+Owns the envelope and the limits on its form. What a method's parameters mean is `types`' business.
+"""
+
+import re
+from typing import Any, Literal, TypeVar
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
+
+from .errors import ErrorObject, InvalidParams, InvalidRequest, McpError, ParseError
+
+Id = int | str
+T = TypeVar("T")
+
+MAX_NESTING = 128
+MAX_ID_BYTES = 256
+
+_EMPTY = Raw(b"{}")
+_encode = msgspec.json.Encoder().encode
+
+
+class Message(Struct, gc=False):
+    """One JSON-RPC message of any kind; `is_request` and its siblings tell which."""
+
+    jsonrpc: Literal["2.0"]
+    id: Id | None | UnsetType = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw = _EMPTY
+    result: Raw | UnsetType = UNSET
+    error: ErrorObject | UnsetType = UNSET
+
+    @property
+    def is_request(self) -> bool:
+        return self.method is not UNSET and self.id is not UNSET
+
+    @property
+    def is_notification(self) -> bool:
+        return self.method is not UNSET and self.id is UNSET
+
+
+class Request(Struct, omit_defaults=False):
+    id: Id
+    method: str
+    params: Any
+    jsonrpc: str = "2.0"
+
+
+class Notification(Struct):
+    method: str
+    params: Any
+    jsonrpc: str = "2.0"
+
+
+class Reply(Struct):
+    id: Id
+    result: Any
+    jsonrpc: str = "2.0"
+
+
+class ErrorReply(Struct):
+    id: Id | None
+    error: ErrorObject
+    jsonrpc: str = "2.0"
+
+
+class _AnonymousErrorReply(Struct):
+    error: ErrorObject
+    jsonrpc: str = "2.0"
+
+
+_decode_message = msgspec.json.Decoder(Message).decode
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def parse(body: bytes) -> Message:
+    """Decode one message, or raise ParseError or InvalidRequest with what is wrong."""
+    check_text(body)
+    try:
+        message = _decode_message(body)
+    except msgspec.ValidationError as error:
+        if body.lstrip()[:1] == b"[":
+            raise InvalidRequest("Batches are not supported; send one message at a time") from None
+        raise InvalidRequest(f"Not a JSON-RPC 2.0 message: {error}") from None
+    except msgspec.DecodeError as error:
+        raise ParseError(f"Not JSON: {error}") from None
+    except RecursionError:
+        raise InvalidRequest(f"Nested deeper than {MAX_NESTING} levels") from None
+    _check_form(message)
+    return message
+
+
+def check_text(body: bytes) -> None:
+    """Refuse what is not UTF-8, or nested so deeply that decoding it later would hurt."""
+    if not body.isascii():
+        try:
+            body.decode()
+        except UnicodeDecodeError as error:
+            raise ParseError(f"Not UTF-8: invalid byte at position {error.start}") from None
+    if body.count(b"[") + body.count(b"{") > MAX_NESTING and _depth(body) > MAX_NESTING:
+        raise InvalidRequest(f"Nested deeper than {MAX_NESTING} levels")
+
+
+def _check_form(message: Message) -> None:
+    if message.id is None and message.error is UNSET:
+        raise InvalidRequest("'id' must be a string or an integer, not null")
+    if isinstance(message.id, str) and len(message.id) > MAX_ID_BYTES:
+        raise InvalidRequest(f"'id' is longer than {MAX_ID_BYTES} characters")
+    if isinstance(message.id, int) and abs(message.id) >= 1 << 63:
+        raise InvalidRequest("'id' does not fit in 64 bits")
+    if message.method is UNSET:
+        if (message.result is UNSET) == (message.error is UNSET) or message.id is UNSET:
+            raise InvalidRequest("Neither a request, a notification nor a response")
+    elif message.result is not UNSET or message.error is not UNSET:
+        raise InvalidRequest("Both a request and a response")
+    elif bytes(message.params).lstrip()[:1] != b"{":
+        raise InvalidRequest("'params' must be an object")
+
+
+_STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+
+
+def _depth(body: bytes) -> int:
+    depth = deepest = 0
+    for match in _STRUCTURE.finditer(body):
+        token = match[0]
+        if token in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif token in b"]}":
+            depth -= 1
+    return deepest
+
+
+def recover_id(body: bytes) -> Id | None:
+    """The id of a message that did not parse, when it can still be read, so that the error finds its way."""
+
+    class OnlyId(Struct):
+        id: Id | None = None
+
+    try:
+        return msgspec.json.decode(body, type=OnlyId).id
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def decode_params(params: Raw | dict[str, Any], kind: type[T]) -> T:
+    """Parameters as a typed struct, or InvalidParams naming the field at fault."""
+    try:
+        if isinstance(params, dict):
+            return msgspec.convert(params, kind)
+        decoder = _decoders.get(kind)
+        if decoder is None:
+            decoder = _decoders[kind] = msgspec.json.Decoder(kind)
+        return decoder.decode(params)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidParams(f"Invalid params: {error}") from None
+
+
+def encode(value: Any) -> bytes:
+    return _encode(value)
+
+
+def encode_error(id: Id | None, error: McpError) -> bytes:
+    """An error response; without an id it has none, as the modern schema wants."""
+    wire = error.to_wire()
+    return _encode(_AnonymousErrorReply(wire) if id is None else ErrorReply(id, wire))

@@ -1,0 +1,60 @@
+"""Signed tokens: state that leaves the process and must come back untouched.
+
+A token is readable by whoever holds it and cannot be altered or made by anyone without the key. It
+carries legacy session ids and the `requestState` of multi round trips; neither holds a secret.
+"""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+
+_DIGEST = 24
+
+
+class BrokenSeal(ValueError):
+    """The token was not made by this key for this purpose."""
+
+
+class Sealer:
+    def __init__(self, key: bytes | None = None) -> None:
+        if key is not None and len(key) < 16:
+            raise ValueError(f"a sealing key needs at least 16 bytes, this one has {len(key)}")
+        # blake2b takes keys of up to 64 bytes; hashing first admits any length.
+        self._key = hashlib.blake2b(key or secrets.token_bytes(32), digest_size=32).digest()
+
+    def _tag(self, payload: bytes, purpose: str) -> bytes:
+        return hashlib.blake2b(
+            payload, key=self._key, person=purpose.encode(), digest_size=_DIGEST
+        ).digest()
+
+    def seal(self, payload: bytes, purpose: str) -> str:
+        """`purpose` (16 bytes at most) keeps a token of one kind from passing as another."""
+        return _to_text(self._tag(payload, purpose) + payload)
+
+    def open(self, token: str, purpose: str) -> bytes:
+        try:
+            raw = base64.b64decode(token + "=" * (-len(token) % 4), altchars=b"-_", validate=True)
+        except (binascii.Error, ValueError):
+            raise BrokenSeal("not a token") from None
+        tag, payload = raw[:_DIGEST], raw[_DIGEST:]
+        if len(tag) < _DIGEST or not hmac.compare_digest(tag, self._tag(payload, purpose)):
+            raise BrokenSeal("the seal does not match")
+        # base64 ignores the spare bits of the last character; a token has one spelling only.
+        if _to_text(raw) != token:
+            raise BrokenSeal("not the spelling it was made with")
+        return payload
+
+
+def _to_text(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def digest(*parts: bytes) -> str:
+    """A short fingerprint of several byte strings, for binding a token to what it was made for."""
+    mark = hashlib.blake2b(digest_size=12)
+    for part in parts:
+        mark.update(len(part).to_bytes(8, "big"))
+        mark.update(part)
+    return mark.hexdigest()
