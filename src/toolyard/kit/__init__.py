@@ -1,0 +1,48 @@
+"""How a server is written: tools, resources, prompts, and what they can do while they run."""
+
+from ..wire.types import (
+    Annotations,
+    Audio,
+    BlobContents,
+    EmbeddedResource,
+    Icon,
+    Image,
+    Message,
+    ResourceLink,
+    Text,
+    TextContents,
+)
+from .asks import Answer, Elicit, ElicitUrl, Root, Roots, Sample, Sampled
+from .content import ToolError, ToolResult
+from .context import Cancelled, Context
+from .prompt import assistant, user
+from .server import Server
+from .tool import Long
+
+__all__ = [
+    "Annotations",
+    "Answer",
+    "Audio",
+    "BlobContents",
+    "Cancelled",
+    "Context",
+    "Elicit",
+    "ElicitUrl",
+    "EmbeddedResource",
+    "Icon",
+    "Image",
+    "Long",
+    "Message",
+    "ResourceLink",
+    "Root",
+    "Roots",
+    "Sample",
+    "Sampled",
+    "Server",
+    "Text",
+    "TextContents",
+    "ToolError",
+    "ToolResult",
+    "assistant",
+    "user",
+]

@@ -1,0 +1,139 @@
+"""A client in the same process: calls go straight to the service, objects come straight back.
+
+For tests, for the command line, and for programs that use their own tools. It answers the server's
+questions with the callbacks it was given, in either era.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw
+
+from ..wire.call import Call, Caller, Identity, Service, Session
+from ..wire.eras import ClientInfo
+from ..wire.errors import McpError, MethodNotFound
+from ..wire.types import InputRequiredResult, Result
+from ..wire.versions import LATEST_LEGACY, LATEST_MODERN
+
+Answerer = Callable[[dict[str, Any]], Any | Awaitable[Any]]
+"""Takes a request's params and returns its result, both as plain data."""
+
+MAX_ROUNDS = 20
+
+
+class Connection:
+    """`async with server.connect() as client: await client.call_tool("add", {"a": 1})`
+
+    Results are plain data, as a client on the wire would decode them.
+    """
+
+    def __init__(
+        self,
+        service: Service,
+        *,
+        era: Literal["modern", "legacy"] = "modern",
+        capabilities: dict[str, Any] | None = None,
+        client: ClientInfo = ClientInfo("in-process"),  # noqa: B008 (frozen)
+        identity: Identity = Identity(),  # noqa: B008 (frozen)
+        log_level: str | None = None,
+        on_elicit: Answerer | None = None,
+        on_sample: Answerer | None = None,
+        on_roots: Answerer | None = None,
+        on_notification: Callable[[str, dict[str, Any]], None] | None = None,
+    ) -> None:
+        self._service = service
+        self._answerers = {
+            "elicitation/create": on_elicit,
+            "sampling/createMessage": on_sample,
+            "roots/list": on_roots,
+        }
+        self._on_notification = on_notification
+        declared: dict[str, Any] = dict(capabilities or {})
+        for name, answerer in (("elicitation", on_elicit), ("sampling", on_sample), ("roots", on_roots)):
+            if answerer is not None:
+                declared.setdefault(name, {})
+        version = LATEST_MODERN if era == "modern" else LATEST_LEGACY
+        self._caller = Caller(version, declared, client, identity, log_level)
+        self._session = Session(secrets.token_urlsafe(8)) if era == "legacy" else None
+
+    async def __aenter__(self) -> "Connection":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        return None
+
+    async def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        """Any request. Questions of the server are answered on the way."""
+        arguments = dict(params or {})
+        for _ in range(MAX_ROUNDS):
+            result = await self._once(method, arguments)
+            if not isinstance(result, InputRequiredResult):
+                return msgspec.json.decode(msgspec.json.encode(result))
+            answers = {
+                key: await self._reply(request.method, request.params)
+                for key, request in result.input_requests.items()
+            }
+            arguments |= {"inputResponses": answers, "requestState": result.request_state}
+        raise McpError(-32603, f"{method} asked for input {MAX_ROUNDS} times without an end")
+
+    async def _once(self, method: str, params: dict[str, Any]) -> Result:
+        token = (params.get("_meta") or {}).get("progressToken")
+        raw = Raw(msgspec.json.encode(params))
+        call = Call(method, raw, self._caller, self, secrets.randbits(32), token, self._session)
+        return await self._service.handle(call)
+
+    async def _reply(self, method: str, params: Any) -> Any:
+        answerer = self._answerers.get(method)
+        if answerer is None:
+            raise MethodNotFound(method)
+        value = answerer(params)
+        return await value if isinstance(value, Awaitable) else value
+
+    # What clients do most
+
+    async def call_tool(
+        self, name: str, arguments: dict[str, Any] | None = None, *, progress_token: str | None = None
+    ) -> dict[str, Any]:
+        params: dict[str, Any] = {"name": name, "arguments": arguments or {}}
+        if progress_token is not None:
+            params["_meta"] = {"progressToken": progress_token}
+        return await self.request("tools/call", params)
+
+    async def list_tools(self) -> list[dict[str, Any]]:
+        return await self._all("tools/list", "tools")
+
+    async def list_resources(self) -> list[dict[str, Any]]:
+        return await self._all("resources/list", "resources")
+
+    async def list_prompts(self) -> list[dict[str, Any]]:
+        return await self._all("prompts/list", "prompts")
+
+    async def _all(self, method: str, member: str) -> list[dict[str, Any]]:
+        items: list[dict[str, Any]] = []
+        cursor: str | None = None
+        while True:
+            answer = await self.request(method, {"cursor": cursor} if cursor else {})
+            items += answer[member]
+            cursor = answer.get("nextCursor")
+            if cursor is None:
+                return items
+
+    async def read_resource(self, uri: str) -> list[dict[str, Any]]:
+        return (await self.request("resources/read", {"uri": uri}))["contents"]
+
+    async def get_prompt(self, name: str, arguments: dict[str, str] | None = None) -> dict[str, Any]:
+        return await self.request("prompts/get", {"name": name, "arguments": arguments or {}})
+
+    # The channel the server speaks through
+
+    async def notify(self, method: str, params: Any) -> None:
+        if self._on_notification is not None:
+            self._on_notification(method, msgspec.json.decode(msgspec.json.encode(params)))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        return Raw(msgspec.json.encode(await self._reply(method, params)))
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None

@@ -1,0 +1,83 @@
+"""What a tool may return, and how it becomes a result."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from ..wire.types import BLOCKS, Block, CallToolResult, Meta, Text
+from .schema import Mismatch, Output
+
+
+class ToolError(Exception):
+    """A failure the model should read: it becomes the text of an `isError` result."""
+
+
+class ToolResult(Struct, kw_only=True):
+    """A result spelt out: content of your own beside structured data, or `_meta`."""
+
+    content: list[Block | str] = []
+    structured: Any = UNSET
+    is_error: bool = False
+    meta: Meta | None = None
+
+
+def error_result(text: str) -> CallToolResult:
+    return CallToolResult(content=[Text(text)], is_error=True)
+
+
+def to_result(value: Any, output: Output) -> CallToolResult:
+    """Turn a tool's return value into a result; Mismatch when it breaks its own output schema."""
+    if isinstance(value, ToolResult):
+        return _explicit(value, output)
+    if output.validator is not None:
+        return _structured(value, output, [])
+    if value is None:
+        return CallToolResult(content=[])
+    if isinstance(value, str):
+        return CallToolResult(content=[Text(value)])
+    if isinstance(value, BLOCKS):
+        return CallToolResult(content=[value])
+    if isinstance(value, list | tuple):
+        return CallToolResult(content=[_block(item) for item in value])
+    if _is_object(value):
+        return _structured(value, output, [])
+    return CallToolResult(content=[Text(_json(value).decode())])
+
+
+def _explicit(value: ToolResult, output: Output) -> CallToolResult:
+    content = [_block(item) for item in value.content]
+    if value.is_error or value.structured is UNSET:
+        if output.validator is not None and not value.is_error:
+            raise Mismatch("a ToolResult without `structured`, though the tool has an output schema")
+        result = CallToolResult(content=content, is_error=value.is_error)
+    else:
+        result = _structured(value.structured, output, content)
+    if value.meta is not None:
+        result.meta = value.meta
+    return result
+
+
+def _structured(value: Any, output: Output, content: list[Block]) -> CallToolResult:
+    raw = _json({"result": value} if output.wrapped else value)
+    if output.validator is not None:
+        output.validator(raw)
+    # The text twin is for clients that do not know structured content; it is the same JSON.
+    return CallToolResult(content=content or [Text(raw.decode())], structured_content=Raw(raw))
+
+
+def _block(item: Any) -> Block:
+    if isinstance(item, BLOCKS):
+        return item
+    return Text(item if isinstance(item, str) else _json(item).decode())
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict | Struct) or hasattr(value, "__dataclass_fields__")
+
+
+def _json(value: Any) -> bytes:
+    try:
+        return msgspec.json.encode(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise Mismatch(f"the value cannot be written as JSON: {error}") from None

@@ -1,0 +1,59 @@
+"""Prompts: named message templates with arguments."""
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Raw
+
+from ..wire.types import BLOCKS, Block, Icon, Message, Meta, PromptArgument, PromptInfo, Text
+from .context import Context
+from .running import Callee, describe
+from .schema import Signature
+
+
+def user(content: str | Block) -> Message:
+    return Message("user", Text(content) if isinstance(content, str) else content)
+
+
+def assistant(content: str | Block) -> Message:
+    return Message("assistant", Text(content) if isinstance(content, str) else content)
+
+
+class Prompt:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: list[Icon] | None = None,
+        meta: Meta | None = None,
+    ) -> None:
+        self.name = name or function.__name__
+        self._signature = Signature(function, Context)
+        self._callee = Callee(function, self._signature.context_name)
+        schema = self._signature.validate.schema
+        required = schema.get("required", [])
+        arguments = [
+            PromptArgument(key, prop.get("title"), prop.get("description"), key in required)
+            for key, prop in schema["properties"].items()
+        ]
+        self.info = PromptInfo(self.name, title, describe(function, description), arguments or None, icons, meta)
+
+    @property
+    def wants_context(self) -> bool:
+        return self._callee.wants_context
+
+    async def render(self, arguments: Raw | dict[str, Any], context: Context | None) -> list[Message]:
+        """Raises Mismatch when the arguments do not fit."""
+        value = await self._callee(self._signature.bind(arguments), context)
+        return [_message(self.name, item) for item in (value if isinstance(value, list) else [value])]
+
+
+def _message(name: str, value: Any) -> Message:
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, str) or isinstance(value, BLOCKS):
+        return user(value)
+    raise TypeError(f"prompt {name!r} returned {type(value).__name__}; return str, content or messages")

@@ -1,0 +1,96 @@
+"""Resources: one address or a template of addresses, and reading them."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import unquote
+
+from ..wire.types import Annotations, BlobContents, Icon, Meta, ResourceInfo, ResourceTemplateInfo, TextContents
+from .context import Context
+from .running import Callee, describe
+from .schema import Signature
+
+UI_MIME_TYPE = "text/html;profile=mcp-app"
+_VARIABLE = re.compile(r"\{(\+?)(\w+)\}")
+
+Contents = TextContents | BlobContents
+
+
+class Resource:
+    """`uri` with `{name}` parts is a template: `{name}` stands for one segment, `{+name}` for the rest."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        icons: list[Icon] | None = None,
+        annotations: Annotations | None = None,
+        meta: Meta | None = None,
+    ) -> None:
+        if ":" not in uri:
+            raise ValueError(f"{uri!r} is not a URI; resources need a scheme, as in 'notes://today'")
+        if mime_type is None and uri.startswith("ui://"):
+            mime_type = UI_MIME_TYPE
+        self.uri = uri
+        self._mime_type = mime_type
+        self._signature = Signature(function, Context)
+        self._callee = Callee(function, self._signature.context_name)
+        self.variables = [match[2] for match in _VARIABLE.finditer(uri)]
+        missing = set(self._signature.names) ^ set(self.variables)
+        if missing:
+            raise TypeError(
+                f"resource {uri!r}: its variables {self.variables} and the parameters "
+                f"{self._signature.names} of {function.__qualname__} differ in {sorted(missing)}"
+            )
+        self._pattern = _compile(uri)
+        label = name or function.__name__
+        text = describe(function, description)
+        self.info: ResourceInfo | ResourceTemplateInfo
+        if self.variables:
+            self.info = ResourceTemplateInfo(uri, label, title, text, mime_type, icons, annotations, meta)
+        else:
+            self.info = ResourceInfo(uri, label, title, text, mime_type, size, icons, annotations, meta)
+
+    @property
+    def is_template(self) -> bool:
+        return bool(self.variables)
+
+    @property
+    def wants_context(self) -> bool:
+        return self._callee.wants_context
+
+    def match(self, uri: str) -> dict[str, str] | None:
+        found = self._pattern.fullmatch(uri)
+        return {key: unquote(value) for key, value in found.groupdict().items()} if found else None
+
+    async def read(self, uri: str, values: dict[str, str], context: Context | None) -> list[Contents]:
+        """Raises Mismatch when a value of the address does not fit the function's parameter."""
+        bound = self._signature.bind(dict(values))
+        value = await self._callee(bound, context)
+        items = value if isinstance(value, list) else [value]
+        return [self._contents(uri, item) for item in items]
+
+    def _contents(self, uri: str, value: Any) -> Contents:
+        if isinstance(value, Contents):
+            return value
+        if isinstance(value, str):
+            return TextContents(uri, value, self._mime_type)
+        if isinstance(value, bytes):
+            return BlobContents(uri, value, self._mime_type)
+        raise TypeError(f"resource {self.uri!r} returned {type(value).__name__}; return str, bytes or contents")
+
+
+def _compile(uri: str) -> re.Pattern[str]:
+    parts: list[str] = []
+    end = 0
+    for match in _VARIABLE.finditer(uri):
+        parts.append(re.escape(uri[end : match.start()]))
+        parts.append(f"(?P<{match[2]}>{'.+' if match[1] else '[^/?#]+'})")
+        end = match.end()
+    return re.compile("".join(parts) + re.escape(uri[end:]), re.DOTALL)

@@ -1,0 +1,39 @@
+"""Calling an author's function: async on the loop, sync in a thread, with its context."""
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .context import Context
+
+
+class Callee:
+    """A function and where its context goes."""
+
+    def __init__(self, function: Callable[..., Any], context_name: str | None) -> None:
+        self._function = function
+        self._context_name = context_name
+        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+            getattr(function, "__call__", None)  # noqa: B004 (an instance with an async __call__)
+        )
+
+    @property
+    def wants_context(self) -> bool:
+        return self._context_name is not None
+
+    async def __call__(self, arguments: dict[str, Any], context: Context | None) -> Any:
+        if self._context_name is not None:
+            arguments[self._context_name] = context
+        if self._is_async:
+            return await self._function(**arguments)
+        try:
+            return await asyncio.to_thread(self._function, **arguments)
+        except asyncio.CancelledError:
+            if context is not None:
+                context.mark_cancelled()
+            raise
+
+
+def describe(function: Callable[..., Any], given: str | None) -> str | None:
+    return given if given is not None else inspect.getdoc(function)

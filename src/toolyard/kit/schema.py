@@ -1,0 +1,275 @@
+"""From Python annotations to JSON Schema, and from JSON to checked Python values.
+
+Two ways in, one interface out: a typed signature becomes a msgspec struct, an explicit schema a
+compiled JSON Schema validator. Either way a wrong value raises `Mismatch` with a sentence that names
+the field and what was expected.
+"""
+
+import copy
+import inspect
+import re
+import types
+import typing
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Protocol, cast
+
+import msgspec
+from msgspec import NODEFAULT, Meta, Raw
+
+from ..wire.types import BLOCKS
+
+JsonSchema = dict[str, Any]
+
+
+class Mismatch(ValueError):
+    """A value does not fit; the message names the field and what was expected."""
+
+
+class Validator(Protocol):
+    """Takes raw JSON or Python data and returns the checked value, or raises Mismatch."""
+
+    schema: JsonSchema
+
+    def __call__(self, value: Raw | Any) -> Any: ...
+
+
+class TypedValidator:
+    """Checks by decoding into a Python type."""
+
+    def __init__(self, kind: Any, schema: JsonSchema) -> None:
+        self.schema = schema
+        self._kind = kind
+        self._decode = msgspec.json.Decoder(kind).decode
+
+    def __call__(self, value: Raw | Any) -> Any:
+        try:
+            if isinstance(value, Raw | bytes):
+                return self._decode(value)
+            return msgspec.convert(value, self._kind)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise Mismatch(explain(error)) from None
+
+
+class SchemaValidator:
+    """Checks against an explicit JSON Schema (2020-12 unless it says otherwise)."""
+
+    def __init__(self, schema: Mapping[str, Any]) -> None:
+        import jsonschema_rs  # 17 ms of CPU, needed only by explicit schemas
+
+        self.schema = dict(schema)
+        try:
+            self._validator = jsonschema_rs.validator_for(self.schema, retriever=_refuse_remote)
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+            raise ValueError(f"not a usable JSON Schema: {error}") from None
+
+    def __call__(self, value: Raw | Any) -> Any:
+        if isinstance(value, Raw | bytes):
+            try:
+                value = msgspec.json.decode(value)
+            except (msgspec.DecodeError, RecursionError) as error:
+                raise Mismatch(explain(error)) from None
+        for error in self._validator.iter_errors(value):
+            where = ".".join(str(step) for step in error.instance_path)
+            raise Mismatch(f"field {where!r}: {error.message}" if where else error.message)
+        return value
+
+
+def _refuse_remote(uri: str) -> Any:
+    raise ValueError(f"schemas may not refer to other documents ({uri!r})")
+
+
+_AT_PATH = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`$", re.DOTALL)
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
+
+
+def explain(error: BaseException) -> str:
+    """msgspec's message with the field first: `field 'a': expected `int`, got `str``."""
+    text, path = str(error), ""
+    if match := _AT_PATH.match(text):
+        text, path = match[1], match[2]
+    if match := _MISSING.match(text):
+        return f"field {_join(path, match[1])!r} is required"
+    if match := _UNKNOWN.match(text):
+        return f"field {_join(path, match[1])!r} is not known here"
+    text = text[:1].lower() + text[1:]
+    return f"field {path!r}: {text}" if path else text
+
+
+def _join(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
+
+
+def schema_of(kind: Any) -> JsonSchema:
+    """The JSON Schema of a type, its own definition inlined at the root."""
+    try:
+        (schema,), defs = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+    except TypeError as error:
+        raise TypeError(
+            f"{kind!r} cannot be described by a JSON Schema ({error}); "
+            "use msgspec structs, dataclasses, TypedDict or builtin types, or pass a schema"
+        ) from None
+    root = dict(schema)
+    ref = root.pop("$ref", None)
+    if ref is not None:
+        name = str(ref).removeprefix("#/$defs/")
+        inlined = dict(defs[name])
+        if not _refers_to(name, defs):
+            defs = {key: value for key, value in defs.items() if key != name}
+        root = {**inlined, **root}
+    if defs:
+        root["$defs"] = dict(defs)
+    return root
+
+
+def _refers_to(name: str, node: Any) -> bool:
+    if isinstance(node, Mapping):
+        items = cast(Mapping[str, Any], node)
+        return items.get("$ref") == f"#/$defs/{name}" or any(_refers_to(name, v) for v in items.values())
+    return isinstance(node, list) and any(_refers_to(name, item) for item in cast(list[Any], node))
+
+
+def flat_schema_of(kind: Any) -> JsonSchema:
+    """The schema of a form: one level of primitive properties, as elicitation requires."""
+    schema = schema_of(kind)
+    defs = schema.pop("$defs", {})
+    properties: dict[str, Any] = schema.get("properties", {})
+    for name, prop in properties.items():
+        ref = prop.pop("$ref", None)
+        if ref is not None:
+            prop.update(defs[str(ref).removeprefix("#/$defs/")])
+        if "anyOf" in prop:
+            choices = [choice for choice in prop.pop("anyOf") if choice.get("type") != "null"]
+            prop.update(choices[0])
+        if prop.get("type") == "object" or "$ref" in prop:
+            raise TypeError(f"a form is flat, but {name!r} is an object; ask for its fields one by one")
+        if prop.get("default", 0) is None:
+            del prop["default"]
+        if "enum" in prop and "type" not in prop:
+            prop["type"] = "string"
+    return {"type": "object", "properties": properties, "required": schema.get("required", [])}
+
+
+class Signature:
+    """How a function takes its arguments: its schema, and a call's arguments as keywords."""
+
+    def __init__(self, function: Callable[..., Any], context_type: type) -> None:
+        self.context_name: str | None = None
+        fields: list[tuple[str, Any, Any]] = []
+        hints = _hints(function)
+        for name, parameter in inspect.signature(function).parameters.items():
+            hint = hints.get(name, Any)
+            if hint is context_type or context_type in typing.get_args(hint):
+                self.context_name = name
+                continue
+            if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+                raise TypeError(
+                    f"{function.__qualname__}: parameter {name!r} cannot be filled by name; "
+                    "pass input_schema to take all arguments as one dict"
+                )
+            fields.append((name, described(hint), _default(parameter.default)))
+        self.names = [name for name, _, _ in fields]
+        title = "".join(part.capitalize() for part in function.__name__.split("_")) + "Arguments"
+        struct = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
+        schema = schema_of(struct)
+        schema.pop("title", None)
+        schema.setdefault("properties", {})
+        self.validate = TypedValidator(struct, schema)
+
+    def bind(self, arguments: Raw | dict[str, Any]) -> dict[str, Any]:
+        checked = self.validate(arguments)
+        return {name: getattr(checked, name) for name in self.names}
+
+
+class DictSignature:
+    """A function with an explicit schema: it takes one dict, and a context when it asks for one."""
+
+    def __init__(self, function: Callable[..., Any], context_type: type, schema: Mapping[str, Any]) -> None:
+        if schema.get("type") != "object":
+            raise ValueError(f"input_schema must have type 'object', not {schema.get('type')!r}")
+        hints = _hints(function)
+        parameters = list(inspect.signature(function).parameters)
+        contexts = [name for name in parameters if hints.get(name) is context_type]
+        self.context_name = contexts[0] if contexts else None
+        others = [name for name in parameters if name not in contexts]
+        if len(others) != 1:
+            raise TypeError(
+                f"{function.__qualname__}: with input_schema it must take one dict of arguments "
+                f"(and a Context if it likes), not {others!r}"
+            )
+        self._name = others[0]
+        self.validate = SchemaValidator(schema)
+
+    def bind(self, arguments: Raw | dict[str, Any]) -> dict[str, Any]:
+        return {self._name: self.validate(arguments)}
+
+
+def _hints(function: Callable[..., Any]) -> dict[str, Any]:
+    try:
+        return typing.get_type_hints(function, include_extras=True)
+    except NameError as error:
+        raise TypeError(f"{function.__qualname__}: cannot resolve its annotations: {error}") from None
+
+
+def _default(value: Any) -> Any:
+    if value is inspect.Parameter.empty:
+        return NODEFAULT
+    if isinstance(value, list | dict | set) and value:
+        return msgspec.field(default_factory=lambda: copy.deepcopy(cast(Any, value)))
+    return value
+
+
+def described(hint: Any) -> Any:
+    """`Annotated[int, "text"]` means the same as a Meta with that description."""
+    if typing.get_origin(hint) is not Annotated:
+        return hint
+    kind, *extras = typing.get_args(hint)
+    metas = [Meta(description=extra) if isinstance(extra, str) else extra for extra in extras]
+    for meta in metas:
+        kind = Annotated[kind, meta]
+    return kind
+
+
+class Output:
+    """What a function's return annotation promises.
+
+    `validator` is None when it promises nothing but content. A value that is not an object travels
+    as `{"result": value}`, because structured content is an object in every revision we speak.
+    """
+
+    def __init__(self, validator: Validator | None, wrapped: bool = False) -> None:
+        self.validator = validator
+        self.wrapped = wrapped
+        self.schema = validator.schema if validator is not None else None
+
+
+def output_of(function: Callable[..., Any], schema: Mapping[str, Any] | None, free: tuple[Any, ...]) -> Output:
+    """`free` are the types beside str and content blocks that promise no structure."""
+    if schema is not None:
+        return Output(SchemaValidator(schema))
+    hint = _hints(function).get("return", Any)
+    if _is_free(hint, (*free, *BLOCKS)):
+        return Output(None)
+    described_schema = schema_of(hint)
+    if described_schema.get("type") == "object":
+        return Output(TypedValidator(hint, described_schema))
+    wrapper = msgspec.defstruct("Result", [("result", hint)])
+    return Output(TypedValidator(wrapper, schema_of(wrapper)), wrapped=True)
+
+
+def _is_free(hint: Any, free: tuple[Any, ...]) -> bool:
+    origin = typing.get_origin(hint)
+    if origin is Annotated:
+        return _is_free(typing.get_args(hint)[0], free)
+    if origin in (list, tuple, typing.Union, types.UnionType):
+        parts = [part for part in typing.get_args(hint) if part is not Ellipsis]
+        if origin in (list, tuple):
+            return any(_is_block(part, free) for part in parts)
+        return any(_is_free(part, free) for part in parts if part is not type(None))
+    return hint in (Any, None, type(None), str, list, object, inspect.Signature.empty) or _is_block(hint, free)
+
+
+def _is_block(hint: Any, free: tuple[Any, ...]) -> bool:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return any(_is_block(part, free) for part in typing.get_args(hint))
+    return hint in free

@@ -1,0 +1,250 @@
+"""`Server`: how an author declares tools, resources and prompts, and how they are run."""
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+
+from ..wire.seal import Sealer
+from ..wire.types import Annotations, Icon, Implementation, Meta
+from .context import Context
+from .hub import Event, Hub
+from .prompt import Prompt
+from .resource import Resource
+from .running import Callee
+from .service import CHANGES, KitService
+from .tasks import TaskBoard
+from .tool import Long, Tool
+
+if TYPE_CHECKING:
+    from ..edge.http import HttpEdge, Identify
+    from .connection import Connection
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KEY_VARIABLE = "TOOLYARD_KEY"
+
+
+class Server:
+    """A set of tools, resources and prompts under one name.
+
+    `key` signs legacy session ids and the state of multi round trips. Give every process that serves
+    the same clients the same one (or set TOOLYARD_KEY); without it each process makes its own.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        version: str = "0",
+        title: str | None = None,
+        instructions: str | None = None,
+        website_url: str | None = None,
+        icons: list[Icon] | None = None,
+        key: bytes | None = None,
+        page_size: int = 100,
+        cache_ttl: float = 60.0,
+        cache_scope: Literal["public", "private"] = "private",
+        state_ttl: float = 3600.0,
+        max_subscriptions: int = 1000,
+    ) -> None:
+        if page_size < 1:
+            raise ValueError(f"page_size must be at least 1, not {page_size}")
+        self.name = name
+        self.version = version
+        self.instructions = instructions
+        self.implementation = Implementation(name, version, title, None, website_url, icons)
+        self.page_size = page_size
+        self.cache_ttl = cache_ttl
+        self.cache_scope: Literal["public", "private"] = cache_scope
+        self.state_ttl = state_ttl
+        self.max_subscriptions = max_subscriptions
+        self.sealer = Sealer(key or os.environ.get(KEY_VARIABLE, "").encode() or None)
+        self.tools: dict[str, Tool] = {}
+        self.resources: dict[str, Resource] = {}
+        self.prompts: dict[str, Prompt] = {}
+        self.completions: dict[tuple[str, str, str], Callee] = {}
+        self.hub = Hub()
+        self.tasks = TaskBoard(self.hub)
+        self.service = KitService(self)
+
+    # Declaring
+
+    @overload
+    def tool(self, function: F, /) -> F: ...
+    @overload
+    def tool(
+        self,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
+        icons: list[Icon] | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        long: bool | Long = False,
+        ui: str | None = None,
+        meta: Meta | None = None,
+    ) -> Callable[[F], F]: ...
+    def tool(self, function: Any = None, /, **options: Any) -> Any:
+        """Declare a tool: `@server.tool`, or `@server.tool(title=…, read_only=True, …)`."""
+
+        def declare(target: F) -> F:
+            self.add_tool(target, **options)
+            return target
+
+        return declare if function is None else declare(function)
+
+    def add_tool(self, function: Callable[..., Any], **options: Any) -> Tool:
+        """What `tool` does, for functions made at run time. Say `notify_tools_changed` afterwards."""
+        tool = Tool(function, **options)
+        self._claim(self.tools, tool.name, "tool")
+        self.tools[tool.name] = tool
+        return tool
+
+    def remove_tool(self, name: str) -> None:
+        del self.tools[name]
+
+    def resource(
+        self,
+        uri: str,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        mime_type: str | None = None,
+        size: int | None = None,
+        icons: list[Icon] | None = None,
+        annotations: Annotations | None = None,
+        meta: Meta | None = None,
+    ) -> Callable[[F], F]:
+        """Declare a resource, or with `{variables}` in the address a template of resources."""
+
+        def declare(function: F) -> F:
+            resource = Resource(
+                function,
+                uri,
+                name=name,
+                title=title,
+                description=description,
+                mime_type=mime_type,
+                size=size,
+                icons=icons,
+                annotations=annotations,
+                meta=meta,
+            )
+            self._claim(self.resources, uri, "resource")
+            self.resources[uri] = resource
+            return function
+
+        return declare
+
+    @overload
+    def prompt(self, function: F, /) -> F: ...
+    @overload
+    def prompt(
+        self,
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        icons: list[Icon] | None = None,
+        meta: Meta | None = None,
+    ) -> Callable[[F], F]: ...
+    def prompt(self, function: Any = None, /, **options: Any) -> Any:
+        """Declare a prompt: its parameters are its arguments, what it returns its messages."""
+
+        def declare(target: F) -> F:
+            self.add_prompt(target, **options)
+            return target
+
+        return declare if function is None else declare(function)
+
+    def add_prompt(self, function: Callable[..., Any], **options: Any) -> Prompt:
+        prompt = Prompt(function, **options)
+        self._claim(self.prompts, prompt.name, "prompt")
+        self.prompts[prompt.name] = prompt
+        return prompt
+
+    def remove_prompt(self, name: str) -> None:
+        del self.prompts[name]
+
+    def completion(
+        self, *, argument: str, prompt: str | None = None, resource: str | None = None
+    ) -> Callable[[F], F]:
+        """Declare `def complete(value, context) -> list[str]` for an argument of a prompt or template."""
+        if (prompt is None) == (resource is None):
+            raise ValueError("name either the prompt or the resource template whose argument this completes")
+
+        def declare(function: F) -> F:
+            target = ("prompt", prompt) if prompt is not None else ("resource", resource or "")
+            self.completions[(*target, argument)] = Callee(function, None)
+            return function
+
+        return declare
+
+    def _claim(self, known: Mapping[str, Any], name: str, kind: str) -> None:
+        if name in known:
+            raise ValueError(f"server {self.name!r} already has a {kind} {name!r}")
+
+    # Telling clients, of either era, that something changed
+
+    def notify_tools_changed(self) -> None:
+        self.hub.publish(Event(CHANGES["toolsListChanged"]))
+
+    def notify_prompts_changed(self) -> None:
+        self.hub.publish(Event(CHANGES["promptsListChanged"]))
+
+    def notify_resources_changed(self) -> None:
+        self.hub.publish(Event(CHANGES["resourcesListChanged"]))
+
+    def notify_resource_updated(self, uri: str) -> None:
+        self.hub.publish(Event("notifications/resources/updated", uri, {"uri": uri}))
+
+    # Running
+
+    def asgi(
+        self,
+        *,
+        path: str = "/mcp",
+        allowed_hosts: list[str] | None = None,
+        allowed_origins: list[str] | None = None,
+        identify: "Identify | None" = None,
+        max_body: int = 4 * 1024 * 1024,
+    ) -> "HttpEdge":
+        """An ASGI app that serves both eras at `path` and says how it is at /health."""
+        from ..edge.http import HttpEdge  # the transports load only when used
+
+        return HttpEdge(
+            self.service,
+            self.sealer,
+            path=path,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            identify=identify,
+            max_body=max_body,
+        )
+
+    def run_http(self, host: str = "127.0.0.1", port: int = 8321, **options: Any) -> None:
+        """Serve over HTTP until interrupted. `options` are those of `asgi`."""
+        from ..edge.serving import run
+
+        run(self.asgi(**options), host, port)
+
+    def run_stdio(self) -> None:
+        """Serve the process that started us, until it closes our standard input."""
+        from ..edge.stdio import run
+
+        run(self.service)
+
+    def connect(self, **options: Any) -> "Connection":
+        """A client in the same process, with no transport between. See `kit.connection.Connection`."""
+        from .connection import Connection
+
+        return Connection(self.service, **options)
+
+
+__all__ = ["Context", "Server"]

@@ -1,0 +1,210 @@
+"""Tasks: calls that outlive their request. Kept in this process, each until its time is up.
+
+A task belongs to the principal who started it; to anybody else its id is unknown.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec import UNSET, Raw, Struct, field
+
+from ..wire.call import Caller
+from ..wire.errors import ErrorObject, InternalError, InvalidParams, McpError
+from ..wire.types import CallToolResult, InputRequest, TaskState
+from .asks import Ask, Notes, made
+from .hub import Event, Hub
+from .schema import Mismatch
+from .tool import Long, logger
+
+MAX_TASKS = 10_000
+MAX_TTL = 7 * 24 * 3600.0
+
+Run = Callable[["TaskAsker", Callable[[str], None]], Awaitable[CallToolResult]]
+
+
+class _Question(Struct):
+    ask: Ask
+    request: InputRequest
+    answer: asyncio.Future[Any]
+
+
+class Task(Struct, eq=False):
+    principal: str
+    long: Long
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    created: datetime = field(default_factory=lambda: datetime.now(UTC))
+    updated: datetime = field(default_factory=lambda: datetime.now(UTC))
+    status: Any = "working"
+    message: str | None = None
+    result: CallToolResult | None = None
+    error: ErrorObject | None = None
+    questions: dict[str, _Question] = field(default_factory=dict[str, _Question])
+    job: asyncio.Task[None] | None = None
+
+    @property
+    def is_over(self) -> bool:
+        return self.status in ("completed", "failed", "cancelled")
+
+    def handle(self) -> TaskState:
+        """What `tools/call` answers: the task, without what it has yet to produce."""
+        return TaskState(
+            task_id=self.id,
+            status=self.status,
+            created_at=_iso(self.created),
+            last_updated_at=_iso(self.updated),
+            ttl_ms=int(self.long.ttl * 1000),
+            poll_interval_ms=max(1, int(self.long.poll * 1000)),
+            status_message=self.message or UNSET,
+        )
+
+    def state(self) -> TaskState:
+        """The whole task, as `tasks/get` and notifications show it."""
+        state = self.handle()
+        if self.status == "completed":
+            state.result = self.result
+        elif self.status == "failed" and self.error is not None:
+            state.error = self.error
+        elif self.status == "input_required":
+            state.input_requests = {key: question.request for key, question in self.questions.items()}
+        return state
+
+
+def _iso(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class TaskAsker:
+    """The `Asker` inside a task: a question shows in the task until an update answers it."""
+
+    def __init__(self, task: Task, caller: Caller, notes: Notes, changed: Callable[[Task], None]) -> None:
+        self._task = task
+        self._caller = caller
+        self._notes = notes
+        self._changed = changed
+
+    async def ask(self, questions: dict[str, Ask]) -> dict[str, Any]:
+        answers: dict[str, Any] = {}
+        open_questions: dict[str, _Question] = {}
+        for key, question in questions.items():
+            question.require(self._caller)
+            known = self._notes.answers.get(key)
+            if known is not None:
+                answers[key] = question.read(known)
+            else:
+                future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+                open_questions[key] = _Question(question, question.request("modern"), future)
+        if open_questions:
+            self._task.questions.update(open_questions)
+            self._task.status = "input_required"
+            self._changed(self._task)
+            for key, item in open_questions.items():
+                answers[key] = await item.answer
+        return answers
+
+    async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
+        if key not in self._notes.values:
+            self._notes.values[key] = await made(make)
+        return self._notes.values[key]
+
+    async def detach(self) -> None:
+        """It already is a task."""
+
+
+class TaskBoard:
+    """All tasks of a server."""
+
+    def __init__(self, hub: Hub) -> None:
+        self._hub = hub
+        self._tasks: dict[str, Task] = {}
+
+    def start(self, long: Long, caller: Caller, notes: Notes, run: Run) -> Task:
+        if len(self._tasks) >= MAX_TASKS:
+            raise McpError(-32603, f"Too many tasks ({MAX_TASKS}); wait for some to expire")
+        task = Task(caller.identity.principal, long)
+        self._tasks[task.id] = task
+        asker = TaskAsker(task, caller, notes, self._changed)
+        task.job = asyncio.create_task(self._work(task, run(asker, lambda text: self._say(task, text))))
+        asyncio.get_running_loop().call_later(min(long.ttl, MAX_TTL), self._expire, task)
+        return task
+
+    async def _work(self, task: Task, running: Awaitable[CallToolResult]) -> None:
+        try:
+            result = await running
+        except asyncio.CancelledError:
+            self._end(task, "cancelled")
+            raise
+        except McpError as error:
+            self._end(task, "failed", error=error)
+        except Exception as error:  # the supervisor of a task: nobody else would ever see it
+            logger.error("task %s failed", task.id, exc_info=error)
+            self._end(task, "failed", error=InternalError())
+        else:
+            self._end(task, "completed", result)
+
+    def _end(
+        self, task: Task, status: str, result: CallToolResult | None = None, error: McpError | None = None
+    ) -> None:
+        # A cancelled task stays cancelled, whatever its function still managed to do.
+        if task.is_over:
+            return
+        task.status, task.result = status, result
+        if error is not None:
+            task.error, task.message = error.to_wire(), error.message
+        task.questions.clear()
+        self._changed(task)
+
+    def _changed(self, task: Task) -> None:
+        task.updated = datetime.now(UTC)
+        self._hub.publish(Event("notifications/tasks", task.id, task.state()))
+
+    def _say(self, task: Task, text: str) -> None:
+        task.message = text
+        self._changed(task)
+
+    def _expire(self, task: Task) -> None:
+        self._tasks.pop(task.id, None)
+        if task.job is not None:
+            task.job.cancel()
+
+    def find(self, id: str, caller: Caller) -> Task:
+        task = self._tasks.get(id)
+        if task is None or task.principal != caller.identity.principal:
+            raise InvalidParams(f"Task not found: {id[:80]!r}; it may have expired")
+        return task
+
+    def owns(self, id: str, caller: Caller) -> bool:
+        task = self._tasks.get(id)
+        return task is not None and task.principal == caller.identity.principal
+
+    def update(self, task: Task, answers: dict[str, Raw]) -> None:
+        """Deliver answers; unknown and already answered keys are ignored, a malformed one is refused."""
+        accepted: dict[str, Any] = {}
+        for key, raw in answers.items():
+            question = task.questions.get(key)
+            if question is not None:
+                try:
+                    accepted[key] = question.ask.read(raw)
+                except Mismatch as error:
+                    raise InvalidParams(f"inputResponses[{key!r}]: {error}") from None
+        for key, answer in accepted.items():
+            future = task.questions.pop(key).answer
+            if not future.done():
+                future.set_result(answer)
+        if accepted and not task.is_over:
+            task.status = "input_required" if task.questions else "working"
+            self._changed(task)
+
+    def cancel(self, task: Task) -> None:
+        self._end(task, "cancelled")
+        if task.job is not None:
+            task.job.cancel()
+
+    async def close(self) -> None:
+        jobs = [task.job for task in self._tasks.values() if task.job is not None and not task.job.done()]
+        for job in jobs:
+            job.cancel()
+        await asyncio.gather(*jobs, return_exceptions=True)
+        self._tasks.clear()

@@ -1,0 +1,108 @@
+"""A tool: its definition as clients see it, and one run of its function."""
+
+import logging
+import secrets
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from msgspec import Raw, Struct
+
+from ..wire.headers import param_headers
+from ..wire.types import CallToolResult, Icon, Meta, ToolAnnotations, ToolInfo
+from .content import ToolError, ToolResult, error_result, to_result
+from .context import Context
+from .running import Callee, describe
+from .schema import DictSignature, Mismatch, Signature, output_of
+
+logger = logging.getLogger("toolyard.kit")
+
+
+class Long(Struct, frozen=True, kw_only=True):
+    """How a long tool becomes a task, for clients that declare the tasks extension.
+
+    Others get the answer inline, unless `required`: then a modern client is told what to declare.
+    """
+
+    required: bool = False
+    detach: Literal["at_once", "by_hand"] = "at_once"
+    ttl: float = 3600.0
+    """Seconds a task is kept, from its creation. A task still running then is stopped."""
+    poll: float = 1.0
+    """Seconds a client should wait between two looks."""
+
+
+class Tool:
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        *,
+        name: str | None = None,
+        title: str | None = None,
+        description: str | None = None,
+        read_only: bool | None = None,
+        destructive: bool | None = None,
+        idempotent: bool | None = None,
+        open_world: bool | None = None,
+        icons: list[Icon] | None = None,
+        input_schema: Mapping[str, Any] | None = None,
+        output_schema: Mapping[str, Any] | None = None,
+        long: bool | Long = False,
+        ui: str | None = None,
+        meta: Meta | None = None,
+    ) -> None:
+        self.name = name or function.__name__
+        self.long = (Long() if long else None) if isinstance(long, bool) else long
+        self._signature = (
+            Signature(function, Context)
+            if input_schema is None
+            else DictSignature(function, Context, input_schema)
+        )
+        self._callee = Callee(function, self._signature.context_name)
+        self._output = output_of(function, output_schema, (ToolResult,))
+        try:
+            self.param_headers = param_headers(self._signature.validate.schema)
+        except ValueError as error:
+            raise ValueError(f"tool {self.name!r}: {error}") from None
+        hints = ToolAnnotations(None, read_only, destructive, idempotent, open_world)
+        self.info = ToolInfo(
+            name=self.name,
+            title=title,
+            description=describe(function, description),
+            input_schema=self._signature.validate.schema,
+            output_schema=self._output.schema,
+            annotations=hints if hints != ToolAnnotations() else None,
+            icons=icons,
+            meta=_with_ui(meta, ui),
+        )
+
+    @property
+    def wants_context(self) -> bool:
+        return self._callee.wants_context
+
+    async def run(self, arguments: Raw | dict[str, Any], context: Context | None) -> CallToolResult:
+        """Validate, call, and shape the result. What the model can mend comes back as an error result."""
+        try:
+            bound = self._signature.bind(arguments)
+        except Mismatch as error:
+            return error_result(f"Invalid arguments for tool {self.name!r}: {error}")
+        try:
+            return to_result(await self._callee(bound, context), self._output)
+        except ToolError as error:
+            return error_result(str(error))
+        except Mismatch as error:
+            logger.error("tool %r returned what its output schema does not allow: %s", self.name, error)
+            return error_result(f"Tool {self.name!r} returned a result that breaks its own schema: {error}")
+
+    def failed(self, error: Exception) -> CallToolResult:
+        """An unforeseen exception: the log gets all of it, the caller a reference to find it by."""
+        reference = secrets.token_hex(4)
+        logger.error("tool %r failed (reference %s)", self.name, reference, exc_info=error)
+        return error_result(f"Tool {self.name!r} failed unexpectedly (reference {reference} in the server's log)")
+
+
+def _with_ui(meta: Meta | None, ui: str | None) -> Meta | None:
+    if ui is None:
+        return meta
+    if not ui.startswith("ui://"):
+        raise ValueError(f"ui must be a ui:// address, not {ui!r}")
+    return {**(meta or {}), "ui": {**(meta or {}).get("ui", {}), "resourceUri": ui}}
