@@ -1,0 +1,169 @@
+"""One conversation over a two-way channel of whole messages: stdio, or anything shaped like it.
+
+Requests run side by side, each in its own task. The channel speaks both eras: `initialize` opens a
+legacy session for its whole life, a request with modern `_meta` is served on its own terms.
+"""
+
+import asyncio
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from ..wire.call import Call, Caller, Identity, Service, Session
+from ..wire.eras import is_modern, read_legacy_progress_token, read_modern
+from ..wire.errors import InvalidRequest, McpError
+from ..wire.messages import (
+    Id,
+    Message,
+    Notification,
+    Request,
+    decode_params,
+    encode,
+    encode_error,
+    parse,
+    recover_id,
+)
+from ..wire.types import CancelledParams, InitializeParams
+from ..wire.versions import negotiate
+from .answer import answer, take_notification
+from .sessions import client_from
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+class _Talk:
+    """The channel of one call."""
+
+    def __init__(self, duplex: "Duplex") -> None:
+        self._duplex = duplex
+
+    async def notify(self, method: str, params: Any) -> None:
+        await self._duplex.write(encode(Notification(method, params)))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        return await self._duplex.ask(method, params)
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+class Duplex:
+    def __init__(self, service: Service, write: Write, identity: Identity = Identity()) -> None:  # noqa: B008
+        self._service = service
+        self.write = write
+        self._identity = identity
+        self._legacy: Caller | None = None
+        self._session = Session()
+        self._talk = _Talk(self)
+        self._running: dict[Id, asyncio.Task[None]] = {}
+        self._asked: dict[str, asyncio.Future[Raw]] = {}
+        self._listening: asyncio.Task[None] | None = None
+
+    async def feed(self, body: bytes) -> None:
+        """Take one message. Returns at once; answers are written when they are ready."""
+        try:
+            message = parse(body)
+        except McpError as error:
+            await self.write(encode_error(recover_id(body), error))
+            return
+        if message.is_request:
+            await self._request(message)
+        elif message.is_notification:
+            await self._notification(message)
+        else:
+            self._response(message)
+
+    async def _request(self, message: Message) -> None:
+        assert isinstance(message.id, int | str) and isinstance(message.method, str)
+        id = message.id
+        try:
+            if id in self._running:
+                raise InvalidRequest(f"Request id {id!r} is already in use")
+            call = self._call(message, id)
+        except McpError as error:
+            await self.write(encode_error(id, error))
+            return
+        self._running[id] = asyncio.create_task(self._answer(call, id))
+
+    def _call(self, message: Message, id: Id) -> Call:
+        method, params = message.method, message.params
+        assert isinstance(method, str)
+        if is_modern(params, None) or method == "server/discover":
+            meta = read_modern(method, params, None)
+            assert isinstance(meta.version, str)
+            caller = Caller(meta.version, meta.capabilities, meta.client, self._identity, meta.log_level)
+            return Call(method, params, caller, self._talk, id, meta.progress_token)
+        if method == "initialize":
+            opening = decode_params(params, InitializeParams)
+            version = negotiate(opening.protocol_version)
+            self._legacy = Caller(
+                version, opening.capabilities, client_from(opening.client_info), self._identity
+            )
+        if self._legacy is None:
+            raise InvalidRequest(
+                "Not initialized: send 'initialize' first, or speak 2026-07-28 with its params._meta"
+            )
+        token = read_legacy_progress_token(params)
+        return Call(method, params, self._legacy, self._talk, id, token, self._session)
+
+    async def _answer(self, call: Call, id: Id) -> None:
+        try:
+            _, body = await answer(self._service, call)
+            await self.write(body)
+        finally:
+            self._running.pop(id, None)
+
+    async def _notification(self, message: Message) -> None:
+        assert isinstance(message.method, str)
+        if message.method == "notifications/cancelled":
+            try:
+                task = self._running.pop(decode_params(message.params, CancelledParams).request_id, None)
+            except McpError:
+                return
+            if task is not None:
+                task.cancel()
+            return
+        if self._legacy is None:
+            return
+        call = Call(message.method, message.params, self._legacy, self._talk, session=self._session)
+        if message.method == "notifications/initialized" and self._listening is None:
+            self._listening = asyncio.create_task(self._service.listen(call))
+        await take_notification(self._service, call)
+
+    def _response(self, message: Message) -> None:
+        future = self._asked.pop(str(message.id), None)
+        if future is None or future.done():
+            return
+        if message.error is not UNSET:
+            error = message.error
+            future.set_exception(McpError(error.code, error.message, error.data))
+        elif message.result is not UNSET:
+            future.set_result(Raw(bytes(message.result)))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        id = f"ask-{secrets.token_urlsafe(9)}"
+        future = self._asked[id] = asyncio.get_running_loop().create_future()
+        try:
+            await self.write(encode(Request(id, method, params)))
+            return await future
+        except asyncio.CancelledError:
+            await self.write(encode(Notification("notifications/cancelled", {"requestId": id})))
+            raise
+        finally:
+            self._asked.pop(id, None)
+
+    async def close(self, grace: float) -> None:
+        """The other side has no more to say: let what runs finish, but not for long."""
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(McpError(-32603, "The client closed the connection"))
+        if self._listening is not None:
+            self._listening.cancel()
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=grace)
+        tasks = [*self._running.values(), *([self._listening] if self._listening is not None else [])]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,68 @@
+"""Who may knock: Host and Origin checks against DNS rebinding, and CORS for the origins let in."""
+
+from urllib.parse import urlsplit
+
+from ..wire.headers import Head
+
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
+
+Headers = list[tuple[bytes, bytes]]
+
+
+class Guard:
+    """`hosts` and `origins` add to the local ones; "*" admits any.
+
+    A host may be given with or without its port. An origin on an allowed host is allowed.
+    """
+
+    def __init__(self, hosts: list[str] | None, origins: list[str] | None) -> None:
+        self._hosts = frozenset(host.lower() for host in [*LOCAL, *(hosts or [])])
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in origins or [])
+        self._any_host = "*" in self._hosts
+        self._any_origin = "*" in self._origins
+
+    def refusal(self, head: Head) -> str | None:
+        """Why this request may not enter, or None."""
+        host = head.host
+        if not self._any_host and host not in self._hosts and not self._known_host(host):
+            return f"Host {(host or '')[:80]!r} is not allowed; add it to allowed_hosts"
+        if head.origin is not None and not self._known_origin(head.origin):
+            return f"Origin {head.origin[:80]!r} is not allowed; add it to allowed_origins"
+        return None
+
+    def _known_host(self, host: str | None) -> bool:
+        if not host:
+            return False
+        host = host.lower()
+        if host in self._hosts:
+            return True
+        name, colon, port = host.rpartition(":")
+        return bool(colon) and port.isdigit() and name in self._hosts
+
+    def _known_origin(self, origin: str) -> bool:
+        origin = origin.lower()
+        if self._any_origin or origin in self._origins:
+            return True
+        try:
+            parts = urlsplit(origin)
+        except ValueError:
+            return False
+        return parts.scheme in ("http", "https") and self._known_host(parts.netloc)
+
+    def cors(self, head: Head) -> Headers:
+        """For an origin that was let in: what its browser needs to see."""
+        if head.origin is None:
+            return []
+        return [
+            (b"access-control-allow-origin", head.origin.encode("latin-1")),
+            (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version"),
+            (b"vary", b"origin"),
+        ]
+
+    def preflight(self, head: Head, requested: bytes) -> Headers:
+        return [
+            *self.cors(head),
+            (b"access-control-allow-methods", b"GET, POST, DELETE"),
+            (b"access-control-allow-headers", requested or b"content-type"),
+            (b"access-control-max-age", b"600"),
+        ]

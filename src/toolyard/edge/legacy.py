@@ -1,0 +1,309 @@
+"""The legacy era over HTTP: handshake, sessions, streams that survive a lost connection."""
+
+import asyncio
+import secrets
+from typing import Any
+
+from msgspec import UNSET, Raw
+
+from ..wire.call import Call, Identity, Service
+from ..wire.eras import read_legacy_progress_token
+from ..wire.errors import InvalidRequest, McpError
+from ..wire.headers import Head
+from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
+from ..wire.seal import Sealer
+from ..wire.types import CancelledParams, InitializeParams
+from .answer import CANCELLED, answer, take_notification
+from .asgi import Headers, Receive, Send, send_empty, send_json
+from .exchange import Exchange
+from .sessions import Sessions, Token, caller_of
+from .streams import Stream, Streams
+
+ASK_TIMEOUT = 3600.0
+PRIMED_SINCE = "2025-11-25"
+
+
+class LegacyExchange(Exchange):
+    """A lost connection does not cancel the call: its stream is kept for the client to come back to."""
+
+    def __init__(self, door: "LegacyDoor", token: Token, receive: Receive, send: Send, headers: Headers,
+                 streams: bool) -> None:  # fmt: skip
+        super().__init__(receive, send, headers, streams)
+        self._door = door
+        self._token = token
+        self._stream: Stream | None = None
+        self.cancelled = False
+
+    def cancel(self) -> None:
+        """By `notifications/cancelled`."""
+        self.cancelled = True
+        if self._task is not None:
+            self._task.cancel()
+
+    async def run(self, service: Service, call: Call) -> None:
+        try:
+            await super().run(service, call)
+        except asyncio.CancelledError:
+            if not self.cancelled or self._task is None:
+                raise
+            self._task.uncancel()
+            await self.finish(200, encode_error(call.id, CANCELLED))
+        finally:
+            if self._stream is not None:
+                self._stream.end()
+                self._door.streams.expire_later(self._stream)
+
+    def _was_ours(self) -> bool:
+        return False
+
+    def hung_up(self) -> None:
+        """The handler goes on; what it says waits in the stream."""
+
+    async def start_stream(self) -> bool:
+        if self._stream is None and self._may_stream and not self.gone:
+            self._stream = self._door.streams.open(self._token.nonce)
+            await super().start_stream()
+            if self._token.version >= PRIMED_SINCE:
+                await self.write(self._stream.put(b""))
+        return self._stream is not None
+
+    async def finish(self, status: int, body: bytes) -> None:
+        if self._stream is None:
+            # Legacy errors are answers like any other; only the transport's own have a status.
+            await super().finish(200, body)
+            return
+        framed = self._stream.put(body)
+        if not self.gone:
+            await self._send({"type": "http.response.body", "body": framed})
+
+    async def _emit(self, message: bytes) -> bool:
+        if not await self.start_stream() or self._stream is None:
+            return False
+        await self.write(self._stream.put(message))
+        return True
+
+    async def notify(self, method: str, params: Any) -> None:
+        await self._emit(encode(Notification(method, params)))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        id = f"ask-{secrets.token_urlsafe(9)}"
+        future = self._door.expect(self._token.nonce, id)
+        try:
+            if not await self._emit(encode(Request(id, method, params))):
+                raise InvalidRequest("The client must accept text/event-stream to be asked anything")
+            async with asyncio.timeout(ASK_TIMEOUT):
+                return await future
+        except TimeoutError:
+            raise McpError(-32603, f"The client did not answer {method!r} in time") from None
+        finally:
+            self._door.forget(self._token.nonce, id)
+
+    async def release(self, retry_ms: int | None) -> None:
+        if not await self.start_stream() or self._stream is None or self.gone:
+            return
+        framed = self._stream.put(b"", retry_ms)
+        self.gone = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+        await self._send({"type": "http.response.body", "body": framed})
+
+
+class _Listening:
+    """The channel of a session's GET stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    async def notify(self, method: str, params: Any) -> None:
+        self._stream.put(encode(Notification(method, params)))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        raise InvalidRequest("a listening stream carries no requests")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+class LegacyDoor:
+    """All legacy traffic of one endpoint."""
+
+    def __init__(self, service: Service, sealer: Sealer) -> None:
+        self._service = service
+        self._sessions = Sessions(sealer)
+        self.streams = Streams()
+        self._asked: dict[tuple[str, str], asyncio.Future[Raw]] = {}
+        self._running: dict[tuple[str, Id], LegacyExchange] = {}
+        self._listening: dict[str, tuple[Stream, asyncio.Task[None]]] = {}
+
+    # POST
+
+    async def post(
+        self, head: Head, message: Message, identity: Identity, receive: Receive, send: Send, headers: Headers,
+        streams: bool,
+    ) -> None:  # fmt: skip
+        if message.is_request and message.method == "initialize":
+            await self._initialize(message, identity, receive, send, headers)
+            return
+        token = await self._session(head, identity, send, headers, message.id)
+        if token is None:
+            return
+        if message.is_request:
+            exchange = LegacyExchange(self, token, receive, send, headers, streams)
+            await self._request(message, token, identity, exchange)
+            return
+        if message.is_notification:
+            await self._notification(message, token, identity)
+        else:
+            self._response(message, token)
+        await send_empty(send, 202, headers)
+
+    async def _initialize(
+        self, message: Message, identity: Identity, receive: Receive, send: Send, headers: Headers
+    ) -> None:
+        assert isinstance(message.method, str) and isinstance(message.id, int | str)
+        try:
+            id, token = self._sessions.start(decode_params(message.params, InitializeParams), identity)
+        except McpError as error:
+            await send_json(send, 400, encode_error(message.id, error), headers)
+            return
+        channel = Exchange(receive, send, headers, streams=False)
+        call = Call(message.method, message.params, caller_of(token, identity), channel, message.id)
+        _, body = await answer(self._service, call)
+        await send_json(send, 200, body, [*headers, (b"mcp-session-id", id.encode())])
+
+    async def _session(
+        self, head: Head, identity: Identity, send: Send, headers: Headers, id: Any = None
+    ) -> Token | None:
+        """The request's session; without one the refusal is sent and None returned."""
+        id = id if isinstance(id, int | str) else None
+        if head.session is None:
+            error = InvalidRequest(
+                "No Mcp-Session-Id header: send 'initialize' first, "
+                "or speak 2026-07-28 with its headers and params._meta"
+            )
+            await send_json(send, 400, encode_error(id, error), headers)
+            return None
+        token = self._sessions.find(head.session, identity)
+        if token is None:
+            error = McpError(-32001, "Session not found; send 'initialize' to open a new one")
+            await send_json(send, 404, encode_error(id, error), headers)
+        return token
+
+    async def _request(
+        self, message: Message, token: Token, identity: Identity, exchange: LegacyExchange
+    ) -> None:
+        assert isinstance(message.method, str) and isinstance(message.id, int | str)
+        session = self._sessions.state(token)
+        call = Call(
+            message.method,
+            message.params,
+            caller_of(token, identity),
+            exchange,
+            message.id,
+            read_legacy_progress_token(message.params),
+            session,
+        )
+        key = (token.nonce, message.id)
+        if key in self._running:
+            error = InvalidRequest(f"Request id {message.id!r} is already in use")
+            await exchange.finish(200, encode_error(message.id, error))
+            return
+        self._running[key] = exchange
+        try:
+            await exchange.run(self._service, call)
+        finally:
+            del self._running[key]
+        self._sessions.remember(session)
+
+    async def _notification(self, message: Message, token: Token, identity: Identity) -> None:
+        assert isinstance(message.method, str)
+        if message.method == "notifications/cancelled":
+            try:
+                params = decode_params(message.params, CancelledParams)
+            except McpError:
+                return
+            exchange = self._running.get((token.nonce, params.request_id))
+            if exchange is not None:
+                exchange.cancel()
+            return
+        channel = _Listening(Stream(token.nonce))
+        call = Call(message.method, message.params, caller_of(token, identity), channel)
+        await take_notification(self._service, call)
+
+    def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":
+        future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        self._asked[session, id] = future
+        return future
+
+    def forget(self, session: str, id: str) -> None:
+        self._asked.pop((session, id), None)
+
+    def _response(self, message: Message, token: Token) -> None:
+        future = self._asked.get((token.nonce, str(message.id)))
+        if future is None or future.done():
+            return
+        if message.error is not UNSET:
+            error = message.error
+            future.set_exception(McpError(error.code, error.message, error.data))
+        elif message.result is not UNSET:
+            future.set_result(Raw(bytes(message.result)))
+
+    # GET and DELETE
+
+    async def get(
+        self, head: Head, identity: Identity, receive: Receive, send: Send, headers: Headers
+    ) -> None:
+        token = await self._session(head, identity, send, headers)
+        if token is None:
+            return
+        if head.last_event_id is not None:
+            found = self.streams.find(head.last_event_id, token.nonce)
+            if found is not None:
+                await self.streams.follow(*found, receive, send, headers)
+                return
+        stream = self._listen(token, identity)
+        await self.streams.follow(stream, 0, receive, send, headers)
+
+    def _listen(self, token: Token, identity: Identity) -> Stream:
+        """Start a session's listening stream; a session has one, so an older one ends."""
+        older = self._listening.pop(token.nonce, None)
+        if older is not None:
+            older[0].end()
+        stream = self.streams.open(token.nonce)
+        session = self._sessions.state(token)
+        self._sessions.hold(session)
+        call = Call("", Raw(b"{}"), caller_of(token, identity), _Listening(stream), session=session)
+        task = asyncio.create_task(self._feed(call, stream, token.nonce))
+        self._listening[token.nonce] = (stream, task)
+        return stream
+
+    async def _feed(self, call: Call, stream: Stream, session: str) -> None:
+        ended = asyncio.create_task(stream.ended.wait())
+        listening = asyncio.create_task(self._service.listen(call))
+        try:
+            await asyncio.wait({ended, listening}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
+            listening.cancel()
+            await asyncio.gather(ended, listening, return_exceptions=True)
+            stream.end()
+            if self._listening.get(session, (None,))[0] is stream:
+                del self._listening[session]
+                self._sessions.release(session)
+
+    async def delete(self, head: Head, identity: Identity, send: Send, headers: Headers) -> None:
+        token = await self._session(head, identity, send, headers)
+        if token is None:
+            return
+        self._sessions.end(token)
+        self.streams.end_session(token.nonce)
+        for key, exchange in list(self._running.items()):
+            if key[0] == token.nonce:
+                exchange.cancel()
+        await send_empty(send, 204, headers)
+
+    async def close(self) -> None:
+        tasks = [task for _, task in self._listening.values()]
+        for stream, _ in list(self._listening.values()):
+            stream.end()
+        await asyncio.gather(*tasks, return_exceptions=True)

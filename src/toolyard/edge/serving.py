@@ -1,0 +1,38 @@
+"""Running the HTTP edge on uvicorn, with a shutdown that does not wait for open streams."""
+
+import uvicorn
+
+from .http import HttpEdge
+
+GRACE_SECONDS = 10
+
+
+class _Uvicorn(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, edge: HttpEdge) -> None:
+        super().__init__(config)
+        self._edge = edge
+
+    async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
+        # uvicorn waits for connections first and tells the app afterwards; a listening stream would
+        # hold it until the grace period ends.
+        await self._edge.close()
+        await super().shutdown(sockets)  # type: ignore[arg-type]
+
+
+def server(edge: HttpEdge, host: str, port: int, log_level: str = "warning") -> uvicorn.Server:
+    config = uvicorn.Config(
+        edge,
+        host=host,
+        port=port,
+        log_level=log_level,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    return _Uvicorn(config, edge)
+
+
+def run(edge: HttpEdge, host: str, port: int) -> None:
+    server(edge, host, port).run()

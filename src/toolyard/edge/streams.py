@@ -1,0 +1,124 @@
+"""Legacy streams: numbered events that a client can come back for.
+
+They live in this process only. A session can be served by any process; a stream ends with its own.
+"""
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Iterator
+
+from ..wire.sse import PING, frame
+from .asgi import SSE, Headers, Receive, Send, until_gone
+from .exchange import PING_EVERY
+
+KEEP_SECONDS = 60.0
+MAX_STREAMS = 10_000
+MAX_STREAM_BYTES = 8 * 1024 * 1024
+
+
+class Stream:
+    """What was sent on one stream, as far back as it is kept."""
+
+    def __init__(self, session: str) -> None:
+        self.id = secrets.token_urlsafe(9)
+        self.session = session
+        self.ended = asyncio.Event()
+        self.readers = 0
+        self.bells: set[asyncio.Event] = set()
+        self._events: deque[tuple[int, bytes]] = deque()
+        self._bytes = 0
+        self._count = 0
+
+    def put(self, data: bytes, retry_ms: int | None = None) -> bytes:
+        """Record an event and return its frame."""
+        self._count += 1
+        framed = frame(data, f"{self.id}.{self._count}", retry_ms)
+        self._events.append((self._count, framed))
+        self._bytes += len(framed)
+        while self._bytes > MAX_STREAM_BYTES and len(self._events) > 1:
+            self._bytes -= len(self._events.popleft()[1])
+        self._ring()
+        return framed
+
+    def end(self) -> None:
+        self.ended.set()
+        self._ring()
+
+    def _ring(self) -> None:
+        for bell in self.bells:
+            bell.set()
+
+    def after(self, number: int) -> Iterator[tuple[int, bytes]]:
+        return (event for event in list(self._events) if event[0] > number)
+
+
+class Streams:
+    """The streams of this process, each kept for a while after nobody reads it any more."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, Stream] = {}
+
+    def open(self, session: str) -> Stream:
+        while len(self._streams) >= MAX_STREAMS:
+            self._forget(next(iter(self._streams.values())))
+        stream = Stream(session)
+        self._streams[stream.id] = stream
+        return stream
+
+    def find(self, event_id: str, session: str) -> tuple[Stream, int] | None:
+        """The stream and position of a Last-Event-ID, if it is ours and this session's."""
+        id, _, number = event_id.rpartition(".")
+        stream = self._streams.get(id)
+        if stream is None or stream.session != session or not number.isdigit() or len(number) > 12:
+            return None
+        return stream, int(number)
+
+    def expire_later(self, stream: Stream) -> None:
+        """Forget it, unless somebody has come back for it by then."""
+        asyncio.get_running_loop().call_later(KEEP_SECONDS, self._forget_unread, stream)
+
+    def _forget_unread(self, stream: Stream) -> None:
+        if not stream.readers:
+            self._forget(stream)
+
+    def _forget(self, stream: Stream) -> None:
+        self._streams.pop(stream.id, None)
+        stream.end()
+
+    def end_session(self, session: str) -> None:
+        for stream in [item for item in self._streams.values() if item.session == session]:
+            self._forget(stream)
+
+    async def follow(
+        self, stream: Stream, position: int, receive: Receive, send: Send, headers: Headers
+    ) -> None:
+        """Send what came after `position` and what comes from now on, until either side ends it."""
+        bell = asyncio.Event()
+        bell.set()
+        gone = asyncio.create_task(until_gone(receive))
+        gone.add_done_callback(lambda _: bell.set())
+        stream.bells.add(bell)
+        stream.readers += 1
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": SSE + headers})
+            # Some servers send the head only with the first piece of body.
+            await send({"type": "http.response.body", "body": PING, "more_body": True})
+            while not gone.done():
+                bell.clear()
+                for number, framed in stream.after(position):
+                    await send({"type": "http.response.body", "body": framed, "more_body": True})
+                    position = number
+                if stream.ended.is_set():
+                    break
+                try:
+                    async with asyncio.timeout(PING_EVERY):
+                        await bell.wait()
+                except TimeoutError:
+                    await send({"type": "http.response.body", "body": PING, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+            stream.bells.discard(bell)
+            stream.readers -= 1
+            self.expire_later(stream)
