@@ -1,0 +1,159 @@
+"""The three measurements: CPU per call, CPU of an import, memory of idle sessions.
+
+Owns how a figure is taken from the kernel and nothing else: what a figure is compared with, and
+whether that is good enough, is `bench.report`'s.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.load import ERAS, Client, Era, connect, drive, prepare
+from bench.servers import Process, running
+
+Progress = Callable[[str], None]
+
+WARMUP_CALLS = 400
+WARMUP_SESSIONS = 300
+SESSIONS = 1000
+SETTLE_S = 0.5
+IMPORTS: Mapping[str, str] = {
+    "python": "",
+    "kit": "import toolyard.edge.http, toolyard.kit",
+    "sdk": "import mcp",
+}
+
+
+def cpu_seconds(pid: int) -> float:
+    """User and system CPU of a whole process so far, to the nanosecond.
+
+    `/proc/<pid>/stat` counts in ticks of 10 ms, a few percent of a round. Linux also gives every
+    process a clock; its id is made from the pid as in `clock_getcpuclockid(3)`.
+    """
+    return time.clock_gettime((~pid << 3) | 2)
+
+
+def private_bytes(pid: int) -> int:
+    """Memory that belongs to this process alone: what would be free if it ended."""
+    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
+    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A server as one era sees it, with its connections open."""
+
+    process: Process
+    era: Era
+    clients: Sequence[Client]
+
+    def cpu_of(self, numbers: range) -> float:
+        """CPU seconds that the server spends on one call, over the calls with these ids."""
+        waves = prepare(self.clients, numbers)
+        before = cpu_seconds(self.process.pid)
+        drive(waves)
+        return (cpu_seconds(self.process.pid) - before) / len(numbers)
+
+
+def calls(
+    names: Sequence[str], *, per_round: int, rounds: int, connections: int, progress: Progress
+) -> dict[str, list[float]]:
+    """CPU seconds per call of each server in each era, one figure a round, keyed "kit modern".
+
+    The rounds are interleaved (A B C, A B C, …), so that a drift of the machine meets all alike.
+    """
+    figures: dict[str, list[float]] = {}
+    with ExitStack() as stack:
+        processes = [stack.enter_context(running(name)) for name in names]
+        subjects: list[Subject] = []
+        for era in ERAS:
+            for process in processes:
+                clients = connect(process.port, era, connections, handshake=process.name != "bare")
+                for client in clients:
+                    stack.callback(client.close)
+                subject = Subject(process, era, clients)
+                progress(f"calls: warming up {process.name} {era}")
+                subject.cpu_of(range(WARMUP_CALLS))
+                subjects.append(subject)
+        for turn in range(rounds):
+            first = WARMUP_CALLS + turn * per_round
+            for subject in subjects:
+                progress(f"calls: round {turn + 1} of {rounds}, {subject.process.name} {subject.era}")
+                key = f"{subject.process.name} {subject.era}"
+                figures.setdefault(key, []).append(subject.cpu_of(range(first, first + per_round)))
+    return figures
+
+
+def imports(names: Sequence[str], *, rounds: int, progress: Progress) -> dict[str, list[float]]:
+    """CPU seconds of a fresh interpreter that imports and ends; "python" imports nothing."""
+    figures: dict[str, list[float]] = {name: [] for name in ("python", *names)}
+    for turn in range(rounds + 1):
+        progress(f"imports: round {turn} of {rounds}" if turn else "imports: warming up")
+        for name, taken in figures.items():
+            seconds = _cpu_of_interpreter(IMPORTS[name])
+            if turn:  # the first turn compiles to .pyc and fills the page cache
+                taken.append(seconds)
+    return figures
+
+
+def _cpu_of_interpreter(code: str) -> float:
+    child = subprocess.Popen([sys.executable, "-c", code])
+    try:
+        _, status, usage = os.wait4(child.pid, 0)
+    except BaseException:
+        child.kill()
+        child.wait()
+        raise
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise RuntimeError(f"'{code}' ended with code {child.returncode}")
+    return usage.ru_utime + usage.ru_stime
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Private memory of a server before and after `sessions` more legacy sessions."""
+
+    sessions: int
+    before: int
+    after: int
+
+
+def idle_sessions(name: str, *, progress: Progress) -> Idle:
+    """What legacy sessions that did one call and then fell silent keep of a server's memory.
+
+    The sessions of the warm-up stay too: freed ones would leave room that hides the cost of those
+    that follow.
+    """
+    with running(name) as process:
+        progress(f"sessions: warming up {name}")
+        for _ in range(WARMUP_SESSIONS):
+            _leave_session(process)
+        time.sleep(SETTLE_S)
+        before = private_bytes(process.pid)
+        progress(f"sessions: opening {SESSIONS} on {name}")
+        left = [_leave_session(process) for _ in range(SESSIONS)]
+        time.sleep(SETTLE_S)
+        after = private_bytes(process.pid)
+        # A server that forgot its sessions would look thrifty: the oldest must still answer.
+        _call_once(Client(process.port, "legacy", session=left[0]), number=2)
+    return Idle(SESSIONS, before, after)
+
+
+def _leave_session(process: Process) -> str | None:
+    client = Client(process.port, "legacy")
+    client.open_session()
+    _call_once(client, number=1)
+    return client.session
+
+
+def _call_once(client: Client, *, number: int) -> None:
+    drive(prepare([client], range(number, number + 1)))
+    client.close()

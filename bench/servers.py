@@ -1,0 +1,186 @@
+"""The servers under test, each with one echo tool, by name: `python -m bench.servers bare|kit|sdk --port N`.
+
+Owns the three ASGI apps, the uvicorn settings they share, and the life of a server's process.
+It does not know the load (`bench.load`) nor what is measured (`bench.measure`).
+"""
+
+import argparse
+import ctypes
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+HOST = "127.0.0.1"
+START_LIMIT_S = 30.0
+_PR_SET_PDEATHSIG = 1
+
+
+def bare() -> Any:
+    """The floor: the least an ASGI app can do to read a tools/call and answer it in JSON-RPC."""
+    import msgspec
+
+    class Arguments(msgspec.Struct):
+        text: str
+
+    class Params(msgspec.Struct):
+        arguments: Arguments
+
+    class Request(msgspec.Struct):
+        id: int | str
+        params: Params
+
+    decode = msgspec.json.Decoder(Request).decode
+    encode = msgspec.json.Encoder().encode
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "lifespan":
+            while (await receive())["type"] != "lifespan.shutdown":
+                await send({"type": "lifespan.startup.complete"})
+            await send({"type": "lifespan.shutdown.complete"})
+            return
+        body, more = b"", True
+        while more:
+            message = await receive()
+            body += message.get("body", b"")
+            more = message.get("more_body", False)
+        request = decode(body)
+        result = {"content": [{"type": "text", "text": request.params.arguments.text}]}
+        reply = encode({"jsonrpc": "2.0", "id": request.id, "result": result})
+        headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(reply))]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": reply})
+
+    return app
+
+
+def kit() -> Any:
+    """Toolyard's kit as a user would write it."""
+    from toolyard.kit import Server
+
+    server = Server("bench", version="1.0.0")
+
+    @server.tool
+    async def echo(text: str) -> str:
+        """Say it again."""
+        return text
+
+    return server.asgi()
+
+
+def sdk() -> Any:
+    """The low-level server of `mcp`, in the fastest form it offers for both eras.
+
+    JSON replies spare it the SSE stream; `get_tool_input_schema` spares a modern call the walk
+    through `tools/list` that looks for `x-mcp-header`.
+    """
+    import mcp_types as types
+    from mcp.server.lowlevel import Server
+
+    schema = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    tool = types.Tool(name="echo", description="Say it again.", input_schema=schema)
+
+    async def list_tools(ctx: Any, params: Any) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[tool])
+
+    async def call_tool(ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
+        text = (params.arguments or {})["text"]
+        return types.CallToolResult(content=[types.TextContent(type="text", text=text)])
+
+    server: Server[Any] = Server(
+        "bench",
+        version="1.0.0",
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+        get_tool_input_schema={"echo": schema}.get,
+    )
+    return server.streamable_http_app(json_response=True)
+
+
+APPS: dict[str, Callable[[], Any]] = {"bare": bare, "kit": kit, "sdk": sdk}
+
+
+def serve(name: str, port: int) -> None:
+    import uvicorn
+
+    uvicorn.run(
+        APPS[name](),
+        host=HOST,
+        port=port,
+        loop="uvloop",
+        http="httptools",
+        ws="none",
+        log_level="warning",
+        access_log=False,
+        # The benchmark keeps its connections open while other servers have their turn.
+        timeout_keep_alive=600,
+        timeout_graceful_shutdown=1,
+    )
+
+
+class Process:
+    """A running server: where it listens and which process to look at."""
+
+    def __init__(self, name: str, port: int, popen: subprocess.Popen[bytes]) -> None:
+        self.name = name
+        self.port = port
+        self.pid = popen.pid
+        self._popen = popen
+
+    def wait_until_listening(self) -> None:
+        deadline = time.monotonic() + START_LIMIT_S
+        while time.monotonic() < deadline:
+            if self._popen.poll() is not None:
+                raise RuntimeError(f"server '{self.name}' ended at start with code {self._popen.returncode}")
+            try:
+                socket.create_connection((HOST, self.port), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError(f"server '{self.name}' did not listen within {START_LIMIT_S:.0f} s")
+
+    def end(self) -> None:
+        self._popen.terminate()
+        try:
+            self._popen.wait(5)
+        except subprocess.TimeoutExpired:
+            self._popen.kill()
+            self._popen.wait()
+
+
+@contextmanager
+def running(name: str) -> Generator[Process, None, None]:
+    """Start server `name` in a process of its own; it has ended when the block is left."""
+    with socket.socket() as probe:
+        probe.bind((HOST, 0))
+        port: int = probe.getsockname()[1]
+    command = [sys.executable, "-m", "bench.servers", name, "--port", str(port)]
+    # A session of its own: Ctrl-C reaches only the benchmark, which then ends its servers in order.
+    process = Process(name, port, subprocess.Popen(command, cwd=ROOT, start_new_session=True))
+    try:
+        process.wait_until_listening()
+        yield process
+    finally:
+        process.end()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m bench.servers", description="Serve one server under test."
+    )
+    parser.add_argument("name", choices=APPS)
+    parser.add_argument("--port", type=int, required=True)
+    options = parser.parse_args()
+    # Should the benchmark be killed outright, its servers must not stay behind.
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    serve(options.name, options.port)
+
+
+if __name__ == "__main__":
+    main()
