@@ -37,8 +37,8 @@ async def send_empty(send: Send, status: int, headers: Headers) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def read_body(receive: Receive, declared: str | None, limit: int) -> bytes:
-    if declared is not None and declared.isdigit() and int(declared) > limit:
+async def read_body(receive: Receive, declared: bytes | None, limit: int) -> bytes:
+    if declared is not None and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
         raise TooLarge
     chunks: list[bytes] = []
     size = 0

@@ -69,28 +69,28 @@ class Duplex:
             await self.write(encode_error(recover_id(body), error))
             return
         if message.is_request:
-            await self._request(message)
+            await self._request(body, message)
         elif message.is_notification:
             await self._notification(message)
         else:
             self._response(message)
 
-    async def _request(self, message: Message) -> None:
+    async def _request(self, body: bytes, message: Message) -> None:
         assert isinstance(message.id, int | str) and isinstance(message.method, str)
         id = message.id
         try:
             if id in self._running:
                 raise InvalidRequest(f"Request id {id!r} is already in use")
-            call = self._call(message, id)
+            call = self._call(body, message, id)
         except McpError as error:
             await self.write(encode_error(id, error))
             return
         self._running[id] = asyncio.create_task(self._answer(call, id))
 
-    def _call(self, message: Message, id: Id) -> Call:
+    def _call(self, body: bytes, message: Message, id: Id) -> Call:
         method, params = message.method, message.params
         assert isinstance(method, str)
-        if is_modern(params, None) or method == "server/discover":
+        if is_modern(body, params, None) or method == "server/discover":
             meta = read_modern(method, params, None)
             assert isinstance(meta.version, str)
             caller = Caller(meta.version, meta.capabilities, meta.client, self._identity, meta.log_level)
@@ -105,7 +105,7 @@ class Duplex:
             raise InvalidRequest(
                 "Not initialized: send 'initialize' first, or speak 2026-07-28 with its params._meta"
             )
-        token = read_legacy_progress_token(params)
+        token = read_legacy_progress_token(body, params)
         return Call(method, params, self._legacy, self._talk, id, token, self._session)
 
     async def _answer(self, call: Call, id: Id) -> None:

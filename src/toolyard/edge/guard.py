@@ -19,15 +19,21 @@ class Guard:
         self._hosts = frozenset(host.lower() for host in [*LOCAL, *(hosts or [])])
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins or [])
         self._any_host = "*" in self._hosts
+        self._last_host: bytes | None = b""
         self._any_origin = "*" in self._origins
 
     def refusal(self, head: Head) -> str | None:
         """Why this request may not enter, or None."""
-        host = head.host
-        if not self._any_host and host not in self._hosts and not self._known_host(host):
-            return f"Host {(host or '')[:80]!r} is not allowed; add it to allowed_hosts"
-        if head.origin is not None and not self._known_origin(head.origin):
-            return f"Origin {head.origin[:80]!r} is not allowed; add it to allowed_origins"
+        raw_host = head.raw.get(b"host")
+        if raw_host != self._last_host and not self._any_host:
+            host = head.get(b"host")
+            if not self._known_host(host):
+                return f"Host {(host or '')[:80]!r} is not allowed; add it to allowed_hosts"
+            self._last_host = raw_host
+        if b"origin" in head.raw:
+            origin = head.get(b"origin") or ""
+            if not self._known_origin(origin):
+                return f"Origin {origin[:80]!r} is not allowed; add it to allowed_origins"
         return None
 
     def _known_host(self, host: str | None) -> bool:
@@ -51,10 +57,10 @@ class Guard:
 
     def cors(self, head: Head) -> Headers:
         """For an origin that was let in: what its browser needs to see."""
-        if head.origin is None:
+        if b"origin" not in head.raw:
             return []
         return [
-            (b"access-control-allow-origin", head.origin.encode("latin-1")),
+            (b"access-control-allow-origin", head.raw[b"origin"]),
             (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version"),
             (b"vary", b"origin"),
         ]

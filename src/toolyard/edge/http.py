@@ -4,24 +4,20 @@ Owns what is HTTP: routes, limits, who may enter, status codes. A modern request
 `Exchange`; everything legacy goes to the `LegacyDoor`.
 """
 
-import logging
 from collections.abc import Awaitable, Callable
-
-from msgspec import Struct
 
 from ..wire.call import Call, Caller, Identity, Service
 from ..wire.eras import is_modern, read_modern
 from ..wire.errors import HeaderMismatch, InternalError, InvalidRequest, McpError
-from ..wire.headers import Head, read_head
+from ..wire.headers import Head
 from ..wire.messages import Message, encode, encode_error, parse, recover_id
 from ..wire.seal import Sealer
 from .answer import take_notification
 from .asgi import Gone, Headers, Receive, Scope, Send, TooLarge, read_body, send_empty, send_json
-from .exchange import Exchange
+from .exchange import Exchange, Watchman
 from .guard import Guard
 from .legacy import LegacyDoor
-
-logger = logging.getLogger("toolyard.edge")
+from .visit import Visit
 
 Identify = Callable[[Headers], Identity | Awaitable[Identity]]
 """Reads whose request it is from its headers; raises `Refused` to turn it away."""
@@ -37,16 +33,6 @@ class Refused(Exception):
         self.status = status
         self.message = message
         self.headers = headers or []
-
-
-class _Visit(Struct, gc=False):
-    """One request as it moves through the edge."""
-
-    head: Head
-    identity: Identity
-    receive: Receive
-    send: Send
-    headers: Headers
 
 
 class HttpEdge:
@@ -68,15 +54,17 @@ class HttpEdge:
         self._guard = Guard(allowed_hosts, allowed_origins)
         self._identify = identify
         self._max_body = max_body
-        self._legacy = LegacyDoor(service, sealer)
+        self._watchman = Watchman()
+        self._legacy = LegacyDoor(service, sealer, self._watchman)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         kind = scope["type"]
         if kind == "http":
-            try:
-                await self._route(scope, receive, send)
-            except Gone:
-                logger.debug("the client hung up before its request was complete")
+            path = _path(scope)
+            if path == self.path or path.rstrip("/") == self.path:
+                await self._serve(scope, receive, send)
+            else:
+                await self._elsewhere(path, scope["method"], send)
         elif kind == "lifespan":
             await self._lifespan(receive, send)
         elif kind == "websocket":
@@ -97,78 +85,70 @@ class HttpEdge:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def _route(self, scope: Scope, receive: Receive, send: Send) -> None:
-        path: str = scope["path"]
-        root: str = scope.get("root_path", "")
-        if root and path.startswith(root):
-            path = path[len(root) :] or "/"
-        method: str = scope["method"]
-        if path != self.path and path.rstrip("/") != self.path:
-            if path == "/health" and method in ("GET", "HEAD"):
-                await send_json(send, 200, encode(self._service.health()), [])
-            else:
-                await _refuse(send, 404, f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}", [])
-            return
-        head = read_head(scope["headers"])
-        visit = _Visit(head, _LOCAL, receive, send, [])
-        if not await self._admit(visit, method, scope["headers"]):
-            return
-        if method == "POST":
-            await self._post(visit)
-        elif method == "GET":
-            await self._get(visit)
-        elif method == "DELETE":
-            await self._legacy.delete(head, visit.identity, send, visit.headers)
+    async def _elsewhere(self, path: str, method: str, send: Send) -> None:
+        if path == "/health" and method in ("GET", "HEAD"):
+            await send_json(send, 200, encode(self._service.health()), [])
         else:
-            visit.headers.append((b"allow", b"GET, POST, DELETE"))
-            await _refuse(send, 405, f"{method[:20]} is not allowed here", visit.headers)
+            await _refuse(send, 404, f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}", [])
 
-    async def _admit(self, visit: _Visit, method: str, raw_headers: Headers) -> bool:
-        """Host, Origin, limits and identity; False when the request was turned away."""
-        head, send = visit.head, visit.send
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = Head(scope["headers"])
         refusal = self._guard.refusal(head)
         if refusal is not None:
             await _refuse(send, 403, refusal, [])
-            return False
-        visit.headers = self._guard.cors(head)
+            return
+        visit = Visit(head, _LOCAL, receive, send, self._guard.cors(head))
+        method: str = scope["method"]
         if head.oversized:
             await _refuse(send, 431, "Too many headers, or one that is too long", visit.headers)
-            return False
-        if method == "OPTIONS" and head.origin is not None:
-            requested = next((v for k, v in raw_headers if k == b"access-control-request-headers"), b"")
+        elif method == "OPTIONS" and b"origin" in head.raw:
+            requested = head.raw.get(b"access-control-request-headers", b"")
             await send_empty(send, 204, self._guard.preflight(head, requested))
-            return False
-        if self._identify is not None:
-            try:
-                found = self._identify(raw_headers)
-                visit.identity = found if isinstance(found, Identity) else await found
-            except Refused as refused:
-                await _refuse(send, refused.status, refused.message, [*visit.headers, *refused.headers])
-                return False
-        return True
+        elif self._identify is None or await self._identified(visit, self._identify, scope["headers"]):
+            if method == "POST":
+                await self._post(visit)
+            elif method == "GET":
+                await self._get(visit)
+            elif method == "DELETE":
+                await self._legacy.delete(visit)
+            else:
+                visit.headers.append((b"allow", b"GET, POST, DELETE"))
+                await _refuse(send, 405, f"{method[:20]} is not allowed here", visit.headers)
 
-    async def _get(self, visit: _Visit) -> None:
-        if visit.head.session is None:
+    async def _identified(self, visit: Visit, identify: Identify, raw_headers: Headers) -> bool:
+        """Find out whose request it is; False when it was turned away."""
+        try:
+            found = identify(raw_headers)
+            visit.identity = found if isinstance(found, Identity) else await found
+            return True
+        except Refused as refused:
+            await _refuse(visit.send, refused.status, refused.message, [*visit.headers, *refused.headers])
+            return False
+
+    async def _get(self, visit: Visit) -> None:
+        if b"mcp-session-id" not in visit.head.raw:
             visit.headers.append((b"allow", b"POST"))
             message = "GET opens a legacy session's stream and needs Mcp-Session-Id; otherwise use POST"
             await _refuse(visit.send, 405, message, visit.headers)
-        elif not _accepts(visit.head, "text/event-stream"):
+        elif not _accepts(visit.head, b"text/event-stream"):
             await _refuse(visit.send, 406, "Accept must admit text/event-stream", visit.headers)
         else:
-            await self._legacy.get(visit.head, visit.identity, visit.receive, visit.send, visit.headers)
+            await self._legacy.get(visit)
 
-    async def _post(self, visit: _Visit) -> None:
+    async def _post(self, visit: Visit) -> None:
         head, send = visit.head, visit.send
-        content_type = head.content_type
-        if content_type != "application/json" and not _is_json(content_type):
+        content_type = head.raw.get(b"content-type")
+        if content_type != b"application/json" and not _is_json(content_type):
             await _refuse(send, 415, "Content-Type must be application/json", visit.headers)
             return
-        if not _accepts(head, "application/json"):
+        if not _accepts(head, b"application/json"):
             message = "Accept must admit application/json and should admit text/event-stream"
             await _refuse(send, 406, message, visit.headers)
             return
         try:
-            body = await read_body(visit.receive, head.content_length, self._max_body)
+            body = await read_body(visit.receive, head.raw.get(b"content-length"), self._max_body)
+        except Gone:
+            return
         except TooLarge:
             # What is left of the body is not worth reading.
             headers = [*visit.headers, (b"connection", b"close")]
@@ -179,22 +159,23 @@ class HttpEdge:
         except McpError as error:
             await send_json(send, 400, encode_error(recover_id(body), error), visit.headers)
             return
-        if isinstance(message.method, str) and is_modern(message.params, head):
-            await self._modern(visit, message)
+        if isinstance(message.method, str) and is_modern(body, message.params, head):
+            await self._modern(visit, message, message.method)
             return
-        if head.doubled is not None:
-            error = HeaderMismatch(f"header {head.doubled!r} came more than once")
+        doubled = head.doubled
+        if doubled is not None:
+            error = HeaderMismatch(f"header {doubled!r} came more than once")
             id = message.id if isinstance(message.id, int | str) else None
             await send_json(send, 400, encode_error(id, error), visit.headers)
             return
-        streams = _accepts(head, "text/event-stream")
-        await self._legacy.post(head, message, visit.identity, visit.receive, send, visit.headers, streams)
+        streams = _accepts(head, b"text/event-stream")
+        await self._legacy.post(body, message, visit, streams)
 
-    async def _modern(self, visit: _Visit, message: Message) -> None:
-        head, method = visit.head, message.method
+    async def _modern(self, visit: Visit, message: Message, method: str) -> None:
+        head = visit.head
         id = message.id if isinstance(message.id, int | str) else None
-        assert isinstance(method, str)
-        exchange = Exchange(visit.receive, visit.send, visit.headers, _accepts(head, "text/event-stream"))
+        streams = _accepts(head, b"text/event-stream")
+        exchange = Exchange(self._watchman, visit, streams)
         if id is None:
             # The modern era defines no notification over HTTP, and no headers for one.
             caller = Caller(head.version or "", {}, identity=visit.identity)
@@ -208,13 +189,14 @@ class HttpEdge:
             return
         assert isinstance(meta.version, str)
         caller = Caller(meta.version, meta.capabilities, meta.client, visit.identity, meta.log_level)
-        call = Call(
-            method, message.params, caller, exchange, id, meta.progress_token, None, head.params or _NO_HEADERS
-        )
+        call = Call(method, message.params, caller, exchange, id, meta.progress_token, None, head.params)
         await exchange.run(self._service, call)
 
 
-_NO_HEADERS: dict[str, str] = {}
+def _path(scope: Scope) -> str:
+    path: str = scope["path"]
+    root: str = scope.get("root_path", "")
+    return path[len(root) :] or "/" if root and path.startswith(root) else path
 
 
 async def _refuse(send: Send, status: int, message: str, headers: Headers) -> None:
@@ -223,12 +205,12 @@ async def _refuse(send: Send, status: int, message: str, headers: Headers) -> No
     await send_json(send, status, encode_error(None, error), headers)
 
 
-def _is_json(content_type: str | None) -> bool:
-    return content_type is not None and content_type.split(";")[0].strip().lower() == "application/json"
+def _is_json(content_type: bytes | None) -> bool:
+    return content_type is not None and content_type.split(b";")[0].strip().lower() == b"application/json"
 
 
-def _accepts(head: Head, media_type: str) -> bool:
-    accept = head.accept
-    if accept is None or media_type in accept or "*/*" in accept:
+def _accepts(head: Head, media_type: bytes) -> bool:
+    accept = head.raw.get(b"accept")
+    if accept is None or media_type in accept or b"*/*" in accept:
         return True
-    return media_type.split("/")[0] + "/*" in accept
+    return media_type.split(b"/")[0] + b"/*" in accept.lower() or media_type in accept.lower()

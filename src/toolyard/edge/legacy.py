@@ -9,15 +9,15 @@ from msgspec import UNSET, Raw
 from ..wire.call import Call, Identity, Service
 from ..wire.eras import read_legacy_progress_token
 from ..wire.errors import InvalidRequest, McpError
-from ..wire.headers import Head
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
 from ..wire.seal import Sealer
 from ..wire.types import CancelledParams, InitializeParams
 from .answer import CANCELLED, answer, take_notification
-from .asgi import Headers, Receive, Send, send_empty, send_json
-from .exchange import Exchange
+from .asgi import send_empty, send_json
+from .exchange import Exchange, Watchman
 from .sessions import Sessions, Token, caller_of
 from .streams import Stream, Streams
+from .visit import Visit
 
 ASK_TIMEOUT = 3600.0
 PRIMED_SINCE = "2025-11-25"
@@ -26,9 +26,8 @@ PRIMED_SINCE = "2025-11-25"
 class LegacyExchange(Exchange):
     """A lost connection does not cancel the call: its stream is kept for the client to come back to."""
 
-    def __init__(self, door: "LegacyDoor", token: Token, receive: Receive, send: Send, headers: Headers,
-                 streams: bool) -> None:  # fmt: skip
-        super().__init__(receive, send, headers, streams)
+    def __init__(self, door: "LegacyDoor", token: Token, visit: Visit, streams: bool) -> None:
+        super().__init__(door.watchman, visit, streams)
         self._door = door
         self._token = token
         self._stream: Stream | None = None
@@ -127,8 +126,9 @@ class _Listening:
 class LegacyDoor:
     """All legacy traffic of one endpoint."""
 
-    def __init__(self, service: Service, sealer: Sealer) -> None:
+    def __init__(self, service: Service, sealer: Sealer, watchman: Watchman) -> None:
         self._service = service
+        self.watchman = watchman
         self._sessions = Sessions(sealer)
         self.streams = Streams()
         self._asked: dict[tuple[str, str], asyncio.Future[Raw]] = {}
@@ -137,70 +137,67 @@ class LegacyDoor:
 
     # POST
 
-    async def post(
-        self, head: Head, message: Message, identity: Identity, receive: Receive, send: Send, headers: Headers,
-        streams: bool,
-    ) -> None:  # fmt: skip
+    async def post(self, body: bytes, message: Message, visit: Visit, streams: bool) -> None:
         if message.is_request and message.method == "initialize":
-            await self._initialize(message, identity, receive, send, headers)
+            await self._initialize(message, visit)
             return
-        token = await self._session(head, identity, send, headers, message.id)
+        token = await self._session(visit, message.id)
         if token is None:
             return
         if message.is_request:
-            exchange = LegacyExchange(self, token, receive, send, headers, streams)
-            await self._request(message, token, identity, exchange)
+            await self._request(body, message, token, visit, streams)
             return
         if message.is_notification:
-            await self._notification(message, token, identity)
+            await self._notification(message, token, visit)
         else:
             self._response(message, token)
-        await send_empty(send, 202, headers)
+        await send_empty(visit.send, 202, visit.headers)
 
-    async def _initialize(
-        self, message: Message, identity: Identity, receive: Receive, send: Send, headers: Headers
-    ) -> None:
+    async def _initialize(self, message: Message, visit: Visit) -> None:
         assert isinstance(message.method, str) and isinstance(message.id, int | str)
         try:
-            id, token = self._sessions.start(decode_params(message.params, InitializeParams), identity)
+            id, token = self._sessions.start(decode_params(message.params, InitializeParams), visit.identity)
         except McpError as error:
-            await send_json(send, 400, encode_error(message.id, error), headers)
+            await send_json(visit.send, 400, encode_error(message.id, error), visit.headers)
             return
-        channel = Exchange(receive, send, headers, streams=False)
-        call = Call(message.method, message.params, caller_of(token, identity), channel, message.id)
+        channel = Exchange(self.watchman, visit, streams=False)
+        call = Call(message.method, message.params, caller_of(token, visit.identity), channel, message.id)
         _, body = await answer(self._service, call)
-        await send_json(send, 200, body, [*headers, (b"mcp-session-id", id.encode())])
+        await send_json(visit.send, 200, body, [*visit.headers, (b"mcp-session-id", id.encode())])
 
-    async def _session(
-        self, head: Head, identity: Identity, send: Send, headers: Headers, id: Any = None
-    ) -> Token | None:
+    async def _session(self, visit: Visit, id: Any = None) -> Token | None:
         """The request's session; without one the refusal is sent and None returned."""
-        id = id if isinstance(id, int | str) else None
-        if head.session is None:
-            error = InvalidRequest(
-                "No Mcp-Session-Id header: send 'initialize' first, "
-                "or speak 2026-07-28 with its headers and params._meta"
+        session_id = visit.head.get(b"mcp-session-id")
+        if session_id is None:
+            status, error = (
+                400,
+                InvalidRequest(
+                    "No Mcp-Session-Id header: send 'initialize' first, "
+                    "or speak 2026-07-28 with its headers and params._meta"
+                ),
             )
-            await send_json(send, 400, encode_error(id, error), headers)
-            return None
-        token = self._sessions.find(head.session, identity)
-        if token is None:
-            error = McpError(-32001, "Session not found; send 'initialize' to open a new one")
-            await send_json(send, 404, encode_error(id, error), headers)
-        return token
+        else:
+            token = self._sessions.find(session_id, visit.identity)
+            if token is not None:
+                return token
+            status, error = 404, McpError(-32001, "Session not found; send 'initialize' to open a new one")
+        body = encode_error(id if isinstance(id, int | str) else None, error)
+        await send_json(visit.send, status, body, visit.headers)
+        return None
 
     async def _request(
-        self, message: Message, token: Token, identity: Identity, exchange: LegacyExchange
+        self, body: bytes, message: Message, token: Token, visit: Visit, streams: bool
     ) -> None:
         assert isinstance(message.method, str) and isinstance(message.id, int | str)
+        exchange = LegacyExchange(self, token, visit, streams)
         session = self._sessions.state(token)
         call = Call(
             message.method,
             message.params,
-            caller_of(token, identity),
+            caller_of(token, visit.identity),
             exchange,
             message.id,
-            read_legacy_progress_token(message.params),
+            read_legacy_progress_token(body, message.params),
             session,
         )
         key = (token.nonce, message.id)
@@ -215,7 +212,7 @@ class LegacyDoor:
             del self._running[key]
         self._sessions.remember(session)
 
-    async def _notification(self, message: Message, token: Token, identity: Identity) -> None:
+    async def _notification(self, message: Message, token: Token, visit: Visit) -> None:
         assert isinstance(message.method, str)
         if message.method == "notifications/cancelled":
             try:
@@ -227,7 +224,7 @@ class LegacyDoor:
                 exchange.cancel()
             return
         channel = _Listening(Stream(token.nonce))
-        call = Call(message.method, message.params, caller_of(token, identity), channel)
+        call = Call(message.method, message.params, caller_of(token, visit.identity), channel)
         await take_notification(self._service, call)
 
     def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":
@@ -250,19 +247,14 @@ class LegacyDoor:
 
     # GET and DELETE
 
-    async def get(
-        self, head: Head, identity: Identity, receive: Receive, send: Send, headers: Headers
-    ) -> None:
-        token = await self._session(head, identity, send, headers)
+    async def get(self, visit: Visit) -> None:
+        token = await self._session(visit)
         if token is None:
             return
-        if head.last_event_id is not None:
-            found = self.streams.find(head.last_event_id, token.nonce)
-            if found is not None:
-                await self.streams.follow(*found, receive, send, headers)
-                return
-        stream = self._listen(token, identity)
-        await self.streams.follow(stream, 0, receive, send, headers)
+        last = visit.head.get(b"last-event-id")
+        found = self.streams.find(last, token.nonce) if last is not None else None
+        stream, position = found or (self._listen(token, visit.identity), 0)
+        await self.streams.follow(stream, position, visit)
 
     def _listen(self, token: Token, identity: Identity) -> Stream:
         """Start a session's listening stream; a session has one, so an older one ends."""
@@ -291,8 +283,8 @@ class LegacyDoor:
                 del self._listening[session]
                 self._sessions.release(session)
 
-    async def delete(self, head: Head, identity: Identity, send: Send, headers: Headers) -> None:
-        token = await self._session(head, identity, send, headers)
+    async def delete(self, visit: Visit) -> None:
+        token = await self._session(visit)
         if token is None:
             return
         self._sessions.end(token)
@@ -300,7 +292,7 @@ class LegacyDoor:
         for key, exchange in list(self._running.items()):
             if key[0] == token.nonce:
                 exchange.cancel()
-        await send_empty(send, 204, headers)
+        await send_empty(visit.send, 204, visit.headers)
 
     async def close(self) -> None:
         tasks = [task for _, task in self._listening.values()]

@@ -23,6 +23,7 @@ from ..wire.versions import LEGACY_VERSIONS, negotiate
 MAX_ID_BYTES = 8 * 1024
 LIFETIME = 7 * 24 * 3600
 MAX_REMEMBERED = 10_000
+MAX_OPENED = 256
 _PURPOSE = "session"
 
 
@@ -35,6 +36,9 @@ class Token(Struct, array_like=True, frozen=True):
     client: str
     client_version: str
     capabilities: Raw
+
+
+_decode_token = msgspec.json.Decoder(Token).decode
 
 
 def client_from(info: dict[str, Any]) -> ClientInfo:
@@ -51,6 +55,7 @@ class Sessions:
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._remembered: OrderedDict[str, Session] = OrderedDict()
         self._held: dict[str, Session] = {}
+        self._opened: dict[str, Token] = {}
 
     def start(self, params: InitializeParams, identity: Identity) -> tuple[str, Token]:
         """A new session's id."""
@@ -72,15 +77,25 @@ class Sessions:
 
     def find(self, id: str, identity: Identity) -> Token | None:
         """The session of an id, or None when it is forged, foreign, expired or ended."""
-        if len(id) > MAX_ID_BYTES:
-            return None
-        try:
-            token = msgspec.json.decode(self._sealer.open(id, _PURPOSE), type=Token)
-        except (BrokenSeal, msgspec.DecodeError):
+        token = self._opened.get(id) or self._open(id)
+        if token is None:
             return None
         ours = token.tenant == identity.tenant and token.agent == identity.agent
         current = token.version in LEGACY_VERSIONS and time.time() - token.issued < LIFETIME
         return token if ours and current and token.nonce not in self._ended else None
+
+    def _open(self, id: str) -> Token | None:
+        if len(id) > MAX_ID_BYTES:
+            return None
+        try:
+            token = _decode_token(self._sealer.open(id, _PURPOSE))
+        except (BrokenSeal, msgspec.DecodeError):
+            return None
+        # Opening costs a tenth of a call; a few recent ones are worth keeping.
+        if len(self._opened) >= MAX_OPENED:
+            self._opened.clear()
+        self._opened[id] = token
+        return token
 
     def end(self, token: Token) -> None:
         self._remembered.pop(token.nonce, None)

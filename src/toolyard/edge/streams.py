@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Iterator
 
 from ..wire.sse import PING, frame
-from .asgi import SSE, Headers, Receive, Send, until_gone
+from .asgi import SSE, until_gone
 from .exchange import PING_EVERY
+from .visit import Visit
 
 KEEP_SECONDS = 60.0
 MAX_STREAMS = 10_000
@@ -90,18 +91,17 @@ class Streams:
         for stream in [item for item in self._streams.values() if item.session == session]:
             self._forget(stream)
 
-    async def follow(
-        self, stream: Stream, position: int, receive: Receive, send: Send, headers: Headers
-    ) -> None:
+    async def follow(self, stream: Stream, position: int, visit: Visit) -> None:
         """Send what came after `position` and what comes from now on, until either side ends it."""
         bell = asyncio.Event()
         bell.set()
-        gone = asyncio.create_task(until_gone(receive))
+        send = visit.send
+        gone = asyncio.create_task(until_gone(visit.receive))
         gone.add_done_callback(lambda _: bell.set())
         stream.bells.add(bell)
         stream.readers += 1
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": SSE + headers})
+            await send({"type": "http.response.start", "status": 200, "headers": SSE + visit.headers})
             # Some servers send the head only with the first piece of body.
             await send({"type": "http.response.body", "body": PING, "more_body": True})
             while not gone.done():

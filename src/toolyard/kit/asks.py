@@ -144,7 +144,11 @@ class Sample:
     kind = "sample"
 
     def __init__(
-        self, messages: str | list[dict[str, Any]], max_tokens: int = 1000, system: str | None = None, **more: Any
+        self,
+        messages: str | list[dict[str, Any]],
+        max_tokens: int = 1000,
+        system: str | None = None,
+        **more: Any,
     ) -> None:
         if isinstance(messages, str):
             messages = [{"role": "user", "content": {"type": "text", "text": messages}}]

@@ -76,7 +76,11 @@ class Context:
             raise ValueError(f"level {level!r} is none of {', '.join(LEVELS)}")
         threshold = self._log_threshold()
         # Tasks have no stream of their own for lines to travel on.
-        if threshold is None or self._on_progress is not None or LEVELS.index(level) < LEVELS.index(threshold):
+        if (
+            threshold is None
+            or self._on_progress is not None
+            or LEVELS.index(level) < LEVELS.index(threshold)
+        ):
             return
         params = {"level": level, "data": data} | ({"logger": logger} if logger else {})
         await self._call.channel.notify("notifications/message", params)

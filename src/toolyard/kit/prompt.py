@@ -39,7 +39,9 @@ class Prompt:
             PromptArgument(key, prop.get("title"), prop.get("description"), key in required)
             for key, prop in schema["properties"].items()
         ]
-        self.info = PromptInfo(self.name, title, describe(function, description), arguments or None, icons, meta)
+        self.info = PromptInfo(
+            self.name, title, describe(function, description), arguments or None, icons, meta
+        )
 
     @property
     def wants_context(self) -> bool:

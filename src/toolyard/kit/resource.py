@@ -5,7 +5,15 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import unquote
 
-from ..wire.types import Annotations, BlobContents, Icon, Meta, ResourceInfo, ResourceTemplateInfo, TextContents
+from ..wire.types import (
+    Annotations,
+    BlobContents,
+    Icon,
+    Meta,
+    ResourceInfo,
+    ResourceTemplateInfo,
+    TextContents,
+)
 from .context import Context
 from .running import Callee, describe
 from .schema import Signature
@@ -83,7 +91,9 @@ class Resource:
             return TextContents(uri, value, self._mime_type)
         if isinstance(value, bytes):
             return BlobContents(uri, value, self._mime_type)
-        raise TypeError(f"resource {self.uri!r} returned {type(value).__name__}; return str, bytes or contents")
+        raise TypeError(
+            f"resource {self.uri!r} returned {type(value).__name__}; return str, bytes or contents"
+        )
 
 
 def _compile(uri: str) -> re.Pattern[str]:

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .context import Context
@@ -22,11 +22,14 @@ class Callee:
     def wants_context(self) -> bool:
         return self._context_name is not None
 
-    async def __call__(self, arguments: dict[str, Any], context: Context | None) -> Any:
+    def __call__(self, arguments: dict[str, Any], context: Context | None) -> Awaitable[Any]:
         if self._context_name is not None:
             arguments[self._context_name] = context
         if self._is_async:
-            return await self._function(**arguments)
+            return self._function(**arguments)
+        return self._in_thread(arguments, context)
+
+    async def _in_thread(self, arguments: dict[str, Any], context: Context | None) -> Any:
         try:
             return await asyncio.to_thread(self._function, **arguments)
         except asyncio.CancelledError:

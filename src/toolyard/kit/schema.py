@@ -243,7 +243,9 @@ class Output:
         self.schema = validator.schema if validator is not None else None
 
 
-def output_of(function: Callable[..., Any], schema: Mapping[str, Any] | None, free: tuple[Any, ...]) -> Output:
+def output_of(
+    function: Callable[..., Any], schema: Mapping[str, Any] | None, free: tuple[Any, ...]
+) -> Output:
     """`free` are the types beside str and content blocks that promise no structure."""
     if schema is not None:
         return Output(SchemaValidator(schema))
@@ -266,7 +268,9 @@ def _is_free(hint: Any, free: tuple[Any, ...]) -> bool:
         if origin in (list, tuple):
             return any(_is_block(part, free) for part in parts)
         return any(_is_free(part, free) for part in parts if part is not type(None))
-    return hint in (Any, None, type(None), str, list, object, inspect.Signature.empty) or _is_block(hint, free)
+    return hint in (Any, None, type(None), str, list, object, inspect.Signature.empty) or _is_block(
+        hint, free
+    )
 
 
 def _is_block(hint: Any, free: tuple[Any, ...]) -> bool:

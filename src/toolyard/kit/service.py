@@ -210,7 +210,7 @@ class KitService:
             raise InvalidParams(f"Unknown tool: {params.name[:80]!r}")
         if tool.param_headers and call.param_headers is not None:
             arguments = decode_params(params.arguments, dict[str, Any])
-            check_params(tool.param_headers, arguments, call.param_headers)
+            check_params(tool.param_headers, arguments, call.param_headers())
         long = tool.long
         as_task = False
         if long is not None and call.caller.era == "modern":
@@ -223,14 +223,16 @@ class KitService:
         if tool.wants_context or params.request_state is not UNSET:
             context = self._context(call, params, params.name, params.arguments, as_task)
         try:
-            return await _run(tool, params.arguments, context)
+            return await tool.run(params.arguments, context)
         except InputRequired as pending:
             return pending.result
         except Detached as detached:
             assert long is not None
             return self._start_task(call, tool, long, params.arguments, detached.notes)
 
-    def _context(self, call: Call, trip: RoundTrip, name: str, arguments: Raw, may_detach: bool = False) -> Context:
+    def _context(
+        self, call: Call, trip: RoundTrip, name: str, arguments: Raw, may_detach: bool = False
+    ) -> Context:
         if call.caller.era == "legacy":
             return Context(call, Direct(call))
         server = self._server
@@ -240,7 +242,7 @@ class KitService:
 
     def _start_task(self, call: Call, tool: Tool, long: Long, arguments: Raw, notes: Notes) -> TaskState:
         async def run(asker: TaskAsker, say: Callable[[str], None]) -> CallToolResult:
-            result = await _run(tool, arguments, Context(call, asker, say))
+            result = await tool.run(arguments, Context(call, asker, say))
             result.result_type = "complete"
             return result
 
@@ -262,7 +264,9 @@ class KitService:
     async def _update_task(self, call: Call) -> Result:
         self._need_tasks(call)
         params = decode_params(call.params, TaskUpdateParams)
-        self._server.tasks.update(self._server.tasks.find(params.task_id, call.caller), params.input_responses)
+        self._server.tasks.update(
+            self._server.tasks.find(params.task_id, call.caller), params.input_responses
+        )
         return Result()
 
     async def _cancel_task(self, call: Call) -> Result:
@@ -329,7 +333,9 @@ class KitService:
     async def _list_prompts(self, call: Call) -> ListPromptsResult:
         self._need(call, self._server.prompts)
         found, cursor = page(self._server.prompts, _cursor(call), self._server.page_size)
-        return self._cached(call, ListPromptsResult(prompts=[item.info for item in found], next_cursor=cursor))
+        return self._cached(
+            call, ListPromptsResult(prompts=[item.info for item in found], next_cursor=cursor)
+        )
 
     async def _get_prompt(self, call: Call) -> Result:
         self._need(call, self._server.prompts)
@@ -356,7 +362,9 @@ class KitService:
         if complete is None:
             return CompleteResult(completion=Completion([], 0, False))
         arguments = {"value": params.argument.value, "context": params.context.arguments}
-        values: list[str] = await _guarded(complete(arguments, None), f"completion of {params.argument.name!r}")
+        values: list[str] = await _guarded(
+            complete(arguments, None), f"completion of {params.argument.name!r}"
+        )
         shown = values[:MAX_COMPLETIONS]
         return CompleteResult(completion=Completion(shown, len(values), len(values) > len(shown)))
 
@@ -373,7 +381,9 @@ class KitService:
         def wants(event: Event) -> bool:
             if event.method == "notifications/resources/updated":
                 return event.about in uris
-            return event.method in methods or (event.method == "notifications/tasks" and event.about in task_ids)
+            return event.method in methods or (
+                event.method == "notifications/tasks" and event.about in task_ids
+            )
 
         with self._server.hub.listener(wants) as events:
             acknowledged = {"notifications": agreed, "_meta": mark}
@@ -424,17 +434,8 @@ def _marked(params: Any, mark: dict[str, Any]) -> dict[str, Any]:
     return {**plain, "_meta": mark}
 
 
-async def _run(tool: Tool, arguments: Raw, context: Context | None) -> CallToolResult:
-    try:
-        return await tool.run(arguments, context)
-    except McpError:
-        raise
-    except Exception as error:  # an author's bug must not become a broken connection
-        return tool.failed(error)
-
-
 async def _guarded(running: Awaitable[T], what: str) -> T:
-    """The same for resources and prompts, which have no error result to put a failure in."""
+    """Resources and prompts have no error result to put a failure in."""
     try:
         return await running
     except McpError:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Raw, Struct
 
+from ..wire.errors import McpError
 from ..wire.headers import param_headers
 from ..wire.types import CallToolResult, Icon, Meta, ToolAnnotations, ToolInfo
 from .content import ToolError, ToolResult, error_result, to_result
@@ -92,12 +93,18 @@ class Tool:
         except Mismatch as error:
             logger.error("tool %r returned what its output schema does not allow: %s", self.name, error)
             return error_result(f"Tool {self.name!r} returned a result that breaks its own schema: {error}")
+        except McpError:
+            raise
+        except Exception as error:  # an author's bug must not become a broken connection
+            return self._failed(error)
 
-    def failed(self, error: Exception) -> CallToolResult:
+    def _failed(self, error: Exception) -> CallToolResult:
         """An unforeseen exception: the log gets all of it, the caller a reference to find it by."""
         reference = secrets.token_hex(4)
         logger.error("tool %r failed (reference %s)", self.name, reference, exc_info=error)
-        return error_result(f"Tool {self.name!r} failed unexpectedly (reference {reference} in the server's log)")
+        return error_result(
+            f"Tool {self.name!r} failed unexpectedly (reference {reference} in the server's log)"
+        )
 
 
 def _with_ui(meta: Meta | None, ui: str | None) -> Meta | None:

@@ -4,6 +4,7 @@ An edge turns bytes into a `Call` and hands it to a `Service`; the service answe
 object or raises McpError, and may speak through the call's `Channel` while it works.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import msgspec
@@ -30,7 +31,7 @@ class Identity(Struct, frozen=True):
 class Caller:
     """Who asks and what their client can do: read from the request, never from a global."""
 
-    __slots__ = ("_capabilities", "client", "identity", "log_level", "version")
+    __slots__ = ("_capabilities", "client", "era", "identity", "log_level", "version")
 
     def __init__(
         self,
@@ -41,14 +42,11 @@ class Caller:
         log_level: str | None = None,
     ) -> None:
         self.version = version
+        self.era: Era = era_of(version)
         self.client = client
         self.identity = identity
         self.log_level = log_level
         self._capabilities = capabilities
-
-    @property
-    def era(self) -> Era:
-        return era_of(self.version)
 
     @property
     def tenant(self) -> str:
@@ -108,8 +106,8 @@ class Call(Struct):
     id: Id | None = None
     progress_token: Id | None = None
     session: Session | None = None
-    param_headers: dict[str, str] | None = None
-    """The Mcp-Param-* headers, on modern HTTP; None where the transport has no headers."""
+    param_headers: Callable[[], dict[str, str]] | None = None
+    """Reads the Mcp-Param-* headers, on modern HTTP; None where the transport has no headers."""
 
 
 class Service(Protocol):

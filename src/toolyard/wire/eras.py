@@ -13,7 +13,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 from .errors import HeaderMismatch, InvalidParams, UnsupportedVersion
 from .headers import NAMED_BY, Head, check_request
 from .messages import Id, decode_params
-from .versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from .versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS
 
 PREFIX = "io.modelcontextprotocol/"
 VERSION_KEY = PREFIX + "protocolVersion"
@@ -71,13 +71,16 @@ class _VersionHead(Struct):
 
 _version_decoder = msgspec.json.Decoder(_VersionHead)
 _VERSION_BYTES = VERSION_KEY.encode()
+_LATEST = LATEST_MODERN.encode()
 
 
-def is_modern(params: Raw, head: Head | None) -> bool:
-    """Whether a request wants to be taken for a modern one. Cheap: most legacy bodies never get decoded."""
-    if head is not None and head.version is not None and head.version not in LEGACY_VERSIONS:
-        return True
-    return _VERSION_BYTES in bytes(params) and _has_version(params)
+def is_modern(body: bytes, params: Raw, head: Head | None) -> bool:
+    """Whether a request wants to be taken for a modern one. Cheap: most bodies need no decoding for it."""
+    if head is not None:
+        sent = head.raw.get(b"mcp-protocol-version")
+        if sent == _LATEST or (sent is not None and head.version not in LEGACY_VERSIONS):
+            return True
+    return _VERSION_BYTES in body and _has_version(params)
 
 
 def _has_version(params: Raw) -> bool:
@@ -93,22 +96,23 @@ def read_modern(method: str, params: Raw, head: Head | None) -> RequestMeta:
     """Check a modern request (with `head`, its HTTP headers too) and return its `_meta`."""
     parsed = decode_params(params, ParamsHead)
     meta = parsed.meta
-    if head is not None and head.version is not None and head.version not in MODERN_VERSIONS:
-        if meta is UNSET or meta.version is UNSET or meta.version == head.version:
-            raise UnsupportedVersion(head.version[:80])
+    sent = None if head is None else head.version
+    if sent is not None and sent not in MODERN_VERSIONS:
+        claimed = UNSET if meta is UNSET else meta.version
+        if claimed is UNSET or claimed == sent:
+            raise UnsupportedVersion(sent[:80])
     if meta is UNSET:
-        raise InvalidParams(f"params._meta is missing; it must carry {VERSION_KEY!r} and {CAPABILITIES_KEY!r}")
+        raise InvalidParams(
+            f"params._meta is missing; it must carry {VERSION_KEY!r} and {CAPABILITIES_KEY!r}"
+        )
     if meta.version is UNSET:
         raise InvalidParams(f"params._meta must carry {VERSION_KEY!r}")
-    if bytes(meta.capabilities)[:1] != b"{":
+    if meta.capabilities is _NOTHING or memoryview(meta.capabilities)[0] != 0x7B:
         raise InvalidParams(f"params._meta must carry {CAPABILITIES_KEY!r}, an object")
-    if head is not None:
-        if head.version is None:
+    if head is not None and sent != meta.version:
+        if sent is None:
             raise HeaderMismatch("the MCP-Protocol-Version header is missing")
-        if head.version != meta.version:
-            raise HeaderMismatch(
-                f"MCP-Protocol-Version is {head.version[:80]!r}, the body says {meta.version[:80]!r}"
-            )
+        raise HeaderMismatch(f"MCP-Protocol-Version is {sent[:80]!r}, the body says {meta.version[:80]!r}")
     if meta.version not in MODERN_VERSIONS:
         raise UnsupportedVersion(meta.version[:80])
     if head is not None:
@@ -120,14 +124,14 @@ def _name_in(method: str, parsed: ParamsHead) -> str | None:
     key = NAMED_BY.get(method)
     if key is None:
         return None
-    value = {"name": parsed.name, "uri": parsed.uri, "taskId": parsed.task_id}[key]
+    value = parsed.name if key == "name" else parsed.uri if key == "uri" else parsed.task_id
     if not isinstance(value, str):
         raise InvalidParams(f"params.{key} must be a string")
     return value
 
 
-def read_legacy_progress_token(params: Raw) -> Id | None:
-    if b"progressToken" not in bytes(params):
+def read_legacy_progress_token(body: bytes, params: Raw) -> Id | None:
+    if b"progressToken" not in body:
         return None
     try:
         meta = msgspec.json.decode(params, type=_LegacyHead).meta

@@ -33,62 +33,52 @@ _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _MAX_SAFE_INTEGER = 2**53 - 1
 
-# Standard headers that a request may carry once at most.
-_SINGLE = {
-    b"host": "host",
-    b"origin": "origin",
-    b"content-type": "content_type",
-    b"content-length": "content_length",
-    b"accept": "accept",
-    b"mcp-protocol-version": "version",
-    b"mcp-method": "method",
-    b"mcp-name": "name",
-    b"mcp-session-id": "session",
-    b"last-event-id": "last_event_id",
-}
+
+class Head:
+    """A request's headers, looked up as they are needed; on the hot path as bytes."""
+
+    __slots__ = ("_pairs", "raw")
+
+    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
+        """Takes raw ASGI headers, whose names are lower case."""
+        self._pairs = headers if isinstance(headers, list) else list(headers)
+        self.raw = dict(self._pairs)
+
+    def get(self, name: bytes) -> str | None:
+        """A value, trimmed: some servers keep trailing white space."""
+        value = self.raw.get(name)
+        return None if value is None else value.decode("latin-1").strip(" \t")
+
+    @property
+    def version(self) -> str | None:
+        return self.get(b"mcp-protocol-version")
+
+    @property
+    def oversized(self) -> bool:
+        return len(self._pairs) > MAX_HEADERS or max(map(len, self.raw.values()), default=0) > MAX_VALUE_BYTES
+
+    @property
+    def doubled(self) -> str | None:
+        """The first header that came twice, of those that have one meaning only."""
+        if len(self.raw) == len(self._pairs):
+            return None
+        seen: set[bytes] = set()
+        for name, _ in self._pairs:
+            if name in seen and (name in _ONCE or name.startswith(b"mcp-")):
+                return name.decode("latin-1")
+            seen.add(name)
+        return None
+
+    def params(self) -> dict[str, str]:
+        """The Mcp-Param-* headers."""
+        return {
+            name.decode("latin-1"): value.decode("latin-1").strip(" \t")
+            for name, value in self.raw.items()
+            if name.startswith(b"mcp-param-")
+        }
 
 
-class Head(Struct, gc=False):
-    """The headers we read. An absent one is None; `doubled` names one that came twice."""
-
-    host: str | None = None
-    origin: str | None = None
-    content_type: str | None = None
-    content_length: str | None = None
-    accept: str | None = None
-    version: str | None = None
-    method: str | None = None
-    name: str | None = None
-    session: str | None = None
-    last_event_id: str | None = None
-    params: dict[str, str] | None = None
-    doubled: str | None = None
-    oversized: bool = False
-
-
-def read_head(headers: Iterable[tuple[bytes, bytes]]) -> Head:
-    """One pass over raw ASGI headers. Values are trimmed: some servers keep trailing white space."""
-    head = Head()
-    count = 0
-    for name, value in headers:
-        count += 1
-        if len(value) > MAX_VALUE_BYTES:
-            head.oversized = True
-        field = _SINGLE.get(name)
-        if field is not None:
-            if getattr(head, field) is not None and field != "accept":
-                head.doubled = name.decode("latin-1")
-            setattr(head, field, value.decode("latin-1").strip(" \t"))
-        elif name.startswith(b"mcp-param-"):
-            if head.params is None:
-                head.params = {}
-            key = name.decode("latin-1")
-            if key in head.params:
-                head.doubled = key
-            head.params[key] = value.decode("latin-1").strip(" \t")
-    if count > MAX_HEADERS:
-        head.oversized = True
-    return head
+_ONCE = (b"host", b"origin", b"content-type", b"content-length", b"last-event-id")
 
 
 def encode_value(value: str | int | bool) -> str:
@@ -116,18 +106,29 @@ def decode_value(text: str) -> str:
 
 def check_request(head: Head, method: str, name: str | None) -> None:
     """Mcp-Method and, where the method has one, Mcp-Name must say what the body says."""
-    if head.doubled is not None:
-        raise HeaderMismatch(f"header {head.doubled!r} came more than once")
-    if head.method is None:
+    doubled = head.doubled
+    if doubled is not None:
+        raise HeaderMismatch(f"header {doubled!r} came more than once")
+    if head.raw.get(b"mcp-method") != method.encode():
+        _check_method(head, method)
+    if name is not None and (head.raw.get(b"mcp-name") != name.encode() or not _PLAIN.fullmatch(name)):
+        _check_name(head, method, name)
+
+
+def _check_method(head: Head, method: str) -> None:
+    sent = head.get(b"mcp-method")
+    if sent is None:
         raise HeaderMismatch("the Mcp-Method header is missing")
-    if head.method != method:
-        raise HeaderMismatch(f"Mcp-Method is {head.method[:80]!r}, the body says {method[:80]!r}")
-    if method not in NAMED_BY:
-        return
-    if head.name is None:
+    if sent != method:
+        raise HeaderMismatch(f"Mcp-Method is {sent[:80]!r}, the body says {method[:80]!r}")
+
+
+def _check_name(head: Head, method: str, name: str) -> None:
+    sent = head.get(b"mcp-name")
+    if sent is None:
         raise HeaderMismatch(f"the Mcp-Name header is missing; {method!r} requires it")
-    if decode_value(head.name) != name:
-        raise HeaderMismatch(f"Mcp-Name is {head.name[:80]!r}, the body says {(name or '')[:80]!r}")
+    if decode_value(sent) != name:
+        raise HeaderMismatch(f"Mcp-Name is {sent[:80]!r}, the body says {name[:80]!r}")
 
 
 class ParamHeader(Struct, frozen=True):

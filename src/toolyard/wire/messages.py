@@ -103,19 +103,28 @@ def check_text(body: bytes) -> None:
 
 
 def _check_form(message: Message) -> None:
-    if message.id is None and message.error is UNSET:
-        raise InvalidRequest("'id' must be a string or an integer, not null")
-    if isinstance(message.id, str) and len(message.id) > MAX_ID_BYTES:
-        raise InvalidRequest(f"'id' is longer than {MAX_ID_BYTES} characters")
-    if isinstance(message.id, int) and abs(message.id) >= 1 << 63:
-        raise InvalidRequest("'id' does not fit in 64 bits")
-    if message.method is UNSET:
-        if (message.result is UNSET) == (message.error is UNSET) or message.id is UNSET:
-            raise InvalidRequest("Neither a request, a notification nor a response")
-    elif message.result is not UNSET or message.error is not UNSET:
-        raise InvalidRequest("Both a request and a response")
-    elif bytes(message.params).lstrip()[:1] != b"{":
+    if message.params is not _EMPTY and memoryview(message.params)[0] != 0x7B:
         raise InvalidRequest("'params' must be an object")
+    if message.id is not UNSET:
+        _check_id(message)
+    answered = message.result is not UNSET or message.error is not UNSET
+    if message.method is not UNSET:
+        if answered:
+            raise InvalidRequest("Both a request and a response")
+    elif not answered or message.id is UNSET or (message.result is not UNSET and message.error is not UNSET):
+        raise InvalidRequest("Neither a request, a notification nor a response")
+
+
+def _check_id(message: Message) -> None:
+    id = message.id
+    if isinstance(id, str):
+        if len(id) > MAX_ID_BYTES:
+            raise InvalidRequest(f"'id' is longer than {MAX_ID_BYTES} characters")
+    elif isinstance(id, int):
+        if not -(1 << 63) <= id < 1 << 63:
+            raise InvalidRequest("'id' does not fit in 64 bits")
+    elif message.error is UNSET:
+        raise InvalidRequest("'id' must be a string or an integer, not null")
 
 
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)

@@ -25,9 +25,7 @@ class Sealer:
         self._key = hashlib.blake2b(key or secrets.token_bytes(32), digest_size=32).digest()
 
     def _tag(self, payload: bytes, purpose: str) -> bytes:
-        return hashlib.blake2b(
-            payload, key=self._key, person=purpose.encode(), digest_size=_DIGEST
-        ).digest()
+        return hashlib.blake2b(payload, key=self._key, person=purpose.encode(), digest_size=_DIGEST).digest()
 
     def seal(self, payload: bytes, purpose: str) -> str:
         """`purpose` (16 bytes at most) keeps a token of one kind from passing as another."""

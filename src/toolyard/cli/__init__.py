@@ -1,0 +1,54 @@
+"""The `toolyard` command: one module per subcommand, loaded when it is asked for.
+
+Data goes to standard output, everything else to standard error. Exit status: 0 for success, 1 when a
+tool says it failed, 2 when the command could not do its work, 130 when interrupted.
+"""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from .. import __version__
+from .failure import report
+
+# The command's name, and the module that has it.
+COMMANDS = {"serve": "serve", "stdio": "stdio", "list": "listing", "call": "call"}
+INTERRUPTED = 130
+
+
+class Commands(click.Group):
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        module = COMMANDS.get(cmd_name)
+        return import_module(f".{module}", __name__).command if module is not None else None
+
+    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """Every failure leaves in the same form, click's own included."""
+        if not standalone_mode:
+            return super().main(*args, standalone_mode=False, **extra)
+        try:
+            status = super().main(*args, standalone_mode=False, **extra)
+        except click.ClickException as error:
+            report(error)
+            sys.exit(error.exit_code)
+        except click.Abort:
+            sys.exit(INTERRUPTED)
+        sys.exit(status if isinstance(status, int) else 0)
+
+
+@click.group(
+    cls=Commands,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Without a TARGET the commands use the bundled demo server. `toolyard COMMAND -h` tells more.",
+)
+@click.version_option(__version__, "-V", "--version", prog_name="toolyard", message="%(prog)s %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> None:
+    """Serve, inspect and call MCP servers."""
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help())
