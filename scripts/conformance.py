@@ -326,7 +326,8 @@ def main() -> None:
                 show(result)
                 results.append(result)
     write_report(options.url, options.only, results)
-    sys.exit(0 if all(result.passed for result in results) else 1)
+    if bad := [result.revision for result in results if not result.passed]:
+        fail(f"not every check passed in {', '.join(bad)}", "warnings count too; each is described above")
 
 
 if __name__ == "__main__":

@@ -18,7 +18,16 @@ in `side_requests`.
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,7 +46,7 @@ class ToolUse:
     """The model asks for one tool call."""
 
     name: str
-    input: JsonObject = field(default_factory=dict)
+    input: JsonObject = field(default_factory=dict[str, Any])
 
 
 @dataclass(frozen=True)
@@ -63,7 +72,8 @@ class MessagesRequest:
     @property
     def tools(self) -> dict[str, JsonObject]:
         """The tools offered to the model, by name."""
-        return {tool["name"]: tool for tool in self.body.get("tools") or []}
+        offered: list[JsonObject] = self.body.get("tools") or []
+        return {tool["name"]: tool for tool in offered}
 
     @property
     def tool_names(self) -> list[str]:
@@ -93,6 +103,10 @@ Blocks = Block | Sequence[Block]
 Turn = Blocks | Callable[[MessagesRequest], Blocks]
 
 
+class ScriptEnded(Exception):
+    """The client asked for more turns than the script has."""
+
+
 class ScriptedClaude:
     """The API as an ASGI application, with the record of what it was asked."""
 
@@ -101,6 +115,7 @@ class ScriptedClaude:
         self.requests: list[MessagesRequest] = []
         self.side_requests: list[MessagesRequest] = []
         self.other_paths: list[str] = []
+        self.failure: Exception | None = None
         self._turns: Iterator[Turn] = iter(script)
         self._replies = 0
 
@@ -113,6 +128,7 @@ class ScriptedClaude:
             "ANTHROPIC_API_KEY": "dummy",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "ENABLE_TOOL_SEARCH": "false",
+            "NO_PROXY": "127.0.0.1,localhost",
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -130,22 +146,30 @@ class ScriptedClaude:
             await _send_json(send, 404, _error("not_found_error", f"no emulation of {path!r}"))
 
     async def _answer_messages(self, request: MessagesRequest, send: Send) -> None:
-        if not request.tools:
-            self.side_requests.append(request)
-            blocks: Blocks = "ok"
-        else:
-            self.requests.append(request)
-            turn = next(self._turns, None)
-            if turn is None:
-                # 400 is final for the client; a 5xx would be retried for minutes.
-                await _send_json(send, 400, _error("invalid_request_error", "the test's script has no turn left"))
-                return
-            blocks = turn(request) if callable(turn) else turn
-        message = self._message(request, blocks)
+        try:
+            message = self._message(request, self._next_blocks(request))
+        except Exception as error:
+            # The client gives up on a 400 at once; a 5xx it would retry for minutes.
+            self.failure = error
+            await _send_json(send, 400, _error("invalid_request_error", repr(error)))
+            return
         if request.body.get("stream"):
             await _send(send, 200, "text/event-stream", _events(message))
         else:
             await _send_json(send, 200, message)
+
+    def _next_blocks(self, request: MessagesRequest) -> Blocks:
+        if not request.tools:
+            self.side_requests.append(request)
+            return "ok"
+        if self.failure is not None:
+            # Even a 400 is tried again in another form; that must not take the next turn.
+            raise self.failure
+        self.requests.append(request)
+        turn = next(self._turns, None)
+        if turn is None:
+            raise ScriptEnded(f"request {len(self.requests)} finds no turn left in the test's script")
+        return turn(request) if callable(turn) else turn
 
     def _message(self, request: MessagesRequest, blocks: Blocks) -> JsonObject:
         self._replies += 1
@@ -165,8 +189,12 @@ class ScriptedClaude:
 
 
 @asynccontextmanager
-async def scripted_claude(script: Iterable[Turn]) -> AsyncIterator[ScriptedClaude]:
-    """Serve `script` on a free loopback port until the block ends."""
+async def scripted_claude(script: Iterable[Turn]) -> AsyncGenerator[ScriptedClaude]:
+    """Serve `script` on a free loopback port until the block ends.
+
+    A script that ran out, or a turn that raised, ends Claude Code's run with an API error and is raised
+    here when the block itself did not fail.
+    """
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         api = ScriptedClaude(script, f"http://127.0.0.1:{port}")
@@ -179,6 +207,8 @@ async def scripted_claude(script: Iterable[Turn]) -> AsyncIterator[ScriptedClaud
         finally:
             server.should_exit = True
             await serving
+    if api.failure is not None:
+        raise api.failure
 
 
 class _LoopbackServer(uvicorn.Server):
@@ -206,7 +236,7 @@ def _wire_block(block: Block, tool_use_id: str) -> JsonObject:
 
 def _events(message: JsonObject) -> Iterator[bytes]:
     """The message as the API streams it, each block whole in one delta."""
-    opening = {**message, "content": [], "stop_reason": None}
+    opening: JsonObject = {**message, "content": [], "stop_reason": None}
     yield _event("message_start", message=opening)
     for index, block in enumerate(message["content"]):
         if block["type"] == "text":

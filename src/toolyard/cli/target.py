@@ -132,7 +132,9 @@ def _server_in(module: ModuleType, place: str, attribute: str) -> "Server":
         advice = f"call it in the file, `server = {attribute}()`, and name what it returns"
     else:
         advice = _servers_hint(module, place, Server)
-    raise Failure(f"{f'{place}:{attribute}'!r} is a {type(found).__name__}, not a toolyard.kit.Server", advice)
+    raise Failure(
+        f"{f'{place}:{attribute}'!r} is a {type(found).__name__}, not a toolyard.kit.Server", advice
+    )
 
 
 def _servers_hint(module: ModuleType, place: str, kind: type) -> str:

@@ -16,11 +16,16 @@ async def answer(service: Service, call: Call) -> tuple[int, bytes]:
     assert call.id is not None
     try:
         return 200, encode(Reply(call.id, await service.handle(call)))
-    except McpError as error:
+    except Exception as error:
+        return failure(call, error)
+
+
+def failure(call: Call, error: Exception) -> tuple[int, bytes]:
+    """The last net: nothing from inside may leak, and the process goes on."""
+    if isinstance(error, McpError):
         return error.http_status, encode_error(call.id, error)
-    except Exception as error:  # the last net: nothing from inside may leak, and the process goes on
-        logger.error("%s failed", call.method, exc_info=error)
-        return 500, encode_error(call.id, InternalError())
+    logger.error("%s failed", call.method, exc_info=error)
+    return 500, encode_error(call.id, InternalError())
 
 
 async def take_notification(service: Service, call: Call) -> None:

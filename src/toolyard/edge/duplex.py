@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import UNSET, Raw
 
 from ..wire.call import Call, Caller, Identity, Service, Session
-from ..wire.eras import is_modern, read_legacy_progress_token, read_modern
+from ..wire.eras import is_modern, read_legacy_progress_token
 from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import (
     Id,
@@ -25,6 +25,7 @@ from ..wire.messages import (
     parse,
     recover_id,
 )
+from ..wire.modern import ModernReader
 from ..wire.types import CancelledParams, InitializeParams
 from ..wire.versions import negotiate
 from .answer import answer, take_notification
@@ -56,9 +57,11 @@ class Duplex:
         self._identity = identity
         self._legacy: Caller | None = None
         self._session = Session()
+        self._reader = ModernReader()
         self._talk = _Talk(self)
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._asked: dict[str, asyncio.Future[Raw]] = {}
+        self._noticing: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
 
     async def feed(self, body: bytes) -> None:
@@ -91,10 +94,8 @@ class Duplex:
         method, params = message.method, message.params
         assert isinstance(method, str)
         if is_modern(body, params, None) or method == "server/discover":
-            meta = read_modern(method, params, None)
-            assert isinstance(meta.version, str)
-            caller = Caller(meta.version, meta.capabilities, meta.client, self._identity, meta.log_level)
-            return Call(method, params, caller, self._talk, id, meta.progress_token)
+            caller, token = self._reader.read(method, params, None, self._identity)
+            return Call(method, params, caller, self._talk, id, token)
         if method == "initialize":
             opening = decode_params(params, InitializeParams)
             version = negotiate(opening.protocol_version)
@@ -125,12 +126,16 @@ class Duplex:
             if task is not None:
                 task.cancel()
             return
-        if self._legacy is None:
+        if self._legacy is None or not message.method.startswith("notifications/"):
             return
         call = Call(message.method, message.params, self._legacy, self._talk, session=self._session)
-        if message.method == "notifications/initialized" and self._listening is None:
-            self._listening = asyncio.create_task(self._service.listen(call))
-        await take_notification(self._service, call)
+        if message.method == "notifications/initialized":
+            if self._listening is None:
+                self._listening = asyncio.create_task(self._service.listen(call))
+        else:
+            task = asyncio.create_task(take_notification(self._service, call))
+            self._noticing.add(task)
+            task.add_done_callback(self._noticing.discard)
 
     def _response(self, message: Message) -> None:
         future = self._asked.pop(str(message.id), None)
@@ -163,7 +168,11 @@ class Duplex:
             self._listening.cancel()
         if self._running:
             await asyncio.wait(self._running.values(), timeout=grace)
-        tasks = [*self._running.values(), *([self._listening] if self._listening is not None else [])]
+        tasks = [
+            *self._running.values(),
+            *self._noticing,
+            *([self._listening] if self._listening is not None else []),
+        ]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -2,7 +2,7 @@
 
 from urllib.parse import urlsplit
 
-from ..wire.headers import Head
+from ..wire.headers import MAX_HEADERS, MAX_VALUE_BYTES, Head
 
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 
@@ -22,18 +22,20 @@ class Guard:
         self._last_host: bytes | None = b""
         self._any_origin = "*" in self._origins
 
-    def refusal(self, head: Head) -> str | None:
-        """Why this request may not enter, or None."""
+    def refusal(self, head: Head) -> tuple[int, str] | None:
+        """Why this request may not enter, as a status and a sentence, or None."""
         raw_host = head.raw.get(b"host")
         if raw_host != self._last_host and not self._any_host:
             host = head.get(b"host")
             if not self._known_host(host):
-                return f"Host {(host or '')[:80]!r} is not allowed; add it to allowed_hosts"
+                return 403, f"Host {(host or '')[:80]!r} is not allowed; add it to allowed_hosts"
             self._last_host = raw_host
         if b"origin" in head.raw:
             origin = head.get(b"origin") or ""
             if not self._known_origin(origin):
-                return f"Origin {origin[:80]!r} is not allowed; add it to allowed_origins"
+                return 403, f"Origin {origin[:80]!r} is not allowed; add it to allowed_origins"
+        if len(head.pairs) > MAX_HEADERS or max(len(value) for _, value in head.pairs) > MAX_VALUE_BYTES:
+            return 431, f"More than {MAX_HEADERS} headers, or one over {MAX_VALUE_BYTES} bytes"
         return None
 
     def _known_host(self, host: str | None) -> bool:
@@ -57,8 +59,6 @@ class Guard:
 
     def cors(self, head: Head) -> Headers:
         """For an origin that was let in: what its browser needs to see."""
-        if b"origin" not in head.raw:
-            return []
         return [
             (b"access-control-allow-origin", head.raw[b"origin"]),
             (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version"),

@@ -6,12 +6,14 @@ Owns what is HTTP: routes, limits, who may enter, status codes. A modern request
 
 from collections.abc import Awaitable, Callable
 
-from ..wire.call import Call, Caller, Identity, Service
-from ..wire.eras import is_modern, read_modern
-from ..wire.errors import HeaderMismatch, InternalError, InvalidRequest, McpError
-from ..wire.headers import Head
-from ..wire.messages import Message, encode, encode_error, parse, recover_id
+from ..wire.call import NO_CHANNEL, Call, Caller, Identity, Service
+from ..wire.eras import is_modern
+from ..wire.errors import InvalidRequest, McpError, UnsupportedVersion
+from ..wire.headers import Head, check_doubles
+from ..wire.messages import Id, Message, encode, encode_error, parse, recover_id
+from ..wire.modern import ModernReader
 from ..wire.seal import Sealer
+from ..wire.versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS
 from .answer import take_notification
 from .asgi import Gone, Headers, Receive, Scope, Send, TooLarge, read_body, send_empty, send_json
 from .exchange import Exchange, Watchman
@@ -23,6 +25,7 @@ Identify = Callable[[Headers], Identity | Awaitable[Identity]]
 """Reads whose request it is from its headers; raises `Refused` to turn it away."""
 
 _LOCAL = Identity()
+MAX_ACCEPTS = 64
 
 
 class Refused(Exception):
@@ -54,29 +57,47 @@ class HttpEdge:
         self._guard = Guard(allowed_hosts, allowed_origins)
         self._identify = identify
         self._max_body = max_body
+        self._reader = ModernReader()
+        self._accepts: dict[bytes | None, tuple[bool, bool]] = {}
         self._watchman = Watchman()
         self._legacy = LegacyDoor(service, sealer, self._watchman)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        kind = scope["type"]
-        if kind == "http":
+        if scope["type"] != "http":
+            await self._not_http(scope["type"], receive, send)
+            return
+        method: str = scope["method"]
+        if scope["path"] != self.path:
             path = _path(scope)
-            if path == self.path or path.rstrip("/") == self.path:
-                await self._serve(scope, receive, send)
-            else:
-                await self._elsewhere(path, scope["method"], send)
-        elif kind == "lifespan":
-            await self._lifespan(receive, send)
-        elif kind == "websocket":
-            await send({"type": "websocket.close", "code": 1000, "reason": "MCP is served over HTTP"})
+            if path.rstrip("/") != self.path.rstrip("/"):
+                await self._elsewhere(path, method, send)
+                return
+        head = Head(scope["headers"])
+        visit = Visit(head, _LOCAL, receive, send, [])
+        refusal = self._guard.refusal(head)
+        if b"origin" in head.raw and refusal is None:
+            visit.headers = self._guard.cors(head)
+        if refusal is not None:
+            await _refuse(visit, *refusal)
+        elif method == "OPTIONS" and b"origin" in head.raw:
+            requested = head.raw.get(b"access-control-request-headers", b"")
+            await send_empty(send, 204, self._guard.preflight(head, requested))
+        elif self._identify is not None and not await self._identified(visit, self._identify):
+            return
+        elif method == "POST":
+            await self._post(visit)
+        else:
+            await self._without_body(method, visit)
 
     async def close(self) -> None:
         """End open streams and background work; whoever serves us calls it before it waits for connections."""
         await self._service.close()
         await self._legacy.close()
 
-    async def _lifespan(self, receive: Receive, send: Send) -> None:
-        while True:
+    async def _not_http(self, kind: str, receive: Receive, send: Send) -> None:
+        if kind == "websocket":
+            await send({"type": "websocket.close", "code": 1000, "reason": "MCP is served over HTTP"})
+        while kind == "lifespan":
             event = await receive()
             if event["type"] == "lifespan.startup":
                 await send({"type": "lifespan.startup.complete"})
@@ -89,61 +110,54 @@ class HttpEdge:
         if path == "/health" and method in ("GET", "HEAD"):
             await send_json(send, 200, encode(self._service.health()), [])
         else:
-            await _refuse(send, 404, f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}", [])
+            error = InvalidRequest(f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}")
+            await send_json(send, 404, encode_error(None, error), [])
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        head = Head(scope["headers"])
-        refusal = self._guard.refusal(head)
-        if refusal is not None:
-            await _refuse(send, 403, refusal, [])
-            return
-        visit = Visit(head, _LOCAL, receive, send, self._guard.cors(head))
-        method: str = scope["method"]
-        if head.oversized:
-            await _refuse(send, 431, "Too many headers, or one that is too long", visit.headers)
-        elif method == "OPTIONS" and b"origin" in head.raw:
-            requested = head.raw.get(b"access-control-request-headers", b"")
-            await send_empty(send, 204, self._guard.preflight(head, requested))
-        elif self._identify is None or await self._identified(visit, self._identify, scope["headers"]):
-            if method == "POST":
-                await self._post(visit)
-            elif method == "GET":
-                await self._get(visit)
-            elif method == "DELETE":
-                await self._legacy.delete(visit)
-            else:
-                visit.headers.append((b"allow", b"GET, POST, DELETE"))
-                await _refuse(send, 405, f"{method[:20]} is not allowed here", visit.headers)
-
-    async def _identified(self, visit: Visit, identify: Identify, raw_headers: Headers) -> bool:
+    async def _identified(self, visit: Visit, identify: Identify) -> bool:
         """Find out whose request it is; False when it was turned away."""
         try:
-            found = identify(raw_headers)
+            found = identify(visit.head.pairs)
             visit.identity = found if isinstance(found, Identity) else await found
             return True
         except Refused as refused:
-            await _refuse(visit.send, refused.status, refused.message, [*visit.headers, *refused.headers])
+            visit.headers += refused.headers
+            await _refuse(visit, refused.status, refused.message)
             return False
+
+    async def _without_body(self, method: str, visit: Visit) -> None:
+        try:
+            check_doubles(visit.head)
+            _check_legacy_version(visit.head)
+        except McpError as error:
+            await send_json(visit.send, error.http_status, encode_error(None, error), visit.headers)
+            return
+        if method == "GET":
+            await self._get(visit)
+        elif method == "DELETE":
+            await self._legacy.delete(visit)
+        else:
+            visit.headers.append((b"allow", b"GET, POST, DELETE"))
+            await _refuse(visit, 405, f"{method[:20]} is not allowed here")
 
     async def _get(self, visit: Visit) -> None:
         if b"mcp-session-id" not in visit.head.raw:
             visit.headers.append((b"allow", b"POST"))
             message = "GET opens a legacy session's stream and needs Mcp-Session-Id; otherwise use POST"
-            await _refuse(visit.send, 405, message, visit.headers)
-        elif not _accepts(visit.head, b"text/event-stream"):
-            await _refuse(visit.send, 406, "Accept must admit text/event-stream", visit.headers)
+            await _refuse(visit, 405, message)
+        elif not self._accepted(visit.head.raw.get(b"accept"))[1]:
+            await _refuse(visit, 406, "Accept must admit text/event-stream")
         else:
             await self._legacy.get(visit)
 
     async def _post(self, visit: Visit) -> None:
-        head, send = visit.head, visit.send
+        head = visit.head
         content_type = head.raw.get(b"content-type")
         if content_type != b"application/json" and not _is_json(content_type):
-            await _refuse(send, 415, "Content-Type must be application/json", visit.headers)
+            await _refuse(visit, 415, "Content-Type must be application/json")
             return
-        if not _accepts(head, b"application/json"):
-            message = "Accept must admit application/json and should admit text/event-stream"
-            await _refuse(send, 406, message, visit.headers)
+        json, streams = self._accepted(head.raw.get(b"accept"))
+        if not json:
+            await _refuse(visit, 406, "Accept must admit application/json and should admit text/event-stream")
             return
         try:
             body = await read_body(visit.receive, head.raw.get(b"content-length"), self._max_body)
@@ -151,46 +165,62 @@ class HttpEdge:
             return
         except TooLarge:
             # What is left of the body is not worth reading.
-            headers = [*visit.headers, (b"connection", b"close")]
-            await _refuse(send, 413, f"The body is over the limit of {self._max_body} bytes", headers)
+            visit.headers.append((b"connection", b"close"))
+            await _refuse(visit, 413, f"The body is over the limit of {self._max_body} bytes")
             return
+        id = None
         try:
             message = parse(body)
-        except McpError as error:
-            await send_json(send, 400, encode_error(recover_id(body), error), visit.headers)
-            return
-        if isinstance(message.method, str) and is_modern(body, message.params, head):
-            await self._modern(visit, message, message.method)
-            return
-        doubled = head.doubled
-        if doubled is not None:
-            error = HeaderMismatch(f"header {doubled!r} came more than once")
             id = message.id if isinstance(message.id, int | str) else None
-            await send_json(send, 400, encode_error(id, error), visit.headers)
-            return
-        streams = _accepts(head, b"text/event-stream")
-        await self._legacy.post(body, message, visit, streams)
-
-    async def _modern(self, visit: Visit, message: Message, method: str) -> None:
-        head = visit.head
-        id = message.id if isinstance(message.id, int | str) else None
-        streams = _accepts(head, b"text/event-stream")
-        exchange = Exchange(self._watchman, visit, streams)
-        if id is None:
-            # The modern era defines no notification over HTTP, and no headers for one.
-            caller = Caller(head.version or "", {}, identity=visit.identity)
-            await take_notification(self._service, Call(method, message.params, caller, exchange))
-            await send_empty(visit.send, 202, visit.headers)
-            return
-        try:
-            meta = read_modern(method, message.params, head)
+            call = None
+            if len(head.raw) != len(head.pairs):
+                check_doubles(head)
+            if message.is_notification and not str(message.method).startswith("notifications/"):
+                raise InvalidRequest(f"{str(message.method)[:80]!r} is a request and needs an 'id'")
+            if isinstance(message.method, str) and is_modern(body, message.params, head):
+                call = self._modern_call(visit, message, id)
+            else:
+                _check_legacy_version(head)
         except McpError as error:
-            await send_json(visit.send, error.http_status, encode_error(id, error), visit.headers)
+            reply = encode_error(recover_id(body) if id is None else id, error)
+            await send_json(visit.send, error.http_status, reply, visit.headers)
             return
-        assert isinstance(meta.version, str)
-        caller = Caller(meta.version, meta.capabilities, meta.client, visit.identity, meta.log_level)
-        call = Call(method, message.params, caller, exchange, id, meta.progress_token, None, head.params)
-        await exchange.run(self._service, call)
+        if call is None:
+            await self._legacy.post(body, message, visit, streams)
+        elif id is None:
+            await take_notification(self._service, call)
+            await send_empty(visit.send, 202, visit.headers)
+        elif call.method == "subscriptions/listen" and not streams:
+            await _refuse(visit, 406, "Accept must admit text/event-stream to listen")
+        else:
+            await Exchange(self._watchman, visit, streams).run(self._service, call)
+
+    def _modern_call(self, visit: Visit, message: Message, id: Id | None) -> Call:
+        method, params, head = message.method, message.params, visit.head
+        assert isinstance(method, str)
+        if id is None:
+            # The modern era defines no notification over HTTP, and no headers for one but the version.
+            if head.version not in MODERN_VERSIONS:
+                raise UnsupportedVersion(head.version or "")
+            caller = Caller(LATEST_MODERN, {}, identity=visit.identity)
+            return Call(method, params, caller, NO_CHANNEL)
+        caller, token = self._reader.read(method, params, head, visit.identity)
+        return Call(method, params, caller, NO_CHANNEL, id, token, None, head.params)
+
+    def _accepted(self, accept: bytes | None) -> tuple[bool, bool]:
+        """Whether the client takes JSON and whether it takes a stream. Clients say the same every time."""
+        known = self._accepts.get(accept)
+        if known is None:
+            known = (_accepts(accept, b"application/json"), _accepts(accept, b"text/event-stream"))
+            if len(self._accepts) < MAX_ACCEPTS:
+                self._accepts[accept] = known
+        return known
+
+
+def _check_legacy_version(head: Head) -> None:
+    version = head.version
+    if version is not None and version not in LEGACY_VERSIONS:
+        raise UnsupportedVersion(version[:80])
 
 
 def _path(scope: Scope) -> str:
@@ -199,18 +229,17 @@ def _path(scope: Scope) -> str:
     return path[len(root) :] or "/" if root and path.startswith(root) else path
 
 
-async def _refuse(send: Send, status: int, message: str, headers: Headers) -> None:
+async def _refuse(visit: Visit, status: int, message: str) -> None:
     """Turned away before any JSON-RPC was read: an error without an id."""
-    error = InternalError(message) if status >= 500 else InvalidRequest(message)
-    await send_json(send, status, encode_error(None, error), headers)
+    await send_json(visit.send, status, encode_error(None, InvalidRequest(message)), visit.headers)
 
 
 def _is_json(content_type: bytes | None) -> bool:
     return content_type is not None and content_type.split(b";")[0].strip().lower() == b"application/json"
 
 
-def _accepts(head: Head, media_type: bytes) -> bool:
-    accept = head.raw.get(b"accept")
-    if accept is None or media_type in accept or b"*/*" in accept:
+def _accepts(accept: bytes | None, media_type: bytes) -> bool:
+    if accept is None:
         return True
-    return media_type.split(b"/")[0] + b"/*" in accept.lower() or media_type in accept.lower()
+    ranges = {part.split(b";")[0].strip().lower() for part in accept.split(b",")}
+    return bool(ranges & {media_type, media_type.split(b"/")[0] + b"/*", b"*/*"})

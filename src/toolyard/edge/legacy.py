@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from ..wire.call import Call, Identity, Service
+from ..wire.call import NO_CHANNEL, Call, Identity, Service
 from ..wire.eras import read_legacy_progress_token
 from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
@@ -160,8 +160,7 @@ class LegacyDoor:
         except McpError as error:
             await send_json(visit.send, 400, encode_error(message.id, error), visit.headers)
             return
-        channel = Exchange(self.watchman, visit, streams=False)
-        call = Call(message.method, message.params, caller_of(token, visit.identity), channel, message.id)
+        call = Call(message.method, message.params, caller_of(token, visit.identity), NO_CHANNEL, message.id)
         _, body = await answer(self._service, call)
         await send_json(visit.send, 200, body, [*visit.headers, (b"mcp-session-id", id.encode())])
 
@@ -195,7 +194,7 @@ class LegacyDoor:
             message.method,
             message.params,
             caller_of(token, visit.identity),
-            exchange,
+            NO_CHANNEL,
             message.id,
             read_legacy_progress_token(body, message.params),
             session,
@@ -223,8 +222,7 @@ class LegacyDoor:
             if exchange is not None:
                 exchange.cancel()
             return
-        channel = _Listening(Stream(token.nonce))
-        call = Call(message.method, message.params, caller_of(token, visit.identity), channel)
+        call = Call(message.method, message.params, caller_of(token, visit.identity), NO_CHANNEL)
         await take_notification(self._service, call)
 
     def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":

@@ -71,7 +71,12 @@ class Streams:
         """The stream and position of a Last-Event-ID, if it is ours and this session's."""
         id, _, number = event_id.rpartition(".")
         stream = self._streams.get(id)
-        if stream is None or stream.session != session or not number.isdigit() or len(number) > 12:
+        if (
+            stream is None
+            or stream.session != session
+            or not (number.isascii() and number.isdigit())
+            or len(number) > 12
+        ):
             return None
         return stream, int(number)
 

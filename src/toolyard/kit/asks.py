@@ -78,7 +78,7 @@ class Ask(Protocol):
 def _read(answer: Raw, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(answer, type=kind)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Mismatch(explain(error)) from None
 
 

@@ -110,6 +110,6 @@ def fingerprint(name: str, arguments: Raw) -> bytes:
     """A request's salient parts in one spelling, however the client orders its keys."""
     try:
         plain = msgspec.json.decode(arguments)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise InvalidParams("'arguments' must be a JSON object") from None
     return name.encode() + b"\0" + msgspec.json.encode(plain, order="sorted")

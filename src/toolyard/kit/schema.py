@@ -46,7 +46,7 @@ class TypedValidator:
             if isinstance(value, Raw | bytes):
                 return self._decode(value)
             return msgspec.convert(value, self._kind)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Mismatch(explain(error)) from None
 
 
@@ -66,7 +66,7 @@ class SchemaValidator:
         if isinstance(value, Raw | bytes):
             try:
                 value = msgspec.json.decode(value)
-            except (msgspec.DecodeError, RecursionError) as error:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise Mismatch(explain(error)) from None
         for error in self._validator.iter_errors(value):
             where = ".".join(str(step) for step in error.instance_path)
@@ -177,8 +177,7 @@ class Signature:
         self.validate = TypedValidator(struct, schema)
 
     def bind(self, arguments: Raw | dict[str, Any]) -> dict[str, Any]:
-        checked = self.validate(arguments)
-        return {name: getattr(checked, name) for name in self.names}
+        return msgspec.structs.asdict(self.validate(arguments))
 
 
 class DictSignature:

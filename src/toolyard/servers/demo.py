@@ -173,7 +173,9 @@ async def ask_name(ctx: Context) -> str:
     if not answer.accepted or answer.content is None:
         return "Hello, whoever you are."
     person: Introduction = answer.content
-    return f"Good day, {person.name}." if person.manner == "formal" else f"Hello {person.name}, good to see you!"
+    return (
+        f"Good day, {person.name}." if person.manner == "formal" else f"Hello {person.name}, good to see you!"
+    )
 
 
 # Resources: one, and a template whose variable can be completed
@@ -277,7 +279,8 @@ PAGE = """\
   :root { color-scheme: light dark }
   body { font: 14px/1.5 system-ui, sans-serif; margin: 1rem }
   dl { display: grid; grid-template-columns: max-content 1fr; gap: .25rem .75rem; align-items: center }
-  dd { margin: 0; background: #4a7dd6; color: #fff; border-radius: 3px; padding: 0 .5rem; box-sizing: border-box }
+  dd { margin: 0; padding: 0 .5rem; box-sizing: border-box; border-radius: 3px }
+  dd { background: #4a7dd6; color: #fff }
 </style>
 <p id="summary">Waiting for a result…</p>
 <dl id="words"></dl>

@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from .eras import ClientInfo
+from .errors import InvalidParams, InvalidRequest
 from .messages import Id
 from .versions import Era, era_of
 
@@ -64,7 +65,10 @@ class Caller:
     def capabilities(self) -> dict[str, Any]:
         # Most calls never ask, so the bytes are decoded on first use.
         if not isinstance(self._capabilities, dict):
-            self._capabilities = msgspec.json.decode(self._capabilities, type=dict[str, Any])
+            try:
+                self._capabilities = msgspec.json.decode(self._capabilities, type=dict[str, Any])
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise InvalidParams(f"The client's capabilities cannot be read: {error}") from None
         return self._capabilities
 
     def supports(self, extension: str) -> bool:
@@ -96,7 +100,23 @@ class Channel(Protocol):
         ...
 
 
-class Call(Struct):
+class _NoChannel:
+    """Where nobody listens: notifications, and calls before their edge gives them a channel."""
+
+    async def notify(self, method: str, params: Any) -> None:
+        return None
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        raise InvalidRequest("nobody can be asked here")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+NO_CHANNEL = _NoChannel()
+
+
+class Call(Struct, gc=False):
     """One request or notification, its parameters still raw."""
 
     method: str

@@ -31,18 +31,26 @@ NAMED_BY = {
 _SENTINEL = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _PLAIN = re.compile(r"[\x21-\x7e](?:[\x20-\x7e\t]*[\x21-\x7e])?")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_NUMBER = re.compile(r"-?[0-9]{1,17}(?:\.0+)?")
 _MAX_SAFE_INTEGER = 2**53 - 1
+# Names that a header carries as they are; what it does not match is looked at closely.
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9_.:/-]+").fullmatch
 
 
 class Head:
     """A request's headers, looked up as they are needed; on the hot path as bytes."""
 
-    __slots__ = ("_pairs", "raw")
+    __slots__ = ("pairs", "raw")
 
     def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
         """Takes raw ASGI headers, whose names are lower case."""
-        self._pairs = headers if isinstance(headers, list) else list(headers)
-        self.raw = dict(self._pairs)
+        self.pairs = headers if isinstance(headers, list) else list(headers)
+        self.raw = dict(self.pairs)
+        if len(self.raw) != len(self.pairs):
+            # The one list among the headers we read; HTTP allows it to come in pieces.
+            accepts = [value for name, value in self.pairs if name == b"accept"]
+            if len(accepts) > 1:
+                self.raw[b"accept"] = b",".join(accepts)
 
     def get(self, name: bytes) -> str | None:
         """A value, trimmed: some servers keep trailing white space."""
@@ -54,16 +62,10 @@ class Head:
         return self.get(b"mcp-protocol-version")
 
     @property
-    def oversized(self) -> bool:
-        return len(self._pairs) > MAX_HEADERS or max(map(len, self.raw.values()), default=0) > MAX_VALUE_BYTES
-
-    @property
     def doubled(self) -> str | None:
         """The first header that came twice, of those that have one meaning only."""
-        if len(self.raw) == len(self._pairs):
-            return None
         seen: set[bytes] = set()
-        for name, _ in self._pairs:
+        for name, _ in self.pairs:
             if name in seen and (name in _ONCE or name.startswith(b"mcp-")):
                 return name.decode("latin-1")
             seen.add(name)
@@ -86,7 +88,7 @@ def encode_value(value: str | int | bool) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     text = str(value)
-    if _PLAIN.fullmatch(text) and not _SENTINEL.fullmatch(text):
+    if _is_plain(text):
         return text
     return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
 
@@ -106,13 +108,22 @@ def decode_value(text: str) -> str:
 
 def check_request(head: Head, method: str, name: str | None) -> None:
     """Mcp-Method and, where the method has one, Mcp-Name must say what the body says."""
+    # The plain case first, as bytes; only what differs is looked at closely.
+    if head.raw.get(b"mcp-method") != method.encode():
+        _check_method(head, method)
+    if name is not None and (head.raw.get(b"mcp-name") != name.encode() or not _PLAIN_NAME(name)):
+        _check_name(head, method, name)
+
+
+def check_doubles(head: Head) -> None:
+    """Refuse a header that has one meaning and came twice: who reads which would be anybody's guess."""
     doubled = head.doubled
     if doubled is not None:
         raise HeaderMismatch(f"header {doubled!r} came more than once")
-    if head.raw.get(b"mcp-method") != method.encode():
-        _check_method(head, method)
-    if name is not None and (head.raw.get(b"mcp-name") != name.encode() or not _PLAIN.fullmatch(name)):
-        _check_name(head, method, name)
+
+
+def _is_plain(text: str) -> bool:
+    return bool(_PLAIN.fullmatch(text)) and not _SENTINEL.fullmatch(text)
 
 
 def _check_method(head: Head, method: str) -> None:
@@ -196,8 +207,5 @@ def _same(text: str, value: Any) -> bool:
     if isinstance(value, bool):
         return text == ("true" if value else "false")
     if isinstance(value, int | float):
-        try:
-            return float(text) == value and abs(value) <= _MAX_SAFE_INTEGER
-        except ValueError:
-            return False
+        return bool(_NUMBER.fullmatch(text)) and float(text) == value and abs(value) <= _MAX_SAFE_INTEGER
     return text == value

@@ -51,8 +51,9 @@ class Decoder:
         for line in lines:
             if line:
                 self._take(line.decode(errors="replace"))
-            elif self._data or self._id is not None or self._retry is not None:
-                yield Event("\n".join(self._data), self._event, self._id, self._retry)
+            else:
+                if self._data or self._id is not None or self._retry is not None:
+                    yield Event("\n".join(self._data), self._event or "message", self._id, self._retry)
                 self._reset()
 
     def _take(self, line: str) -> None:
@@ -64,5 +65,5 @@ class Decoder:
             self._event = value
         elif field == "id":
             self._id = value
-        elif field == "retry" and value.isdigit():
+        elif field == "retry" and value.isascii() and value.isdigit():
             self._retry = int(value)

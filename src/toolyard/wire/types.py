@@ -15,7 +15,7 @@ Meta = dict[str, Any]
 Role = Literal["user", "assistant"]
 
 
-class Wire(Struct, rename="camel", omit_defaults=True):
+class Wire(Struct, rename="camel", omit_defaults=True, gc=False):
     """Base of everything that travels."""
 
 

@@ -1,0 +1,112 @@
+"""One way to talk to a server, wherever it runs: in this process or at an address.
+
+`connected` chooses. Whatever goes wrong on the way comes out as a Failure with a hint.
+"""
+
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager, redirect_stdout
+from typing import Any, Protocol
+
+from msgspec import Struct
+
+from ..wire.errors import INTERNAL_ERROR, MISSING_CAPABILITY, McpError
+from . import target
+from .failure import Failure
+from .shapes import Object, as_object
+
+# What the terminal can answer. A server may only ask in ways that its client declared.
+CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}}
+LOG_LEVEL = "info"
+PROGRESS_TOKEN = "call"
+MAX_ROUNDS = 20
+
+
+class User(Protocol):
+    """Who sits in front of the command."""
+
+    def hear(self, method: str, params: dict[str, Any]) -> None:
+        """A notification of the server."""
+        ...
+
+    def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """A question of the server; McpError when it is none that can be answered."""
+        ...
+
+
+class About(Struct, frozen=True):
+    """What a server says of itself."""
+
+    info: Object
+    capabilities: Object
+    instructions: str | None = None
+
+
+def about_of(info: Any, answer: dict[str, Any]) -> About:
+    """From the answer to `server/discover` or `initialize`."""
+    instructions = answer.get("instructions")
+    told = instructions if isinstance(instructions, str) else None
+    return About(as_object(info), as_object(answer.get("capabilities")), told)
+
+
+class Client(Protocol):
+    @property
+    def about(self) -> About: ...
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The result of a request, the server's questions answered on the way; McpError when refused."""
+        ...
+
+    def call_tool(self, tool: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        """`tool` is its definition, which the headers of an HTTP call are made from."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Where(Struct, frozen=True):
+    """Which server a command is about, as its options say."""
+
+    target: str | None
+    url: str | None
+    headers: tuple[str, ...]
+    timeout: float
+    debug: bool = False
+
+
+@contextmanager
+def connected(where: Where, user: User) -> Generator[Client, None, None]:
+    # Standard output is for the command's data; what a server prints in our process is not that.
+    with redirect_stdout(sys.stderr):
+        client = _open(where, user)
+        try:
+            yield client
+        except McpError as error:
+            raise refused(error) from None
+        finally:
+            client.close()
+
+
+def _open(where: Where, user: User) -> Client:
+    if where.url is None:
+        if where.headers:
+            raise Failure("--header is for servers at an address", "add --url URL")
+        from .local import InProcess
+
+        return InProcess(target.load(where.target, where.debug), user)
+    if where.target is not None:
+        raise Failure("a target and --url at once", "give one of them")
+    from .remote import open_remote
+
+    try:
+        return open_remote(where.url, where.headers, where.timeout, user)
+    except McpError as error:
+        raise refused(error) from None
+
+
+def refused(error: McpError) -> Failure:
+    if error.code == MISSING_CAPABILITY:
+        return Failure(error.message, "a terminal can only fill forms; use a client that has what is missing")
+    if error.code == INTERNAL_ERROR:
+        return Failure(error.message, "the server's log may tell more")
+    return Failure(f"{error.message} (code {error.code})")

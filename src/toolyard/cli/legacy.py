@@ -1,0 +1,84 @@
+"""A legacy server at an HTTP address: a handshake, a session, and questions in the middle of a reply."""
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from itertools import count
+from typing import Any
+
+import msgspec
+
+from ..wire.errors import InternalError, McpError
+from ..wire.messages import Message, Notification, Reply, Request, encode, encode_error
+from ..wire.versions import LATEST_LEGACY
+from .client import CAPABILITIES, PROGRESS_TOKEN, User, about_of
+from .failure import Failure
+from .post import Address, Headers
+from .remote import CLIENT_INFO, JSON_HEADERS, result_of, said
+
+MAX_RECONNECTS = 100
+
+
+class Legacy:
+    def __init__(self, address: Address, user: User) -> None:
+        self._address = address
+        self._user = user
+        self._ids = count(1)
+        self._session: Headers = {}
+        opening = {"protocolVersion": LATEST_LEGACY, "capabilities": CAPABILITIES, "clientInfo": CLIENT_INFO}
+        found = self.request("initialize", opening)
+        self._session["MCP-Protocol-Version"] = str(found.get("protocolVersion", LATEST_LEGACY))
+        self._tell(encode(Notification("notifications/initialized", {})))
+        self.about = about_of(found.get("serverInfo"), found)
+
+    def call_tool(self, tool: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        meta = {"progressToken": PROGRESS_TOKEN}
+        return self.request("tools/call", {"name": tool["name"], "arguments": arguments, "_meta": meta})
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        id = next(self._ids)
+        for message in said(self._replies(encode(Request(id, method, params))), self._user):
+            if message.is_request:
+                self._answer(message)
+            elif message.id == id:
+                return result_of(message)
+        raise Failure(f"{self._address.url} closed the connection before it answered {method!r}")
+
+    def _replies(self, body: bytes) -> Iterator[Message]:
+        """The messages of a reply; where it was cut, the client comes back for the rest."""
+        verb, headers, sent = "POST", JSON_HEADERS, body
+        for _ in range(MAX_RECONNECTS):
+            with self._address.send(verb, {**headers, **self._session}, sent) as reply:
+                if session := reply.header("mcp-session-id"):
+                    self._session["Mcp-Session-Id"] = session
+                yield from reply.messages()
+            if reply.last_event_id is None:
+                return
+            time.sleep(min((reply.retry_ms or 0) / 1000, 60))
+            verb, sent = "GET", None
+            headers = {"Accept": "text/event-stream", "Last-Event-ID": reply.last_event_id}
+
+    def _answer(self, message: Message) -> None:
+        assert isinstance(message.id, int | str)
+        method = str(message.method)
+        try:
+            params = msgspec.json.decode(message.params, type=dict[str, Any])
+            result = {} if method == "ping" else self._user.answer(method, params)
+            self._tell(encode(Reply(message.id, result)))
+        except McpError as error:
+            self._tell(encode_error(message.id, error))
+        except KeyboardInterrupt:
+            self._tell(encode_error(message.id, InternalError("The user interrupted the call")))
+            raise
+
+    def _tell(self, body: bytes) -> None:
+        with self._address.send("POST", {**JSON_HEADERS, **self._session}, body) as reply:
+            for _ in reply.messages():
+                pass
+
+    def close(self) -> None:
+        """End the session, and with it what may still be running."""
+        if "Mcp-Session-Id" not in self._session:
+            return
+        with suppress(Failure), self._address.send("DELETE", self._session):
+            pass

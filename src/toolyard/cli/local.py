@@ -1,0 +1,35 @@
+"""A server of this process as a client sees it."""
+
+import asyncio
+from functools import partial
+from typing import Any
+
+from .. import __version__
+from ..kit import Server
+from ..wire.eras import SERVER_KEY, ClientInfo
+from .client import CAPABILITIES, LOG_LEVEL, PROGRESS_TOKEN, User, about_of
+
+
+class InProcess:
+    def __init__(self, server: Server, user: User) -> None:
+        self._runner = asyncio.Runner()
+        self._connection = server.connect(
+            capabilities=CAPABILITIES,
+            client=ClientInfo("toolyard", __version__),
+            log_level=LOG_LEVEL,
+            on_elicit=partial(user.answer, "elicitation/create"),
+            on_notification=user.hear,
+        )
+        found = self.request("server/discover", {})
+        self.about = about_of(found["_meta"][SERVER_KEY], found)
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        # Not `Runner.run`: its handler for Ctrl-C waits for a loop that a form is holding up.
+        return self._runner.get_loop().run_until_complete(self._connection.request(method, params))
+
+    def call_tool(self, tool: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        call = self._connection.call_tool(tool["name"], arguments, progress_token=PROGRESS_TOKEN)
+        return self._runner.get_loop().run_until_complete(call)
+
+    def close(self) -> None:
+        self._runner.close()

@@ -1,0 +1,42 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+DEFAULT_TIMEOUT = 60.0
+
+
+def debug_option(command: F) -> F:
+    return click.option("--debug", is_flag=True, help="Show tracebacks and debug logs.")(command)
+
+
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")(command)
+
+
+def remote_options(command: F) -> F:
+    """Where a server is, when it is not one of this process."""
+    for option in (
+        click.option(
+            "--timeout",
+            metavar="SECONDS",
+            type=click.FloatRange(min=0, min_open=True),
+            default=DEFAULT_TIMEOUT,
+            show_default=True,
+            help="With --url: how long the server may stay silent.",
+        ),
+        click.option(
+            "--header",
+            "headers",
+            multiple=True,
+            metavar="NAME:VALUE",
+            help="With --url: a header to send; may be repeated.",
+        ),
+        click.option("--url", metavar="URL", help="A running server, instead of one in this process."),
+    ):
+        command = option(command)
+    return command

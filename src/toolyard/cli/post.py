@@ -1,0 +1,179 @@
+"""One HTTP exchange with a server, and the MCP messages in its reply.
+
+Knows HTTP and nothing of eras. On `http.client`, because the base install has no HTTP library.
+"""
+
+import http.client
+import socket
+import ssl
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from urllib.parse import quote, urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from ..wire.errors import ErrorObject, McpError
+from ..wire.messages import Message, parse
+from ..wire.sse import Decoder
+from .failure import Failure
+
+MAX_REPLY_BYTES = 64 * 1024 * 1024
+MAX_REFUSAL_BYTES = 64 * 1024
+CHUNK = 64 * 1024
+UNWELCOME = (401, 403, 407)  # about who asks, not about what
+
+Headers = dict[str, str]
+
+
+class _Refusal(Struct):
+    error: ErrorObject
+
+
+class Refused(Failure):
+    """The server's HTTP side said no, in words that are not MCP's."""
+
+    def __init__(self, status: int, message: str, *hints: str) -> None:
+        super().__init__(message, *hints)
+        self.status = status
+
+
+class Address:
+    """Where a server is, and what to say at the door."""
+
+    def __init__(self, url: str, headers: tuple[str, ...], timeout: float) -> None:
+        self.url = url
+        self._headers = dict(_header(line) for line in headers)
+        self._timeout = timeout
+        self._secure, self._host, self._port, self._path = _split(url)
+
+    @contextmanager
+    def send(self, verb: str, headers: Headers, body: bytes | None = None) -> "Generator[Reply, None, None]":
+        """Send a request and read its reply within the `with`; Failure when there is none."""
+        with self._explained():
+            connection = self._connect()
+            try:
+                connection.request(verb, self._path, body, {**headers, **self._headers})
+                yield Reply(connection.getresponse(), self.url)
+            finally:
+                connection.close()
+
+    def _connect(self) -> http.client.HTTPConnection:
+        if self._secure:
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+
+    @contextmanager
+    def _explained(self) -> Generator[None, None, None]:
+        try:
+            yield
+        except ConnectionRefusedError:
+            advice = "is the server running? `toolyard serve` starts one"
+            raise Failure(f"nothing listens at {self.url}", advice) from None
+        except socket.gaierror as error:
+            raise Failure(f"no host {self._host!r}: {error.strerror}", "check the URL") from None
+        except TimeoutError:
+            seconds = f"{self._timeout:g} seconds"
+            raise Failure(
+                f"{self.url} stayed silent for {seconds}", "--timeout SECONDS waits longer"
+            ) from None
+        except ssl.SSLError as error:
+            advice = "is it an http:// address? a private certificate authority goes into SSL_CERT_FILE"
+            raise Failure(f"no secure connection to {self.url}: {error.reason or error}", advice) from None
+        except http.client.HTTPException as error:
+            what = str(error) or type(error).__name__
+            advice = "is it an https:// address, or not an HTTP server at all?"
+            raise Failure(f"{self.url} does not answer in HTTP: {what}", advice) from None
+        except OSError as error:
+            raise Failure(f"the connection to {self.url} failed: {error.strerror or error}") from None
+
+
+class Reply:
+    def __init__(self, response: http.client.HTTPResponse, url: str) -> None:
+        self._response = response
+        self._url = url
+        self.status = response.status
+        self.last_event_id: str | None = None
+        self.retry_ms: int | None = None
+
+    def header(self, name: str) -> str | None:
+        return self._response.getheader(name)
+
+    def messages(self) -> Iterator[Message]:
+        """The reply's messages as they come; McpError for a refusal that speaks JSON-RPC."""
+        if self.status >= 300:
+            self._refuse()
+        kind = (self.header("content-type") or "").split(";")[0].strip().lower()
+        try:
+            if kind == "text/event-stream":
+                yield from self._stream()
+            elif kind == "application/json":
+                yield parse(b"".join(self._chunks()))
+            elif self.status != 202:
+                raise self._not_mcp(f"its answer is {kind or 'of no type'}")
+        except McpError as error:
+            raise self._not_mcp(error.message) from None
+
+    def _stream(self) -> Iterator[Message]:
+        decoder = Decoder()
+        for chunk in self._chunks():
+            for event in decoder.feed(chunk):
+                self.last_event_id = event.id or self.last_event_id
+                self.retry_ms = event.retry_ms if event.retry_ms is not None else self.retry_ms
+                if event.data:
+                    yield parse(event.data.encode())
+
+    def _chunks(self) -> Iterator[bytes]:
+        size = 0
+        while chunk := self._response.read1(CHUNK):
+            size += len(chunk)
+            if size > MAX_REPLY_BYTES:
+                raise Failure(f"the reply of {self._url} is over {MAX_REPLY_BYTES // 1024**2} MiB")
+            yield chunk
+
+    def _refuse(self) -> None:
+        body = self._response.read(MAX_REFUSAL_BYTES)
+        said = ""
+        try:
+            error = msgspec.json.decode(body, type=_Refusal).error
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        else:
+            if self.status not in UNWELCOME:
+                raise McpError(error.code, error.message, error.data)
+            said = f": {error.message}"
+        message = f"{self._url} answered {self.status} {self._response.reason}{said}"
+        raise Refused(self.status, message, *self._advice())
+
+    def _advice(self) -> list[str]:
+        if 300 <= self.status < 400:
+            return [f"it has moved to {self.header('location')}"]
+        if self.status == 401:
+            return ["give what it asks for: --header 'Authorization: Bearer …'"]
+        if self.status in (404, 405):
+            return ["is the path right? an MCP endpoint often ends in /mcp"]
+        return []
+
+    def _not_mcp(self, why: str) -> Failure:
+        return Failure(f"{self._url} does not speak MCP: {why}", "an MCP endpoint often ends in /mcp")
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name.strip() or not line.isascii() or not line.isprintable():
+        raise Failure(f"--header {line!r} is not a header", "write it as 'Name: value'")
+    return name.strip(), value.strip()
+
+
+def _split(url: str) -> tuple[bool, str, int | None, str]:
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError as error:
+        raise Failure(f"{url!r} is not an address: {error}", "as in http://127.0.0.1:8321/mcp") from None
+    if parts.scheme not in ("http", "https") or not host:
+        raise Failure(f"{url!r} is not an http:// or https:// address", "as in http://127.0.0.1:8321/mcp")
+    if parts.username is not None:
+        raise Failure("a URL with a password in it is not supported", "--header 'Authorization: Basic …'")
+    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~") + (f"?{parts.query}" if parts.query else "")
+    return parts.scheme == "https", host, port, path

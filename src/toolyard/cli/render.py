@@ -1,0 +1,114 @@
+"""A tool's result on standard output: readable on a terminal, plain data in a pipe."""
+
+import base64
+import binascii
+import re
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from .failure import Failure
+from .printable import printable
+from .shapes import Object, as_list, as_object
+
+
+def print_json(value: Any) -> None:
+    """In colour and indented on a terminal, on one line in a pipe."""
+    text = msgspec.json.encode(value).decode()
+    if not sys.stdout.isatty():
+        click.echo(text)
+        return
+    from rich.console import Console  # 40 ms of CPU, and only a terminal needs it
+
+    # JSON escapes control characters but not C1 and direction marks.
+    Console(soft_wrap=True).print_json(printable(text), ensure_ascii=False)
+
+
+def print_text(text: str, err: bool = False) -> None:
+    stream = sys.stderr if err else sys.stdout
+    click.echo(printable(text) if stream.isatty() else text, err=err)
+
+
+def print_result(result: Object, save: "Folder | None") -> None:
+    """Content first, then the structured part, unless that is what the content says."""
+    structured = result.get("structuredContent")
+    for block in _blocks(result):
+        if not (structured is not None and _is_twin(block, structured)):
+            print_text(_shown(block, save))
+    if structured is not None:
+        print_json(structured)
+
+
+def print_error(result: Object) -> None:
+    text = "\n".join(_shown(block, None) for block in _blocks(result))
+    print_text(text or "the tool failed and does not say why", err=True)
+
+
+def _blocks(result: Object) -> Iterator[Object]:
+    for block in as_list(result.get("content")):
+        yield as_object(block)
+
+
+def _is_twin(block: Object, structured: Any) -> bool:
+    if block.get("type") != "text":
+        return False
+    try:
+        return msgspec.json.decode(str(block.get("text"))) == structured
+    except (msgspec.DecodeError, RecursionError):
+        return False
+
+
+def _shown(block: Object, save: "Folder | None") -> str:
+    kind = block.get("type")
+    if kind == "text":
+        return str(block.get("text", ""))
+    if kind in ("image", "audio"):
+        return _media(str(block.get("mimeType", kind)), block.get("data"), save)
+    if kind == "resource_link":
+        return f"[{block.get('title') or block.get('name')}: {block.get('uri')}]"
+    if kind == "resource":
+        resource = as_object(block.get("resource"))
+        if "text" in resource:
+            return str(resource["text"])
+        return _media(str(resource.get("mimeType", "resource")), resource.get("blob"), save)
+    return f"[{kind}]"
+
+
+def _media(mime_type: str, encoded: Any, save: "Folder | None") -> str:
+    try:
+        data = base64.b64decode(str(encoded), validate=True)
+    except (binascii.Error, ValueError):
+        return f"[{mime_type}, not base64]"
+    label = f"[{mime_type}, {len(data)} bytes]"
+    return label if save is None else f"{label} {save.put(data, mime_type)}"
+
+
+class Folder:
+    """Where --save writes. Names are ours, never the server's; nothing is overwritten."""
+
+    def __init__(self, path: Path, stem: str) -> None:
+        self._path = path
+        self._stem = re.sub(r"[^A-Za-z0-9_-]+", "_", stem)
+        self._count = 0
+
+    def put(self, data: bytes, mime_type: str) -> Path:
+        from mimetypes import guess_extension
+
+        extension = guess_extension(mime_type.split(";")[0].strip()) or ".bin"
+        while True:
+            self._count += 1
+            path = self._path / f"{self._stem}-{self._count}{extension}"
+            try:
+                self._path.mkdir(parents=True, exist_ok=True)
+                with path.open("xb") as file:
+                    file.write(data)
+                return path
+            except FileExistsError:
+                if not self._path.is_dir():
+                    raise Failure(f"--save {str(self._path)!r} is not a folder") from None
+            except OSError as error:
+                raise Failure(f"cannot write {str(path)!r}: {error.strerror}") from None

@@ -1,0 +1,81 @@
+"""The user at the terminal: sees progress and logs, answers questions. All of it on standard error."""
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..wire.errors import MethodNotFound
+from .forms import elicited
+from .printable import one_line, printable
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+
+class Terminal:
+    """Use it as a context: leaving it takes the progress bar away."""
+
+    def __init__(self) -> None:
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> "Terminal":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop()
+
+    def hear(self, method: str, params: dict[str, Any]) -> None:
+        if method == "notifications/progress":
+            self._progress(params)
+        elif method == "notifications/message":
+            self._log(params)
+
+    def answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if method != "elicitation/create":
+            raise MethodNotFound(method)
+        self._stop()
+        return elicited(params)
+
+    def _progress(self, params: dict[str, Any]) -> None:
+        done, total = _number(params.get("progress")), _number(params.get("total"))
+        message = one_line(str(params.get("message") or ""))
+        if sys.stderr.isatty():
+            bar = self._running()
+            bar.update(bar.task_ids[0], completed=done, total=total, description=message)
+        else:
+            share = f"{done or 0:g}" if total is None else f"{done or 0:g}/{total:g}"
+            click.echo(f"{share} {message}".rstrip(), err=True)
+
+    def _running(self) -> "Progress":
+        if self._bar is None:
+            from rich.console import Console  # 40 ms of CPU, and only a terminal needs it
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (
+                BarColumn(),
+                TextColumn("{task.percentage:>3.0f}%"),
+                TimeElapsedColumn(),
+                TextColumn("{task.description}", markup=False),
+            )
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._bar.add_task("", total=None)
+            self._bar.start()
+        return self._bar
+
+    def _log(self, params: dict[str, Any]) -> None:
+        level, data = str(params.get("level", "info")), params.get("data")
+        text = f"{level}: {printable(data if isinstance(data, str) else str(data))}"
+        if self._bar is not None:
+            self._bar.console.print(text, markup=False, highlight=False)
+        else:
+            click.echo(text, err=True)
+
+    def _stop(self) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
