@@ -4,6 +4,7 @@ Data goes to standard output, everything else to standard error. Exit status: 0 
 tool says it failed, 2 when the command could not do its work, 130 when interrupted.
 """
 
+import os
 import sys
 from importlib import import_module
 from typing import Any
@@ -50,5 +51,6 @@ class Commands(click.Group):
 @click.pass_context
 def main(ctx: click.Context) -> None:
     """Serve, inspect and call MCP servers."""
+    ctx.color = False if os.environ.get("NO_COLOR") else None
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())

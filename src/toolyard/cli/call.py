@@ -49,8 +49,9 @@ def command(
     Exit status: 0, 1 when the tool says it failed, 2 when it could not be called.
     """
     whole = sys.stdin.read() if whole == "-" else whole
-    with Terminal() as user, connected(Where(server, url, headers, timeout, debug), user) as client:
-        definition = _find(client, tool)
+    where = Where(server, url, headers, timeout, debug)
+    with Terminal() as user, connected(where, user) as client:
+        definition = _find(client, tool, where)
         result = client.call_tool(definition, read_arguments(pairs, whole, definition))
     failed = result.get("isError") is True
     if as_json:
@@ -63,10 +64,11 @@ def command(
         raise click.exceptions.Exit(TOOL_FAILED)
 
 
-def _find(client: Client, name: str) -> dict[str, Any]:
+def _find(client: Client, name: str, where: Where) -> dict[str, Any]:
     tools = tools_of(client)
     if name in tools:
         return tools[name]
     near = get_close_matches(name, tools, 3, 0.5)
     hints = [f"did you mean {' or '.join(map(repr, near))}?"] if near else []
-    raise Failure(f"no tool {name!r}", *hints, "`toolyard list` shows them all")
+    place = f" --url {where.url}" if where.url else f" {where.target}" if where.target else ""
+    raise Failure(f"no tool {name!r}", *hints, f"`toolyard list{place}` shows them all")

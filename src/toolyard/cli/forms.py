@@ -59,7 +59,7 @@ def _ask(name: str, prop: Object, required: bool) -> tuple[bool, Any]:
     check = _checker(prop)
     default = prop.get("default")
     if about := prop.get("description"):
-        _write(click.style(f"  {one_line(str(about))}\n", dim=True))
+        _write(click.style(f"  {one_line(str(about))}", dim=True) + "\n")
     label = printable(str(prop.get("title") or name))
     marks = f" ({expected})" if expected else ""
     marks += f" [{_shown(default)}]" if default is not None else "" if required else " [nothing]"
@@ -72,7 +72,7 @@ def _ask(name: str, prop: Object, required: bool) -> tuple[bool, Any]:
         try:
             return True, check(read(text)) if text else _needed()
         except ValueError as error:
-            _write(click.style(f"  {printable(str(error))}\n", fg="yellow"))
+            _write(click.style(f"  {printable(str(error))}", fg="yellow") + "\n")
 
 
 def _needed() -> Any:

@@ -150,6 +150,8 @@ class Reply:
             return [f"it has moved to {self.header('location')}"]
         if self.status == 401:
             return ["give what it asks for: --header 'Authorization: Bearer …'"]
+        if self.status == 403:
+            return ["a Toolyard admits names and web pages by `serve --allow-host` and `--allow-origin`"]
         if self.status in (404, 405):
             return ["is the path right? an MCP endpoint often ends in /mcp"]
         return []

@@ -3,6 +3,7 @@
 import errno
 import signal
 import socket
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -16,7 +17,7 @@ from .options import debug_option
 from .welcome import welcome
 
 if TYPE_CHECKING:
-    from ..kit import Server
+    from ..edge.http import HttpEdge
 
 WILDCARDS = ("0.0.0.0", "::", "")
 BACKLOG = 2048
@@ -65,11 +66,10 @@ def command(
         raise Failure(f"--path {path!r} cannot be the endpoint", "give one such as /mcp; /health is taken")
     found = target.load(server, debug)
     found.sealer = Sealer(session_key(key_file))
-    listening = _listen(host, port)
-    with listening:
+    edge = found.asgi(path=path, allowed_hosts=[*_own_name(host), *hosts], allowed_origins=list(origins))
+    with _listen(host, port) as listening:
         _warn_if_public(host, hosts)
-        welcome(found, _url(host, listening, path), server)
-        _serve(found, listening, path, [*_own_name(host), *hosts], list(origins), debug)
+        _serve(edge, listening, debug, lambda: welcome(found, _url(host, listening, path), server))
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -130,17 +130,16 @@ def _warn_if_public(host: str, hosts: tuple[str, ...]) -> None:
         warn(f"requests are refused unless they are addressed to {known}", advice)
 
 
-def _serve(
-    found: "Server", listening: socket.socket, path: str, hosts: list[str], origins: list[str], debug: bool
-) -> None:
-    from ..edge.serving import server as http_server  # uvicorn: 90 ms of CPU
+def _serve(edge: "HttpEdge", listening: socket.socket, debug: bool, on_ready: Callable[[], None]) -> None:
+    from ..edge.serving import server  # uvicorn: 90 ms of CPU
 
-    edge = found.asgi(path=path, allowed_hosts=hosts, allowed_origins=origins)
     host, port = listening.getsockname()[:2]
+    running = server(edge, host, port, log_level="debug" if debug else "warning")
     # uvicorn stops cleanly and then raises the signal anew; that must not look like a crash.
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, _leave)
-    http_server(edge, host, port, log_level="debug" if debug else "warning").run(sockets=[listening])
+    on_ready()
+    running.run(sockets=[listening])
 
 
 def _leave(number: int, frame: object) -> NoReturn:

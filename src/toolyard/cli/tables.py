@@ -18,7 +18,7 @@ SECTIONS = {
     "resourceTemplates": "Resource templates",
     "prompts": "Prompts",
 }
-_HINTS = {"readOnlyHint": "read-only", "destructiveHint": "destructive", "openWorldHint": "open world"}
+_HINTS = {"destructiveHint": "destructive", "openWorldHint": "open world"}
 
 
 def print_offers(about: About, offers: Offers) -> None:
@@ -67,18 +67,19 @@ def _align(heading: str, sections: list[tuple[str, list[Row]]]) -> None:
 
 
 def _draw(heading: str, sections: list[tuple[str, list[Row]]]) -> None:
-    from rich.box import SIMPLE_HEAD  # with the rest of rich 40 ms of CPU, and only a terminal needs it
-    from rich.console import Console
+    from rich.console import Console  # 40 ms of CPU, and only a terminal needs it
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False)
     console.print(Text(heading, "bold"))
     for title, rows in sections:
-        table = Table(box=SIMPLE_HEAD, pad_edge=False, header_style="bold", expand=False)
-        table.add_column(title, style="cyan", no_wrap=True)
-        table.add_column("", style="dim")
-        table.add_column("")
+        table = Table(box=None, show_header=False, padding=(0, 0, 0, 2))
+        table.add_column(style="cyan", overflow="fold")
+        table.add_column(style="dim")
+        table.add_column()
         for row in rows:
             table.add_row(*(Text(cell) for cell in row))
+        console.print()
+        console.print(Text(title, "bold"))
         console.print(table)

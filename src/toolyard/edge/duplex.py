@@ -79,7 +79,7 @@ class Duplex:
             self._response(message)
 
     async def _request(self, body: bytes, message: Message) -> None:
-        assert isinstance(message.id, int | str) and isinstance(message.method, str)
+        assert isinstance(message.id, int | str)
         id = message.id
         try:
             if id in self._running:

@@ -17,17 +17,15 @@ from ..wire.messages import Notification, Reply, encode
 from ..wire.sse import PING, frame
 from .answer import failure
 from .asgi import SSE, send_json, until_gone
+from .pace import Pace
 from .visit import Visit
-
-WATCH_AFTER = 0.05
-STREAM_AFTER = 5.0
-PING_EVERY = 15.0
 
 
 class Watchman:
     """Knows the exchanges under way, and wakes those that have been so for a while."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace: Pace) -> None:
+        self.pace = pace
         self.young: dict[Exchange, None] = {}
         self._older: dict[Exchange, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -38,7 +36,7 @@ class Watchman:
         loop = self._loop
         if loop is None or loop.is_closed():
             loop = self._loop = asyncio.get_running_loop()
-            loop.call_later(WATCH_AFTER, self._tick)
+            loop.call_later(self.pace.watch_after, self._tick)
         # Naming the loop spares a system call: before Python 3.12 finding it asks for the process id.
         return asyncio.current_task(loop)
 
@@ -51,7 +49,7 @@ class Watchman:
             exchange.watch()
         self._older, self.young = self.young, {}
         if self._older and self._loop is not None:
-            self._loop.call_later(WATCH_AFTER, self._tick)
+            self._loop.call_later(self.pace.watch_after, self._tick)
         else:
             self._loop = None
 
@@ -60,9 +58,16 @@ class Exchange:
     """Modern: the stream belongs to this connection, and hanging up cancels the call."""
 
     __slots__ = (
-        "__weakref__", "_headers", "_may_stream", "_receive", "_send", "_task", "_watcher", "_watchman", "gone",
+        "_headers",
+        "_may_stream",
+        "_receive",
+        "_send",
+        "_task",
+        "_watcher",
+        "_watchman",
+        "gone",
         "streaming",
-    )  # fmt: skip
+    )
 
     def __init__(self, watchman: Watchman, visit: Visit, streams: bool) -> None:
         self._watchman = watchman
@@ -119,11 +124,11 @@ class Exchange:
         """Notice the client hanging up; keep a long silence from looking like a dead connection."""
         gone = asyncio.create_task(until_gone(self._receive))
         try:
-            pause = STREAM_AFTER
+            pause = self._watchman.pace.stream_after
             while not (await asyncio.wait({gone}, timeout=pause))[0]:
                 await self.start_stream()
                 await self.write(PING)
-                pause = PING_EVERY
+                pause = self._watchman.pace.ping_every
             self.gone = True
             self.hung_up()
         finally:

@@ -19,6 +19,7 @@ from .asgi import Gone, Headers, Receive, Scope, Send, TooLarge, read_body, send
 from .exchange import Exchange, Watchman
 from .guard import Guard
 from .legacy import LegacyDoor
+from .pace import Pace
 from .visit import Visit
 
 Identify = Callable[[Headers], Identity | Awaitable[Identity]]
@@ -49,6 +50,7 @@ class HttpEdge:
         allowed_origins: list[str] | None = None,
         identify: Identify | None = None,
         max_body: int = 4 * 1024 * 1024,
+        pace: Pace | None = None,
     ) -> None:
         if not path.startswith("/"):
             raise ValueError(f"path must start with '/', not {path!r}")
@@ -59,7 +61,7 @@ class HttpEdge:
         self._max_body = max_body
         self._reader = ModernReader()
         self._accepts: dict[bytes | None, tuple[bool, bool]] = {}
-        self._watchman = Watchman()
+        self._watchman = Watchman(pace or Pace())
         self._legacy = LegacyDoor(service, sealer, self._watchman)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -90,7 +92,7 @@ class HttpEdge:
             await self._without_body(method, visit)
 
     async def close(self) -> None:
-        """End open streams and background work; whoever serves us calls it before it waits for connections."""
+        """End open streams and background work. Whoever serves us calls it before waiting for connections."""
         await self._service.close()
         await self._legacy.close()
 

@@ -19,7 +19,6 @@ from .sessions import Sessions, Token, caller_of
 from .streams import Stream, Streams
 from .visit import Visit
 
-ASK_TIMEOUT = 3600.0
 PRIMED_SINCE = "2025-11-25"
 
 
@@ -90,7 +89,7 @@ class LegacyExchange(Exchange):
         try:
             if not await self._emit(encode(Request(id, method, params))):
                 raise InvalidRequest("The client must accept text/event-stream to be asked anything")
-            async with asyncio.timeout(ASK_TIMEOUT):
+            async with asyncio.timeout(self._watchman.pace.ask_timeout):
                 return await future
         except TimeoutError:
             raise McpError(-32603, f"The client did not answer {method!r} in time") from None
@@ -130,7 +129,7 @@ class LegacyDoor:
         self._service = service
         self.watchman = watchman
         self._sessions = Sessions(sealer)
-        self.streams = Streams()
+        self.streams = Streams(watchman.pace)
         self._asked: dict[tuple[str, str], asyncio.Future[Raw]] = {}
         self._running: dict[tuple[str, Id], LegacyExchange] = {}
         self._listening: dict[str, tuple[Stream, asyncio.Task[None]]] = {}
@@ -154,7 +153,8 @@ class LegacyDoor:
         await send_empty(visit.send, 202, visit.headers)
 
     async def _initialize(self, message: Message, visit: Visit) -> None:
-        assert isinstance(message.method, str) and isinstance(message.id, int | str)
+        assert isinstance(message.method, str)
+        assert isinstance(message.id, int | str)
         try:
             id, token = self._sessions.start(decode_params(message.params, InitializeParams), visit.identity)
         except McpError as error:
@@ -187,7 +187,8 @@ class LegacyDoor:
     async def _request(
         self, body: bytes, message: Message, token: Token, visit: Visit, streams: bool
     ) -> None:
-        assert isinstance(message.method, str) and isinstance(message.id, int | str)
+        assert isinstance(message.method, str)
+        assert isinstance(message.id, int | str)
         exchange = LegacyExchange(self, token, visit, streams)
         session = self._sessions.state(token)
         call = Call(

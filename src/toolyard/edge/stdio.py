@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
 from ..wire.call import Service
@@ -25,7 +25,7 @@ def run(service: Service) -> None:
 
 
 @contextmanager
-def _protocol_streams() -> Iterator[tuple[int, int]]:
+def _protocol_streams() -> Generator[tuple[int, int], None, None]:
     """Private copies of fds 0 and 1, while the public ones lead nowhere and to standard error."""
     sys.stdout.flush()
     source, sink = os.dup(0), os.dup(1)

@@ -10,10 +10,9 @@ from collections.abc import Iterator
 
 from ..wire.sse import PING, frame
 from .asgi import SSE, until_gone
-from .exchange import PING_EVERY
+from .pace import Pace
 from .visit import Visit
 
-KEEP_SECONDS = 60.0
 MAX_STREAMS = 10_000
 MAX_STREAM_BYTES = 8 * 1024 * 1024
 
@@ -57,7 +56,8 @@ class Stream:
 class Streams:
     """The streams of this process, each kept for a while after nobody reads it any more."""
 
-    def __init__(self) -> None:
+    def __init__(self, pace: Pace) -> None:
+        self._pace = pace
         self._streams: dict[str, Stream] = {}
 
     def open(self, session: str) -> Stream:
@@ -82,7 +82,7 @@ class Streams:
 
     def expire_later(self, stream: Stream) -> None:
         """Forget it, unless somebody has come back for it by then."""
-        asyncio.get_running_loop().call_later(KEEP_SECONDS, self._forget_unread, stream)
+        asyncio.get_running_loop().call_later(self._pace.keep_streams, self._forget_unread, stream)
 
     def _forget_unread(self, stream: Stream) -> None:
         if not stream.readers:
@@ -117,7 +117,7 @@ class Streams:
                 if stream.ended.is_set():
                     break
                 try:
-                    async with asyncio.timeout(PING_EVERY):
+                    async with asyncio.timeout(self._pace.ping_every):
                         await bell.wait()
                 except TimeoutError:
                     await send({"type": "http.response.body", "body": PING, "more_body": True})

@@ -5,9 +5,10 @@ travels (a request on a legacy stream, a round trip, an update of a task) is the
 implements `Asker`.
 """
 
+import inspect
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, Literal, Protocol, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -41,8 +42,14 @@ class Sampled(Wire):
 
     @property
     def text(self) -> str:
-        blocks = self.content if isinstance(self.content, list) else [self.content]
-        return "".join(block.get("text", "") for block in blocks if isinstance(block, dict))
+        """The text of all its blocks."""
+        content: Any = self.content
+        blocks: list[Any] = content if isinstance(content, list) else [content]  # pyright: ignore[reportUnknownVariableType]
+        return "".join(_text_of(block) for block in blocks)
+
+
+def _text_of(block: Any) -> str:
+    return str(cast(dict[str, Any], block).get("text", "")) if isinstance(block, dict) else ""
 
 
 class Root(Wire):
@@ -216,5 +223,5 @@ class Notes(Struct):
 
 
 async def made(make: Callable[[], Any | Awaitable[Any]]) -> Any:
-    value = make()
-    return await value if isinstance(value, Awaitable) else value
+    value: Any = make()
+    return await value if inspect.isawaitable(value) else value

@@ -4,6 +4,7 @@ For tests, for the command line, and for programs that use their own tools. It a
 questions with the callbacks it was given, in either era.
 """
 
+import inspect
 import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal
@@ -79,7 +80,8 @@ class Connection:
         raise McpError(-32603, f"{method} asked for input {MAX_ROUNDS} times without an end")
 
     async def _once(self, method: str, params: dict[str, Any]) -> Result:
-        token = (params.get("_meta") or {}).get("progressToken")
+        meta: dict[str, Any] = params.get("_meta") or {}
+        token = meta.get("progressToken")
         raw = Raw(msgspec.json.encode(params))
         call = Call(method, raw, self._caller, self, secrets.randbits(32), token, self._session)
         return await self._service.handle(call)
@@ -88,8 +90,8 @@ class Connection:
         answerer = self._answerers.get(method)
         if answerer is None:
             raise MethodNotFound(method)
-        value = answerer(params)
-        return await value if isinstance(value, Awaitable) else value
+        value: Any = answerer(params)
+        return await value if inspect.isawaitable(value) else value
 
     # What clients do most
 

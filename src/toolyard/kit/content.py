@@ -1,6 +1,7 @@
 """What a tool may return, and how it becomes a result."""
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -39,7 +40,8 @@ def to_result(value: Any, output: Output) -> CallToolResult:
     if isinstance(value, BLOCKS):
         return CallToolResult(content=[value])
     if isinstance(value, list | tuple):
-        return CallToolResult(content=[_block(item) for item in value])
+        items = cast(Iterable[Any], value)
+        return CallToolResult(content=[_block(item) for item in items])
     if _is_object(value):
         return _structured(value, output, [])
     return CallToolResult(content=[Text(_json(value).decode())])

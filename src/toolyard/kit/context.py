@@ -56,7 +56,7 @@ class Context:
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell the client how far we are. Free when it did not ask. A task shows the message as its status."""
+        """Tell the client how far we are, if it asked. A task shows the message as its status."""
         if self._on_progress is not None:
             if message is not None:
                 self._on_progress(message)
@@ -114,7 +114,7 @@ class Context:
         key: str | None = None,
         **more: Any,
     ) -> Sampled:
-        """Let the client's model write something. `more` takes temperature, stop_sequences, model_preferences, …"""
+        """Let the client's model write. `more` takes temperature, stop_sequences, model_preferences, …"""
         return await self._one(Sample(messages, max_tokens, system, **more), key)
 
     async def roots(self, key: str | None = None) -> list[Root]:
@@ -141,7 +141,7 @@ class Context:
         return await self._asker.remember(key, make)
 
     async def detach(self) -> None:
-        """In a tool with `Long(detach="by_hand")`: go on as a task from here, if the client can follow one."""
+        """In a tool with `Long(detach="by_hand")`: go on as a task from here, if the client follows tasks."""
         await self._asker.detach()
 
     async def close_stream(self, retry_ms: int | None = None) -> None:

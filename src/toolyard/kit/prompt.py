@@ -1,7 +1,7 @@
 """Prompts: named message templates with arguments."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Raw
 
@@ -50,12 +50,13 @@ class Prompt:
     async def render(self, arguments: Raw | dict[str, Any], context: Context | None) -> list[Message]:
         """Raises Mismatch when the arguments do not fit."""
         value = await self._callee(self._signature.bind(arguments), context)
-        return [_message(self.name, item) for item in (value if isinstance(value, list) else [value])]
+        items = cast(list[Any], value if isinstance(value, list) else [value])
+        return [_message(self.name, item) for item in items]
 
 
 def _message(name: str, value: Any) -> Message:
     if isinstance(value, Message):
         return value
-    if isinstance(value, str) or isinstance(value, BLOCKS):
+    if isinstance(value, (str, *BLOCKS)):
         return user(value)
     raise TypeError(f"prompt {name!r} returned {type(value).__name__}; return str, content or messages")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote
 
 from ..wire.types import (
@@ -81,7 +81,7 @@ class Resource:
         """Raises Mismatch when a value of the address does not fit the function's parameter."""
         bound = self._signature.bind(dict(values))
         value = await self._callee(bound, context)
-        items = value if isinstance(value, list) else [value]
+        items = cast(list[Any], value if isinstance(value, list) else [value])
         return [self._contents(uri, item) for item in items]
 
     def _contents(self, uri: str, value: Any) -> Contents:

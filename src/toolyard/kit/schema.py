@@ -214,8 +214,9 @@ def _default(value: Any) -> Any:
     if value is inspect.Parameter.empty:
         return NODEFAULT
     if isinstance(value, list | dict | set) and value:
-        return msgspec.field(default_factory=lambda: copy.deepcopy(cast(Any, value)))
-    return value
+        original = cast(Any, value)
+        return msgspec.field(default_factory=lambda: copy.deepcopy(original))
+    return cast(Any, value)
 
 
 def described(hint: Any) -> Any:

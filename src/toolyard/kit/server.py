@@ -17,6 +17,7 @@ from .tool import Long, Tool
 
 if TYPE_CHECKING:
     from ..edge.http import HttpEdge, Identify
+    from ..edge.pace import Pace
     from .connection import Connection
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,7 +90,7 @@ class Server:
         ui: str | None = None,
         meta: Meta | None = None,
     ) -> Callable[[F], F]: ...
-    def tool(self, function: Any = None, /, **options: Any) -> Any:
+    def tool(self, function: F | None = None, **options: Any) -> F | Callable[[F], F]:
         """Declare a tool: `@server.tool`, or `@server.tool(title=…, read_only=True, …)`."""
 
         def declare(target: F) -> F:
@@ -154,7 +155,7 @@ class Server:
         icons: list[Icon] | None = None,
         meta: Meta | None = None,
     ) -> Callable[[F], F]: ...
-    def prompt(self, function: Any = None, /, **options: Any) -> Any:
+    def prompt(self, function: F | None = None, **options: Any) -> F | Callable[[F], F]:
         """Declare a prompt: its parameters are its arguments, what it returns its messages."""
 
         def declare(target: F) -> F:
@@ -180,8 +181,8 @@ class Server:
             raise ValueError("name either the prompt or the resource template whose argument this completes")
 
         def declare(function: F) -> F:
-            target = ("prompt", prompt) if prompt is not None else ("resource", resource or "")
-            self.completions[(*target, argument)] = Callee(function, None)
+            kind, target = ("prompt", prompt) if prompt is not None else ("resource", resource or "")
+            self.completions[kind, target, argument] = Callee(function, None)
             return function
 
         return declare
@@ -214,6 +215,7 @@ class Server:
         allowed_origins: list[str] | None = None,
         identify: "Identify | None" = None,
         max_body: int = 4 * 1024 * 1024,
+        pace: "Pace | None" = None,
     ) -> "HttpEdge":
         """An ASGI app that serves both eras at `path` and says how it is at /health."""
         from ..edge.http import HttpEdge  # the transports load only when used
@@ -226,6 +228,7 @@ class Server:
             allowed_origins=allowed_origins,
             identify=identify,
             max_body=max_body,
+            pace=pace,
         )
 
     def run_http(self, host: str = "127.0.0.1", port: int = 8321, **options: Any) -> None:

@@ -354,11 +354,11 @@ class KitService:
         self._need(call, self._server.completions)
         params = decode_params(call.params, CompleteParams)
         ref = params.ref
-        target = ("prompt", ref.name) if isinstance(ref, PromptRef) else ("resource", ref.uri)
-        known = self._server.prompts if target[0] == "prompt" else self._server.resources
-        if target[1] not in known:
-            raise InvalidParams(f"Unknown {target[0]}: {target[1][:80]!r}")
-        complete = self._server.completions.get((*target, params.argument.name))
+        kind, target = ("prompt", ref.name) if isinstance(ref, PromptRef) else ("resource", ref.uri)
+        known = self._server.prompts if kind == "prompt" else self._server.resources
+        if target not in known:
+            raise InvalidParams(f"Unknown {kind}: {target[:80]!r}")
+        complete = self._server.completions.get((kind, target, params.argument.name))
         if complete is None:
             return CompleteResult(completion=Completion([], 0, False))
         arguments = {"value": params.argument.value, "context": params.context.arguments}
@@ -430,7 +430,7 @@ def _asked(agreed: SubscriptionFilter, wire_name: str) -> bool:
 
 
 def _marked(params: Any, mark: dict[str, Any]) -> dict[str, Any]:
-    plain = msgspec.to_builtins(params, enc_hook=None) if params is not None else {}
+    plain: dict[str, Any] = msgspec.to_builtins(params) if params is not None else {}
     return {**plain, "_meta": mark}
 
 

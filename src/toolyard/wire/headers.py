@@ -8,11 +8,13 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
 from .errors import HeaderMismatch
+
+Json = dict[str, Any]
 
 PARAM_PREFIX = "mcp-param-"
 MAX_HEADERS = 100
@@ -149,7 +151,7 @@ class ParamHeader(Struct, frozen=True):
     path: tuple[str, ...]
 
 
-def param_headers(schema: Mapping[str, Any]) -> list[ParamHeader]:
+def param_headers(schema: Json) -> list[ParamHeader]:
     """The annotations of an input schema; ValueError when one is where or what it may not be."""
     found = list(_annotated(schema, ()))
     names = [item.header for item in found]
@@ -161,13 +163,12 @@ def param_headers(schema: Mapping[str, Any]) -> list[ParamHeader]:
     return found
 
 
-def _annotated(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterable[ParamHeader]:
+def _annotated(schema: Json, path: tuple[str, ...]) -> Iterable[ParamHeader]:
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping):
-        return
-    for key, prop in properties.items():
-        if not isinstance(prop, Mapping):
+    for key, prop in cast(Json, properties if isinstance(properties, dict) else {}).items():
+        if not isinstance(prop, dict):
             continue
+        prop = cast(Json, prop)
         if "x-mcp-header" in prop:
             name = prop["x-mcp-header"]
             if not isinstance(name, str) or not _TOKEN.fullmatch(name):
@@ -179,20 +180,21 @@ def _annotated(schema: Mapping[str, Any], path: tuple[str, ...]) -> Iterable[Par
 
 
 def _count_annotations(node: Any) -> int:
-    if isinstance(node, Mapping):
-        own = 1 if isinstance(node.get("x-mcp-header"), str) else 0
-        return own + sum(_count_annotations(value) for value in node.values())
+    if isinstance(node, dict):
+        members = cast(Json, node)
+        own = 1 if isinstance(members.get("x-mcp-header"), str) else 0
+        return own + sum(_count_annotations(value) for value in members.values())
     if isinstance(node, list):
-        return sum(_count_annotations(item) for item in node)
+        return sum(_count_annotations(item) for item in cast(list[Any], node))
     return 0
 
 
-def check_params(wanted: list[ParamHeader], arguments: Mapping[str, Any], sent: Mapping[str, str]) -> None:
+def check_params(wanted: list[ParamHeader], arguments: Json, sent: Mapping[str, str]) -> None:
     """Every annotated argument that has a value must come in its header too, and agree with it."""
     for item in wanted:
         value: Any = arguments
         for key in item.path:
-            value = value.get(key) if isinstance(value, Mapping) else None
+            value = cast(Json, value).get(key) if isinstance(value, dict) else None
         header = sent.get(item.header)
         if value is None:
             if header is not None:

@@ -25,7 +25,7 @@ class Message(Struct, gc=False):
     """One JSON-RPC message of any kind; `is_request` and its siblings tell which."""
 
     jsonrpc: Literal["2.0"]
-    id: Id | None | UnsetType = UNSET
+    id: Id | UnsetType | None = UNSET
     method: str | UnsetType = UNSET
     params: Raw = _EMPTY
     result: Raw | UnsetType = UNSET

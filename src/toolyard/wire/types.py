@@ -19,14 +19,18 @@ class Wire(Struct, rename="camel", omit_defaults=True, gc=False):
     """Base of everything that travels."""
 
 
-class Icon(Wire, frozen=True):
+class FrozenWire(Struct, rename="camel", omit_defaults=True, gc=False, frozen=True):
+    """The same, for values that are shared."""
+
+
+class Icon(FrozenWire, frozen=True):
     src: str
     mime_type: str | None = None
     sizes: list[str] | None = None
     theme: str | None = None
 
 
-class Annotations(Wire, frozen=True):
+class Annotations(FrozenWire, frozen=True):
     """Hints on a piece of content: for whom it is, and how much it matters."""
 
     audience: list[Role] | None = None
@@ -90,7 +94,7 @@ Block = Text | Image | Audio | ResourceLink | EmbeddedResource
 BLOCKS = (Text, Image, Audio, ResourceLink, EmbeddedResource)
 
 
-class Implementation(Wire, frozen=True):
+class Implementation(FrozenWire, frozen=True):
     name: str
     version: str
     title: str | None = None
@@ -99,7 +103,7 @@ class Implementation(Wire, frozen=True):
     icons: list[Icon] | None = None
 
 
-class ToolAnnotations(Wire, frozen=True):
+class ToolAnnotations(FrozenWire, frozen=True):
     title: str | None = None
     read_only_hint: bool | None = None
     destructive_hint: bool | None = None
@@ -141,7 +145,7 @@ class ResourceTemplateInfo(Wire):
     meta: Meta | None = field(default=None, name="_meta")
 
 
-class PromptArgument(Wire, frozen=True):
+class PromptArgument(FrozenWire, frozen=True):
     name: str
     title: str | None = None
     description: str | None = None
@@ -211,7 +215,7 @@ class CompleteArgument(Wire):
     value: str
 
 
-class CompleteContext(Wire, frozen=True):
+class CompleteContext(FrozenWire, frozen=True):
     arguments: dict[str, str] = {}
 
 
@@ -345,7 +349,7 @@ class TaskState(Result, kw_only=True):
     status: Literal["working", "input_required", "completed", "failed", "cancelled"]
     created_at: str
     last_updated_at: str
-    ttl_ms: int | None | UnsetType
+    ttl_ms: int | None
     poll_interval_ms: int
     status_message: str | UnsetType = UNSET
     result: Any = UNSET
