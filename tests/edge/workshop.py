@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from toolyard.kit import Context, Server, ToolError
+from toolyard.wire.errors import McpError
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 KEY = b"the key of these tests, no secret"
@@ -62,6 +63,22 @@ class Workshop:
         ) -> str:
             """Has arguments that are mirrored in headers."""
             return where
+
+        @server.tool
+        async def log(ctx: Context, text: str = "logged") -> str:
+            """Logs a line at each of three levels."""
+            for level in ("debug", "info", "error"):
+                await ctx.log(level, f"{text} {level}")
+            return "logged"
+
+        @server.tool
+        async def steps(ctx: Context, count: int = 3, fail: bool = False) -> str:
+            """Reports progress a few times; may end in an error of the protocol."""
+            for number in range(1, count + 1):
+                await ctx.report_progress(number, total=count)
+            if fail:
+                raise McpError(-31000, "Failed on the way")
+            return f"{count} steps"
 
         @server.tool(long=True)
         async def job() -> str:

@@ -46,13 +46,13 @@ async def read_body(receive: Receive, declared: bytes | None, limit: int) -> byt
         event = await receive()
         if event["type"] == "http.disconnect":
             raise Gone
-        chunk = event.get("body", b"")
+        chunk: bytes = event.get("body", b"")
         size += len(chunk)
         if size > limit:
             raise TooLarge
-        chunks.append(chunk)
         if not event.get("more_body", False):
-            return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+            return chunk if not chunks else b"".join([*chunks, chunk])
+        chunks.append(chunk)
 
 
 async def until_gone(receive: Receive) -> None:

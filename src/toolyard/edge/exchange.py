@@ -15,7 +15,7 @@ from ..wire.call import Call, Service
 from ..wire.errors import InternalError
 from ..wire.messages import Notification, Reply, encode
 from ..wire.sse import PING, frame
-from .answer import failure
+from .answer import CANCELLED, failure
 from .asgi import SSE, send_json, until_gone
 from .pace import Pace
 from .visit import Visit
@@ -66,6 +66,7 @@ class Exchange:
         "_watcher",
         "_watchman",
         "gone",
+        "stopped",
         "streaming",
     )
 
@@ -77,6 +78,7 @@ class Exchange:
         self._may_stream = streams
         self.streaming = False
         self.gone = False
+        self.stopped = False
         self._task: asyncio.Task[Any] | None = None
         self._watcher: asyncio.Task[None] | None = None
 
@@ -90,21 +92,21 @@ class Exchange:
         except Exception as error:
             status, body = failure(call, error)
         except asyncio.CancelledError:
-            if not self._was_ours():
+            if not self.stopped or self._task is None:
                 raise
-            return
+            self._task.uncancel()
+            status, body = failure(call, CANCELLED)
         finally:
             self._watchman.leave(self)
             if self._watcher is not None:
                 self._watcher.cancel()
         await self.finish(status, body)
 
-    def _was_ours(self) -> bool:
-        """Whether a cancellation came from the watcher; if so it has done its work and ends here."""
-        if self.gone and self._task is not None:
-            self._task.uncancel()
-            return True
-        return False
+    def stop(self) -> None:
+        """Cancel the call: its client has gone, or said so."""
+        self.stopped = True
+        if self._task is not None:
+            self._task.cancel()
 
     async def finish(self, status: int, body: bytes) -> None:
         if self.gone:
@@ -135,12 +137,12 @@ class Exchange:
             gone.cancel()
 
     def hung_up(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        self.stop()
 
     async def start_stream(self) -> bool:
         """Switch to a stream; False when the client does not take one."""
         if not self.streaming and self._may_stream and not self.gone:
+            # Set before the first await: the handler may speak from several tasks at once.
             self.streaming = True
             self.watch()
             start = {"type": "http.response.start", "status": 200, "headers": SSE + self._headers}

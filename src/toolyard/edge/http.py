@@ -6,14 +6,16 @@ Owns what is HTTP: routes, limits, who may enter, status codes. A modern request
 
 from collections.abc import Awaitable, Callable
 
+from msgspec import UNSET
+
 from ..wire.call import NO_CHANNEL, Call, Caller, Identity, Service
 from ..wire.eras import is_modern
 from ..wire.errors import InvalidRequest, McpError, UnsupportedVersion
 from ..wire.headers import Head, check_doubles
-from ..wire.messages import Id, Message, encode, encode_error, parse, recover_id
+from ..wire.messages import Message, encode, encode_error, parse, recover_id
 from ..wire.modern import ModernReader
 from ..wire.seal import Sealer
-from ..wire.versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS
+from ..wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .answer import take_notification
 from .asgi import Gone, Headers, Receive, Scope, Send, TooLarge, read_body, send_empty, send_json
 from .exchange import Exchange, Watchman
@@ -152,17 +154,17 @@ class HttpEdge:
             await self._legacy.get(visit)
 
     async def _post(self, visit: Visit) -> None:
-        head = visit.head
-        content_type = head.raw.get(b"content-type")
+        raw = visit.head.raw
+        takes_json, takes_streams = self._accepted(raw.get(b"accept"))
+        content_type = raw.get(b"content-type")
         if content_type != b"application/json" and not _is_json(content_type):
             await _refuse(visit, 415, "Content-Type must be application/json")
             return
-        json, streams = self._accepted(head.raw.get(b"accept"))
-        if not json:
+        if not takes_json:
             await _refuse(visit, 406, "Accept must admit application/json and should admit text/event-stream")
             return
         try:
-            body = await read_body(visit.receive, head.raw.get(b"content-length"), self._max_body)
+            body = await read_body(visit.receive, raw.get(b"content-length"), self._max_body)
         except Gone:
             return
         except TooLarge:
@@ -170,44 +172,45 @@ class HttpEdge:
             visit.headers.append((b"connection", b"close"))
             await _refuse(visit, 413, f"The body is over the limit of {self._max_body} bytes")
             return
-        id = None
         try:
             message = parse(body)
-            id = message.id if isinstance(message.id, int | str) else None
-            call = None
-            if len(head.raw) != len(head.pairs):
-                check_doubles(head)
-            if message.is_notification and not str(message.method).startswith("notifications/"):
-                raise InvalidRequest(f"{str(message.method)[:80]!r} is a request and needs an 'id'")
-            if isinstance(message.method, str) and is_modern(body, message.params, head):
-                call = self._modern_call(visit, message, id)
-            else:
-                _check_legacy_version(head)
+            call = self._understand(visit, body, message)
         except McpError as error:
-            reply = encode_error(recover_id(body) if id is None else id, error)
+            reply = encode_error(recover_id(body), error)
             await send_json(visit.send, error.http_status, reply, visit.headers)
             return
         if call is None:
-            await self._legacy.post(body, message, visit, streams)
-        elif id is None:
+            await self._legacy.post(body, message, visit, takes_streams)
+        elif call.id is None:
             await take_notification(self._service, call)
             await send_empty(visit.send, 202, visit.headers)
-        elif call.method == "subscriptions/listen" and not streams:
+        elif call.method == "subscriptions/listen" and not takes_streams:
             await _refuse(visit, 406, "Accept must admit text/event-stream to listen")
         else:
-            await Exchange(self._watchman, visit, streams).run(self._service, call)
+            await Exchange(self._watchman, visit, takes_streams).run(self._service, call)
 
-    def _modern_call(self, visit: Visit, message: Message, id: Id | None) -> Call:
-        method, params, head = message.method, message.params, visit.head
-        assert isinstance(method, str)
-        if id is None:
-            # The modern era defines no notification over HTTP, and no headers for one but the version.
-            if head.version not in MODERN_VERSIONS:
-                raise UnsupportedVersion(head.version or "")
-            caller = Caller(LATEST_MODERN, {}, identity=visit.identity)
-            return Call(method, params, caller, NO_CHANNEL)
-        caller, token = self._reader.read(method, params, head, visit.identity)
-        return Call(method, params, caller, NO_CHANNEL, id, token, None, head.params)
+    def _understand(self, visit: Visit, body: bytes, message: Message) -> Call | None:
+        """A modern message as a call, None for a legacy one."""
+        head, method, id = visit.head, message.method, message.id
+        if len(head.raw) != len(head.pairs):
+            check_doubles(head)
+        if isinstance(method, str):
+            if id is UNSET and not method.startswith("notifications/"):
+                raise InvalidRequest(f"{method[:80]!r} is a request and needs an 'id'")
+            if is_modern(body, message.params, head):
+                if isinstance(id, int | str):
+                    caller, token = self._reader.read(method, message.params, head, visit.identity)
+                    return Call(method, message.params, caller, NO_CHANNEL, id, token, None, head.params)
+                return self._modern_notification(visit, message, method)
+        _check_legacy_version(head)
+        return None
+
+    def _modern_notification(self, visit: Visit, message: Message, method: str) -> Call:
+        """The modern era defines none over HTTP, and no headers for one but the version."""
+        version = visit.head.version or ""
+        if version not in MODERN_VERSIONS:
+            raise UnsupportedVersion(version[:80])
+        return Call(method, message.params, Caller(version, {}, identity=visit.identity), NO_CHANNEL)
 
     def _accepted(self, accept: bytes | None) -> tuple[bool, bool]:
         """Whether the client takes JSON and whether it takes a stream. Clients say the same every time."""

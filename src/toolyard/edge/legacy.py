@@ -6,53 +6,35 @@ from typing import Any
 
 from msgspec import UNSET, Raw
 
-from ..wire.call import NO_CHANNEL, Call, Identity, Service
+from ..wire.call import NO_CHANNEL, Call, Service
 from ..wire.eras import read_legacy_progress_token
 from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
 from ..wire.seal import Sealer
 from ..wire.types import CancelledParams, InitializeParams
-from .answer import CANCELLED, answer, take_notification
+from .answer import answer, take_notification
 from .asgi import send_empty, send_json
 from .exchange import Exchange, Watchman
-from .sessions import Sessions, Token, caller_of
+from .sessions import Opened, Sessions, Token
 from .streams import Stream, Streams
 from .visit import Visit
 
 PRIMED_SINCE = "2025-11-25"
+NO_SESSION = (
+    "No Mcp-Session-Id header: send 'initialize' first, or speak 2026-07-28 with its headers and params._meta"
+)
 
 
 class LegacyExchange(Exchange):
     """A lost connection does not cancel the call: its stream is kept for the client to come back to."""
+
+    __slots__ = ("_door", "_stream", "_token")
 
     def __init__(self, door: "LegacyDoor", token: Token, visit: Visit, streams: bool) -> None:
         super().__init__(door.watchman, visit, streams)
         self._door = door
         self._token = token
         self._stream: Stream | None = None
-        self.cancelled = False
-
-    def cancel(self) -> None:
-        """By `notifications/cancelled`."""
-        self.cancelled = True
-        if self._task is not None:
-            self._task.cancel()
-
-    async def run(self, service: Service, call: Call) -> None:
-        try:
-            await super().run(service, call)
-        except asyncio.CancelledError:
-            if not self.cancelled or self._task is None:
-                raise
-            self._task.uncancel()
-            await self.finish(200, encode_error(call.id, CANCELLED))
-        finally:
-            if self._stream is not None:
-                self._stream.end()
-                self._door.streams.expire_later(self._stream)
-
-    def _was_ours(self) -> bool:
-        return False
 
     def hung_up(self) -> None:
         """The handler goes on; what it says waits in the stream."""
@@ -71,6 +53,8 @@ class LegacyExchange(Exchange):
             await super().finish(200, body)
             return
         framed = self._stream.put(body)
+        self._stream.end()
+        self._door.streams.expire_later(self._stream)
         if not self.gone:
             await self._send({"type": "http.response.body", "body": framed})
 
@@ -137,93 +121,76 @@ class LegacyDoor:
     # POST
 
     async def post(self, body: bytes, message: Message, visit: Visit, streams: bool) -> None:
-        if message.is_request and message.method == "initialize":
+        if message.method == "initialize" and message.is_request:
             await self._initialize(message, visit)
             return
-        token = await self._session(visit, message.id)
-        if token is None:
-            return
-        if message.is_request:
-            await self._request(body, message, token, visit, streams)
-            return
-        if message.is_notification:
-            await self._notification(message, token, visit)
-        else:
-            self._response(message, token)
-        await send_empty(visit.send, 202, visit.headers)
-
-    async def _initialize(self, message: Message, visit: Visit) -> None:
-        assert isinstance(message.method, str)
-        assert isinstance(message.id, int | str)
-        try:
-            id, token = self._sessions.start(decode_params(message.params, InitializeParams), visit.identity)
-        except McpError as error:
-            await send_json(visit.send, 400, encode_error(message.id, error), visit.headers)
-            return
-        call = Call(message.method, message.params, caller_of(token, visit.identity), NO_CHANNEL, message.id)
-        _, body = await answer(self._service, call)
-        await send_json(visit.send, 200, body, [*visit.headers, (b"mcp-session-id", id.encode())])
-
-    async def _session(self, visit: Visit, id: Any = None) -> Token | None:
-        """The request's session; without one the refusal is sent and None returned."""
-        session_id = visit.head.get(b"mcp-session-id")
-        if session_id is None:
-            status, error = (
-                400,
-                InvalidRequest(
-                    "No Mcp-Session-Id header: send 'initialize' first, "
-                    "or speak 2026-07-28 with its headers and params._meta"
-                ),
+        opened = self._open(visit)
+        if opened is None:
+            await self._turn_away(visit, message.id)
+        elif isinstance(message.method, str) and isinstance(message.id, int | str):
+            progress = read_legacy_progress_token(body, message.params)
+            session = self._sessions.state(opened)
+            call = Call(
+                message.method, message.params, opened.caller, NO_CHANNEL, message.id, progress, session
             )
+            await self._answer(
+                call, (opened.token.nonce, message.id), LegacyExchange(self, opened.token, visit, streams)
+            )
+            self._sessions.remember(session)
         else:
-            token = self._sessions.find(session_id, visit.identity)
-            if token is not None:
-                return token
-            status, error = 404, McpError(-32001, "Session not found; send 'initialize' to open a new one")
-        body = encode_error(id if isinstance(id, int | str) else None, error)
-        await send_json(visit.send, status, body, visit.headers)
-        return None
+            if message.is_notification:
+                await self._notification(message, opened)
+            else:
+                self._response(message, opened.token)
+            await send_empty(visit.send, 202, visit.headers)
 
-    async def _request(
-        self, body: bytes, message: Message, token: Token, visit: Visit, streams: bool
-    ) -> None:
-        assert isinstance(message.method, str)
-        assert isinstance(message.id, int | str)
-        exchange = LegacyExchange(self, token, visit, streams)
-        session = self._sessions.state(token)
-        call = Call(
-            message.method,
-            message.params,
-            caller_of(token, visit.identity),
-            NO_CHANNEL,
-            message.id,
-            read_legacy_progress_token(body, message.params),
-            session,
-        )
-        key = (token.nonce, message.id)
+    async def _answer(self, call: Call, key: tuple[str, Id], exchange: LegacyExchange) -> None:
         if key in self._running:
-            error = InvalidRequest(f"Request id {message.id!r} is already in use")
-            await exchange.finish(200, encode_error(message.id, error))
+            error = InvalidRequest(f"Request id {call.id!r} is already in use")
+            await exchange.finish(200, encode_error(call.id, error))
             return
         self._running[key] = exchange
         try:
             await exchange.run(self._service, call)
         finally:
             del self._running[key]
-        self._sessions.remember(session)
 
-    async def _notification(self, message: Message, token: Token, visit: Visit) -> None:
+    async def _initialize(self, message: Message, visit: Visit) -> None:
+        assert isinstance(message.method, str)
+        assert isinstance(message.id, int | str)
+        try:
+            id, caller = self._sessions.start(decode_params(message.params, InitializeParams), visit.identity)
+        except McpError as error:
+            await send_json(visit.send, 400, encode_error(message.id, error), visit.headers)
+            return
+        call = Call(message.method, message.params, caller, NO_CHANNEL, message.id)
+        _, body = await answer(self._service, call)
+        await send_json(visit.send, 200, body, [*visit.headers, (b"mcp-session-id", id.encode())])
+
+    def _open(self, visit: Visit) -> Opened | None:
+        id = visit.head.get(b"mcp-session-id")
+        return None if id is None else self._sessions.find(id, visit.identity)
+
+    async def _turn_away(self, visit: Visit, id: Any = None) -> None:
+        """No session, or not one of ours."""
+        status, error = 404, McpError(-32001, "Session not found; send 'initialize' to open a new one")
+        if b"mcp-session-id" not in visit.head.raw:
+            status, error = 400, InvalidRequest(NO_SESSION)
+        body = encode_error(id if isinstance(id, int | str) else None, error)
+        await send_json(visit.send, status, body, visit.headers)
+
+    async def _notification(self, message: Message, opened: Opened) -> None:
         assert isinstance(message.method, str)
         if message.method == "notifications/cancelled":
             try:
                 params = decode_params(message.params, CancelledParams)
             except McpError:
                 return
-            exchange = self._running.get((token.nonce, params.request_id))
+            exchange = self._running.get((opened.token.nonce, params.request_id))
             if exchange is not None:
-                exchange.cancel()
+                exchange.stop()
             return
-        call = Call(message.method, message.params, caller_of(token, visit.identity), NO_CHANNEL)
+        call = Call(message.method, message.params, opened.caller, NO_CHANNEL)
         await take_notification(self._service, call)
 
     def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":
@@ -247,25 +214,26 @@ class LegacyDoor:
     # GET and DELETE
 
     async def get(self, visit: Visit) -> None:
-        token = await self._session(visit)
-        if token is None:
+        opened = self._open(visit)
+        if opened is None:
+            await self._turn_away(visit)
             return
         last = visit.head.get(b"last-event-id")
-        found = self.streams.find(last, token.nonce) if last is not None else None
-        stream, position = found or (self._listen(token, visit.identity), 0)
+        found = self.streams.find(last, opened.token.nonce) if last is not None else None
+        stream, position = found or (self._listen(opened), 0)
         await self.streams.follow(stream, position, visit)
 
-    def _listen(self, token: Token, identity: Identity) -> Stream:
+    def _listen(self, opened: Opened) -> Stream:
         """Start a session's listening stream; a session has one, so an older one ends."""
-        older = self._listening.pop(token.nonce, None)
+        nonce = opened.token.nonce
+        older = self._listening.pop(nonce, None)
         if older is not None:
             older[0].end()
-        stream = self.streams.open(token.nonce)
-        session = self._sessions.state(token)
+        stream = self.streams.open(nonce)
+        session = self._sessions.state(opened)
         self._sessions.hold(session)
-        call = Call("", Raw(b"{}"), caller_of(token, identity), _Listening(stream), session=session)
-        task = asyncio.create_task(self._feed(call, stream, token.nonce))
-        self._listening[token.nonce] = (stream, task)
+        call = Call("", Raw(b"{}"), opened.caller, _Listening(stream), session=session)
+        self._listening[nonce] = (stream, asyncio.create_task(self._feed(call, stream, nonce)))
         return stream
 
     async def _feed(self, call: Call, stream: Stream, session: str) -> None:
@@ -283,14 +251,15 @@ class LegacyDoor:
                 self._sessions.release(session)
 
     async def delete(self, visit: Visit) -> None:
-        token = await self._session(visit)
-        if token is None:
+        opened = self._open(visit)
+        if opened is None:
+            await self._turn_away(visit)
             return
-        self._sessions.end(token)
-        self.streams.end_session(token.nonce)
-        for key, exchange in list(self._running.items()):
-            if key[0] == token.nonce:
-                exchange.cancel()
+        nonce = opened.token.nonce
+        self._sessions.end(nonce)
+        self.streams.end_session(nonce)
+        for exchange in [running for key, running in self._running.items() if key[0] == nonce]:
+            exchange.stop()
         await send_empty(visit.send, 204, visit.headers)
 
     async def close(self) -> None:

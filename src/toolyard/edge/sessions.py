@@ -41,6 +41,14 @@ class Token(Struct, array_like=True, frozen=True):
 _decode_token = msgspec.json.Decoder(Token).decode
 
 
+class Opened(Struct, frozen=True):
+    """A session whose id was found good."""
+
+    token: Token
+    caller: Caller
+    session: Session
+
+
 def client_from(info: dict[str, Any]) -> ClientInfo:
     """`clientInfo` as a stranger sent it, cut to what we keep."""
     name, version = info.get("name"), info.get("version")
@@ -55,10 +63,10 @@ class Sessions:
         self._ended: OrderedDict[str, None] = OrderedDict()
         self._remembered: OrderedDict[str, Session] = OrderedDict()
         self._held: dict[str, Session] = {}
-        self._opened: dict[str, Token] = {}
+        self._opened: dict[tuple[str, Identity], Opened] = {}
 
-    def start(self, params: InitializeParams, identity: Identity) -> tuple[str, Token]:
-        """A new session's id."""
+    def start(self, params: InitializeParams, identity: Identity) -> tuple[str, Caller]:
+        """A new session's id, and who opened it."""
         client = client_from(params.client_info)
         token = Token(
             nonce=secrets.token_urlsafe(12),
@@ -73,38 +81,43 @@ class Sessions:
         id = self._sealer.seal(msgspec.json.encode(token), _PURPOSE)
         if len(id) > MAX_ID_BYTES:
             raise InvalidParams("clientInfo and capabilities are too large to open a session with")
-        return id, token
+        return id, _caller_of(token, identity)
 
-    def find(self, id: str, identity: Identity) -> Token | None:
+    def find(self, id: str, identity: Identity) -> Opened | None:
         """The session of an id, or None when it is forged, foreign, expired or ended."""
-        token = self._opened.get(id) or self._open(id)
-        if token is None:
+        opened = self._opened.get((id, identity)) or self._open(id, identity)
+        if opened is None:
             return None
+        token = opened.token
         ours = token.tenant == identity.tenant and token.agent == identity.agent
-        current = token.version in LEGACY_VERSIONS and time.time() - token.issued < LIFETIME
-        return token if ours and current and token.nonce not in self._ended else None
+        current = time.time() - token.issued < LIFETIME
+        return opened if ours and current and token.nonce not in self._ended else None
 
-    def _open(self, id: str) -> Token | None:
+    def _open(self, id: str, identity: Identity) -> Opened | None:
         if len(id) > MAX_ID_BYTES:
             return None
         try:
             token = _decode_token(self._sealer.open(id, _PURPOSE))
         except (BrokenSeal, msgspec.DecodeError):
             return None
+        if token.version not in LEGACY_VERSIONS:
+            return None
+        opened = Opened(token, _caller_of(token, identity), Session(token.nonce))
         # Opening costs a tenth of a call; a few recent ones are worth keeping.
         if len(self._opened) >= MAX_OPENED:
             self._opened.clear()
-        self._opened[id] = token
-        return token
+        self._opened[id, identity] = opened
+        return opened
 
-    def end(self, token: Token) -> None:
-        self._remembered.pop(token.nonce, None)
-        self._ended[token.nonce] = None
+    def end(self, nonce: str) -> None:
+        self._remembered.pop(nonce, None)
+        self._ended[nonce] = None
         while len(self._ended) > MAX_REMEMBERED:
             self._ended.popitem(last=False)
 
-    def state(self, token: Token) -> Session:
-        return self._held.get(token.nonce) or self._remembered.get(token.nonce) or Session(token.nonce)
+    def state(self, opened: Opened) -> Session:
+        nonce = opened.token.nonce
+        return self._held.get(nonce) or self._remembered.get(nonce) or opened.session
 
     def hold(self, session: Session) -> None:
         """While a listening stream is open, the stream and later requests must see one and the same state."""
@@ -125,5 +138,5 @@ class Sessions:
             self._remembered.popitem(last=False)
 
 
-def caller_of(token: Token, identity: Identity) -> Caller:
+def _caller_of(token: Token, identity: Identity) -> Caller:
     return Caller(token.version, token.capabilities, ClientInfo(token.client, token.client_version), identity)

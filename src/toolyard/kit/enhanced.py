@@ -1,0 +1,219 @@
+"""Tools as records, for people who come from the Claude Agent SDK's `@tool`.
+
+The record and its handler look as they do there, with an output schema and structured content added. What
+comes out is a kit `Server` like any other, on every transport:
+
+    @enhanced_tool("add", "Add two numbers", {"a": int, "b": int}, output_schema={…})
+    async def add(args):
+        return {"content": [], "structuredContent": {"sum": args["a"] + args["b"]}}
+
+    create_sdk_server(enhanced_server("sums", "1.0.0", [add]))
+"""
+
+import inspect
+import types
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from ..wire.types import (
+    Annotations,
+    Audio,
+    BlobContents,
+    Block,
+    EmbeddedResource,
+    Image,
+    ResourceLink,
+    Text,
+    TextContents,
+    Wire,
+)
+from .content import ToolResult
+from .context import Context
+from .schema import JsonSchema, Mismatch, explain
+from .server import Server
+
+Handler = Callable[..., Awaitable[Mapping[str, Any]]]
+"""`async def handler(args)` or `async def handler(args, ctx)`; returns `{"content": […], …}`."""
+
+
+class EnhancedTool(Struct, frozen=True):
+    """A tool's definition and its handler."""
+
+    name: str
+    description: str
+    input_schema: type | JsonSchema
+    handler: Handler
+    annotations: Any = None
+    output_schema: JsonSchema | None = None
+
+
+def enhanced_tool(
+    name: str,
+    description: str,
+    input_schema: type | JsonSchema,
+    annotations: Any = None,
+    output_schema: JsonSchema | None = None,
+) -> Callable[[Handler], EnhancedTool]:
+    """Make a record of a handler.
+
+    `input_schema` is `{name: type}` with every name required, a TypedDict, or a JSON Schema. `annotations`
+    is a ToolAnnotations of `mcp` or of the SDK, or a dict. The handler takes the arguments as one dict, and
+    a `Context` after it if it likes. It returns `content`, and where it has them `structuredContent` and
+    `is_error`; raise ToolError for a failure that the model should read.
+    """
+
+    def record(handler: Handler) -> EnhancedTool:
+        return EnhancedTool(name, description, input_schema, handler, annotations, output_schema)
+
+    return record
+
+
+def enhanced_server(name: str, version: str = "1.0.0", tools: Iterable[EnhancedTool] = ()) -> Server:
+    """A server of records."""
+    server = Server(name, version=version)
+    for tool in tools:
+        server.add_tool(
+            _function(tool.handler),
+            name=tool.name,
+            description=tool.description,
+            input_schema=_input_schema(tool),
+            output_schema=tool.output_schema,
+            **_hints(tool.annotations),
+        )
+    return server
+
+
+# What a handler returns
+
+
+def _function(handler: Handler) -> Callable[..., Awaitable[ToolResult]]:
+    """The handler as the kit calls it."""
+
+    async def plain(args: dict[str, Any]) -> ToolResult:
+        return _result(await handler(args))
+
+    async def with_context(args: dict[str, Any], ctx: Context) -> ToolResult:
+        return _result(await handler(args, ctx))
+
+    return plain if len(inspect.signature(handler).parameters) == 1 else with_context
+
+
+def _result(returned: Mapping[str, Any]) -> ToolResult:
+    content: list[Any] = [_block(item) for item in returned.get("content") or ()]
+    structured = returned.get("structuredContent")
+    failed = bool(returned.get("is_error", False))
+    if not any(isinstance(block, Text) for block in content):
+        if structured is not None:
+            content.append(structured)  # the kit writes it as JSON text
+        elif failed:
+            content.append("The tool failed and gave no reason")
+    if failed or structured is None:
+        return ToolResult(content=content, is_error=failed)
+    return ToolResult(content=content, structured=structured)
+
+
+class _Resource(Wire, tag_field="type", tag="resource"):
+    resource: dict[str, Any]
+    annotations: Annotations | None = None
+
+
+def _block(item: Mapping[str, Any]) -> Block:
+    try:
+        block = msgspec.convert(item, Text | Image | Audio | ResourceLink | _Resource)
+        if not isinstance(block, _Resource):
+            return block
+        kind = TextContents if "text" in block.resource else BlobContents
+        return EmbeddedResource(msgspec.convert(block.resource, kind), block.annotations)
+    except msgspec.ValidationError as error:
+        raise Mismatch(f"content block {dict(item)!r:.80}: {explain(error)}") from None
+
+
+# What its annotations say
+
+_HINTS = {
+    "title": ("title",),
+    "read_only": ("readOnlyHint", "read_only_hint"),
+    "destructive": ("destructiveHint", "destructive_hint"),
+    "idempotent": ("idempotentHint", "idempotent_hint"),
+    "open_world": ("openWorldHint", "open_world_hint"),
+}
+
+
+def _hints(annotations: Any) -> dict[str, Any]:
+    """The kit's options for annotations in the spelling of either `mcp` major."""
+    options = {option: _first(annotations, spellings) for option, spellings in _HINTS.items()}
+    size = _first(annotations, ("maxResultSizeChars", "max_result_size_chars"))
+    if size is not None:  # Claude Code's own, which the SDK too sends this way
+        options["meta"] = {"anthropic/maxResultSizeChars": size}
+    return options
+
+
+def _first(annotations: Any, spellings: Iterable[str]) -> Any:
+    if isinstance(annotations, Mapping):
+        given = cast(Mapping[str, Any], annotations)
+        found = [given.get(name) for name in spellings]
+    else:
+        found = [getattr(annotations, name, None) for name in spellings]
+    return next((value for value in found if value is not None), None)
+
+
+# What its input schema means, by the SDK's rules
+
+_SIMPLE: dict[Any, str] = {
+    str: "string",
+    int: "integer",
+    float: "number",
+    bool: "boolean",
+    list: "array",
+    dict: "object",
+}
+
+
+def _input_schema(tool: EnhancedTool) -> JsonSchema:
+    declared = tool.input_schema
+    if not isinstance(declared, dict):
+        if not _is_typed_dict(declared):
+            raise TypeError(f"tool {tool.name!r}: input_schema must be a dict or TypedDict, not {declared!r}")
+        return _typed_dict_schema(declared)
+    if isinstance(declared.get("type"), str):
+        return {"properties": {}, **declared}
+    for name, kind in declared.items():
+        if isinstance(kind, str | dict):
+            raise TypeError(f"tool {tool.name!r}: input_schema[{name!r}] must be a type, not {kind!r}")
+    properties = {name: _schema(kind) for name, kind in declared.items()}
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+def _is_typed_dict(kind: Any) -> bool:
+    # Not `typing.is_typeddict`, which does not know those of typing_extensions.
+    return isinstance(kind, type) and hasattr(cast(Any, kind), "__required_keys__")
+
+
+def _typed_dict_schema(kind: Any) -> JsonSchema:
+    hints = typing.get_type_hints(kind, include_extras=True)
+    properties = {name: _schema(hint) for name, hint in hints.items()}
+    schema: JsonSchema = {"type": "object", "properties": properties}
+    if kind.__required_keys__:
+        schema["required"] = sorted(kind.__required_keys__)
+    return schema
+
+
+def _schema(kind: Any) -> JsonSchema:
+    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+    if getattr(origin, "_name", None) in ("NotRequired", "Required", "ReadOnly"):
+        return _schema(arguments[0])
+    if origin is Annotated:
+        texts = [extra for extra in arguments[1:] if isinstance(extra, str)]
+        return _schema(arguments[0]) | ({"description": texts[0]} if texts else {})
+    if origin in (typing.Union, types.UnionType):
+        choices = [_schema(choice) for choice in arguments if choice is not types.NoneType]
+        return choices[0] if len(choices) == 1 else {"anyOf": choices}
+    if origin is list and arguments:
+        return {"type": "array", "items": _schema(arguments[0])}
+    if _is_typed_dict(kind):
+        return _typed_dict_schema(kind)
+    return {"type": _SIMPLE.get(origin or kind, "string")}

@@ -1,0 +1,114 @@
+"""How these tests speak to a server: one step at a time, and with an ear for what it says meanwhile.
+
+`server.connect()` answers the server's questions by itself. Where a test is about the steps in between,
+it uses `Steps`, which hands each result back as it is.
+"""
+
+import asyncio
+import itertools
+from collections.abc import Awaitable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw
+
+from toolyard.kit import Server
+from toolyard.wire.call import Call, Caller, Identity
+from toolyard.wire.eras import TASKS_EXTENSION
+
+T = TypeVar("T")
+
+PATIENCE = 10.0
+"""Seconds to wait for what should happen at once. Reached only when a test fails."""
+
+TASKS: dict[str, Any] = {"extensions": {TASKS_EXTENSION: {}}}
+NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+
+
+async def soon(awaitable: Awaitable[T]) -> T:
+    async with asyncio.timeout(PATIENCE):
+        return await awaitable
+
+
+class Inbox:
+    """Collects notifications, and lets a test wait for the next of a kind."""
+
+    def __init__(self) -> None:
+        self.all: list[tuple[str, dict[str, Any]]] = []
+        self._new: asyncio.Queue[tuple[str, dict[str, Any]]] = asyncio.Queue()
+
+    def __call__(self, method: str, params: dict[str, Any]) -> None:
+        self.all.append((method, params))
+        self._new.put_nowait((method, params))
+
+    def of(self, method: str) -> list[dict[str, Any]]:
+        return [params for name, params in self.all if name == method]
+
+    async def next(self, method: str) -> dict[str, Any]:
+        """The next one of that method; those of others in between are passed over."""
+        while True:
+            name, params = await soon(self._new.get())
+            if name == method:
+                return params
+
+    async def until(self, method: str, **members: Any) -> dict[str, Any]:
+        """The next one of that method whose params have these members."""
+        while True:
+            params = await self.next(method)
+            if all(params.get(key) == value for key, value in members.items()):
+                return params
+
+
+class Steps:
+    """A modern client that answers nothing by itself: every result comes back as the server gave it."""
+
+    def __init__(
+        self,
+        server: Server,
+        capabilities: dict[str, Any] | None = None,
+        identity: Identity = Identity(),  # noqa: B008 (frozen)
+    ) -> None:
+        self.inbox = Inbox()
+        self._service = server.service
+        self._caller = Caller("2026-07-28", capabilities or {}, identity=identity)
+        self._ids = itertools.count(1)
+
+    async def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
+        raw = Raw(msgspec.json.encode(params or {}))
+        result = await soon(self._service.handle(Call(method, raw, self._caller, self, next(self._ids))))
+        return msgspec.json.decode(msgspec.json.encode(result))
+
+    async def call(self, tool: str, arguments: dict[str, Any] | None = None, **trip: Any) -> dict[str, Any]:
+        return await self.request("tools/call", {"name": tool, "arguments": arguments or {}, **trip})
+
+    async def retry(
+        self, tool: str, asked: dict[str, Any], answers: dict[str, Any], arguments: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Answer what an `input_required` result asked for."""
+        assert asked["resultType"] == "input_required", asked
+        return await self.call(tool, arguments, inputResponses=answers, requestState=asked["requestState"])
+
+    async def notify(self, method: str, params: Any) -> None:
+        self.inbox(method, msgspec.json.decode(msgspec.json.encode(params)))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        raise AssertionError("a modern client is never asked on its channel")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+def text_of(result: dict[str, Any]) -> str:
+    """The text of a result whose content is one piece of text."""
+    (block,) = result["content"]
+    assert block["type"] == "text", block
+    return block["text"]
+
+
+def accept(**content: Any) -> dict[str, Any]:
+    return {"action": "accept", "content": content}
+
+
+def said(text: str) -> dict[str, Any]:
+    """What a client's model wrote."""
+    return {"role": "assistant", "content": {"type": "text", "text": text}, "model": "m-1"}
