@@ -182,12 +182,17 @@ class Line:
     async def next_message(self) -> Any:
         return await anext(self.messages())
 
-    async def is_closed(self) -> bool:
-        """Wait until the server has closed the connection; what it still sent is dropped."""
+    async def everything(self) -> bytes:
+        """What the server sends until it closes the connection."""
         async with asyncio.timeout(PATIENCE):
             with suppress(ConnectionError):
-                await self._reader.read()
-        return True
+                return await self._reader.read()
+        return b""
+
+    def no_more(self) -> None:
+        """Close our side for writing only."""
+        with suppress(OSError):
+            self._writer.write_eof()
 
     def hang_up(self) -> None:
         self._writer.close()

@@ -9,7 +9,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -25,10 +25,11 @@ class Program:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin is not None
-        assert process.stdout is not None
         assert process.stderr is not None
         self.process = process
-        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
+        self.stdin, self.stderr = process.stdin, process.stderr
+        # A test that gave the process an output of its own reads that itself.
+        self.stdout = process.stdout or asyncio.StreamReader()
         self._last = 0
 
     async def write(self, data: bytes) -> None:
@@ -99,10 +100,10 @@ class Program:
 
 
 @asynccontextmanager
-async def program(**options: Any) -> AsyncIterator[Program]:
+async def program(stdout: int = asyncio.subprocess.PIPE) -> AsyncIterator[Program]:
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
-        *COMMAND, cwd=ROOT, limit=64 * 1024 * 1024, **({"stdin": pipe, "stdout": pipe, "stderr": pipe} | options)
+        *COMMAND, cwd=ROOT, stdin=pipe, stdout=stdout, stderr=pipe, limit=64 * 1024 * 1024
     )
     try:
         yield Program(process)
@@ -110,6 +111,28 @@ async def program(**options: Any) -> AsyncIterator[Program]:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
+
+
+@asynccontextmanager
+async def unread_program() -> AsyncIterator[tuple[Program, BinaryIO]]:
+    """A server whose output is a pipe that nobody reads unless the test does."""
+    reading, writing = os.pipe()
+    with open(reading, "rb") as output:
+        async with program(stdout=writing) as server:
+            os.close(writing)
+            yield server, output
+
+
+async def readable(file: BinaryIO) -> None:
+    """Wait until there is something to read, and leave it there."""
+    loop = asyncio.get_running_loop()
+    something = asyncio.Event()
+    loop.add_reader(file, something.set)
+    try:
+        async with asyncio.timeout(PATIENCE):
+            await something.wait()
+    finally:
+        loop.remove_reader(file)
 
 
 # Both eras
@@ -267,20 +290,20 @@ async def test_a_request_cancelled_and_sent_again_in_one_breath_can_be_cancelled
 
 
 async def test_cancelling_an_answer_that_is_being_written_does_not_tear_it():
-    async with program() as server:
-        # Nobody reads yet, so this answer fills the pipe and stays half written.
+    async with unread_program() as (server, output):
         id = await server.begin("tools/call", {"name": "big", "arguments": {"size": 1_000_000}})
+        await readable(output)  # it fills the pipe and stays half written
+        await server.send(
+            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
+        )
         for text in ("a", "b"):
-            await server.send(
-                {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
-            )
             await server.begin("tools/call", {"name": "echo", "arguments": {"text": text}}, id=text)
-        await server.begin("tools/call", {"name": "prints", "arguments": {"text": "now"}}, id="last")
-        await server.warned("now")
-        seen: set[Any] = set()
-        while "last" not in seen:
-            seen.add((await server.read())["id"])
-        assert {"a", "b"} <= seen
+        await server.begin("tools/call", {"name": "prints", "arguments": {"text": "all taken"}}, id="last")
+        await server.warned("all taken")
+        server.stdin.close()
+        lines = await asyncio.to_thread(output.read)
+        replies = [json.loads(line) for line in lines.splitlines()]
+        assert {"a", "b", "last"} <= {reply["id"] for reply in replies}
 
 
 async def test_a_request_sent_as_a_notification_does_not_stop_the_reading():
@@ -312,9 +335,15 @@ async def test_a_big_answer_comes_in_one_line():
 
 
 async def test_a_client_that_reads_late_misses_nothing():
-    async with program() as server:
-        ids = [await server.begin("tools/call", {"name": "big", "arguments": {"size": 50_000}}) for _ in range(40)]
-        assert {(await server.read())["id"] for _ in ids} == set(ids)
+    async with unread_program() as (server, output):
+        ids = [
+            await server.begin("tools/call", {"name": "big", "arguments": {"size": size}})
+            for size in (50_000, 10, 4_000, 200_000, 5_000) * 10
+        ]
+        await readable(output)
+        reading = asyncio.create_task(asyncio.to_thread(output.readlines))
+        server.stdin.close()
+        assert {json.loads(line)["id"] for line in await reading} == set(ids)
 
 
 async def test_one_socket_may_serve_as_both_input_and_output():
@@ -476,26 +505,25 @@ async def test_a_function_that_blocks_its_thread_does_not_keep_the_process():
         assert await server.exit_code(within=8) == 0
 
 
-async def test_a_client_that_went_away_without_reading_does_not_keep_the_process():
-    reading, writing = os.pipe()
-    try:
-        async with program(stdout=writing) as server:
-            os.close(writing)
-            await server.begin("tools/call", {"name": "big", "arguments": {"size": 1_000_000}})
-            await server.begin("tools/call", {"name": "prints", "arguments": {"text": "now"}})
-            await server.warned("now")
-            server.stdin.close()
-            # Our end of its output stays open, full and unread.
-            assert await server.exit_code(within=8) == 0
-    finally:
-        os.close(reading)
+async def test_a_client_that_does_not_read_does_not_keep_the_process():
+    async with unread_program() as (server, output):
+        await server.begin("tools/call", {"name": "big", "arguments": {"size": 1_000_000}})
+        await readable(output)
+        server.stdin.close()
+        assert await server.exit_code(within=8) == 0
+
+
+async def test_a_client_that_does_not_read_does_not_outlast_a_signal():
+    async with unread_program() as (server, output):
+        await server.begin("tools/call", {"name": "big", "arguments": {"size": 1_000_000}})
+        await readable(output)
+        server.process.send_signal(signal.SIGTERM)
+        await server.exit_code(within=5)
 
 
 async def test_an_output_that_was_closed_ends_nothing_in_a_traceback():
-    reading, writing = os.pipe()
-    async with program(stdout=writing) as server:
-        os.close(writing)
-        os.close(reading)
+    async with unread_program() as (server, output):
+        output.close()
         await server.begin("tools/call", {"name": "big", "arguments": {"size": 100_000}})
         await server.begin("tools/call", {"name": "echo"})
         server.stdin.close()

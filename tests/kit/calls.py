@@ -6,7 +6,8 @@ it uses `Steps`, which hands each result back as it is.
 
 import asyncio
 import itertools
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator, Awaitable
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,7 +19,7 @@ from toolyard.wire.eras import TASKS_EXTENSION
 
 T = TypeVar("T")
 
-PATIENCE = 10.0
+PATIENCE = 5.0
 """Seconds to wait for what should happen at once. Reached only when a test fails."""
 
 TASKS: dict[str, Any] = {"extensions": {TASKS_EXTENSION: {}}}
@@ -87,6 +88,25 @@ class Steps:
         """Answer what an `input_required` result asked for."""
         assert asked["resultType"] == "input_required", asked
         return await self.call(tool, arguments, inputResponses=answers, requestState=asked["requestState"])
+
+    @asynccontextmanager
+    async def listening(self, **wanted: Any) -> AsyncIterator[dict[str, Any]]:
+        """Keep a subscription open; gives what the server agreed to."""
+        params = Raw(msgspec.json.encode({"notifications": wanted}))
+        call = Call("subscriptions/listen", params, self._caller, self, next(self._ids))
+        stream = asyncio.create_task(self._service.handle(call))
+        first = asyncio.create_task(self.inbox.next("notifications/subscriptions/acknowledged"))
+        try:
+            await asyncio.wait({stream, first}, return_when=asyncio.FIRST_COMPLETED)
+            if not first.done():
+                await stream
+            yield (await first)["notifications"]
+        finally:
+            for task in (stream, first):
+                task.cancel()
+            await asyncio.wait({stream, first})
+        if not stream.cancelled():
+            stream.result()
 
     async def notify(self, method: str, params: Any) -> None:
         self.inbox(method, msgspec.json.decode(msgspec.json.encode(params)))

@@ -73,8 +73,7 @@ class Legacy:
 
     def _tell(self, body: bytes) -> None:
         with self._address.send("POST", {**JSON_HEADERS, **self._session}, body) as reply:
-            for _ in reply.messages():
-                pass
+            reply.check()
 
     def close(self) -> None:
         """End the session, and with it what may still be running."""

@@ -80,6 +80,8 @@ class Address:
         except ssl.SSLError as error:
             advice = "is it an http:// address? a private certificate authority goes into SSL_CERT_FILE"
             raise Failure(f"no secure connection to {self.url}: {error.reason or error}", advice) from None
+        except http.client.IncompleteRead:
+            raise Failure(f"{self.url} broke off in the middle of its answer") from None
         except http.client.HTTPException as error:
             what = str(error) or type(error).__name__
             advice = "is it an https:// address, or not an HTTP server at all?"
@@ -99,17 +101,21 @@ class Reply:
     def header(self, name: str) -> str | None:
         return self._response.getheader(name)
 
-    def messages(self) -> Iterator[Message]:
-        """The reply's messages as they come; McpError for a refusal that speaks JSON-RPC."""
+    def check(self) -> None:
+        """Raises McpError for a refusal that speaks JSON-RPC, Refused for any other."""
         if self.status >= 300:
             self._refuse()
+
+    def messages(self) -> Iterator[Message]:
+        """The reply's messages as they come."""
+        self.check()
         kind = (self.header("content-type") or "").split(";")[0].strip().lower()
         try:
             if kind == "text/event-stream":
                 yield from self._stream()
             elif kind == "application/json":
                 yield parse(b"".join(self._chunks()))
-            elif self.status != 202:
+            else:
                 raise self._not_mcp(f"its answer is {kind or 'of no type'}")
         except McpError as error:
             raise self._not_mcp(error.message) from None

@@ -131,15 +131,23 @@ def _warn_if_public(host: str, hosts: tuple[str, ...]) -> None:
 
 
 def _serve(edge: "HttpEdge", listening: socket.socket, debug: bool, on_ready: Callable[[], None]) -> None:
+    import asyncio
+
     from ..edge.serving import server  # uvicorn: 90 ms of CPU
 
     host, port = listening.getsockname()[:2]
     running = server(edge, host, port, log_level="debug" if debug else "warning")
-    # uvicorn stops cleanly and then raises the signal anew; that must not look like a crash.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _leave)
-    on_ready()
-    running.run(sockets=[listening])
+
+    async def serve() -> None:
+        # uvicorn stops cleanly and then raises the signal anew; that must not look like a crash.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _leave)
+        # Its turn comes when uvicorn first waits, and by then it minds the signals.
+        asyncio.get_running_loop().call_soon(on_ready)
+        await running.serve(sockets=[listening])
+
+    with asyncio.Runner(loop_factory=running.config.get_loop_factory()) as runner:
+        runner.run(serve())
 
 
 def _leave(number: int, frame: object) -> NoReturn:

@@ -52,6 +52,7 @@ class LegacyExchange(Exchange):
             # Legacy errors are answers like any other; only the transport's own have a status.
             await super().finish(200, body)
             return
+        await self._yield_to_follower(self._stream)
         framed = self._stream.put(body)
         self._stream.end()
         self._door.streams.expire_later(self._stream)
@@ -61,8 +62,15 @@ class LegacyExchange(Exchange):
     async def _emit(self, message: bytes) -> bool:
         if not await self.start_stream() or self._stream is None:
             return False
+        await self._yield_to_follower(self._stream)
         await self.write(self._stream.put(message))
         return True
+
+    async def _yield_to_follower(self, stream: Stream) -> None:
+        """The client has come back on another connection before this one was seen to be dead."""
+        if stream.follower and not self.gone:
+            self.gone = True
+            await self._send({"type": "http.response.body", "body": b""})
 
     async def notify(self, method: str, params: Any) -> None:
         await self._emit(encode(Notification(method, params)))

@@ -25,6 +25,8 @@ class Stream:
         self.session = session
         self.ended = asyncio.Event()
         self.readers = 0
+        self.follower = 0
+        """The number of the latest follower; a message goes to one connection only, the latest."""
         self.bells: set[asyncio.Event] = set()
         self._events: deque[tuple[int, bytes]] = deque()
         self._bytes = 0
@@ -40,6 +42,12 @@ class Stream:
             self._bytes -= len(self._events.popleft()[1])
         self._ring()
         return framed
+
+    def follow(self) -> int:
+        """Become the connection that this stream is sent on; whoever was it before stops."""
+        self.follower += 1
+        self._ring()
+        return self.follower
 
     def end(self) -> None:
         self.ended.set()
@@ -105,11 +113,12 @@ class Streams:
         gone.add_done_callback(lambda _: bell.set())
         stream.bells.add(bell)
         stream.readers += 1
+        me = stream.follow()
         try:
             await send({"type": "http.response.start", "status": 200, "headers": SSE + visit.headers})
             # Some servers send the head only with the first piece of body.
             await send({"type": "http.response.body", "body": PING, "more_body": True})
-            while not gone.done():
+            while not gone.done() and stream.follower == me:
                 bell.clear()
                 for number, framed in stream.after(position):
                     await send({"type": "http.response.body", "body": framed, "more_body": True})

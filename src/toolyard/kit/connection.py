@@ -4,6 +4,7 @@ For tests, for the command line, and for programs that use their own tools. It a
 questions with the callbacks it was given, in either era.
 """
 
+import asyncio
 import inspect
 import secrets
 from collections.abc import Awaitable, Callable
@@ -57,13 +58,20 @@ class Connection:
                 declared.setdefault(name, {})
         version = LATEST_MODERN if era == "modern" else LATEST_LEGACY
         self._caller = Caller(version, declared, client, identity, log_level)
+        self._listening: asyncio.Task[None] | None = None
         self._session = Session(secrets.token_urlsafe(8)) if era == "legacy" else None
 
     async def __aenter__(self) -> "Connection":
+        if self._session is not None:
+            call = Call("", Raw(b"{}"), self._caller, self, session=self._session)
+            self._listening = asyncio.create_task(self._service.listen(call))
+            await asyncio.sleep(0)  # it listens once it has had its first turn
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        return None
+        if self._listening is not None:
+            self._listening.cancel()
+            await asyncio.gather(self._listening, return_exceptions=True)
 
     async def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         """Any request. Questions of the server are answered on the way."""

@@ -64,8 +64,10 @@ def _structured(value: Any, output: Output, content: list[Block]) -> CallToolRes
     raw = _json({"result": value} if output.wrapped else value)
     if output.validator is not None:
         output.validator(raw)
-    # The text twin is for clients that do not know structured content; it is the same JSON.
-    return CallToolResult(content=content or [Text(raw.decode())], structured_content=Raw(raw))
+    if not any(isinstance(block, Text) for block in content):
+        # The twin, for clients that do not know structured content: the same JSON as text.
+        content = [*content, Text(raw.decode())]
+    return CallToolResult(content=content, structured_content=Raw(raw))
 
 
 def _block(item: Any) -> Block:

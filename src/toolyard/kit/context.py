@@ -1,20 +1,22 @@
 """What a tool, resource or prompt can do while it runs, beside returning."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+import concurrent.futures
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar, get_args
 
 from ..wire.call import Call, Caller
+from ..wire.eras import Level
 from .asks import Answer, Ask, Asker, Elicit, ElicitUrl, Root, Roots, Sample, Sampled
 from .schema import JsonSchema
 
 T = TypeVar("T")
 
-LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+LEVELS: tuple[str, ...] = get_args(Level)
 
 
 class Cancelled(Exception):
-    """Raised by `raise_if_cancelled` in a thread whose caller has gone."""
+    """Raised by `raise_if_cancelled` and `wait` in a thread whose caller has gone."""
 
 
 class Context:
@@ -28,6 +30,7 @@ class Context:
         self._counts: dict[str, int] = {}
         self._loop = asyncio.get_running_loop()
         self._cancelled = False
+        self._waiting: set[concurrent.futures.Future[Any]] = set()
 
     @property
     def caller(self) -> Caller:
@@ -43,15 +46,24 @@ class Context:
             raise Cancelled("the caller has gone")
 
     def mark_cancelled(self) -> None:
+        """The caller has gone: what a thread waits for will not come, so it is told."""
         self._cancelled = True
+        for future in list(self._waiting):
+            future.cancel()
 
-    def wait(self, awaitable: Awaitable[T]) -> T:
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """For `def` tools: `ctx.wait(ctx.elicit(…))` does on the loop what `await` does in an `async def`."""
-
-        async def run() -> T:
-            return await awaitable
-
-        return asyncio.run_coroutine_threadsafe(run(), self._loop).result()
+        if self._cancelled:
+            coroutine.close()
+            raise Cancelled("the caller has gone")
+        future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
+        self._waiting.add(future)
+        try:
+            return future.result()
+        except concurrent.futures.CancelledError:
+            raise Cancelled("the caller has gone") from None
+        finally:
+            self._waiting.discard(future)
 
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None

@@ -1,39 +1,40 @@
-"""Pages over a mapping, in the order of registration.
+"""Pages over things in the order of their registration.
 
-A cursor names the last item shown, so a page stays right when items are added or removed meanwhile.
+Everything registered has a serial number that only grows, and a cursor is the last number shown: a
+page stays right whatever is added, removed or replaced meanwhile.
 """
 
 import base64
 import binascii
-from collections.abc import Mapping
-from typing import TypeVar
-
-import msgspec
+from collections.abc import Iterable
+from typing import Protocol, TypeVar
 
 from ..wire.errors import InvalidParams
 
-T = TypeVar("T")
+
+class Numbered(Protocol):
+    serial: int
 
 
-def page(items: Mapping[str, T], cursor: str | None, size: int) -> tuple[list[T], str | None]:
-    keys = list(items)
-    start = _start(keys, cursor) if cursor is not None else 0
-    shown = keys[start : start + size]
-    after = start + len(shown)
-    following = _encode(after, shown[-1]) if shown and after < len(keys) else None
-    return [items[key] for key in shown], following
+N = TypeVar("N", bound=Numbered)
 
 
-def _encode(index: int, key: str) -> str:
-    return base64.urlsafe_b64encode(msgspec.json.encode([index, key])).decode()
+def page(items: Iterable[N], cursor: str | None, size: int) -> tuple[list[N], str | None]:
+    after = _read(cursor) if cursor is not None else 0
+    waiting = [item for item in items if item.serial > after]
+    shown = waiting[:size]
+    return shown, _write(shown[-1].serial) if len(waiting) > size else None
 
 
-def _start(keys: list[str], cursor: str) -> int:
+def _write(serial: int) -> str:
+    return base64.urlsafe_b64encode(b"after:%d" % serial).decode()
+
+
+def _read(cursor: str) -> int:
     try:
-        index, key = msgspec.json.decode(base64.urlsafe_b64decode(cursor), type=tuple[int, str])
-    except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise InvalidParams(f"Invalid cursor {cursor[:80]!r}; start again without one") from None
-    if key in keys:
-        return keys.index(key) + 1
-    # The item itself is gone: go on from where it stood.
-    return max(0, min(index - 1, len(keys)))
+        mark, _, number = base64.b64decode(cursor, altchars=b"-_", validate=True).partition(b":")
+        if mark == b"after" and number.isdigit() and len(number) < 19:
+            return int(number)
+    except (binascii.Error, ValueError):
+        pass
+    raise InvalidParams(f"Invalid cursor {cursor[:80]!r}; start again without one")

@@ -7,7 +7,8 @@ from msgspec import Raw
 
 from ..wire.types import BLOCKS, Block, Icon, Message, Meta, PromptArgument, PromptInfo, Text
 from .context import Context
-from .running import Callee, describe
+from .introspection import describe, name_of
+from .running import Callee
 from .schema import Signature
 
 
@@ -30,8 +31,9 @@ class Prompt:
         icons: list[Icon] | None = None,
         meta: Meta | None = None,
     ) -> None:
-        self.name = name or function.__name__
-        self._signature = Signature(function, Context)
+        self.name = name or name_of(function)
+        self.serial = 0
+        self._signature = Signature(function, Context, strict=False)
         self._callee = Callee(function, self._signature.context_name)
         schema = self._signature.validate.schema
         required = schema.get("required", [])

@@ -15,7 +15,8 @@ from ..wire.types import (
     TextContents,
 )
 from .context import Context
-from .running import Callee, describe
+from .introspection import describe, name_of
+from .running import Callee
 from .schema import Signature
 
 UI_MIME_TYPE = "text/html;profile=mcp-app"
@@ -46,18 +47,19 @@ class Resource:
         if mime_type is None and uri.startswith("ui://"):
             mime_type = UI_MIME_TYPE
         self.uri = uri
+        self.serial = 0
         self._mime_type = mime_type
-        self._signature = Signature(function, Context)
+        self._signature = Signature(function, Context, strict=False)
         self._callee = Callee(function, self._signature.context_name)
         self.variables = [match[2] for match in _VARIABLE.finditer(uri)]
         missing = set(self._signature.names) ^ set(self.variables)
         if missing:
             raise TypeError(
                 f"resource {uri!r}: its variables {self.variables} and the parameters "
-                f"{self._signature.names} of {function.__qualname__} differ in {sorted(missing)}"
+                f"{self._signature.names} of {name_of(function)} differ in {sorted(missing)}"
             )
         self._pattern = _compile(uri)
-        label = name or function.__name__
+        label = name or name_of(function)
         text = describe(function, description)
         self.info: ResourceInfo | ResourceTemplateInfo
         if self.variables:

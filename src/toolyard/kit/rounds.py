@@ -5,8 +5,8 @@ to the caller and to the request, and good for a limited time.
 """
 
 import time
-from collections.abc import Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
@@ -19,6 +19,8 @@ from .asks import Ask, Notes, made
 from .schema import Mismatch
 
 _PURPOSE = "round"
+
+T = TypeVar("T")
 
 
 class _State(Struct, array_like=True):
@@ -42,6 +44,33 @@ class Detached(BaseException):
     def __init__(self, notes: Notes) -> None:
         super().__init__("detached")
         self.notes = notes
+
+
+async def settle(running: Awaitable[T]) -> T:
+    """Await an author's function; a signal that a task group has wrapped comes out plain.
+
+    Several questions asked side by side become one round.
+    """
+    try:
+        return await running
+    except BaseExceptionGroup as group:
+        signals = list(_signals(group))
+        if not signals:
+            raise
+        asked = [signal for signal in signals if isinstance(signal, InputRequired)]
+        if not asked:
+            raise signals[0] from None
+        for other in asked[:-1]:
+            asked[-1].result.input_requests |= other.result.input_requests
+        raise asked[-1] from None
+
+
+def _signals(error: BaseException) -> Iterator[InputRequired | Detached]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast(BaseExceptionGroup[BaseException], error).exceptions:
+            yield from _signals(inner)
+    elif isinstance(error, InputRequired | Detached):
+        yield error
 
 
 class Rounds:

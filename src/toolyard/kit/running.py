@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from .context import Context
+from .introspection import underlying
 
 
 class Callee:
@@ -14,9 +15,7 @@ class Callee:
     def __init__(self, function: Callable[..., Any], context_name: str | None) -> None:
         self._function = function
         self._context_name = context_name
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 (an instance with an async __call__)
-        )
+        self._is_async = inspect.iscoroutinefunction(underlying(function))
 
     @property
     def wants_context(self) -> bool:
@@ -38,5 +37,9 @@ class Callee:
             raise
 
 
-def describe(function: Callable[..., Any], given: str | None) -> str | None:
-    return given if given is not None else inspect.getdoc(function)
+def reraise_own_cancellation(error: BaseException) -> None:
+    """A cancellation of this very task goes on; one that leaked from elsewhere is a failure like others."""
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise error

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import NODEFAULT, Meta, Raw
 
 from ..wire.types import BLOCKS
+from .introspection import name_of, underlying
 
 JsonSchema = dict[str, Any]
 
@@ -36,16 +37,17 @@ class Validator(Protocol):
 class TypedValidator:
     """Checks by decoding into a Python type."""
 
-    def __init__(self, kind: Any, schema: JsonSchema) -> None:
+    def __init__(self, kind: Any, schema: JsonSchema, strict: bool = True) -> None:
         self.schema = schema
         self._kind = kind
-        self._decode = msgspec.json.Decoder(kind).decode
+        self._strict = strict
+        self._decode = msgspec.json.Decoder(kind, strict=strict).decode
 
     def __call__(self, value: Raw | Any) -> Any:
         try:
             if isinstance(value, Raw | bytes):
                 return self._decode(value)
-            return msgspec.convert(value, self._kind)
+            return msgspec.convert(value, self._kind, strict=self._strict)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Mismatch(explain(error)) from None
 
@@ -132,28 +134,56 @@ def _refers_to(name: str, node: Any) -> bool:
 def flat_schema_of(kind: Any) -> JsonSchema:
     """The schema of a form: one level of primitive properties, as elicitation requires."""
     schema = schema_of(kind)
-    defs = schema.pop("$defs", {})
-    properties: dict[str, Any] = schema.get("properties", {})
-    for name, prop in properties.items():
-        ref = prop.pop("$ref", None)
-        if ref is not None:
-            prop.update(defs[str(ref).removeprefix("#/$defs/")])
-        if "anyOf" in prop:
-            choices = [choice for choice in prop.pop("anyOf") if choice.get("type") != "null"]
-            prop.update(choices[0])
-        if prop.get("type") == "object" or "$ref" in prop:
-            raise TypeError(f"a form is flat, but {name!r} is an object; ask for its fields one by one")
-        if prop.get("default", 0) is None:
-            del prop["default"]
-        if "enum" in prop and "type" not in prop:
-            prop["type"] = "string"
-    return {"type": "object", "properties": properties, "required": schema.get("required", [])}
+    defs: JsonSchema = schema.pop("$defs", {})
+    properties: dict[str, JsonSchema] = schema.get("properties", {})
+    flat = {name: _form_field(name, prop, defs) for name, prop in properties.items()}
+    return {"type": "object", "properties": flat, "required": schema.get("required", [])}
+
+
+def _form_field(name: str, prop: JsonSchema, defs: JsonSchema) -> JsonSchema:
+    """One field of a form: a primitive, a choice of strings, or several of such choices."""
+    field = _inlined(prop, defs)
+    choices = [_inlined(choice, defs) for choice in field.pop("anyOf", []) if choice.get("type") != "null"]
+    if len(choices) == 1:
+        field |= choices[0]
+    if field.get("default", 0) is None:
+        del field["default"]
+    if "enum" in field:
+        field.setdefault("type", "string")
+    if field.get("type") == "array":
+        field["items"] = {"type": "string", **_inlined(field.get("items", {}), defs)}
+    if not _fits_form(field):
+        raise TypeError(
+            f"a form has text, numbers, booleans and choices of strings; {name!r} is none of these"
+        )
+    return field
+
+
+def _inlined(node: JsonSchema, defs: JsonSchema) -> JsonSchema:
+    ref = node.get("$ref")
+    if ref is None:
+        return dict(node)
+    rest = {key: value for key, value in node.items() if key != "$ref"}
+    return {**defs[str(ref).removeprefix("#/$defs/")], **rest}
+
+
+def _fits_form(field: JsonSchema) -> bool:
+    if field.get("type") == "array":
+        field = field["items"]
+        if "enum" not in field:
+            return False
+    if "enum" in field:
+        return all(isinstance(choice, str) for choice in field["enum"])
+    return field.get("type") in ("string", "number", "integer", "boolean")
 
 
 class Signature:
-    """How a function takes its arguments: its schema, and a call's arguments as keywords."""
+    """How a function takes its arguments: its schema, and a call's arguments as keywords.
 
-    def __init__(self, function: Callable[..., Any], context_type: type) -> None:
+    Not strict where the wire has strings only (prompts, addresses): "5" is then a good int.
+    """
+
+    def __init__(self, function: Callable[..., Any], context_type: type, strict: bool = True) -> None:
         self.context_name: str | None = None
         fields: list[tuple[str, Any, Any]] = []
         hints = _hints(function)
@@ -164,17 +194,17 @@ class Signature:
                 continue
             if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
                 raise TypeError(
-                    f"{function.__qualname__}: parameter {name!r} cannot be filled by name; "
+                    f"{name_of(function)}: parameter {name!r} cannot be filled by name; "
                     "pass input_schema to take all arguments as one dict"
                 )
             fields.append((name, described(hint), _default(parameter.default)))
         self.names = [name for name, _, _ in fields]
-        title = "".join(part.capitalize() for part in function.__name__.split("_")) + "Arguments"
+        title = "".join(part.capitalize() for part in name_of(function).split("_")) + "Arguments"
         struct = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
         schema = schema_of(struct)
         schema.pop("title", None)
         schema.setdefault("properties", {})
-        self.validate = TypedValidator(struct, schema)
+        self.validate = TypedValidator(struct, schema, strict)
 
     def bind(self, arguments: Raw | dict[str, Any]) -> dict[str, Any]:
         return msgspec.structs.asdict(self.validate(arguments))
@@ -193,7 +223,7 @@ class DictSignature:
         others = [name for name in parameters if name not in contexts]
         if len(others) != 1:
             raise TypeError(
-                f"{function.__qualname__}: with input_schema it must take one dict of arguments "
+                f"{name_of(function)}: with input_schema it must take one dict of arguments "
                 f"(and a Context if it likes), not {others!r}"
             )
         self._name = others[0]
@@ -205,18 +235,19 @@ class DictSignature:
 
 def _hints(function: Callable[..., Any]) -> dict[str, Any]:
     try:
-        return typing.get_type_hints(function, include_extras=True)
+        return typing.get_type_hints(underlying(function), include_extras=True)
     except NameError as error:
-        raise TypeError(f"{function.__qualname__}: cannot resolve its annotations: {error}") from None
+        raise TypeError(f"{name_of(function)}: cannot resolve its annotations: {error}") from None
 
 
 def _default(value: Any) -> Any:
     if value is inspect.Parameter.empty:
         return NODEFAULT
-    if isinstance(value, list | dict | set) and value:
-        original = cast(Any, value)
-        return msgspec.field(default_factory=lambda: copy.deepcopy(original))
-    return cast(Any, value)
+    try:
+        hash(value)
+    except TypeError:  # mutable: each call gets its own
+        return msgspec.field(default_factory=lambda: copy.deepcopy(value))
+    return value
 
 
 def described(hint: Any) -> Any:
@@ -248,6 +279,8 @@ def output_of(
 ) -> Output:
     """`free` are the types beside str and content blocks that promise no structure."""
     if schema is not None:
+        if schema.get("type") != "object":
+            raise ValueError(f"output_schema must have type 'object', not {schema.get('type')!r}")
         return Output(SchemaValidator(schema))
     hint = _hints(function).get("return", Any)
     if _is_free(hint, (*free, *BLOCKS)):

@@ -1,5 +1,6 @@
 """`Server`: how an author declares tools, resources and prompts, and how they are run."""
 
+import itertools
 import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
@@ -8,6 +9,7 @@ from ..wire.seal import Sealer
 from ..wire.types import Annotations, Icon, Implementation, Meta
 from .context import Context
 from .hub import Event, Hub
+from .pages import N
 from .prompt import Prompt
 from .resource import Resource
 from .running import Callee
@@ -64,6 +66,9 @@ class Server:
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}
         self.completions: dict[tuple[str, str, str], Callee] = {}
+        self.features: set[str] = set()
+        """What has been declared at least once; a list that runs empty later is still a list."""
+        self._serials = itertools.count(1)
         self.hub = Hub()
         self.tasks = TaskBoard(self.hub)
         self.service = KitService(self)
@@ -102,8 +107,9 @@ class Server:
     def add_tool(self, function: Callable[..., Any], **options: Any) -> Tool:
         """What `tool` does, for functions made at run time. Say `notify_tools_changed` afterwards."""
         tool = Tool(function, **options)
-        self._claim(self.tools, tool.name, "tool")
-        self.tools[tool.name] = tool
+        self._register(self.tools, tool.name, tool, "tools")
+        if tool.long is not None:
+            self.features.add("tasks")
         return tool
 
     def remove_tool(self, name: str) -> None:
@@ -137,8 +143,9 @@ class Server:
                 annotations=annotations,
                 meta=meta,
             )
-            self._claim(self.resources, uri, "resource")
-            self.resources[uri] = resource
+            self._register(self.resources, uri, resource, "resources")
+            if uri.startswith("ui://"):
+                self.features.add("ui")
             return function
 
         return declare
@@ -166,8 +173,7 @@ class Server:
 
     def add_prompt(self, function: Callable[..., Any], **options: Any) -> Prompt:
         prompt = Prompt(function, **options)
-        self._claim(self.prompts, prompt.name, "prompt")
-        self.prompts[prompt.name] = prompt
+        self._register(self.prompts, prompt.name, prompt, "prompts")
         return prompt
 
     def remove_prompt(self, name: str) -> None:
@@ -183,13 +189,17 @@ class Server:
         def declare(function: F) -> F:
             kind, target = ("prompt", prompt) if prompt is not None else ("resource", resource or "")
             self.completions[kind, target, argument] = Callee(function, None)
+            self.features.add("completions")
             return function
 
         return declare
 
-    def _claim(self, known: Mapping[str, Any], name: str, kind: str) -> None:
+    def _register(self, known: dict[str, N], name: str, item: N, feature: str) -> None:
         if name in known:
-            raise ValueError(f"server {self.name!r} already has a {kind} {name!r}")
+            raise ValueError(f"server {self.name!r} already has a {feature.removesuffix('s')} {name!r}")
+        item.serial = next(self._serials)
+        known[name] = item
+        self.features.add(feature)
 
     # Telling clients, of either era, that something changed
 

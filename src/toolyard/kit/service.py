@@ -1,5 +1,6 @@
 """A server's answers to the protocol: one method per method, a table per era."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -48,7 +49,8 @@ from .direct import Direct
 from .hub import Event
 from .pages import page
 from .resource import Resource
-from .rounds import Detached, InputRequired, Rounds, fingerprint
+from .rounds import Detached, InputRequired, Rounds, fingerprint, settle
+from .running import reraise_own_cancellation
 from .schema import Mismatch
 from .tasks import TaskAsker
 from .tool import Long, Tool, logger
@@ -141,20 +143,19 @@ class KitService:
     # Who we are
 
     def _capabilities(self, modern: bool) -> dict[str, Any]:
-        server = self._server
+        declared: dict[str, Any] = {
+            "tools": {"listChanged": True},
+            "resources": {"subscribe": True, "listChanged": True},
+            "prompts": {"listChanged": True},
+            "completions": {},
+        }
+        features = self._server.features
         found: dict[str, Any] = {"logging": {}}
-        if server.tools:
-            found["tools"] = {"listChanged": True}
-        if server.resources:
-            found["resources"] = {"subscribe": True, "listChanged": True}
-        if server.prompts:
-            found["prompts"] = {"listChanged": True}
-        if server.completions:
-            found["completions"] = {}
+        found |= {name: value for name, value in declared.items() if name in features}
         extensions: dict[str, Any] = {}
-        if modern and any(tool.long for tool in server.tools.values()):
+        if modern and "tasks" in features:
             extensions[TASKS_EXTENSION] = {}
-        if any(uri.startswith("ui://") for uri in server.resources):
+        if "ui" in features:
             extensions[UI_EXTENSION] = {}
         if extensions:
             found["extensions"] = extensions
@@ -193,14 +194,14 @@ class KitService:
 
     # Tools
 
-    def _need(self, call: Call, present: Any) -> None:
-        """A feature without a single item is one we did not declare, and so an unknown method."""
-        if not present:
+    def _need(self, call: Call, feature: str) -> None:
+        """A feature that never had an item is one we did not declare, and so an unknown method."""
+        if feature not in self._server.features:
             raise MethodNotFound(call.method)
 
     async def _list_tools(self, call: Call) -> ListToolsResult:
-        self._need(call, self._server.tools)
-        tools, cursor = page(self._server.tools, _cursor(call), self._server.page_size)
+        self._need(call, "tools")
+        tools, cursor = page(self._server.tools.values(), _cursor(call), self._server.page_size)
         return self._cached(call, ListToolsResult(tools=[tool.info for tool in tools], next_cursor=cursor))
 
     async def _call_tool(self, call: Call) -> Result:
@@ -223,7 +224,8 @@ class KitService:
         if tool.wants_context or params.request_state is not UNSET:
             context = self._context(call, params, params.name, params.arguments, as_task)
         try:
-            return await tool.run(params.arguments, context)
+            running = tool.run(params.arguments, context)
+            return await (running if context is None else settle(running))
         except InputRequired as pending:
             return pending.result
         except Detached as detached:
@@ -253,7 +255,7 @@ class KitService:
     # Tasks
 
     def _need_tasks(self, call: Call) -> None:
-        self._need(call, any(tool.long for tool in self._server.tools.values()))
+        self._need(call, "tasks")
         if not call.caller.supports(TASKS_EXTENSION):
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
 
@@ -278,15 +280,15 @@ class KitService:
     # Resources
 
     async def _list_resources(self, call: Call) -> ListResourcesResult:
-        self._need(call, self._server.resources)
-        items = {uri: item for uri, item in self._server.resources.items() if not item.is_template}
+        self._need(call, "resources")
+        items = [item for item in self._server.resources.values() if not item.is_template]
         found, cursor = page(items, _cursor(call), self._server.page_size)
         infos: list[Any] = [item.info for item in found]
         return self._cached(call, ListResourcesResult(resources=infos, next_cursor=cursor))
 
     async def _list_templates(self, call: Call) -> ListTemplatesResult:
-        self._need(call, self._server.resources)
-        items = {uri: item for uri, item in self._server.resources.items() if item.is_template}
+        self._need(call, "resources")
+        items = [item for item in self._server.resources.values() if item.is_template]
         found, cursor = page(items, _cursor(call), self._server.page_size)
         infos: list[Any] = [item.info for item in found]
         return self._cached(call, ListTemplatesResult(resource_templates=infos, next_cursor=cursor))
@@ -303,7 +305,7 @@ class KitService:
         raise McpError(code, f"Resource not found: {uri[:200]!r}", {"uri": uri})
 
     async def _read_resource(self, call: Call) -> Result:
-        self._need(call, self._server.resources)
+        self._need(call, "resources")
         params = decode_params(call.params, ReadResourceParams)
         resource, values = self._find_resource(call, params.uri)
         context = self._context(call, params, params.uri, Raw(b"{}")) if resource.wants_context else None
@@ -331,14 +333,14 @@ class KitService:
     # Prompts and completions
 
     async def _list_prompts(self, call: Call) -> ListPromptsResult:
-        self._need(call, self._server.prompts)
-        found, cursor = page(self._server.prompts, _cursor(call), self._server.page_size)
+        self._need(call, "prompts")
+        found, cursor = page(self._server.prompts.values(), _cursor(call), self._server.page_size)
         return self._cached(
             call, ListPromptsResult(prompts=[item.info for item in found], next_cursor=cursor)
         )
 
     async def _get_prompt(self, call: Call) -> Result:
-        self._need(call, self._server.prompts)
+        self._need(call, "prompts")
         params = decode_params(call.params, GetPromptParams)
         prompt = self._server.prompts.get(params.name)
         if prompt is None:
@@ -351,7 +353,7 @@ class KitService:
         return GetPromptResult(messages=messages, description=prompt.info.description)
 
     async def _complete(self, call: Call) -> CompleteResult:
-        self._need(call, self._server.completions)
+        self._need(call, "completions")
         params = decode_params(call.params, CompleteParams)
         ref = params.ref
         kind, target = ("prompt", ref.name) if isinstance(ref, PromptRef) else ("resource", ref.uri)
@@ -399,11 +401,11 @@ class KitService:
         """The part of a subscription that we can honour."""
         server = self._server
         agreed = SubscriptionFilter()
-        if wanted.tools_list_changed is True and server.tools:
+        if wanted.tools_list_changed is True and "tools" in server.features:
             agreed.tools_list_changed = True
-        if wanted.prompts_list_changed is True and server.prompts:
+        if wanted.prompts_list_changed is True and "prompts" in server.features:
             agreed.prompts_list_changed = True
-        if server.resources:
+        if "resources" in server.features:
             if wanted.resources_list_changed is True:
                 agreed.resources_list_changed = True
             if wanted.resource_subscriptions is not UNSET:
@@ -429,21 +431,24 @@ def _asked(agreed: SubscriptionFilter, wire_name: str) -> bool:
     return names[wire_name] is True
 
 
-def _marked(params: Any, mark: dict[str, Any]) -> dict[str, Any]:
-    plain: dict[str, Any] = msgspec.to_builtins(params) if params is not None else {}
-    return {**plain, "_meta": mark}
+def _marked(params: Any, mark: dict[str, Any]) -> Any:
+    if isinstance(params, TaskState):
+        return msgspec.structs.replace(params, meta=mark)
+    members: dict[str, Any] = params or {}
+    return {**members, "_meta": mark}
 
 
 async def _guarded(running: Awaitable[T], what: str) -> T:
     """Resources and prompts have no error result to put a failure in."""
     try:
-        return await running
+        return await settle(running)
     except McpError:
         raise
     except Mismatch as error:
         raise InvalidParams(f"Invalid arguments for {what}: {error}") from None
     except ToolError as error:
         raise McpError(InternalError().code, str(error)) from None
-    except Exception as error:
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        reraise_own_cancellation(error)
         logger.error("%s failed", what, exc_info=error)
         raise InternalError() from None

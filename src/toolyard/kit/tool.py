@@ -1,5 +1,6 @@
 """A tool: its definition as clients see it, and one run of its function."""
 
+import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping
@@ -12,7 +13,8 @@ from ..wire.headers import param_headers
 from ..wire.types import CallToolResult, Icon, Meta, ToolAnnotations, ToolInfo
 from .content import ToolError, ToolResult, error_result, to_result
 from .context import Context
-from .running import Callee, describe
+from .introspection import describe, name_of
+from .running import Callee, reraise_own_cancellation
 from .schema import DictSignature, Mismatch, Signature, output_of
 
 logger = logging.getLogger("toolyard.kit")
@@ -51,7 +53,8 @@ class Tool:
         ui: str | None = None,
         meta: Meta | None = None,
     ) -> None:
-        self.name = name or function.__name__
+        self.name = name or name_of(function)
+        self.serial = 0
         self.long = (Long() if long else None) if isinstance(long, bool) else long
         self._signature = (
             Signature(function, Context)
@@ -95,10 +98,12 @@ class Tool:
             return error_result(f"Tool {self.name!r} returned a result that breaks its own schema: {error}")
         except McpError:
             raise
-        except Exception as error:  # an author's bug must not become a broken connection
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            # An author's bug must not become a broken connection.
+            reraise_own_cancellation(error)
             return self._failed(error)
 
-    def _failed(self, error: Exception) -> CallToolResult:
+    def _failed(self, error: BaseException) -> CallToolResult:
         """An unforeseen exception: the log gets all of it, the caller a reference to find it by."""
         reference = secrets.token_hex(4)
         logger.error("tool %r failed (reference %s)", self.name, reference, exc_info=error)

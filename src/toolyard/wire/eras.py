@@ -4,7 +4,7 @@ Modern requests are recognised by their `_meta` or by a modern version header; e
 legacy. What a modern request must further get right is `modern`'s business.
 """
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, field
@@ -22,6 +22,9 @@ SERVER_KEY = PREFIX + "serverInfo"
 SUBSCRIPTION_KEY = PREFIX + "subscriptionId"
 TASKS_EXTENSION = PREFIX + "tasks"
 UI_EXTENSION = PREFIX + "ui"
+
+
+Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
 
 
 class ClientInfo(Struct, frozen=True, omit_defaults=True):

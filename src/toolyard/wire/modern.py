@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from .call import Caller, Identity
-from .eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, ClientInfo
+from .eras import CAPABILITIES_KEY, CLIENT_KEY, LOG_LEVEL_KEY, VERSION_KEY, ClientInfo, Level
 from .errors import HeaderMismatch, InvalidParams, UnsupportedVersion
 from .headers import NAMED_BY, Head, check_request
 from .messages import Id, decode_params
@@ -26,7 +26,7 @@ class _Meta(Struct):
     version: str | UnsetType = field(default=UNSET, name=VERSION_KEY)
     capabilities: Raw = field(default=_NOTHING, name=CAPABILITIES_KEY)
     client: ClientInfo = field(default=ClientInfo(), name=CLIENT_KEY)
-    log_level: str | None = field(default=None, name=LOG_LEVEL_KEY)
+    log_level: Level | None = field(default=None, name=LOG_LEVEL_KEY)
     progress_token: Id | None = field(default=None, name="progressToken")
 
 

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
+from .eras import Level
 from .errors import ErrorObject
 from .messages import Id
 
@@ -207,7 +208,7 @@ class UriParams(Wire):
 
 
 class SetLevelParams(Wire):
-    level: Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+    level: Level
 
 
 class CompleteArgument(Wire):

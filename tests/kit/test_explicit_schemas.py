@@ -1,0 +1,266 @@
+"""Tools that bring their own JSON Schemas, and the headers a schema may ask for."""
+
+from typing import Annotated, Any
+
+import pytest
+from msgspec import Meta, Struct
+
+from tests.kit.calls import text_of
+from toolyard.kit import Context, Server, ToolResult
+
+ORDER = {
+    "type": "object",
+    "properties": {
+        "item": {"type": "string", "minLength": 1},
+        "to": {"type": "object", "properties": {"zip": {"type": "string", "pattern": "^[0-9]{4}$"}}},
+    },
+    "required": ["item"],
+    "additionalProperties": False,
+}
+
+
+async def call(server: Server, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    async with server.connect() as client:
+        return await client.call_tool(tool, arguments)
+
+
+async def test_an_explicit_schema_is_listed_as_it_was_written(server: Server) -> None:
+    schema = {**ORDER, "$schema": "https://json-schema.org/draft/2020-12/schema", "x-vendor": {"a": 1}}
+
+    @server.tool(input_schema=schema)
+    async def order(arguments: dict[str, Any]) -> str:
+        return "ok"
+
+    async with server.connect() as client:
+        (tool,) = await client.list_tools()
+    assert tool["inputSchema"] == schema
+
+
+async def test_the_function_gets_the_whole_dict_and_a_context_when_it_asks(server: Server) -> None:
+    @server.tool(input_schema=ORDER)
+    async def order(arguments: dict[str, Any], ctx: Context) -> str:
+        return f"{arguments} for {ctx.caller.client.name}"
+
+    assert text_of(await call(server, "order", {"item": "lamp"})) == "{'item': 'lamp'} for in-process"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, ["item", "required"]),
+        ({"item": 5}, ["'item'", "string"]),
+        ({"item": ""}, ["'item'", "shorter than 1"]),
+        ({"item": "x", "to": {"zip": "abc"}}, ["'to.zip'", "^[0-9]{4}$"]),
+        ({"item": "x", "colour": "red"}, ["colour"]),
+    ],
+)
+async def test_arguments_are_held_against_an_explicit_schema(
+    server: Server, arguments: dict[str, Any], words: list[str]
+) -> None:
+    seen: list[Any] = []
+
+    @server.tool(input_schema=ORDER)
+    async def order(arguments: dict[str, Any]) -> None:
+        seen.append(arguments)
+
+    result = await call(server, "order", arguments)
+    assert result["isError"] is True
+    text = text_of(result)
+    assert all(word in text for word in ["'order'", *words]), text
+    assert seen == []
+
+
+async def test_a_schema_of_an_older_draft_means_what_that_draft_says(server: Server) -> None:
+    schema = {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {"pair": {"type": "array", "items": [{"type": "string"}, {"type": "integer"}]}},
+    }
+
+    @server.tool(input_schema=schema)
+    async def take(arguments: dict[str, Any]) -> str:
+        return "taken"
+
+    assert text_of(await call(server, "take", {"pair": ["a", 1]})) == "taken"
+    assert (await call(server, "take", {"pair": ["a", "b"]}))["isError"] is True
+
+
+async def test_references_inside_the_schema_are_followed(server: Server) -> None:
+    schema = {
+        "type": "object",
+        "$defs": {"zip": {"type": "string", "maxLength": 4}},
+        "properties": {"zip": {"$ref": "#/$defs/zip"}},
+    }
+
+    @server.tool(input_schema=schema)
+    async def take(arguments: dict[str, Any]) -> str:
+        return "taken"
+
+    assert "'zip'" in text_of(await call(server, "take", {"zip": "12345"}))
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "array"}, "type 'object'"),
+        ({}, "type 'object'"),
+        ({"type": "object", "properties": {"a": {"type": "text"}}}, "not a usable JSON Schema"),
+        ({"type": "object", "properties": {"a": {"pattern": "("}}}, "not a usable JSON Schema"),
+        ({"type": "object", "properties": {"a": {"$ref": "https://example.com/a.json"}}}, "example.com"),
+        ({"type": "object", "properties": {"a": {"$ref": "file:///etc/passwd"}}}, "passwd"),
+        ({"type": "object", "properties": {"a": {"$ref": "#/$defs/none"}}}, "none"),
+    ],
+)
+def test_a_schema_that_cannot_be_used_is_refused_when_it_is_declared(
+    server: Server, schema: dict[str, Any], words: str
+) -> None:
+    async def tool(arguments: dict[str, Any]) -> None: ...
+
+    with pytest.raises(ValueError, match=words.replace("(", "\\(")):
+        server.add_tool(tool, input_schema=schema)
+    assert server.tools == {}
+
+
+def test_with_a_schema_the_function_must_take_one_dict(server: Server) -> None:
+    async def two(item: str, count: int) -> None: ...
+
+    async def none(ctx: Context) -> None: ...
+
+    for function in (two, none):
+        with pytest.raises(TypeError, match="must take one dict of arguments"):
+            server.add_tool(function, input_schema=ORDER)
+
+
+async def test_an_explicit_output_schema_is_listed_and_results_are_held_against_it(server: Server) -> None:
+    schema = {"type": "object", "properties": {"count": {"type": "integer"}}, "required": ["count"]}
+
+    @server.tool(output_schema=schema)
+    async def count(how: Any) -> Any:
+        return {"count": how}
+
+    async with server.connect() as client:
+        (tool,) = await client.list_tools()
+        assert tool["outputSchema"] == schema
+        good = await client.call_tool("count", {"how": 3})
+        bad = await client.call_tool("count", {"how": "many"})
+    assert good["structuredContent"] == {"count": 3}
+    assert text_of(good) == '{"count":3}'
+    assert bad["isError"] is True
+    assert "structuredContent" not in bad
+    assert "'count'" in text_of(bad)
+
+
+async def test_the_explicit_output_schema_wins_over_the_return_annotation(server: Server) -> None:
+    class Sum(Struct):
+        sum: int
+
+    schema = {"type": "object", "properties": {"sum": {"type": "integer", "description": "The sum"}}}
+
+    @server.tool(output_schema=schema)
+    async def add(a: int, b: int) -> Sum:
+        return Sum(a + b)
+
+    async with server.connect() as client:
+        (tool,) = await client.list_tools()
+        assert tool["outputSchema"] == schema
+        assert (await client.call_tool("add", {"a": 1, "b": 2}))["structuredContent"] == {"sum": 3}
+
+
+async def test_a_result_spelt_out_is_held_against_the_output_schema_too(server: Server) -> None:
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+
+    @server.tool(output_schema=schema)
+    async def spelt(how: str) -> ToolResult:
+        return {
+            "right": ToolResult(content=["one"], structured={"n": 1}),
+            "wrong": ToolResult(content=["one"], structured={"n": "1"}),
+            "without": ToolResult(content=["one"]),
+            "failed": ToolResult(content=["no"], is_error=True),
+        }[how]
+
+    right = await call(server, "spelt", {"how": "right"})
+    assert (right["structuredContent"], text_of(right)) == ({"n": 1}, "one")
+    assert "'n'" in text_of(await call(server, "spelt", {"how": "wrong"}))
+    assert "structured" in text_of(await call(server, "spelt", {"how": "without"}))
+    failed = await call(server, "spelt", {"how": "failed"})
+    assert (failed["isError"], text_of(failed)) == (True, "no")
+
+
+@pytest.mark.parametrize("schema", [{"type": "array", "items": {"type": "integer"}}, {"type": "string"}])
+def test_an_output_schema_of_no_object_is_refused_as_legacy_clients_know_objects_only(
+    server: Server, schema: dict[str, Any]
+) -> None:
+    async def tool() -> Any: ...
+
+    with pytest.raises(ValueError, match="type 'object'"):
+        server.add_tool(tool, output_schema=schema)
+
+
+# x-mcp-header
+
+
+def header(name: Any, **more: Any) -> dict[str, Any]:
+    return {"type": "string", "x-mcp-header": name, **more}
+
+
+async def test_a_header_annotation_is_listed_from_annotations_and_from_schemas(server: Server) -> None:
+    @server.tool
+    async def typed(region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})]) -> None: ...
+
+    @server.tool(input_schema={"type": "object", "properties": {"region": header("Region")}})
+    async def explicit(arguments: dict[str, Any]) -> None: ...
+
+    async with server.connect() as client:
+        for tool in await client.list_tools():
+            assert tool["inputSchema"]["properties"]["region"]["x-mcp-header"] == "Region"
+
+
+async def test_in_process_there_are_no_headers_to_compare(server: Server) -> None:
+    @server.tool
+    async def typed(region: Annotated[str, Meta(extra_json_schema={"x-mcp-header": "Region"})]) -> str:
+        return region
+
+    assert text_of(await call(server, "typed", {"region": "eu"})) == "eu"
+
+
+NESTED = {"type": "object", "properties": {"b": header("B")}}
+
+
+@pytest.mark.parametrize(
+    ("properties", "words"),
+    [
+        ({"a": header("")}, "not a header name"),
+        ({"a": header("Not a token")}, "not a header name"),
+        ({"a": header("Line\r\nBreak")}, "not a header name"),
+        ({"a": header(5)}, "not a header name"),
+        ({"a": header("A"), "b": header("a")}, "more than once"),
+        ({"a": header("A"), "o": {"type": "object", "properties": {"b": header("A")}}}, "more than once"),
+        ({"a": header("A", type="number")}, "string, integer or boolean"),
+        ({"a": header("A", type="object")}, "string, integer or boolean"),
+        ({"a": {"type": "array", "items": header("A")}}, "reachable by 'properties' alone"),
+        ({"a": {"anyOf": [header("A"), {"type": "null"}]}}, "reachable by 'properties' alone"),
+        ({"a": {"type": "object", "additionalProperties": header("A")}}, "reachable by 'properties' alone"),
+    ],
+)
+def test_a_wrong_header_annotation_is_refused_when_the_tool_is_declared(
+    server: Server, properties: dict[str, Any], words: str
+) -> None:
+    async def route(arguments: dict[str, Any]) -> None: ...
+
+    with pytest.raises(ValueError, match=words) as refusal:
+        server.add_tool(route, input_schema={"type": "object", "properties": properties})
+    assert "'route'" in str(refusal.value)
+
+
+def test_a_wrong_header_annotation_is_refused_in_a_signature_too(server: Server) -> None:
+    async def route(weight: Annotated[float, Meta(extra_json_schema={"x-mcp-header": "Weight"})]) -> None: ...
+
+    with pytest.raises(ValueError, match="string, integer or boolean"):
+        server.add_tool(route)
+
+
+def test_an_annotation_on_a_nested_property_is_fine(server: Server) -> None:
+    async def route(arguments: dict[str, Any]) -> None: ...
+
+    tool = server.add_tool(route, input_schema={"type": "object", "properties": {"a": NESTED}})
+    assert tool.info.input_schema["properties"]["a"] == NESTED
