@@ -54,12 +54,18 @@ def _blocks(result: Object) -> Iterator[Object]:
 
 
 def _is_twin(block: Object, structured: Any) -> bool:
+    """Whether a text only repeats the structured part. Some servers wrap a bare value and repeat the value."""
     if block.get("type") != "text":
         return False
+    text = str(block.get("text"))
+    wrapped = list(as_object(structured)) == ["result"]
+    if wrapped and text == structured["result"]:
+        return True
     try:
-        return msgspec.json.decode(str(block.get("text"))) == structured
+        value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return False
+    return value == structured or (wrapped and value == structured["result"])
 
 
 def _shown(block: Object, save: "Folder | None") -> str:

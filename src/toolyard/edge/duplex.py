@@ -114,7 +114,9 @@ class Duplex:
             _, body = await answer(self._service, call)
             await self.write(body)
         finally:
-            self._running.pop(id, None)
+            # The id may have been cancelled and taken again meanwhile.
+            if self._running.get(id) is asyncio.current_task():
+                del self._running[id]
 
     async def _notification(self, message: Message) -> None:
         assert isinstance(message.method, str)

@@ -3,6 +3,7 @@
 import uvicorn
 
 from .http import HttpEdge
+from .running import run_to_end
 
 GRACE_SECONDS = 10
 
@@ -35,4 +36,5 @@ def server(edge: HttpEdge, host: str, port: int, log_level: str = "warning") -> 
 
 
 def run(edge: HttpEdge, host: str, port: int) -> None:
-    server(edge, host, port).run()
+    serving = server(edge, host, port)
+    run_to_end(serving.serve(), serving.config.get_loop_factory())

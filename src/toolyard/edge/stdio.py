@@ -5,8 +5,11 @@ Standard output belongs to the protocol alone: whatever a tool prints goes to st
 
 import asyncio
 import os
+import queue
+import select
 import signal
 import sys
+import threading
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 
@@ -14,14 +17,17 @@ from ..wire.call import Service
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode_error
 from .duplex import Duplex
+from .running import run_to_end
 
 MAX_LINE = 16 * 1024 * 1024
+MAX_PENDING = 8 * 1024 * 1024
+ATOMIC = 4096
 GRACE_SECONDS = 2.0
 
 
 def run(service: Service) -> None:
     with _protocol_streams() as (source, sink), suppress(KeyboardInterrupt):
-        asyncio.run(serve(service, source, sink))
+        run_to_end(serve(service, source, sink))
 
 
 @contextmanager
@@ -48,7 +54,8 @@ async def serve(service: Service, source: int, sink: int) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, stop.set)
-    duplex = Duplex(service, _Writer(sink).write)
+    writer = _Writer(sink)
+    duplex = Duplex(service, writer.write)
     reading = asyncio.create_task(_read(source, duplex))
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -56,43 +63,95 @@ async def serve(service: Service, source: int, sink: int) -> None:
     finally:
         for task in (reading, stopping):
             task.cancel()
-        await duplex.close(0 if stop.is_set() else GRACE_SECONDS)
+        grace = 0 if stop.is_set() else GRACE_SECONDS
         await service.close()
+        await duplex.close(grace)
+        await writer.flush(grace)
 
 
 class _Writer:
-    """Whole lines, one at a time, off the loop: a client that does not read must not stop us."""
+    """Whole lines in order, never on the loop when that could block.
+
+    A line that fits the pipe is written at once; anything else goes to a thread of its own, which a
+    client that does not read may hold up for as long as it likes. A line once begun is finished,
+    whatever happens to the call it came from.
+    """
 
     def __init__(self, sink: int) -> None:
         self._sink = sink
-        self._lock = asyncio.Lock()
+        self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._pending = 0
+        self._drained = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        self._thread: threading.Thread | None = None
         self._broken = False
 
     async def write(self, body: bytes) -> None:
-        async with self._lock:
-            if self._broken:
-                return
-            line = body + b"\n"
-            if len(line) <= 4096:  # a pipe takes this much at once or not at all
-                ready = await _writable(self._sink)
-                if ready:
-                    self._put(line)
-                    return
-            await asyncio.to_thread(self._put, line)
+        line = body + b"\n"
+        if not self._pending and len(line) <= ATOMIC and self._try(line):
+            return
+        self._enqueue(line)
+        if self._pending > MAX_PENDING:
+            self._drained.clear()
+            await self._drained.wait()
+
+    def _try(self, line: bytes) -> bool:
+        """Write at once, if the pipe has room for all of it. Up to this size it takes all or nothing."""
+        try:
+            if not select.select([], [self._sink], [], 0)[1]:
+                return False
+            written = os.write(self._sink, line)
+        except BlockingIOError:
+            return False
+        except OSError:
+            self._broken = True
+            return True
+        if written < len(line):
+            self._enqueue(line[written:])
+        return True
+
+    def _enqueue(self, line: bytes) -> None:
+        self._pending += len(line)
+        self._lines.put(line)
+        if self._thread is None:
+            # A daemon: a line that nobody takes must not keep the process.
+            self._thread = threading.Thread(target=self._drain, daemon=True)
+            self._thread.start()
+
+    def _drain(self) -> None:
+        while True:
+            line = self._lines.get()
+            if not self._broken:
+                self._put(line)
+            with suppress(RuntimeError):  # the loop has closed
+                self._loop.call_soon_threadsafe(self._wrote, len(line))
 
     def _put(self, line: bytes) -> None:
         view = memoryview(line)
-        try:
-            while view:
+        while view:
+            try:
                 view = view[os.write(self._sink, view) :]
-        except OSError:
-            self._broken = True
+            except BlockingIOError:  # somebody made the channel non-blocking
+                select.select([], [self._sink], [])
+            except OSError:
+                self._broken = True
+                return
 
+    def _wrote(self, size: int) -> None:
+        self._pending -= size
+        if self._pending <= MAX_PENDING:
+            self._drained.set()
+        if not self._pending:
+            self._idle.set()
 
-async def _writable(fd: int) -> bool:
-    import select
-
-    return bool(select.select([], [fd], [], 0)[1])
+    async def flush(self, grace: float) -> None:
+        """Wait until all is written, but not for long."""
+        if self._pending:
+            self._idle.clear()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(grace):
+                    await self._idle.wait()
 
 
 async def _read(source: int, duplex: Duplex) -> None:

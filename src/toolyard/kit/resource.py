@@ -44,6 +44,9 @@ class Resource:
     ) -> None:
         if ":" not in uri:
             raise ValueError(f"{uri!r} is not a URI; resources need a scheme, as in 'notes://today'")
+        rest = _VARIABLE.sub("", uri)
+        if "{" in rest or "}" in rest:
+            raise ValueError(f"resource {uri!r}: in a template, variables are {{name}} or {{+name}}")
         if mime_type is None and uri.startswith("ui://"):
             mime_type = UI_MIME_TYPE
         self.uri = uri
@@ -52,6 +55,8 @@ class Resource:
         self._signature = Signature(function, Context, strict=False)
         self._callee = Callee(function, self._signature.context_name)
         self.variables = [match[2] for match in _VARIABLE.finditer(uri)]
+        if len(set(self.variables)) < len(self.variables):
+            raise ValueError(f"resource {uri!r}: one of its variables {self.variables} is named twice")
         missing = set(self._signature.names) ^ set(self.variables)
         if missing:
             raise TypeError(

@@ -1,5 +1,6 @@
 """`Server`: how an author declares tools, resources and prompts, and how they are run."""
 
+import inspect
 import itertools
 import os
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ from ..wire.seal import Sealer
 from ..wire.types import Annotations, Icon, Implementation, Meta
 from .context import Context
 from .hub import Event, Hub
+from .introspection import name_of
 from .pages import N
 from .prompt import Prompt
 from .resource import Resource
@@ -188,6 +190,12 @@ class Server:
 
         def declare(function: F) -> F:
             kind, target = ("prompt", prompt) if prompt is not None else ("resource", resource or "")
+            try:
+                inspect.signature(function).bind(value="", context={})
+            except TypeError as error:
+                raise TypeError(f"{name_of(function)} must take 'value' and 'context': {error}") from None
+            if (kind, target, argument) in self.completions:
+                raise ValueError(f"{kind} {target!r} already has a completion for {argument!r}")
             self.completions[kind, target, argument] = Callee(function, None)
             self.features.add("completions")
             return function

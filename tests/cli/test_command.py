@@ -1,0 +1,51 @@
+"""The command itself: its version, its help, and how it fails."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.running import Toolyard
+from toolyard import __version__
+
+
+def test_version_is_one_line(toolyard: Toolyard):
+    outcome = toolyard("--version")
+    assert (outcome.status, outcome.out, outcome.err) == (0, f"toolyard {__version__}\n", "")
+
+
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
+def test_help_names_every_command(toolyard: Toolyard, arguments: list[str]):
+    outcome = toolyard(*arguments)
+    assert outcome.status == 0
+    assert all(f"  {name}  " in outcome.out for name in ("serve", "stdio", "list", "call"))
+
+
+@pytest.mark.parametrize("arguments", [["lisst"], ["list", "--nope"], ["call"], ["serve", "--port", "many"]])
+def test_wrong_usage_exits_with_2_and_points_to_the_help(toolyard: Toolyard, arguments: list[str]):
+    outcome = toolyard(*arguments)
+    assert outcome.status == 2
+    assert outcome.out == ""
+    first, second = outcome.err.splitlines()
+    assert first.startswith("error: ")
+    assert second.startswith("hint: toolyard")
+    assert second.endswith("-h")
+
+
+def imported(*arguments: str) -> set[str]:
+    """The modules that a command loads."""
+    command = [sys.executable, "-X", "importtime", "-m", "toolyard", *arguments]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True)
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if "|" in line}
+
+
+def test_the_version_is_told_without_loading_the_framework():
+    assert not imported("--version") & {"asyncio", "logging", "msgspec", "rich", "uvicorn", "toolyard.kit"}
+
+
+def test_stdio_starts_without_what_only_http_and_terminals_need():
+    assert not imported("stdio") & {"uvicorn", "httptools", "rich", "http.client", "ssl", "jsonschema_rs"}
+
+
+def test_listing_into_a_pipe_needs_neither_http_nor_rich():
+    assert not imported("list") & {"uvicorn", "rich", "http.client", "jsonschema_rs"}

@@ -1,0 +1,117 @@
+"""What a TARGET may be, and what is said when it is none."""
+
+import pytest
+
+from tests.cli.running import Toolyard
+
+SERVER = """
+from toolyard.kit import Server
+
+server = Server("own")
+other = Server("second")
+number = 5
+
+@server.tool
+def ping() -> str:
+    return "pong"
+
+@other.tool
+def knock() -> str:
+    return "who is there?"
+
+def build() -> Server:
+    return server
+"""
+
+
+@pytest.mark.parametrize("target", ["own.py", "own.py:server", "./own.py", "own", "own:server"])
+def test_a_target_is_a_file_or_a_module_and_its_attribute_is_server_unless_named(toolyard: Toolyard, target: str):
+    toolyard.write("own.py", SERVER)
+    assert toolyard("call", "ping", "--target", target).out == "pong\n"
+
+
+def test_another_attribute_is_named_after_a_colon(toolyard: Toolyard):
+    toolyard.write("own.py", SERVER)
+    assert toolyard("call", "knock", "--target", "own.py:other").out == "who is there?\n"
+
+
+def test_a_file_can_import_its_neighbours(toolyard: Toolyard):
+    toolyard.write("neighbour.py", SERVER)
+    toolyard.write("own.py", "from neighbour import server")
+    assert toolyard("call", "ping", "--target", "own.py").out == "pong\n"
+
+
+def test_a_file_named_like_a_module_of_ours_is_still_the_file(toolyard: Toolyard):
+    toolyard.write("click.py", SERVER)
+    (toolyard.folder / "elsewhere").mkdir()
+    path = toolyard.folder / "click.py"
+    toolyard.folder = toolyard.folder / "elsewhere"
+    assert toolyard("call", "ping", "--target", str(path)).out == "pong\n"
+
+
+@pytest.mark.parametrize(
+    ("target", "error", "hint"),
+    [
+        ("onw.py", "no file 'onw.py'", "did you mean 'own.py'?"),
+        ("folder/own.py", "no file 'folder/own.py'", "there is no folder"),
+        ("missing.thing", "no module 'missing'", "modules are looked for in this folder"),
+        ("own:serve", "'own' has no attribute 'serve'", "it has own:server, own:other"),
+        ("own.py:number", "'own.py:number' is a int, not a toolyard.kit.Server", "it has own.py:server"),
+        ("own.py:build", "'own.py:build' is a function", "`server = build()`"),
+        ("own:", "'own:' is not a target", "package.module:attribute"),
+        ("not a name", "'not a name' is neither a module nor a file", "package.module:attribute"),
+    ],
+)
+def test_a_target_that_is_none_gets_an_error_and_a_hint(toolyard: Toolyard, target: str, error: str, hint: str):
+    toolyard.write("own.py", SERVER)
+    for command in (["list", target], ["serve", target], ["stdio", target]):
+        outcome = toolyard(*command)
+        assert (outcome.status, outcome.out) == (2, "")
+        assert error in outcome.err.splitlines()[0]
+        assert hint in outcome.err.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("source", "said", "line"),
+    [
+        ("\n1 / 0", "ZeroDivisionError: division by zero", "line 2"),
+        ("import missing_part", "ModuleNotFoundError: No module named 'missing_part'", "line 1"),
+        ("def (", "SyntaxError: ", "line 1"),
+        ("from toolyard.kit import Server\nServer('x', page_size=0)", "ValueError: page_size", "line 2"),
+        ("raise SystemExit(3)", "SystemExit: 3", "line 1"),
+        ("from .sibling import server", "ImportError: attempted relative import", "line 1"),
+    ],
+)
+def test_a_target_that_fails_to_import_names_the_exception_and_the_authors_own_line(
+    toolyard: Toolyard, source: str, said: str, line: str
+):
+    toolyard.write("own.py", source)
+    outcome = toolyard("list", "own.py")
+    assert outcome.status == 2
+    first = outcome.err.splitlines()[0]
+    assert first.startswith("error: 'own.py' failed to import: ")
+    assert said in first
+    assert "own.py" in first.partition("failed to import")[2]
+    assert line in first
+    assert "Traceback" not in outcome.err
+    assert "hint: --debug shows the whole traceback" in outcome.err
+
+
+def test_debug_shows_the_traceback(toolyard: Toolyard):
+    toolyard.write("own.py", "1 / 0")
+    outcome = toolyard("list", "own.py", "--debug")
+    assert outcome.status == 2
+    assert "Traceback (most recent call last):" in outcome.err
+    assert outcome.err.splitlines()[-1].startswith("error: 'own.py' failed to import: ZeroDivisionError")
+
+
+def test_a_missing_dependency_of_the_target_is_named_to_install(toolyard: Toolyard):
+    toolyard.write("own.py", "import missing_part")
+    assert "hint: install what provides 'missing_part' for " in toolyard("list", "own").err
+
+
+def test_a_key_that_is_too_short_is_told_before_anything_is_loaded(toolyard: Toolyard):
+    outcome = toolyard("list", TOOLYARD_KEY="short")
+    assert outcome.status == 2
+    assert "error: TOOLYARD_KEY has 5 bytes and needs at least 16" in outcome.err
+    assert "hint: make one: " in outcome.err
