@@ -13,12 +13,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, McpServerConfig, UserMessage
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, McpServerConfig, SystemMessage, UserMessage
 
 from tests.clients.conversation import Person, Result
 from tests.emulators.anthropic_messages import MessagesRequest, ScriptedClaude, ToolUse, Turn, scripted_claude
 
-BUILT_IN = ["ListMcpResourcesTool", "ReadMcpResourceTool"]
+PREFIX = "mcp__yard__"
+RESOURCE_TOOLS = ["ListMcpResourcesTool", "ReadMcpResourceTool"]
 
 
 class Turns:
@@ -40,15 +41,14 @@ class Turns:
 
 
 class Forms:
-    """Answers what a server asks through Claude Code's "Elicitation" hook, a command that reads a file.
+    """Answers what a server asks by Claude Code's "Elicitation" hook, a command that prints a file.
 
-    It is the only supported way for an application on the Python SDK, which has no callback for it.
+    An application on the Python SDK has no other supported way: the SDK has no callback for it.
     """
 
     def __init__(self, folder: Path) -> None:
         self._answer = folder / "answer.json"
         self._asked = folder / "asked.jsonl"
-        self._asked.touch()
 
     @property
     def settings(self) -> str:
@@ -56,35 +56,50 @@ class Forms:
         command = f"{{ cat; echo; }} >> {asked}; cat {answer}"
         return json.dumps({"hooks": {"Elicitation": [{"hooks": [{"type": "command", "command": command}]}]}})
 
-    def prepare(self, answer: dict[str, Any]) -> None:
+    def answer_with(self, answer: dict[str, Any]) -> None:
         output = {"hookSpecificOutput": {"hookEventName": "Elicitation", **answer}}
         self._answer.write_text(json.dumps(output))
 
-    def asked(self) -> list[dict[str, Any]]:
-        """The questions so far, with the protocol's names for what Claude Code calls otherwise."""
+    def take_asked(self) -> list[dict[str, Any]]:
+        """The questions since the last time, with the protocol's names for what Claude Code renames."""
+        if not self._asked.exists():
+            return []
         questions = [json.loads(line) for line in self._asked.read_text().splitlines() if line]
+        self._asked.unlink()
         return [{**question, "requestedSchema": question.get("requested_schema")} for question in questions]
 
 
 class ClaudePeer:
-    """One session of Claude Code, whose only server is called "yard"."""
+    """One session of Claude Code, which knows its server as "yard"."""
 
     def __init__(
-        self, client: ClaudeSDKClient, model: ScriptedClaude, turns: Turns, person: Person, forms: Forms,
-        started: Callable[[], Awaitable[Any]]
+        self,
+        client: ClaudeSDKClient,
+        model: ScriptedClaude,
+        turns: Turns,
+        forms: Forms,
+        version: str,
+        person: Person,
+        started: Callable[[], Awaitable[Any]],
     ) -> None:
         self.client = client
         self.model = model
+        self.version = version
         self.person = person
         self._turns = turns
         self._forms = forms
         self._started = started
+        self._commands: list[str] = []
 
     async def say(self, prompt: str, *turns: Turn) -> list[Any]:
-        """Let the model take these turns; the messages that the application sees come back."""
+        """Let the model take these turns; the messages that the application gets come back."""
         self._turns.add(*turns)
         await self.client.query(prompt)
-        return [message async for message in self.client.receive_response()]
+        messages = [message async for message in self.client.receive_response()]
+        for message in messages:
+            if isinstance(message, SystemMessage) and message.subtype == "init":
+                self._commands = message.data["slash_commands"]
+        return messages
 
     @property
     def last_request(self) -> MessagesRequest:
@@ -92,31 +107,34 @@ class ClaudePeer:
 
     async def use(self, name: str, **arguments: Any) -> Result:
         """Let the model call a tool by its full name."""
-        self._forms.prepare(self.person.answer)
+        self._forms.answer_with(self.person.answer)
         messages = await self.say("Go on.", ToolUse(name, arguments), "Done.")
-        self.person.asked.extend(self._forms.asked()[len(self.person.asked) :])
-        seen = [m.tool_use_result for m in messages if isinstance(m, UserMessage)]
+        self.person.asked += self._forms.take_asked()
         given = self.last_request.tool_results[-1]
-        structured = seen[-1].get("structuredContent") if isinstance(seen[-1], dict) else None
+        results = [message.tool_use_result for message in messages if isinstance(message, UserMessage)]
+        structured = results[-1].get("structuredContent") if isinstance(results[-1], dict) else None
         return Result(given.text, structured, given.is_error)
 
     async def call(self, tool: str, **arguments: Any) -> Result:
-        return await self.use(f"mcp__yard__{tool}", **arguments)
+        return await self.use(PREFIX + tool, **arguments)
 
     async def tools(self) -> dict[str, dict[str, Any]]:
+        """What the model is offered, with the annotations that the application is shown."""
         await self.say("What can you do?", "A lot.")
-        status = await self.client.get_mcp_status()
-        (yard,) = [server for server in status["mcpServers"] if server["name"] == "yard"]
-        hints = {tool["name"]: _hints(tool.get("annotations") or {}) for tool in yard["tools"]}
+        (status,) = (await self.client.get_mcp_status())["mcpServers"]
+        hints = {tool["name"]: tool.get("annotations") or {} for tool in status["tools"]}
         return {
-            (name := full.removeprefix("mcp__yard__")): {
+            (name := full.removeprefix(PREFIX)): {
                 "description": tool["description"],
                 "inputSchema": tool["input_schema"],
-                "annotations": hints[name],
+                "annotations": {f"{hint}Hint": value for hint, value in hints[name].items()},
             }
             for full, tool in self.last_request.tools.items()
-            if full.startswith("mcp__yard__")
+            if full.startswith(PREFIX)
         }
+
+    async def want_lines(self) -> None:
+        """Nothing to ask for."""
 
     async def resources(self) -> list[str]:
         listed = await self.use("ListMcpResourcesTool", server="yard")
@@ -128,51 +146,55 @@ class ClaudePeer:
         return contents["text"]
 
     async def prompts(self) -> list[str]:
-        info = await self.client.get_server_info()
-        assert info is not None
-        return [command["name"] for command in info["commands"]]
+        await self.say("What can I command?", "A lot.")
+        return [name.removeprefix(PREFIX) for name in self._commands if name.startswith(PREFIX)]
 
     async def prompt(self, name: str, **arguments: str) -> str:
-        await self.say(f"/mcp__yard__{name} {' '.join(arguments.values())}", "Yes.")
-        return json.dumps(self.last_request.messages[-1])
+        """A prompt is a command of the person's; the model gets its text."""
+        await self.say(f"/{PREFIX}{name} {' '.join(arguments.values())}", "Gladly.")
+        return self.last_request.messages[-1]["content"][-1]["text"]
 
     async def complete(self, prompt: str, argument: str, value: str) -> list[str]:
-        raise NotImplementedError
+        raise NotImplementedError("Claude Code completes arguments in its terminal only")
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[Callable[[], Awaitable[None]]]:
         async def changed() -> None:
-            while "late" not in await self.tools():
-                pass
+            before = set(self.last_request.tools)
+            while set(await self.tools()) <= {name.removeprefix(PREFIX) for name in before}:
+                pass  # it lists again when it hears of the change; the model is offered the tool soon after
 
         yield changed
 
     async def cancel_a_call(self, tool: str) -> None:
-        call = asyncio.create_task(self.call(tool))
+        call = asyncio.create_task(self.say("Go on.", ToolUse(PREFIX + tool)))
         await self._started()
         await self.client.interrupt()
         await call
 
 
-def _hints(annotations: dict[str, bool]) -> dict[str, bool]:
-    """Claude Code's own names, in the protocol's."""
-    return {f"{name}Hint": value for name, value in annotations.items()}
-
-
 @asynccontextmanager
 async def claude_code(
-    home: Path, server: McpServerConfig, started: Callable[[], Awaitable[Any]], person: Person | None = None, **env: str
+    home: Path,
+    server: McpServerConfig,
+    version: str,
+    started: Callable[[], Awaitable[Any]],
+    person: Person | None = None,
+    environment: dict[str, str] | None = None,
 ) -> AsyncIterator[ClaudePeer]:
+    """Claude Code with one server. `started` returns when the tool `wait` of that server runs."""
     turns, forms = Turns(), Forms(home)
+    person = person or Person()
+    person.folder = home.as_uri()
     async with scripted_claude(turns) as model:
         options = ClaudeAgentOptions(
-            env=model.env(home) | env,
+            env=model.env(home) | (environment or {}),
             cwd=home,
             settings=forms.settings,
             setting_sources=[],
-            tools=BUILT_IN,
-            allowed_tools=["mcp__yard", *BUILT_IN],
+            tools=RESOURCE_TOOLS,
+            allowed_tools=["mcp__yard", *RESOURCE_TOOLS],
             mcp_servers={"yard": server},
         )
         async with ClaudeSDKClient(options) as client:
-            yield ClaudePeer(client, model, turns, person or Person(), forms, started)
+            yield ClaudePeer(client, model, turns, forms, version, person, started)

@@ -48,12 +48,18 @@ class Peer(Protocol):
     """One connected client."""
 
     person: Person
+    version: str
+    """The revision of the protocol that the server should see."""
 
     async def tools(self) -> dict[str, dict[str, Any]]:
         """The listed tools by name, as the protocol spells them."""
         ...
 
     async def call(self, tool: str, **arguments: Any) -> Result: ...
+
+    async def want_lines(self) -> None:
+        """Ask for log lines from "info" upwards, where that takes a request of its own."""
+        ...
 
     async def resources(self) -> list[str]:
         """The addresses of the listed resources."""
@@ -76,6 +82,10 @@ class Peer(Protocol):
     async def cancel_a_call(self, tool: str) -> None:
         """Call a tool, and cancel the call when the tool runs."""
         ...
+
+
+async def speaks_its_version(peer: Peer) -> None:
+    assert (await peer.call("version")).text == peer.version
 
 
 async def lists_tools(peer: Peer) -> None:
@@ -124,6 +134,7 @@ async def sees_progress(peer: Peer) -> None:
 
 
 async def sees_log_lines(peer: Peer) -> None:
+    await peer.want_lines()
     assert (await peer.call("note_down")).text == "noted"
     assert await soon(peer.person.lines.get()) == ("warning", {"what": "rain"})
 
@@ -192,6 +203,7 @@ Topic = Callable[[Peer], Awaitable[None]]
 TOPICS: dict[str, Topic] = {
     topic.__name__: topic
     for topic in (
+        speaks_its_version,
         lists_tools,
         lists_annotations,
         lists_output_schemas,
@@ -215,7 +227,17 @@ TOPICS: dict[str, Topic] = {
 
 
 def topics(lacks: Mapping[str, str] | None = None) -> list[str]:
-    """Every topic but those that a client has no means for, each with the reason."""
+    """Every topic but those that a client has no means for, each given with the reason."""
     missing = dict(lacks or {})
     assert missing.keys() <= TOPICS.keys(), missing
     return [name for name in TOPICS if name not in missing]
+
+
+async def converse(peer: Peer, lacks: Mapping[str, str] | None = None) -> None:
+    """Every topic on one connection."""
+    for name in topics(lacks):
+        try:
+            await TOPICS[name](peer)
+        except Exception as error:
+            error.add_note(f"in the topic {name!r}")
+            raise

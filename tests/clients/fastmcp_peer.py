@@ -1,6 +1,7 @@
 """FastMCP's `Client` as a peer of the conversation."""
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,14 +9,16 @@ from typing import Any
 import mcp_types as types
 from fastmcp import Client
 from fastmcp.client.elicitation import ElicitResult
+from mcp.shared.exceptions import MCPDeprecationWarning
 
 from tests.clients.conversation import Person, Result
 from tests.clients.mcp_peer import as_result, as_wire
 
 
 class FastMcpPeer:
-    def __init__(self, transport: Any, mode: str) -> None:
+    def __init__(self, transport: Any, mode: str, version: str) -> None:
         self.person = Person()
+        self.version = version
         self._tools_changed = asyncio.Event()
         self.client = Client(
             transport,
@@ -37,7 +40,7 @@ class FastMcpPeer:
         return self.person.thought
 
     async def _on_log(self, params: types.LoggingMessageNotificationParams) -> None:
-        # This client asks for every level there is, where a request can ask.
+        # In modern requests it asks for every level there is, and leaves the choice to this function.
         if params.level != "debug":
             self.person.lines.put_nowait((params.level, params.data))
 
@@ -53,6 +56,11 @@ class FastMcpPeer:
 
     async def call(self, tool: str, **arguments: Any) -> Result:
         return as_result(await self.client.call_tool_mcp(tool, arguments))
+
+    async def want_lines(self) -> None:
+        if self.client.protocol_version != "2026-07-28":
+            with warnings.catch_warnings(action="ignore", category=MCPDeprecationWarning):
+                await self.client.set_logging_level("info")
 
     async def resources(self) -> list[str]:
         return [str(resource.uri) for resource in await self.client.list_resources()]
@@ -90,7 +98,7 @@ class FastMcpPeer:
 
 
 @asynccontextmanager
-async def connect(transport: Any, mode: str) -> AsyncIterator[FastMcpPeer]:
-    peer = FastMcpPeer(transport, mode)
+async def connect(transport: Any, mode: str, version: str) -> AsyncIterator[FastMcpPeer]:
+    peer = FastMcpPeer(transport, mode, version)
     async with peer.client:
         yield peer

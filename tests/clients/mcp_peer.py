@@ -1,6 +1,7 @@
 """The `mcp` SDK's `Client` as a peer of the conversation; FastMCP's stands on the same session."""
 
 import asyncio
+import warnings
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -8,6 +9,7 @@ from typing import Any
 import mcp_types as types
 from mcp import Client
 from mcp.client import ClientRequestContext
+from mcp.shared.exceptions import MCPDeprecationWarning
 
 from tests.clients.conversation import Person, Result
 
@@ -56,14 +58,15 @@ class Callbacks:
 
 
 class McpPeer:
-    def __init__(self, client: Client, person: Person, callbacks: Callbacks) -> None:
+    def __init__(self, client: Client, version: str, person: Person, callbacks: Callbacks) -> None:
         self._client = client
         self._callbacks = callbacks
+        self.version = version
         self.person = person
 
     @property
-    def version(self) -> str:
-        return self._client.protocol_version
+    def _is_modern(self) -> bool:
+        return self._client.protocol_version == "2026-07-28"
 
     async def tools(self) -> dict[str, dict[str, Any]]:
         return {tool.name: as_wire(tool) for tool in (await self._client.list_tools()).tools}
@@ -71,6 +74,11 @@ class McpPeer:
     async def call(self, tool: str, **arguments: Any) -> Result:
         on_progress = self._callbacks.on_progress
         return as_result(await self._client.call_tool(tool, arguments, progress_callback=on_progress))
+
+    async def want_lines(self) -> None:
+        if not self._is_modern:  # where it is, every request says so (`log_level`)
+            with warnings.catch_warnings(action="ignore", category=MCPDeprecationWarning):
+                await self._client.set_logging_level("info")
 
     async def resources(self) -> list[str]:
         return [str(resource.uri) for resource in (await self._client.list_resources()).resources]
@@ -94,7 +102,7 @@ class McpPeer:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[Callable[[], Awaitable[None]]]:
-        if self.version != "2026-07-28":
+        if not self._is_modern:
             yield self._wait_for_change
             return
         async with self._client.listen(tools_list_changed=True) as events:
@@ -116,7 +124,7 @@ class McpPeer:
 
 
 @asynccontextmanager
-async def connect(server: Any, mode: str) -> AsyncIterator[McpPeer]:
+async def connect(server: Any, mode: str, version: str) -> AsyncIterator[McpPeer]:
     person = Person()
     callbacks = Callbacks(person)
     client = Client(
@@ -130,4 +138,4 @@ async def connect(server: Any, mode: str) -> AsyncIterator[McpPeer]:
         message_handler=callbacks.on_message,
     )
     async with client:
-        yield McpPeer(client, person, callbacks)
+        yield McpPeer(client, version, person, callbacks)

@@ -7,6 +7,7 @@ call two tools at once, `--journal FIFO` writes the same down as lines.
 
 import argparse
 import asyncio
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -15,6 +16,10 @@ from msgspec import Struct
 
 from toolyard.kit import Context, Server, ToolError
 from toolyard.kit.hub import Event, Hub, Listener
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = [sys.executable, "-m", "tests.clients.yard"]
+ENVIRONMENT = {"PYTHONPATH": str(ROOT)}
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
@@ -41,10 +46,17 @@ class Yard:
         self._add_the_rest()
 
     def _add_plain_tools(self) -> None:
-        @self.server.tool(title="Addition", read_only=True, destructive=False, idempotent=True, open_world=False)
+        @self.server.tool(
+            title="Addition", read_only=True, destructive=False, idempotent=True, open_world=False
+        )
         async def add(a: Annotated[int, "The first number"], b: int, note: str | None = None) -> Sum:
             """Add two numbers."""
             return Sum(a + b, note)
+
+        @self.server.tool
+        async def version(ctx: Context) -> str:
+            """Tell which revision of the protocol the caller speaks."""
+            return ctx.caller.version
 
         @self.server.tool(destructive=True)
         async def bake() -> Sum:

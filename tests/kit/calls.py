@@ -68,16 +68,18 @@ class Steps:
         server: Server,
         capabilities: dict[str, Any] | None = None,
         identity: Identity = Identity(),  # noqa: B008 (frozen)
+        log_level: str | None = None,
     ) -> None:
         self.inbox = Inbox()
         self._service = server.service
-        self._caller = Caller("2026-07-28", capabilities or {}, identity=identity)
+        self._caller = Caller("2026-07-28", capabilities or {}, identity=identity, log_level=log_level)
         self._ids = itertools.count(1)
 
     async def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
         raw = Raw(msgspec.json.encode(params or {}))
-        result = await soon(self._service.handle(Call(method, raw, self._caller, self, next(self._ids))))
-        return msgspec.json.decode(msgspec.json.encode(result))
+        token = (params or {}).get("_meta", {}).get("progressToken")
+        call = Call(method, raw, self._caller, self, next(self._ids), token)
+        return msgspec.json.decode(msgspec.json.encode(await soon(self._service.handle(call))))
 
     async def call(self, tool: str, arguments: dict[str, Any] | None = None, **trip: Any) -> dict[str, Any]:
         return await self.request("tools/call", {"name": tool, "arguments": arguments or {}, **trip})
@@ -107,6 +109,19 @@ class Steps:
             await asyncio.wait({stream, first})
         if not stream.cancelled():
             stream.result()
+
+    async def task(self, id: str) -> dict[str, Any]:
+        return await self.request("tasks/get", {"taskId": id})
+
+    async def finished(self, id: str) -> dict[str, Any]:
+        """A task once it is over."""
+        async with self.listening(taskIds=[id]):
+            while (state := await self.inbox.until("notifications/tasks", taskId=id))["status"] in (
+                "working",
+                "input_required",
+            ):
+                pass
+        return state
 
     async def notify(self, method: str, params: Any) -> None:
         self.inbox(method, msgspec.json.decode(msgspec.json.encode(params)))

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.calls import TASKS, Inbox, text_of
+from tests.kit.calls import TASKS, Inbox, Steps, text_of
 from toolyard.kit import Context, Message, Server, user
 from toolyard.wire.call import Identity
 from toolyard.wire.eras import ClientInfo
@@ -176,23 +176,11 @@ async def test_a_task_shows_progress_as_its_status_and_sends_no_lines(server: Se
         await ctx.report_progress(2)
         return "done"
 
-    inbox = Inbox()
-    async with server.connect(capabilities=TASKS, log_level="debug", on_notification=inbox) as client:
-        params = {"name": "work", "_meta": {"progressToken": "p"}}
-        task = await client.request("tools/call", params)
-        job = server.tasks.find(task["taskId"], _caller()).job
-        assert job is not None
-        await job
-        state = await client.request("tasks/get", {"taskId": task["taskId"]})
-    assert state["status"] == "completed"
-    assert state["statusMessage"] == "nearly done"
-    assert inbox.all == []
-
-
-def _caller() -> Any:
-    from toolyard.wire.call import Caller
-
-    return Caller("2026-07-28", {})
+    client = Steps(server, TASKS, log_level="debug")
+    task = await client.call("work", _meta={"progressToken": "p"})
+    state = await client.finished(task["taskId"])
+    assert (state["status"], state["statusMessage"]) == ("completed", "nearly done")
+    assert client.inbox.of("notifications/progress") == client.inbox.of("notifications/message") == []
 
 
 async def test_closing_the_stream_means_nothing_where_there_is_none(server: Server, era: Any) -> None:

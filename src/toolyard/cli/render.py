@@ -30,7 +30,8 @@ def print_json(value: Any) -> None:
 
 def print_text(text: str, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
-    click.echo(printable(text) if stream.isatty() else text, err=err)
+    # `color` keeps click from taking escape sequences out of what is, in a pipe, data.
+    click.echo(printable(text) if stream.isatty() else text, err=err, color=True)
 
 
 def print_result(result: Object, save: "Folder | None") -> None:

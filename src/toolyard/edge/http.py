@@ -129,6 +129,9 @@ class HttpEdge:
             return False
 
     async def _without_body(self, method: str, visit: Visit) -> None:
+        if visit.head.version in MODERN_VERSIONS:
+            await _not_allowed(visit, "The modern era knows POST only")
+            return
         try:
             check_doubles(visit.head)
             _check_legacy_version(visit.head)
@@ -140,14 +143,11 @@ class HttpEdge:
         elif method == "DELETE":
             await self._legacy.delete(visit)
         else:
-            visit.headers.append((b"allow", b"GET, POST, DELETE"))
-            await _refuse(visit, 405, f"{method[:20]} is not allowed here")
+            await _not_allowed(visit, f"{method[:20]} is not allowed here", b"GET, POST, DELETE")
 
     async def _get(self, visit: Visit) -> None:
         if b"mcp-session-id" not in visit.head.raw:
-            visit.headers.append((b"allow", b"POST"))
-            message = "GET opens a legacy session's stream and needs Mcp-Session-Id; otherwise use POST"
-            await _refuse(visit, 405, message)
+            await _not_allowed(visit, "GET opens a legacy session's stream and needs Mcp-Session-Id")
         elif not self._accepted(visit.head.raw.get(b"accept"))[1]:
             await _refuse(visit, 406, "Accept must admit text/event-stream")
         else:
@@ -237,6 +237,11 @@ def _path(scope: Scope) -> str:
 async def _refuse(visit: Visit, status: int, message: str) -> None:
     """Turned away before any JSON-RPC was read: an error without an id."""
     await send_json(visit.send, status, encode_error(None, InvalidRequest(message)), visit.headers)
+
+
+async def _not_allowed(visit: Visit, message: str, allowed: bytes = b"POST") -> None:
+    visit.headers.append((b"allow", allowed))
+    await _refuse(visit, 405, message)
 
 
 def _is_json(content_type: bytes | None) -> bool:

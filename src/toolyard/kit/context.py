@@ -58,6 +58,8 @@ class Context:
             raise Cancelled("the caller has gone")
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         self._waiting.add(future)
+        if self._cancelled:  # between the check above and here
+            future.cancel()
         try:
             return future.result()
         except concurrent.futures.CancelledError:
