@@ -144,6 +144,9 @@ class Terminal:
     def type(self, text: str) -> None:
         os.write(self._handle, text.encode())
 
+    def interrupt(self, signal: int) -> None:
+        self._process.send_signal(signal)
+
     def end(self) -> int:
         """Wait for the command to end; its exit status."""
         deadline = time.monotonic() + PATIENCE

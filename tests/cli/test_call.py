@@ -27,7 +27,7 @@ def show(
     return {k: v for k, v in locals().items() if v not in ("", 0, None, [])}
 
 @server.tool
-def blocks() -> list[Any]:
+def blocks() -> list:
     return [
         "plain",
         Audio(b"sound", "audio/wav"),
@@ -77,26 +77,16 @@ def test_structured_results_come_out_as_one_line_of_json(toolyard: Toolyard):
 
 
 @pytest.mark.parametrize(
-    ("pair", "value"),
+    "values",
     [
-        ("text=5", "5"),
-        ("text=true", "true"),
-        ("text=a=b", "a=b"),
-        ("count=-7", -7),
-        ("count=3.0", 3),
-        ("ratio=1e3", 1000.0),
-        ("flag=true", True),
-        ("numbers=[1, 2]", [1, 2]),
-        ('point={"x": 1}', {"x": 1, "y": 0}),
-        ("either=5", 5),
-        ("either=five", "five"),
-        ("maybe=null", "null"),
-        ("anything=[1]", [1]),
-        ("anything=word", "word"),
+        {"text=5": "5", "count=-7": -7, "ratio=1e3": 1000.0, "flag=true": True, "numbers=[1, 2]": [1, 2]},
+        {"text=true": "true", "count=3.0": 3, "ratio=2": 2.0, 'point={"x": 1}': {"x": 1, "y": 0}},
+        {"text=a=b": "a=b", "either=5": 5, "maybe=null": "null", "anything=[1]": [1]},
+        {"either=five": "five", "anything=word": "word"},
     ],
 )
-def test_values_are_read_as_the_schema_says(types: Toolyard, pair: str, value: object):
-    assert show(types, pair) == {pair.partition("=")[0]: value}
+def test_values_are_read_as_the_schema_says(types: Toolyard, values: dict[str, object]):
+    assert show(types, *values) == {pair.partition("=")[0]: value for pair, value in values.items()}
 
 
 def test_a_tool_without_a_schema_for_its_arguments_takes_what_looks_like_json_as_json(types: Toolyard):
@@ -116,7 +106,9 @@ def test_a_tool_without_a_schema_for_its_arguments_takes_what_looks_like_json_as
         ("=5", "'=5' is not key=value"),
     ],
 )
-def test_a_value_that_does_not_fit_is_refused_with_what_the_tool_takes(types: Toolyard, pair: str, error: str):
+def test_a_value_that_does_not_fit_is_refused_with_what_the_tool_takes(
+    types: Toolyard, pair: str, error: str
+):
     outcome = types("call", "show", pair, "--target", "types_server.py")
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.splitlines()[0] == f"error: {error}"

@@ -59,7 +59,9 @@ def test_a_server_in_process_and_the_same_over_http_list_the_same(toolyard: Tool
     assert toolyard("list", "--url", demo.url, "--json") == toolyard("list", "--json")
 
 
-def test_every_page_of_a_long_list_is_read_and_descriptions_are_cut_to_their_first_paragraph(toolyard: Toolyard):
+def test_every_page_of_a_long_list_is_read_and_descriptions_are_cut_to_their_first_paragraph(
+    toolyard: Toolyard,
+):
     toolyard.write("many.py", MANY)
     lines = toolyard("list", "many.py").out.splitlines()[3:]
     assert [line.split() for line in lines] == [[f"tool_{number}", "one"] for number in range(5)]

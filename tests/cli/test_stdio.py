@@ -40,7 +40,11 @@ def test_both_eras_are_served_line_by_line_until_the_input_ends(toolyard: Toolya
     call = {"name": "echo", "arguments": {"text": "modern"}, "_meta": META}
     send(process, {"id": 1, "method": "tools/call", "params": call})
     assert receive(process)["result"]["content"] == [{"type": "text", "text": "modern"}]
-    opening = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    opening = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
     send(process, {"id": 2, "method": "initialize", "params": opening})
     assert receive(process)["result"]["serverInfo"]["name"] == "toolyard"
     send(process, {"method": "notifications/initialized"})

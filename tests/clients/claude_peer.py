@@ -118,6 +118,11 @@ class ClaudePeer:
     async def call(self, tool: str, **arguments: Any) -> Result:
         return await self.use(PREFIX + tool, **arguments)
 
+    async def instructions(self) -> str:
+        """Everything that the model is told at first."""
+        await self.say("Hello.", "Hello.")
+        return json.dumps(self.last_request.body)
+
     async def tools(self) -> dict[str, dict[str, Any]]:
         """What the model is offered, with the annotations that the application is shown."""
         await self.say("What can you do?", "A lot.")

@@ -51,6 +51,10 @@ class Peer(Protocol):
     version: str
     """The revision of the protocol that the server should see."""
 
+    async def instructions(self) -> str:
+        """What the client knows of the server beside its tools."""
+        ...
+
     async def tools(self) -> dict[str, dict[str, Any]]:
         """The listed tools by name, as the protocol spells them."""
         ...
@@ -86,6 +90,10 @@ class Peer(Protocol):
 
 async def speaks_its_version(peer: Peer) -> None:
     assert (await peer.call("version")).text == peer.version
+
+
+async def reads_the_instructions(peer: Peer) -> None:
+    assert "Add before you greet." in await peer.instructions()
 
 
 async def lists_tools(peer: Peer) -> None:
@@ -204,6 +212,7 @@ TOPICS: dict[str, Topic] = {
     topic.__name__: topic
     for topic in (
         speaks_its_version,
+        reads_the_instructions,
         lists_tools,
         lists_annotations,
         lists_output_schemas,

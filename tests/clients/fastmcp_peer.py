@@ -51,6 +51,9 @@ class FastMcpPeer:
         if isinstance(message, types.ToolListChangedNotification):
             self._tools_changed.set()
 
+    async def instructions(self) -> str:
+        return self.client.instructions or ""
+
     async def tools(self) -> dict[str, dict[str, Any]]:
         return {tool.name: as_wire(tool) for tool in await self.client.list_tools()}
 

@@ -68,6 +68,9 @@ class McpPeer:
     def _is_modern(self) -> bool:
         return self._client.protocol_version == "2026-07-28"
 
+    async def instructions(self) -> str:
+        return self._client.instructions or ""
+
     async def tools(self) -> dict[str, dict[str, Any]]:
         return {tool.name: as_wire(tool) for tool in (await self._client.list_tools()).tools}
 

@@ -40,15 +40,6 @@ async def test_claude_code_holds_the_conversation_over_http(negotiation: str, ve
             await assert_what_it_lacks_does_no_harm(peer)
 
 
-async def test_the_model_reads_the_instructions_of_a_server(tmp_path: Path):
-    yard = Yard()
-    async with serving(yard.server.asgi()) as http:
-        server = {"type": "http", "url": http.url}
-        async with claude_code(tmp_path, server, "2026-07-28", yard.started.wait) as peer:
-            await peer.say("Hello.", "Hello.")
-            assert "Add before you greet." in str(peer.last_request.body)
-
-
 @asynccontextmanager
 async def journal(path: Path) -> AsyncIterator[asyncio.StreamReader]:
     """The lines that a program writes to a FIFO."""

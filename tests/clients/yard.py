@@ -178,7 +178,12 @@ def main() -> None:
         Yard().server.run_stdio()
         return
     with journal.open("w", buffering=1) as lines:
-        Yard(lambda line: print(line, file=lines)).server.run_stdio()
+
+        def say(line: str) -> None:
+            print(line, file=lines)
+
+        Yard(say).server.run_stdio()
+        say("ended")
 
 
 if __name__ == "__main__":

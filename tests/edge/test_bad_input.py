@@ -642,7 +642,7 @@ async def test_errors_inside_a_session_are_answers_like_any_other(session: Legac
 
 
 async def test_notifications_and_responses_about_nothing_are_taken_and_forgotten(session: LegacyClient):
-    for method in ("notifications/cancelled", "notifications/progress", "notifications/nonsense", "x"):
+    for method in ("notifications/cancelled", "notifications/progress", "notifications/nonsense"):
         for params in ({}, {"requestId": 999}, {"requestId": {}}):
             answer = await session.notify(method, params)
             assert (answer.status, answer.body) == (202, b"")
@@ -1008,6 +1008,20 @@ async def test_a_request_without_a_host_is_refused(client: Client):
     answer = await client.raw(request)
     assert answer.status in (400, 403)
     assert_nothing_leaks(answer.body)
+
+
+async def test_an_empty_host_is_forbidden_even_as_the_first_ever(client: Client):
+    async with serving(Workshop().server.asgi()) as other:
+        headers, message = modern("tools/call", ECHO)
+        assert_refused(await other.post(headers | {"Host": ""}, message), 403, -32600)
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
+async def test_a_request_without_any_header_is_refused_where_any_host_is_allowed(client: Client, version: str):
+    async with serving(Workshop().server.asgi(allowed_hosts=["*"])) as other:
+        answer = await other.raw(f"POST /mcp {version}\r\n\r\n".encode())
+        assert 400 <= answer.status < 500
+        assert_nothing_leaks(answer.body)
 
 
 @pytest.mark.parametrize(

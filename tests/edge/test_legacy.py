@@ -16,6 +16,7 @@ import pytest_asyncio
 
 from tests.edge.workshop import Workshop
 from tests.serving import Client, Event, LegacyClient, Line, initialize, modern, serving
+from toolyard.edge.pace import Pace
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -472,6 +473,69 @@ async def test_a_tool_may_let_its_connection_go_and_be_found_again(shop: Worksho
     (message,) = [message async for message in again.messages()]
     assert message["id"] == "it"
     assert message["result"]["content"][0]["text"] == "came back"
+
+
+async def test_silent_streams_are_kept_alive(shop: Workshop):
+    pace = Pace(watch_after=0.01, stream_after=0.02, ping_every=0.02)
+    async with serving(shop.server.asgi(pace=pace)) as client:
+        session = await LegacyClient.start(client)
+        for line in (await session.listen(), await session.open_call("wait")):
+            comments = 0
+            async for event in line.events():
+                comments += bool(event.comments)
+                if comments == 3:
+                    break
+        shop.go.set()
+
+
+async def test_a_call_that_ran_long_in_silence_can_be_resumed_too(shop: Workshop):
+    pace = Pace(watch_after=0.01, stream_after=0.02)
+    async with serving(shop.server.asgi(pace=pace)) as client:
+        session = await LegacyClient.start(client)
+        line = await session.open_call("wait", id="it")
+        (primed,) = await read(line, 1)
+        line.hang_up()
+        again = await session.listen(primed.id)
+        shop.go.set()
+        assert (await again.next_message())["id"] == "it"
+
+
+async def test_a_stream_nobody_comes_back_for_is_forgotten(shop: Workshop):
+    async with serving(shop.server.asgi(pace=Pace(keep_streams=0.05))) as client:
+        session = await LegacyClient.start(client)
+        line = await session.open_call("steps", progress="p")
+        (first, *_) = await read(line, 5)
+        await asyncio.sleep(0.2)  # time is what this is about
+        again = await session.listen(first.id)
+        shop.server.notify_tools_changed()
+        assert (await again.next_message())["method"] == TOOLS
+
+
+async def test_a_stream_is_not_forgotten_while_its_call_runs(shop: Workshop):
+    async with serving(shop.server.asgi(pace=Pace(keep_streams=0.05))) as client:
+        session = await LegacyClient.start(client)
+        shop.says.put_nowait("one")
+        line = await session.open_call("speak", id="it", progress="p")
+        events = await read(line, 2)
+        # Come back and be lost again, longer than an ended stream is kept.
+        line.hang_up()
+        again = await session.listen(events[-1].id)
+        assert (await anext(again.events())).comments
+        again.hang_up()
+        await asyncio.sleep(0.3)  # time is what this is about
+        shop.says.put_nowait(None)
+        last = await session.listen(events[-1].id)
+        assert (await last.next_message())["id"] == "it"
+
+
+async def test_a_question_nobody_answers_is_given_up(shop: Workshop):
+    async with serving(shop.server.asgi(pace=Pace(ask_timeout=0.05))) as client:
+        session = await LegacyClient.start(client, capabilities={"elicitation": {}})
+        line = await session.open_call("greet", id="it")
+        await until(line, "elicitation/create")
+        reply = await line.next_message()
+        assert reply["id"] == "it"
+        assert "in time" in str(reply)
 
 
 # Questions to the client

@@ -19,6 +19,7 @@ from tests.serving import (
     modern,
     serving,
 )
+from toolyard.edge.pace import Pace
 from toolyard.kit import Server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -147,16 +148,53 @@ async def test_notes_are_sent_while_the_call_runs_and_not_at_its_end(shop: Works
     assert [event async for event in line.events()] == []
 
 
-async def test_a_silent_call_that_runs_long_becomes_a_stream_that_is_kept_alive(
-    shop: Workshop, at_shop: Client
-):
-    line = await at_shop.open(*call("wait"))  # the head comes when the edge has lost its patience
-    assert line.headers["content-type"] == "text/event-stream"
-    first = await anext(line.events())
-    assert first.comments
-    assert first.data is None
-    shop.go.set()
-    assert (await line.next_message())["result"]["content"][0]["text"] == "waited"
+async def test_a_silent_call_that_runs_long_becomes_a_stream_that_is_kept_alive(shop: Workshop):
+    pace = Pace(watch_after=0.01, stream_after=0.02, ping_every=0.02)
+    async with serving(shop.server.asgi(pace=pace)) as client:
+        line = await client.open(*call("wait", id="it"))
+        assert line.headers["content-type"] == "text/event-stream"
+        events = line.events()
+        for _ in range(3):
+            event = await anext(events)
+            assert event.comments
+            assert event.data is None
+        shop.go.set()
+        async for event in events:
+            if event.is_message:
+                assert event.json["id"] == "it"
+                assert event.json["result"]["content"][0]["text"] == "waited"
+
+
+async def test_a_silent_call_of_a_client_that_takes_no_stream_is_waited_for(shop: Workshop):
+    pace = Pace(watch_after=0.01, stream_after=0.02, ping_every=0.02)
+    async with serving(shop.server.asgi(pace=pace)) as client:
+        headers, message = call("wait")
+        waiting = asyncio.create_task(client.post(headers | {"Accept": "application/json"}, message))
+        # Another call, started later, has become a stream and been pinged by now.
+        other = await client.open(*call("wait"))
+        events = other.events()
+        for _ in range(3):
+            await anext(events)
+        shop.go.set()
+        answer = await waiting
+        assert answer.headers["content-type"] == "application/json"
+        assert answer.result["content"][0]["text"] == "waited"
+
+
+async def test_an_error_after_a_call_ran_long_comes_on_its_stream(shop: Workshop):
+    async with serving(shop.server.asgi(pace=Pace(watch_after=0.01, stream_after=0.02))) as client:
+        line = await client.open(*call("wait", fail=True, id="it"))
+        shop.go.set()
+        message = await line.next_message()
+        assert (message["id"], message["error"]["code"]) == ("it", -31000)
+
+
+async def test_a_silent_subscription_is_kept_alive(shop: Workshop):
+    async with serving(shop.server.asgi(pace=Pace(stream_after=0.02, ping_every=0.02))) as client:
+        line, _ = await subscribe(client, toolsListChanged=True)
+        events = line.events()
+        for _ in range(3):
+            assert (await anext(events)).comments
 
 
 # Many requests

@@ -89,8 +89,8 @@ class Workshop:
         server = self.server
 
         @server.tool
-        async def wait(ctx: Context) -> str:
-            """Says nothing until it is told to go on."""
+        async def wait(fail: bool = False) -> str:
+            """Says nothing until it is told to go on; may end in an error of the protocol."""
             self.started.set()
             try:
                 await self.go.wait()
@@ -98,6 +98,8 @@ class Workshop:
                 self.cancelled.set()
                 raise
             self.finished.set()
+            if fail:
+                raise McpError(-31000, "Failed in the end")
             return "waited"
 
         @server.tool

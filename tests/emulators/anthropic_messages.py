@@ -195,7 +195,11 @@ async def scripted_claude(script: Iterable[Turn]) -> AsyncGenerator[ScriptedClau
     A script that ran out, or a turn that raised, ends Claude Code's run with an API error and is raised
     here when the block itself did not fail.
     """
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    # Not `socket.create_server`, whose sockets do not call themselves TCP: asyncio then leaves Nagle's
+    # algorithm on, and every answer waits 40 ms for the client's acknowledgement.
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
         port = listener.getsockname()[1]
         api = ScriptedClaude(script, f"http://127.0.0.1:{port}")
         config = uvicorn.Config(api, lifespan="off", log_config=None, timeout_graceful_shutdown=2)

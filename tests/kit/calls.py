@@ -85,7 +85,11 @@ class Steps:
         return await self.request("tools/call", {"name": tool, "arguments": arguments or {}, **trip})
 
     async def retry(
-        self, tool: str, asked: dict[str, Any], answers: dict[str, Any], arguments: dict[str, Any] | None = None
+        self,
+        tool: str,
+        asked: dict[str, Any],
+        answers: dict[str, Any],
+        arguments: dict[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Answer what an `input_required` result asked for."""
         assert asked["resultType"] == "input_required", asked

@@ -115,7 +115,11 @@ async def test_defaults_stand_in_for_what_is_left_out(server: Server, order: lis
         ({"item": "x", "to": "Porto"}, "'to'", "expected `object | null`, got `str`"),
         ({"item": "x", "size": {"width": "3"}}, "'size.width'", "expected `int`, got `str`"),
         ({"item": "x", "style": {}}, "'style.stroke'", "required"),
-        ({"item": "x", "lines": [{"city": "A", "number": 1}, {"city": 2, "number": 1}]}, "'lines[1]", "`str`"),
+        (
+            {"item": "x", "lines": [{"city": "A", "number": 1}, {"city": 2, "number": 1}]},
+            "'lines[1]",
+            "`str`",
+        ),
         ({"item": "x", "lines": [{"city": "A", "number": 1}, 5]}, "'lines[1]'", "`object`, got `int`"),
         ({"item": "x", "colour ": "red"}, "'colour '", "not known"),
     ],

@@ -381,7 +381,9 @@ QUESTIONS: list[tuple[str, Any, dict[str, Any], dict[str, Any]]] = [
 
 
 @pytest.mark.parametrize(
-    ("question", "declared", "required"), [case[1:] for case in QUESTIONS], ids=[case[0] for case in QUESTIONS]
+    ("question", "declared", "required"),
+    [case[1:] for case in QUESTIONS],
+    ids=[case[0] for case in QUESTIONS],
 )
 async def test_a_client_that_did_not_declare_it_is_not_asked(
     server: Server, era: Any, question: Any, declared: dict[str, Any], required: dict[str, Any]

@@ -111,7 +111,7 @@ async def test_a_tool_links_its_page(server: Server) -> None:
 def test_a_page_must_have_a_ui_address(server: Server) -> None:
     async def chart() -> None: ...
 
-    with pytest.raises(ValueError, match="'https://example.com'"):
+    with pytest.raises(ValueError, match=r"'https://example\.com'"):
         server.add_tool(chart, ui="https://example.com")
 
 

@@ -21,7 +21,9 @@ def with_tools(size: int, *names: str) -> Server:
     return server
 
 
-async def page(server: Server, cursor: str | None = None, era: Any = "modern") -> tuple[list[str], str | None]:
+async def page(
+    server: Server, cursor: str | None = None, era: Any = "modern"
+) -> tuple[list[str], str | None]:
     async with server.connect(era=era) as client:
         answer = await client.request("tools/list", {"cursor": cursor} if cursor is not None else {})
     return [tool["name"] for tool in answer["tools"]], answer.get("nextCursor")

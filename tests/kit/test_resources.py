@@ -272,7 +272,7 @@ async def test_reading_can_be_cancelled(server: Server) -> None:
 
 
 def test_an_address_needs_a_scheme(server: Server) -> None:
-    with pytest.raises(ValueError, match="'today'.*scheme"):
+    with pytest.raises(ValueError, match=r"'today'.*scheme"):
         server.resource("today")(lambda: "")
 
 
@@ -289,7 +289,7 @@ def test_variables_and_parameters_must_be_the_same(server: Server) -> None:
     for function, names in ((none, "id"), (other, "id.*name"), (more, "extra")):
         with pytest.raises(TypeError, match=f"'shop://item/{{id}}'.*{names}"):
             server.resource("shop://item/{id}")(function)
-    with pytest.raises(TypeError, match="'shop://shelf'.*name"):
+    with pytest.raises(TypeError, match=r"'shop://shelf'.*name"):
         server.resource("shop://shelf")(other)
 
 
@@ -304,6 +304,6 @@ def test_a_template_we_cannot_match_is_refused(server: Server, uri: str) -> None
         return ""
 
     for candidate in (function, nothing):
-        with pytest.raises((ValueError, TypeError), match="template|variables"):
+        with pytest.raises((ValueError, TypeError), match=r"template|variables"):
             server.resource(uri)(candidate)
     assert server.resources == {}

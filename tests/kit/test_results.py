@@ -202,7 +202,7 @@ async def test_what_is_no_object_travels_wrapped_as_result(
 
 async def test_an_unannotated_dict_is_structured_though_nothing_was_promised(server: Server) -> None:
     @server.tool
-    async def loose():  # noqa: ANN202
+    async def loose():
         return {"a": 1}
 
     result = await result_of(server)
@@ -211,11 +211,12 @@ async def test_an_unannotated_dict_is_structured_though_nothing_was_promised(ser
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(5, "5"), (True, "true"), (0.25, "0.25"), (datetime.date(1969, 7, 20), '"1969-07-20"')]
+    ("value", "text"),
+    [(5, "5"), (True, "true"), (0.25, "0.25"), (datetime.date(1969, 7, 20), '"1969-07-20"')],
 )
 async def test_an_unannotated_primitive_is_its_json_as_text(server: Server, value: Any, text: str) -> None:
     @server.tool
-    async def loose():  # noqa: ANN202
+    async def loose():
         return value
 
     result = await result_of(server)

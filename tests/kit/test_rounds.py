@@ -65,7 +65,11 @@ async def test_keys_that_are_not_given_are_made_by_kind_and_order(server: Server
         return "done"
 
     client = Steps(server, ABLE)
-    answers = {"elicitation/create": accept(name="A"), "sampling/createMessage": said("s"), "roots/list": {"roots": []}}
+    answers = {
+        "elicitation/create": accept(name="A"),
+        "sampling/createMessage": said("s"),
+        "roots/list": {"roots": []},
+    }
     asked = await client.call("many")
     keys: list[str] = []
     while asked["resultType"] == "input_required":

@@ -42,7 +42,13 @@ async def test_a_tool_without_parameters_takes_the_empty_object_only(server: Ser
 async def test_builtin_types_are_described_by_their_json_types(server: Server) -> None:
     @server.tool
     async def all_kinds(
-        text: str, whole: int, real: float, yes: bool, items: list[int], table: dict[str, float], nothing: None
+        text: str,
+        whole: int,
+        real: float,
+        yes: bool,
+        items: list[int],
+        table: dict[str, float],
+        nothing: None,
     ) -> None: ...
 
     properties = await properties_of(server)
@@ -57,7 +63,9 @@ async def test_builtin_types_are_described_by_their_json_types(server: Server) -
     }
 
 
-async def test_a_parameter_without_a_default_is_required_and_one_with_a_default_is_not(server: Server) -> None:
+async def test_a_parameter_without_a_default_is_required_and_one_with_a_default_is_not(
+    server: Server,
+) -> None:
     @server.tool
     async def search(query: str, limit: int = 10, deep: bool = False) -> None: ...
 
@@ -188,7 +196,7 @@ async def test_dates_and_uuids_are_strings_with_a_format(server: Server) -> None
 
 async def test_a_parameter_without_annotation_takes_anything(server: Server) -> None:
     @server.tool
-    async def keep(value) -> None: ...  # noqa: ANN001
+    async def keep(value) -> None: ...
 
     schema = await schema_of(server)
     assert schema["properties"] == {"value": {}}
@@ -239,8 +247,10 @@ JSON = st.recursive(
     | st.integers(-3, 12)
     | st.sampled_from(["", "a", "red", "blue", "whole", "x"])
     | st.sampled_from([0.5, -1.25]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["whole", "colour", "maybe", "names", "other"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["whole", "colour", "maybe", "names", "other"]), inner, max_size=4)
+    ),
     max_leaves=6,
 )
 NEARLY = st.fixed_dictionaries(

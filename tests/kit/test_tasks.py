@@ -460,7 +460,9 @@ async def test_the_extension_is_declared_by_a_server_that_has_long_tools(server:
 @pytest.mark.parametrize(
     "options", [{"ttl": 0}, {"ttl": -1}, {"poll": -1}, {"ttl": float("inf")}, {"detach": "sometimes"}]
 )
-def test_a_task_that_cannot_be_is_refused_when_it_is_declared(server: Server, options: dict[str, Any]) -> None:
+def test_a_task_that_cannot_be_is_refused_when_it_is_declared(
+    server: Server, options: dict[str, Any]
+) -> None:
     async def job() -> None: ...
 
     with pytest.raises(ValueError, match=next(iter(options))):

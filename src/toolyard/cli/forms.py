@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from .failure import hint
-from .printable import one_line, printable
+from .printable import is_terminal, one_line, printable
 from .shapes import Object, as_list, as_object
 from .values import Unreadable, kinds_of, read_value
 
@@ -24,7 +24,7 @@ class Declined(Exception):
 def elicited(params: Object) -> dict[str, Any]:
     """The answer to an `elicitation/create`."""
     message = str(params.get("message", ""))
-    if not sys.stdin.isatty():
+    if not is_terminal(sys.stdin):
         hint(f"the tool asked {one_line(message)!r} and was told no; run it in a terminal to answer")
         return {"action": "decline"}
     _write(f"{printable(message)}  (Ctrl-D declines)\n")

@@ -1,9 +1,7 @@
 """The key that signs session ids, kept in a file so that sessions outlive a restart."""
 
 import os
-import secrets
 import stat
-import tempfile
 from pathlib import Path
 
 from .failure import Failure, warn
@@ -56,6 +54,9 @@ def _from_file(path: Path) -> bytes:
 
 
 def _create(path: Path) -> None:
+    import secrets
+    import tempfile  # 8 ms of CPU, once in the life of a key
+
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Written whole elsewhere and then linked, so that two processes that start together agree.
     handle, draft = tempfile.mkstemp(dir=path.parent)

@@ -4,6 +4,8 @@ Descriptions, results and errors come from servers that nobody vouches for; an e
 them could rewrite the screen, and a direction mark could reorder what is read.
 """
 
+from typing import TextIO
+
 _HARMLESS = "\n\t"
 _CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]
 _DIRECTIONS = [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
@@ -12,6 +14,11 @@ _VISIBLE = {
     for code in (*_CONTROLS, *_DIRECTIONS)
     if chr(code) not in _HARMLESS
 }
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """A stream that was closed before we started is None."""
+    return stream is not None and stream.isatty()
 
 
 def printable(text: str) -> str:

@@ -132,7 +132,7 @@ def result_of(message: Message) -> dict[str, Any]:
 def _param_headers(tool: dict[str, Any], arguments: dict[str, Any]) -> Headers:
     """The arguments that the tool wants to see in headers too."""
     try:
-        wanted = param_headers(as_object(tool.get("inputSchema")))
+        wanted = param_headers(dict(as_object(tool.get("inputSchema"))))
     except ValueError as error:
         raise Failure(f"tool {tool['name']!r} cannot be called over HTTP: {error}") from None
     found: Headers = {}

@@ -12,14 +12,14 @@ import click
 import msgspec
 
 from .failure import Failure
-from .printable import printable
+from .printable import is_terminal, printable
 from .shapes import Object, as_list, as_object
 
 
 def print_json(value: Any) -> None:
     """In colour and indented on a terminal, on one line in a pipe."""
     text = msgspec.json.encode(value).decode()
-    if not sys.stdout.isatty():
+    if not is_terminal(sys.stdout):
         click.echo(text)
         return
     from rich.console import Console  # 40 ms of CPU, and only a terminal needs it
@@ -31,7 +31,7 @@ def print_json(value: Any) -> None:
 def print_text(text: str, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     # `color` keeps click from taking escape sequences out of what is, in a pipe, data.
-    click.echo(printable(text) if stream.isatty() else text, err=err, color=True)
+    click.echo(printable(text) if is_terminal(stream) else text, err=err, color=True)
 
 
 def print_result(result: Object, save: "Folder | None") -> None:
@@ -55,7 +55,7 @@ def _blocks(result: Object) -> Iterator[Object]:
 
 
 def _is_twin(block: Object, structured: Any) -> bool:
-    """Whether a text only repeats the structured part. Some servers wrap a bare value and repeat the value."""
+    """Whether a text only repeats the structured part, or the bare value that the server wrapped for it."""
     if block.get("type") != "text":
         return False
     text = str(block.get("text"))

@@ -8,7 +8,9 @@ from contextlib import contextmanager
 import click
 
 from . import logs, target
+from .failure import hint
 from .options import debug_option
+from .printable import is_terminal
 
 
 @click.command("stdio", short_help="Serve one client on standard input and output.")
@@ -21,6 +23,8 @@ def command(server: str | None, debug: bool) -> None:
     it is `server`.
     """
     logs.to_stderr(debug)
+    if is_terminal(sys.stdin):
+        hint("this waits for an MCP client on standard input; `toolyard serve` and `call` are for people")
     with _stdout_kept_clean():
         found = target.load(server, debug)
     found.run_stdio()

@@ -7,7 +7,7 @@ import click
 from .arguments import signature
 from .client import About
 from .offers import Offers
-from .printable import one_line
+from .printable import is_terminal, one_line
 from .shapes import Object, as_list, as_object
 
 Row = tuple[str, str, str]
@@ -25,7 +25,7 @@ def print_offers(about: About, offers: Offers) -> None:
     heading = _heading(about)
     sections = [(title, [_row(name, item) for item in offers[name]]) for name, title in SECTIONS.items()]
     filled = [(title, rows) for title, rows in sections if rows]
-    if sys.stdout.isatty():
+    if is_terminal(sys.stdout):
         _draw(heading, filled)
     else:
         _align(heading, filled)

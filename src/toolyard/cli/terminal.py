@@ -7,7 +7,7 @@ import click
 
 from ..wire.errors import MethodNotFound
 from .forms import elicited
-from .printable import one_line, printable
+from .printable import is_terminal, one_line, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -40,7 +40,7 @@ class Terminal:
     def _progress(self, params: dict[str, Any]) -> None:
         done, total = _number(params.get("progress")), _number(params.get("total"))
         message = one_line(str(params.get("message") or ""))
-        if sys.stderr.isatty():
+        if is_terminal(sys.stderr):
             bar = self._running()
             bar.update(bar.task_ids[0], completed=done, total=total, description=message)
         else:

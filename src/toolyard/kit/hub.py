@@ -10,6 +10,12 @@ from typing import Any
 
 from msgspec import Struct
 
+TOOLS_CHANGED = "notifications/tools/list_changed"
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
+RESOURCES_CHANGED = "notifications/resources/list_changed"
+RESOURCE_UPDATED = "notifications/resources/updated"
+TASK_CHANGED = "notifications/tasks"
+
 
 class Event(Struct, frozen=True):
     method: str

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 from ..wire.seal import Sealer
 from ..wire.types import Annotations, Icon, Implementation, Meta
 from .context import Context
-from .hub import Event, Hub
+from .hub import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED, Event, Hub
 from .introspection import name_of
 from .pages import N
 from .prompt import Prompt
 from .resource import Resource
 from .running import Callee
-from .service import CHANGES, KitService
+from .service import KitService
 from .tasks import TaskBoard
 from .tool import Long, Tool
 
@@ -212,16 +212,16 @@ class Server:
     # Telling clients, of either era, that something changed
 
     def notify_tools_changed(self) -> None:
-        self.hub.publish(Event(CHANGES["toolsListChanged"]))
+        self.hub.publish(Event(TOOLS_CHANGED))
 
     def notify_prompts_changed(self) -> None:
-        self.hub.publish(Event(CHANGES["promptsListChanged"]))
+        self.hub.publish(Event(PROMPTS_CHANGED))
 
     def notify_resources_changed(self) -> None:
-        self.hub.publish(Event(CHANGES["resourcesListChanged"]))
+        self.hub.publish(Event(RESOURCES_CHANGED))
 
     def notify_resource_updated(self, uri: str) -> None:
-        self.hub.publish(Event("notifications/resources/updated", uri, {"uri": uri}))
+        self.hub.publish(Event(RESOURCE_UPDATED, uri, {"uri": uri}))
 
     # Running
 

@@ -15,7 +15,7 @@ from ..wire.call import Caller
 from ..wire.errors import ErrorObject, InternalError, InvalidParams, McpError
 from ..wire.types import CallToolResult, InputRequest, TaskState
 from .asks import Ask, Notes, made
-from .hub import Event, Hub
+from .hub import TASK_CHANGED, Event, Hub
 from .schema import Mismatch
 from .tool import Long, logger
 
@@ -158,7 +158,7 @@ class TaskBoard:
 
     def _changed(self, task: Task) -> None:
         task.updated = datetime.now(UTC)
-        self._hub.publish(Event("notifications/tasks", task.id, task.state()))
+        self._hub.publish(Event(TASK_CHANGED, task.id, task.state()))
 
     def _say(self, task: Task, text: str) -> None:
         task.message = text

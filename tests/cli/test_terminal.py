@@ -1,0 +1,157 @@
+"""What a person at a terminal sees and can answer."""
+
+import signal
+
+import pytest
+
+from tests.cli.running import Served, Toolyard
+
+HOSTILE = r"""
+from toolyard.kit import Server
+
+server = Server("hostile", title="\x1b]0;owned\x07title")
+
+@server.tool(description="nice \x1b[2Jtool‮gnp.exe")
+def tool() -> str:
+    return "result \x1b[31m\x9b1m"
+"""
+FORM = """
+from toolyard.kit import Context, Server
+
+server = Server("form")
+FIELDS = {
+    "age": {"type": "integer", "minimum": 18},
+    "colours": {"type": "array", "items": {"type": "string", "enum": ["red", "green", "blue"]}},
+    "size": {"type": "string", "oneOf": [{"const": "s", "title": "Small"}, {"const": "l", "title": "Large"}]},
+    "agree": {"type": "boolean", "default": True},
+    "note": {"type": "string"},
+}
+
+@server.tool
+async def fill(ctx: Context) -> str:
+    form = {"type": "object", "properties": FIELDS, "required": ["age", "colours"]}
+    answer = await ctx.elicit("Please fill", form)
+    return f"{answer.action} {answer.content}"
+
+@server.tool
+async def visit(ctx: Context) -> str:
+    return (await ctx.elicit_url("Please pay", "https://pay.example/1")).action
+"""
+
+
+def test_the_list_is_a_coloured_table_that_fits_the_width(toolyard: Toolyard):
+    with toolyard.terminal("list") as terminal:
+        assert terminal.end() == 0
+    assert "\x1b[36m" in terminal.raw
+    assert "Count a text's characters" in terminal.seen
+    assert max(len(line) for line in terminal.seen.splitlines()) <= 100
+
+
+def test_no_color_is_respected(toolyard: Toolyard):
+    for arguments in (["list"], ["call", "nothing"]):
+        with toolyard.terminal(*arguments, NO_COLOR="1") as terminal:
+            terminal.end()
+        assert "\x1b[3" not in terminal.raw
+
+
+def test_structured_results_are_indented(toolyard: Toolyard):
+    with toolyard.terminal("call", "add", "a=1", "b=2") as terminal:
+        assert terminal.end() == 0
+    assert terminal.seen == '{\n  "sum": 3.0\n}\n'
+
+
+def test_progress_is_a_bar_that_goes_away(toolyard: Toolyard):
+    with toolyard.terminal("call", "countdown", "steps=2", "pause=0.05") as terminal:
+        terminal.expect("1 to go")
+        assert terminal.end() == 0
+    assert "━" in terminal.seen
+    assert terminal.raw.endswith("\x1b[2KCounted down from 2.\r\n")
+
+
+@pytest.mark.parametrize("remote", [False, True])
+def test_a_form_is_filled_field_by_field(toolyard: Toolyard, demo: Served, remote: bool):
+    place = ["--url", demo.url] if remote else []
+    with toolyard.terminal("call", "ask_name", *place) as terminal:
+        terminal.expect("What should I call you?  (Ctrl-D declines)")
+        terminal.expect("Your name: ")
+        terminal.type("\n")
+        terminal.expect("an answer is needed")
+        terminal.type("Ada\n")
+        terminal.expect("Manner (formal, warm) [warm]: ")
+        terminal.type("rude\n")
+        terminal.expect("it must be one of formal, warm")
+        terminal.type("FORMAL\n")
+        terminal.expect("Good day, Ada.")
+        assert terminal.end() == 0
+
+
+def test_every_kind_of_field_is_checked_before_it_is_sent(toolyard: Toolyard):
+    toolyard.write("form.py", FORM)
+    with toolyard.terminal("call", "fill", "--target", "form.py") as terminal:
+        terminal.expect("age: ")
+        terminal.type("old\n")
+        terminal.expect("it must be an integer")
+        terminal.type("17\n")
+        terminal.expect("17 is less than the minimum of 18")
+        terminal.type("18\n")
+        terminal.expect("colours (several of red, green, blue): ")
+        terminal.type("red, blue\n")
+        terminal.expect("size (Small, Large) [nothing]: ")
+        terminal.type("large\n")
+        terminal.expect("agree (yes, no) [yes]: ")
+        terminal.type("no\n")
+        terminal.expect("note [nothing]: ")
+        terminal.type("\n")
+        expected = {"age": 18, "colours": ["red", "blue"], "size": "l", "agree": False}
+        terminal.expect(f"accept {expected}")
+        assert terminal.end() == 0
+
+
+def test_ctrl_d_declines_a_form(toolyard: Toolyard):
+    with toolyard.terminal("call", "ask_name") as terminal:
+        terminal.expect("Your name: ")
+        terminal.type("\x04")
+        terminal.expect("Hello, whoever you are.")
+        assert terminal.end() == 0
+
+
+def test_a_link_is_shown_and_waits_for_enter(toolyard: Toolyard):
+    toolyard.write("form.py", FORM)
+    with toolyard.terminal("call", "visit", "--target", "form.py") as terminal:
+        terminal.expect("https://pay.example/1")
+        terminal.expect("open it in a browser, then press Enter: ")
+        terminal.type("\n")
+        terminal.expect("accept")
+        assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("remote", [False, True])
+@pytest.mark.parametrize(
+    ("arguments", "shown"), [(["ask_name"], "Your name: "), (["countdown", "steps=60"], "60 to go")]
+)
+def test_ctrl_c_ends_a_call_with_status_130(
+    toolyard: Toolyard, demo: Served, remote: bool, arguments: list[str], shown: str
+):
+    place = ["--url", demo.url] if remote else []
+    with toolyard.terminal("call", *arguments, *place) as terminal:
+        terminal.expect(shown)
+        terminal.interrupt(signal.SIGINT)
+        assert terminal.end() == 130
+    assert "Traceback" not in terminal.seen
+
+
+def test_what_a_server_says_cannot_steer_the_terminal(toolyard: Toolyard):
+    toolyard.write("hostile.py", HOSTILE)
+    for arguments in (["list", "hostile.py"], ["call", "tool", "--target", "hostile.py"]):
+        with toolyard.terminal(*arguments, NO_COLOR="1") as terminal:
+            assert terminal.end() == 0
+        for sequence in ("\x1b]0;", "\x07", "\x1b[2J", "\u202e", "\x1b[31m", "\x9b"):
+            assert sequence not in terminal.raw
+    assert r"result \x1b[31m\x9b1m" in terminal.seen
+
+
+def test_stdio_in_a_terminal_says_that_it_waits_for_a_client(toolyard: Toolyard):
+    with toolyard.terminal("stdio") as terminal:
+        terminal.expect("hint: this waits for an MCP client on standard input")
+        terminal.type("\x04")
+        assert terminal.end() == 0

@@ -1,0 +1,107 @@
+"""`connect`: the same conversation over every edge, in both eras."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import aiohttp
+import pytest
+
+from tests.interaction.clients import Client, Habits, HttpClient, InProcessClient, StdioClient, soon
+from tests.interaction.shop import Shop
+from tests.serving import serving
+from toolyard.edge.stdio import serve
+from toolyard.kit import Server
+
+Connect = Callable[..., AbstractAsyncContextManager[Client]]
+"""`connect(server, elicit=…, tasks=True, …)`: the keywords are those of `Habits`."""
+
+
+@asynccontextmanager
+async def in_process(server: Server, habits: Habits) -> AsyncIterator[Client]:
+    client = InProcessClient(habits, server)
+    async with client.connection:
+        await client.shake_hands()
+        yield client
+    await server.service.close()
+
+
+@asynccontextmanager
+async def http(server: Server, habits: Habits) -> AsyncIterator[Client]:
+    app = server.asgi()
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+    async with serving(app) as served, aiohttp.ClientSession(timeout=timeout) as session:
+        client = HttpClient(habits, session, served.url, app.close)
+        await client.shake_hands()
+        yield client
+        await client.end()
+
+
+@asynccontextmanager
+async def stdio(server: Server, habits: Habits) -> AsyncIterator[Client]:
+    (server_in, client_out), (client_in, server_out) = os.pipe(), os.pipe()
+    running = asyncio.create_task(serve(server.service, server_in, server_out))
+    reader, writer = await _streams(client_in, client_out)
+    client = StdioClient(habits, reader, writer)
+    try:
+        await client.shake_hands()
+        yield client
+    finally:
+        writer.close()
+        await soon(running)
+        os.close(server_in)
+        os.close(server_out)
+        await client.end()
+
+
+async def _streams(source: int, sink: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=64 * 1024 * 1024)
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await loop.connect_read_pipe(lambda: protocol, os.fdopen(source, "rb", buffering=0))
+    transport, flow = await loop.connect_write_pipe(
+        lambda: asyncio.streams.FlowControlMixin(loop=loop), os.fdopen(sink, "wb", buffering=0)
+    )
+    return reader, asyncio.StreamWriter(transport, flow, reader, loop)
+
+
+EDGES = {"in-process": in_process, "http": http, "stdio": stdio}
+
+
+def _connect(edge: str, era: str) -> Connect:
+    def connect(server: Server, **habits: Any) -> AbstractAsyncContextManager[Client]:
+        return EDGES[edge](server, Habits(era, **habits))
+
+    return connect
+
+
+@pytest.fixture(params=[f"{edge} {era}" for edge in EDGES for era in ("legacy", "modern")])
+def connect(request: pytest.FixtureRequest, nothing_left_behind: None) -> Connect:
+    """Every edge in both eras."""
+    return _connect(*request.param.split())
+
+
+@pytest.fixture(params=EDGES)
+def connect_modern(request: pytest.FixtureRequest, nothing_left_behind: None) -> Connect:
+    """Every edge in the modern era, for what the legacy one does not have."""
+    return _connect(request.param, "modern")
+
+
+@pytest.fixture(params=EDGES)
+def connect_legacy(request: pytest.FixtureRequest, nothing_left_behind: None) -> Connect:
+    """Every edge in the legacy era, for what the modern one does not have."""
+    return _connect(request.param, "legacy")
+
+
+@pytest.fixture
+async def shop(nothing_left_behind: None) -> Shop:
+    return Shop()
+
+
+@pytest.fixture
+async def nothing_left_behind() -> AsyncIterator[None]:
+    yield
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    assert not left, f"tasks left behind: {left}"
