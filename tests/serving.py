@@ -372,7 +372,9 @@ class LegacyClient:
         return await self.client.open(headers, None, method="GET")
 
     async def end(self) -> Answer:
-        return await self.client.raw(http("DELETE", headers=self.headers, host=f"127.0.0.1:{self.client.port}"))
+        return await self.client.raw(
+            http("DELETE", headers=self.headers, host=f"127.0.0.1:{self.client.port}")
+        )
 
 
 def initialize(
@@ -429,7 +431,8 @@ async def call_asgi(
 
 # Things of ours that no stranger should see: paths, exceptions, memory addresses, the libraries inside.
 _INSIDE = re.compile(
-    r"Traceback|File \"|\.py\b|site-packages|/src/|/home/|/work/|/usr/| at 0x|<class|msgspec|uvicorn|toolyard\.|"
+    r"Traceback|File \"|\.py\b|site-packages|/src/|/home/|/work/|/usr/| at 0x|<class|msgspec|uvicorn|"
+    r"toolyard\.|"
     r"[A-Z][A-Za-z]+(?:Error|Exception)\(|Secret of the inside"
 )
 

@@ -164,10 +164,12 @@ class ClaudePeer:
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        before = await self.tools()
+
         async def changed() -> None:
-            before = set(self.last_request.tools)
-            while set(await self.tools()) <= {name.removeprefix(PREFIX) for name in before}:
-                pass  # it lists again when it hears of the change; the model is offered the tool soon after
+            # It lists again when it hears of the change, and some turn after that offers the new tool.
+            while await self.tools() == before:
+                pass
 
         yield changed
 

@@ -59,56 +59,56 @@ class Callbacks:
 
 class McpPeer:
     def __init__(self, client: Client, version: str, person: Person, callbacks: Callbacks) -> None:
-        self._client = client
+        self.client = client
         self._callbacks = callbacks
         self.version = version
         self.person = person
 
     @property
     def _is_modern(self) -> bool:
-        return self._client.protocol_version == "2026-07-28"
+        return self.client.protocol_version == "2026-07-28"
 
     async def instructions(self) -> str:
-        return self._client.instructions or ""
+        return self.client.instructions or ""
 
     async def tools(self) -> dict[str, dict[str, Any]]:
-        return {tool.name: as_wire(tool) for tool in (await self._client.list_tools()).tools}
+        return {tool.name: as_wire(tool) for tool in (await self.client.list_tools()).tools}
 
     async def call(self, tool: str, **arguments: Any) -> Result:
         on_progress = self._callbacks.on_progress
-        return as_result(await self._client.call_tool(tool, arguments, progress_callback=on_progress))
+        return as_result(await self.client.call_tool(tool, arguments, progress_callback=on_progress))
 
     async def want_lines(self) -> None:
         if not self._is_modern:  # where it is, every request says so (`log_level`)
             with warnings.catch_warnings(action="ignore", category=MCPDeprecationWarning):
-                await self._client.set_logging_level("info")
+                await self.client.set_logging_level("info")
 
     async def resources(self) -> list[str]:
-        return [str(resource.uri) for resource in (await self._client.list_resources()).resources]
+        return [str(resource.uri) for resource in (await self.client.list_resources()).resources]
 
     async def read(self, uri: str) -> str:
-        (contents,) = (await self._client.read_resource(uri)).contents
+        (contents,) = (await self.client.read_resource(uri)).contents
         assert isinstance(contents, types.TextResourceContents)
         return contents.text
 
     async def prompts(self) -> list[str]:
-        return [prompt.name for prompt in (await self._client.list_prompts()).prompts]
+        return [prompt.name for prompt in (await self.client.list_prompts()).prompts]
 
     async def prompt(self, name: str, **arguments: str) -> str:
-        (message,) = (await self._client.get_prompt(name, arguments)).messages
+        (message,) = (await self.client.get_prompt(name, arguments)).messages
         assert isinstance(message.content, types.TextContent)
         return message.content.text
 
     async def complete(self, prompt: str, argument: str, value: str) -> list[str]:
         ref = types.PromptReference(name=prompt)
-        return (await self._client.complete(ref, {"name": argument, "value": value})).completion.values
+        return (await self.client.complete(ref, {"name": argument, "value": value})).completion.values
 
     @asynccontextmanager
     async def watching(self) -> AsyncIterator[Callable[[], Awaitable[None]]]:
         if not self._is_modern:
             yield self._wait_for_change
             return
-        async with self._client.listen(tools_list_changed=True) as events:
+        async with self.client.listen(tools_list_changed=True) as events:
 
             async def changed() -> None:
                 await anext(aiter(events))
@@ -119,8 +119,8 @@ class McpPeer:
         await self._callbacks.tools_changed.wait()
 
     async def cancel_a_call(self, tool: str) -> None:
-        call = asyncio.create_task(self._client.call_tool(tool))
-        await self._client.call_tool("until_started")
+        call = asyncio.create_task(self.client.call_tool(tool))
+        await self.client.call_tool("until_started")
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         assert call.cancelled()

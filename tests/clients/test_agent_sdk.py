@@ -1,7 +1,9 @@
 """The Agent SDK adapter: a server inside the application that runs Claude Code."""
 
 import asyncio
+import logging
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -149,12 +151,37 @@ async def test_one_config_serves_several_queries_at_once(tmp_path: Path):
     assert await soon(waiting) == [Result("stopped"), Result("started")]
 
 
-async def test_closing_the_application_stops_what_runs(tmp_path: Path):
+async def test_closing_the_application_stops_what_runs(tmp_path: Path, caplog: pytest.LogCaptureFixture):
     yard = Yard()
     async with claude_code(tmp_path, create_sdk_server(yard.server), LEGACY, yard.started.wait) as peer:
         call = asyncio.create_task(peer.say("Go on.", Use("mcp__yard__wait"), "Perhaps."))
         await soon(yard.started.wait())
     await soon(yard.stopped.wait())
+    await asyncio.gather(call, return_exceptions=True)
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+
+
+async def test_a_tool_that_cannot_be_stopped_does_not_keep_the_application_open(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    yard, stuck, let_go = Yard(), asyncio.Event(), threading.Event()
+    loop = asyncio.get_running_loop()
+
+    @yard.server.tool
+    def dig() -> str:
+        """Runs in a thread, which nobody can interrupt."""
+        loop.call_soon_threadsafe(stuck.set)
+        let_go.wait()
+        return "dug"
+
+    try:
+        async with claude_code(tmp_path, create_sdk_server(yard.server), LEGACY, stuck.wait) as peer:
+            call = asyncio.create_task(peer.say("Go on.", Use("mcp__yard__dig"), "Perhaps."))
+            await soon(stuck.wait())
+        # The SDK would say that it gave up waiting for the server.
+        assert not [record for record in caplog.records if record.levelno >= logging.WARNING]
+    finally:
+        let_go.set()
     await asyncio.gather(call, return_exceptions=True)
 
 

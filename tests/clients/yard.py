@@ -7,6 +7,7 @@ call two tools at once, `--journal FIFO` writes the same down as lines.
 
 import argparse
 import asyncio
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -19,7 +20,7 @@ from toolyard.kit.hub import Event, Hub, Listener
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-m", "tests.clients.yard"]
-ENVIRONMENT = {"PYTHONPATH": str(ROOT)}
+ENVIRONMENT = {"PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "src")))}
 
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 

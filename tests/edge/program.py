@@ -19,7 +19,7 @@ async def echo(text: str = "") -> str:
 
 
 @server.tool
-async def prints(text: str) -> str:
+def prints(text: str) -> str:
     """Writes to standard output in every way a careless author might."""
     print(text)
     print(text, flush=True)

@@ -139,7 +139,9 @@ messages = st.fixed_dictionaries(
         "id": st.integers(0, 3) | anything,
         "method": st.sampled_from(METHODS) | anything,
         "params": st.dictionaries(
-            st.sampled_from(["name", "uri", "arguments", "cursor", "_meta", "ref", "argument", "notifications"]),
+            st.sampled_from(
+                ["name", "uri", "arguments", "cursor", "_meta", "ref", "argument", "notifications"]
+            ),
             anything,
             max_size=5,
         )
@@ -203,7 +205,12 @@ def legacy_messages() -> list[Any]:
         {"jsonrpc": "2.0", "id": 3, "method": "logging/setLevel", "params": {"level": "debug"}},
         {"jsonrpc": "2.0", "id": 4, "method": "resources/subscribe", "params": {"uri": "shop://shelf"}},
         {"jsonrpc": "2.0", "id": 5, "method": "resources/read", "params": {"uri": "shop://shelf"}},
-        {"jsonrpc": "2.0", "id": 6, "method": "prompts/get", "params": {"name": "hello", "arguments": {"name": "x"}}},
+        {
+            "jsonrpc": "2.0",
+            "id": 6,
+            "method": "prompts/get",
+            "params": {"name": "hello", "arguments": {"name": "x"}},
+        },
         {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}},
         {"jsonrpc": "2.0", "id": "ask-1", "result": {"action": "accept", "content": {}}},
         {"jsonrpc": "2.0", "id": "ask-1", "error": {"code": 1, "message": "no"}},
@@ -220,7 +227,7 @@ def paths(node: Any, here: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 @st.composite
 def changed(draw: st.DrawFn, document: Any) -> bytes:
-    """A document with a few of its members deleted, replaced, renamed or doubled, and sometimes a byte flipped."""
+    """A document with members deleted, replaced, renamed or doubled, and sometimes a byte flipped."""
     document = deepcopy(document)
     doubled: list[Any] = []
     for _ in range(draw(st.integers(0, 3))):
@@ -272,7 +279,14 @@ def changed_headers(draw: st.DrawFn, headers: dict[str, str]) -> list[tuple[str,
             case _:
                 name = draw(
                     st.sampled_from(
-                        ["Origin", "Host", "Last-Event-ID", "Mcp-Session-Id", "Mcp-Param-Region", "Content-Length"]
+                        [
+                            "Origin",
+                            "Host",
+                            "Last-Event-ID",
+                            "Mcp-Session-Id",
+                            "Mcp-Param-Region",
+                            "Content-Length",
+                        ]
                     )
                 )
                 pairs.append((name, draw(header_values)))
@@ -328,7 +342,9 @@ def test_a_modern_request_that_was_changed_gets_a_proper_answer(
 
 @settings(max_examples=1500)
 @given(data=st.data(), message=st.sampled_from(legacy_messages()))
-def test_a_legacy_message_that_was_changed_gets_a_proper_answer(inside: Inside, data: st.DataObject, message: Any):
+def test_a_legacy_message_that_was_changed_gets_a_proper_answer(
+    inside: Inside, data: st.DataObject, message: Any
+):
     headers = data.draw(changed_headers(inside.legacy_headers()))
     assert_proper(inside.post(headers, data.draw(changed(message))))
 
@@ -376,7 +392,10 @@ def test_any_answers_to_a_real_question_get_a_proper_answer(inside: Inside, answ
 
 
 @settings(max_examples=150)
-@given(arguments=st.dictionaries(st.text(max_size=8) | st.just("a"), anything, max_size=3), tool=st.sampled_from(TOOLS))
+@given(
+    arguments=st.dictionaries(st.text(max_size=8) | st.just("a"), anything, max_size=3),
+    tool=st.sampled_from(TOOLS),
+)
 def test_any_arguments_of_any_tool_get_a_proper_answer(inside: Inside, arguments: Any, tool: str):
     headers, message = modern("tools/call", {"name": tool, "arguments": arguments}, capabilities=ELICIT)
     assert_proper(inside.post(headers, json.dumps(message).encode()))
@@ -520,5 +539,7 @@ def test_any_lines_to_a_process_leave_it_serving(inside: Inside):
     written, code = inside.runner.run(converse())
     replies = [json.loads(line) for line in written]
     assert all(reply["jsonrpc"] == "2.0" for reply in replies)
-    assert [reply["result"]["content"][0]["text"] for reply in replies if reply.get("id") == "last"] == ["well"]
+    assert [reply["result"]["content"][0]["text"] for reply in replies if reply.get("id") == "last"] == [
+        "well"
+    ]
     assert code == 0

@@ -1,4 +1,4 @@
-"""Bad input over real HTTP: the specified status, code and id; nothing from inside; and the server goes on."""
+"""Bad input over real HTTP: the specified status, code and id, nothing from inside, the server goes on."""
 
 import asyncio
 import base64
@@ -256,6 +256,9 @@ async def test_a_client_that_does_not_say_who_it_is_is_served(client: Client):
     assert (await client.post(*spoilt(clientInfo=ABSENT))).status == 200
 
 
+TOO_MANY = [f"shop://item/{number}" for number in range(2000)]
+
+
 @pytest.mark.parametrize(
     ("method", "params"),
     [
@@ -274,7 +277,10 @@ async def test_a_client_that_does_not_say_who_it_is_is_served(client: Client):
         ("subscriptions/listen", {"notifications": []}),
         ("subscriptions/listen", {"notifications": {"toolsListChanged": "yes"}}),
         ("subscriptions/listen", {"notifications": {"resourceSubscriptions": "shop://shelf"}}),
-        ("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["x"] * 2000}}),
+        (
+            "subscriptions/listen",
+            {"notifications": {"resourceSubscriptions": TOO_MANY}},
+        ),
         ("tools/call", {"name": "nobody", "arguments": {}}),
         ("prompts/get", {"name": "nobody"}),
         ("resources/read", {"uri": "shop://nowhere"}),
@@ -303,7 +309,9 @@ async def test_arguments_that_are_no_object_do_not_reach_the_tool(client: Client
     assert_nothing_leaks(answer.body)
 
 
-@pytest.mark.parametrize("arguments", [{"a": "x"}, {"a": 1.5}, {"a": None}, {}, {"a": [1]}, {"a": 1, "b": {}}])
+@pytest.mark.parametrize(
+    "arguments", [{"a": "x"}, {"a": 1.5}, {"a": None}, {}, {"a": [1]}, {"a": 1, "b": {}}]
+)
 async def test_wrong_arguments_come_back_as_an_error_the_model_can_read(client: Client, arguments: Any):
     answer = await client.modern("tools/call", {"name": "add", "arguments": arguments})
     assert answer.status == 200
@@ -386,7 +394,9 @@ async def test_a_handshake_without_a_version_is_invalid_params(client: Client, v
 
 
 @pytest.mark.parametrize("member", ["capabilities", "clientInfo"])
-@pytest.mark.parametrize("value", ["x", 5, [], {"a": {"b": "c" * 20_000}}], ids=["text", "number", "list", "huge"])
+@pytest.mark.parametrize(
+    "value", ["x", 5, [], {"a": {"b": "c" * 20_000}}], ids=["text", "number", "list", "huge"]
+)
 async def test_a_handshake_with_wrong_or_huge_members_opens_no_session_it_cannot_carry(
     client: Client, member: str, value: Any
 ):
@@ -530,7 +540,12 @@ async def test_framing_that_could_be_read_in_two_ways_is_refused(
 
 @pytest.mark.parametrize(
     "data",
-    [b"\x00\x01\x02\r\n\r\n", b"GET\r\n\r\n", b"POST /mcp HTTP/9.9\r\n\r\n", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
+    [
+        b"\x00\x01\x02\r\n\r\n",
+        b"GET\r\n\r\n",
+        b"POST /mcp HTTP/9.9\r\n\r\n",
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03",
+    ],
     ids=["binary", "no path", "version 9.9", "TLS"],
 )
 async def test_bytes_that_are_not_http_are_refused(client: Client, data: bytes):
@@ -542,12 +557,13 @@ async def test_bytes_that_are_not_http_are_refused(client: Client, data: bytes):
 # Sessions that are not
 
 
-def resealed(id: str, change: Any, purpose: str = "session", key: bytes = KEY) -> str:
-    """A session id with its contents changed and sealed again, by whoever has the key."""
-    sealer = Sealer(key)
-    token = json.loads(Sealer(KEY).open(id, "session"))
+def resealed(
+    sealed: str, change: Any, was: str = "session", purpose: str | None = None, key: bytes = KEY
+) -> str:
+    """A session id or a state with its contents changed and sealed again, by whoever has the key."""
+    token = json.loads(Sealer(KEY).open(sealed, was))
     change(token)
-    return sealer.seal(json.dumps(token).encode(), purpose)
+    return Sealer(key).seal(json.dumps(token).encode(), purpose or was)
 
 
 def aged(seconds: int) -> Any:
@@ -667,9 +683,8 @@ async def test_a_subscription_sent_as_a_notification_does_not_stay(client: Clien
     headers, message = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
     del message["id"]
     line = await client.open(headers, message)
-    async with asyncio.timeout(5):
-        assert line.status in (202, 400)
     line.hang_up()
+    assert line.status in (202, 400)
 
 
 # requestState
@@ -709,7 +724,9 @@ async def test_no_byte_of_a_state_can_be_changed(client: Client):
 
 
 @pytest.mark.parametrize(
-    "state", ["", "A", "nonsense", "é", "=", "A" * 5000, 5, None, {}, ["x"], True], ids=lambda state: repr(state)[:20]
+    "state",
+    ["", "A", "nonsense", "é", "=", "A" * 5000, 5, None, {}, ["x"], True],
+    ids=lambda state: repr(state)[:20],
 )
 async def test_a_state_that_was_never_issued_is_refused(client: Client, state: Any):
     assert_refused(await client.post(*retry(state)), 400, -32602, "it")
@@ -750,16 +767,25 @@ async def test_a_state_of_another_principal_is_refused(client: Client):
 
 
 async def test_a_state_that_has_expired_is_refused(client: Client):
-    async with serving(Workshop(state_ttl=-1.0).server.asgi()) as other:
-        state = (await question(other))["requestState"]
-        answer = await other.post(*retry(state))
+    state = (await question(client))["requestState"]
+    good = resealed(state, nothing, was="round")
+    assert (await client.post(*retry(good))).status == 200
+    answer = await client.post(*retry(resealed(state, aged(24 * 3600), was="round")))
     assert_refused(answer, 400, -32602, "it")
     assert "expired" in answer.error["message"]
 
 
 @pytest.mark.parametrize(
     "answer",
-    [5, "x", [], {"action": "perhaps"}, {"action": "accept", "content": {"name": 5}}, {"content": {}}, {"action": "accept"}],
+    [
+        5,
+        "x",
+        [],
+        {"action": "perhaps"},
+        {"action": "accept", "content": {"name": 5}},
+        {"content": {}},
+        {"action": "accept"},
+    ],
     ids=str,
 )
 async def test_an_answer_that_does_not_fit_its_question_is_refused(client: Client, answer: Any):
@@ -799,7 +825,12 @@ async def test_a_number_too_big_among_the_arguments_is_an_answer_not_a_crash(
     client: Client, tool: str, number: bytes
 ):
     argument = {"add": "a", "anything": "value", "greet": "style"}[tool]
-    request = modern("tools/call", {"name": tool, "arguments": {argument: "NUMBER"}}, id="it", capabilities={"elicitation": {}})
+    request = modern(
+        "tools/call",
+        {"name": tool, "arguments": {argument: "NUMBER"}},
+        id="it",
+        capabilities={"elicitation": {}},
+    )
     answer = await client.post(*with_number(*request, number))
     if answer.status == 400:
         assert_refused(answer, 400, -32602, "it")
@@ -939,7 +970,15 @@ async def test_a_legacy_client_that_hangs_up_on_a_silent_call_does_not_cancel_it
 
 @pytest.mark.parametrize(
     "content_type",
-    [None, "", "text/plain", "application/jsonx", "application/xml", "multipart/form-data; boundary=x", "json"],
+    [
+        None,
+        "",
+        "text/plain",
+        "application/jsonx",
+        "application/xml",
+        "multipart/form-data; boundary=x",
+        "json",
+    ],
 )
 async def test_a_body_of_another_type_is_refused(client: Client, content_type: str | None):
     headers, message = modern("tools/call", ECHO)
@@ -949,19 +988,25 @@ async def test_a_body_of_another_type_is_refused(client: Client, content_type: s
     assert_refused(await client.post(headers, message), 415, -32600)
 
 
-@pytest.mark.parametrize("content_type", ["application/json; charset=utf-8", "Application/JSON", "application/json;x=y"])
+@pytest.mark.parametrize(
+    "content_type", ["application/json; charset=utf-8", "Application/JSON", "application/json;x=y"]
+)
 async def test_json_may_be_declared_in_any_way_that_means_json(client: Client, content_type: str):
     headers, message = modern("tools/call", ECHO)
     assert (await client.post(headers | {"Content-Type": content_type}, message)).status == 200
 
 
-@pytest.mark.parametrize("accept", ["text/html", "text/event-stream", "image/*", "application/xml, text/plain"])
+@pytest.mark.parametrize(
+    "accept", ["text/html", "text/event-stream", "image/*", "application/xml, text/plain"]
+)
 async def test_a_client_that_takes_no_json_is_refused(client: Client, accept: str):
     headers, message = modern("tools/call", ECHO)
     assert_refused(await client.post(headers | {"Accept": accept}, message), 406, -32600)
 
 
-@pytest.mark.parametrize("accept", [BOTH, "*/*", "application/*", "application/json", "application/json;q=0.9", None])
+@pytest.mark.parametrize(
+    "accept", [BOTH, "*/*", "application/*", "application/json", "application/json;q=0.9", None]
+)
 async def test_a_client_that_takes_json_is_served(client: Client, accept: str | None):
     headers, message = modern("tools/call", ECHO)
     del headers["Accept"]
@@ -988,14 +1033,24 @@ async def test_a_subscription_of_a_client_that_takes_no_stream_is_refused_at_onc
 
 @pytest.mark.parametrize(
     "host",
-    ["evil.example", "evil.example:8000", "localhost.evil.example", "127.0.0.1.evil.example", "localhost:x", "", "0.0.0.0"],
+    [
+        "evil.example",
+        "evil.example:8000",
+        "localhost.evil.example",
+        "127.0.0.1.evil.example",
+        "localhost:x",
+        "",
+        "0.0.0.0",
+    ],
 )
 async def test_a_host_that_is_not_ours_is_forbidden(client: Client, host: str):
     headers, message = modern("tools/call", ECHO)
     assert_refused(await client.post(headers | {"Host": host}, message), 403, -32600)
 
 
-@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "127.0.0.1:99", "[::1]", "[::1]:8080"])
+@pytest.mark.parametrize(
+    "host", ["localhost", "LOCALHOST:1234", "127.0.0.1", "127.0.0.1:99", "[::1]", "[::1]:8080"]
+)
 async def test_every_name_of_this_machine_is_allowed(client: Client, host: str):
     headers, message = modern("tools/call", ECHO)
     assert (await client.post(headers | {"Host": host}, message)).status == 200
@@ -1017,7 +1072,9 @@ async def test_an_empty_host_is_forbidden_even_as_the_first_ever(client: Client)
 
 
 @pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
-async def test_a_request_without_any_header_is_refused_where_any_host_is_allowed(client: Client, version: str):
+async def test_a_request_without_any_header_is_refused_where_any_host_is_allowed(
+    client: Client, version: str
+):
     async with serving(Workshop().server.asgi(allowed_hosts=["*"])) as other:
         answer = await other.raw(f"POST /mcp {version}\r\n\r\n".encode())
         assert 400 <= answer.status < 500
@@ -1082,7 +1139,10 @@ async def test_hosts_and_origins_that_were_allowed_are_let_in(client: Client):
 
 
 async def test_a_preflight_of_an_allowed_page_is_answered(client: Client):
-    headers = {"Origin": "http://localhost:3000", "Access-Control-Request-Headers": "mcp-method, content-type"}
+    headers = {
+        "Origin": "http://localhost:3000",
+        "Access-Control-Request-Headers": "mcp-method, content-type",
+    }
     answer = await client.raw(http("OPTIONS", headers=headers))
     assert answer.status == 204
     assert "POST" in answer.headers["access-control-allow-methods"]
@@ -1092,7 +1152,9 @@ async def test_a_preflight_of_an_allowed_page_is_answered(client: Client):
 # Paths, methods, headers
 
 
-@pytest.mark.parametrize("path", ["/", "/mcpx", "/mcp/x", "/sse", "/%2e%2e/etc/passwd", "//mcp", "/mcp%00", "/" + "x" * 5000])
+@pytest.mark.parametrize(
+    "path", ["/", "/mcpx", "/mcp/x", "/sse", "/%2e%2e/etc/passwd", "//mcp", "/mcp%00", "/" + "x" * 5000]
+)
 async def test_another_path_is_not_found(client: Client, path: str):
     headers, message = modern("tools/call", ECHO)
     answer = await client.post(headers, message, path=path)

@@ -1,4 +1,4 @@
-"""The legacy era over real HTTP: sessions any process can serve, and streams that survive a lost connection."""
+"""The legacy era over real HTTP: sessions any process can serve, streams that survive a lost connection."""
 
 import asyncio
 import os
@@ -577,7 +577,9 @@ async def test_a_question_may_be_answered_with_an_error(client: Client):
     assert "The user has gone" in str(reply)
 
 
-@pytest.mark.parametrize("answer", [{}, {"action": "maybe"}, {"action": "accept", "content": {"name": 5}}, None, []])
+@pytest.mark.parametrize(
+    "answer", [{}, {"action": "maybe"}, {"action": "accept", "content": {"name": 5}}, None, []]
+)
 async def test_an_answer_that_makes_no_sense_is_an_error_the_model_can_read(client: Client, answer: Any):
     session = await LegacyClient.start(client, capabilities={"elicitation": {}})
     line = await session.open_call("greet")

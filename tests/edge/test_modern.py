@@ -1,4 +1,4 @@
-"""The modern era over real HTTP: JSON unless there is something to stream, and nothing kept between requests."""
+"""The modern era over real HTTP: JSON unless there is something to stream, nothing kept between requests."""
 
 import asyncio
 import json
@@ -100,9 +100,7 @@ async def test_progress_nobody_asked_for_leaves_the_answer_json(client: Client):
 async def test_log_lines_are_sent_at_the_level_the_request_asks_for(
     client: Client, level: str, texts: list[str]
 ):
-    headers, message = modern(
-        "tools/call", {"name": "log", "arguments": {"text": "a"}}, **{"logLevel": level}
-    )
+    headers, message = modern("tools/call", {"name": "log", "arguments": {"text": "a"}}, logLevel=level)
     answer = await client.post(headers, message)
     assert answer.is_stream == bool(texts)
     if texts:
@@ -278,7 +276,9 @@ async def test_health_is_told_to_anybody(client: Client):
 # Notifications and methods of HTTP
 
 
-@pytest.mark.parametrize("method", ["notifications/cancelled", "notifications/anything", "notifications/initialized"])
+@pytest.mark.parametrize(
+    "method", ["notifications/cancelled", "notifications/anything", "notifications/initialized"]
+)
 async def test_a_notification_is_accepted_without_a_body(client: Client, method: str):
     headers, message = modern(method, {"requestId": 1})
     del message["id"]
@@ -336,7 +336,11 @@ async def test_what_a_server_does_not_have_is_not_agreed_to():
 
 async def test_a_subscription_gets_what_it_asked_for_and_nothing_else(shop: Workshop, at_shop: Client):
     line, _ = await subscribe(
-        at_shop, id="s", promptsListChanged=True, toolsListChanged=False, resourceSubscriptions=["shop://shelf"]
+        at_shop,
+        id="s",
+        promptsListChanged=True,
+        toolsListChanged=False,
+        resourceSubscriptions=["shop://shelf"],
     )
     shop.server.notify_tools_changed()
     shop.server.notify_resources_changed()
@@ -375,7 +379,7 @@ async def test_a_subscription_to_nothing_stays_open_and_silent(shop: Workshop, a
     shop.server.notify_tools_changed()
     await at_shop.post(*call("echo"))
     await shop.server.service.close()
-    assert [message async for message in line.messages()][0]["result"]["resultType"] == "complete"
+    assert (await line.next_message())["result"]["resultType"] == "complete"
 
 
 async def test_hanging_up_ends_a_subscription(shop: Workshop, at_shop: Client):

@@ -117,7 +117,7 @@ async def program(stdout: int = asyncio.subprocess.PIPE) -> AsyncIterator[Progra
 async def unread_program() -> AsyncIterator[tuple[Program, BinaryIO]]:
     """A server whose output is a pipe that nobody reads unless the test does."""
     reading, writing = os.pipe()
-    with open(reading, "rb") as output:
+    with os.fdopen(reading, "rb") as output:
         async with program(stdout=writing) as server:
             os.close(writing)
             yield server, output
@@ -193,7 +193,8 @@ async def test_answers_come_when_they_are_ready_and_not_in_order():
 async def test_many_requests_at_once_are_all_answered():
     async with program() as server:
         ids = [
-            await server.begin("tools/call", {"name": "echo", "arguments": {"text": str(n)}}) for n in range(200)
+            await server.begin("tools/call", {"name": "echo", "arguments": {"text": str(n)}})
+            for n in range(200)
         ]
         replies = [await server.read() for _ in ids]
         texts = {reply["id"]: reply["result"]["content"][0]["text"] for reply in replies}
@@ -224,7 +225,9 @@ async def test_changes_are_told_to_a_legacy_client_and_to_modern_subscriptions()
         assert acknowledged["params"]["_meta"][PREFIX + "subscriptionId"] == "s"
         id = await server.begin("tools/call", {"name": "change"})
         messages = [await server.read() for _ in range(3)]
-        told = [message for message in messages if message.get("method") == "notifications/tools/list_changed"]
+        told = [
+            message for message in messages if message.get("method") == "notifications/tools/list_changed"
+        ]
         assert [message.get("id") for message in messages if message not in told] == [id]
         marks = [message["params"].get("_meta", {}).get(PREFIX + "subscriptionId") for message in told]
         assert sorted(marks, key=str) == [None, "s"]
@@ -259,7 +262,9 @@ async def test_a_subscription_is_ended_by_cancelling_it():
         assert await server.call("echo", text="and nothing else") == "and nothing else"
 
 
-@pytest.mark.parametrize("params", [{}, {"requestId": None}, {"requestId": 99}, {"requestId": {}}, {"requestId": "1"}])
+@pytest.mark.parametrize(
+    "params", [{}, {"requestId": None}, {"requestId": 99}, {"requestId": {}}, {"requestId": "1"}]
+)
 async def test_a_cancellation_of_nothing_is_ignored(params: dict[str, Any]):
     async with program() as server:
         id = await server.start("brief")
@@ -373,7 +378,9 @@ async def test_one_socket_may_serve_as_both_input_and_output():
 async def test_requests_may_come_from_a_file(tmp_path: Path):
     requests = tmp_path / "requests"
     params = {"name": "echo", "arguments": {"text": "from a file"}, "_meta": meta()}
-    lines = [json.dumps({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params}) for n in range(3)]
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": params}) for n in range(3)
+    ]
     requests.write_text("\n".join(lines))
     with requests.open("rb") as file:
         process = await asyncio.create_subprocess_exec(

@@ -16,6 +16,9 @@ from typing import Any, TypeVar
 
 import aiohttp
 
+from toolyard.kit import Server
+from toolyard.wire.errors import McpError
+
 T = TypeVar("T")
 Json = dict[str, Any]
 Answerer = Callable[[Json], Any]
@@ -227,6 +230,9 @@ class Client:
         """Legacy: be where change notifications come."""
         yield
 
+    async def stop_answering(self) -> None:
+        """Give up the answers that are still being thought about."""
+
     # The conversation
 
     async def shake_hands(self) -> None:
@@ -297,7 +303,7 @@ async def _nothing() -> None:
 class InProcessClient(Client):
     """Through `server.connect()`, which answers questions by itself with the habits it is given."""
 
-    def __init__(self, habits: Habits, server: Any) -> None:
+    def __init__(self, habits: Habits, server: Server) -> None:
         super().__init__(habits)
         self._server = server
         able = habits.capabilities
@@ -312,11 +318,15 @@ class InProcessClient(Client):
         )
 
     def _answerer(self, method: str) -> Answerer:
-        return lambda params: self.habits.answer(method, params)
+        async def answer(params: Json) -> Any:
+            try:
+                return await self.habits.answer(method, params)
+            except RpcError as error:
+                raise McpError(error.code, error.message, error.data) from None
+
+        return answer
 
     async def carry(self, id: int, method: str, params: Json) -> Json:
-        from toolyard.wire.errors import McpError
-
         try:
             return await self.connection.request(method, params)
         except McpError as error:
@@ -372,11 +382,19 @@ class StdioClient(Client):
         self._waiting.pop(id, None)
         await self.send({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
 
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[None]:
+        await self.request("ping")  # once it is answered, `notifications/initialized` has been read too
+        yield
+
     async def stop_server(self) -> None:
         self._writer.close()
 
     async def notify(self, method: str) -> None:
         await self.send({"jsonrpc": "2.0", "method": method})
+
+    async def stop_answering(self) -> None:
+        await _give_up(self._answering)
 
     async def end(self) -> None:
         """After the server has closed its side."""
@@ -467,11 +485,20 @@ class HttpClient(Client):
         async for event in _events(answer):
             self._take(event)
 
+    async def stop_answering(self) -> None:
+        await _give_up(self._answering)
+
     async def end(self) -> None:
         if self._session is not None:
             async with self._http.delete(self._url, headers=self._headers("", {})) as answer:
                 assert answer.status == 204
         await asyncio.gather(*self._answering)
+
+
+async def _give_up(tasks: set[asyncio.Task[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _encoded(name: str) -> str:

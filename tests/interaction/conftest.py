@@ -95,6 +95,12 @@ def connect_legacy(request: pytest.FixtureRequest, nothing_left_behind: None) ->
     return _connect(request.param, "legacy")
 
 
+@pytest.fixture(params=["http", "stdio"])
+def connect_wire(request: pytest.FixtureRequest, nothing_left_behind: None) -> Connect:
+    """The modern edges that have messages of their own to look at."""
+    return _connect(request.param, "modern")
+
+
 @pytest.fixture
 async def shop(nothing_left_behind: None) -> Shop:
     return Shop()

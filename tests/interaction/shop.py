@@ -1,4 +1,4 @@
-"""The server of these conversations: a shop whose tools do one thing each, and wait for the test where told to.
+"""The server of these conversations: a shop whose tools do one thing each, and wait for the test if told to.
 
 `python -m tests.interaction.shop` serves it on standard input and output.
 """
@@ -48,7 +48,9 @@ class Shop:
     """A server, and the events by which a test follows and leads it."""
 
     def __init__(self, **options: Any) -> None:
-        self.server = Server("shop", version="1.2", **({"key": KEY, "instructions": "Buy something"} | options))
+        self.server = Server(
+            "shop", version="1.2", **({"key": KEY, "instructions": "Buy something"} | options)
+        )
         self.started, self.go, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.made = 0
         for add in (_add_plain_tools, _add_failing_tools, _add_telling_tools, _add_asking_tools, _add_tasks):

@@ -9,7 +9,7 @@ import jsonschema_rs
 import pytest
 from msgspec import Meta, Struct
 
-from tests.kit.calls import NAME, accept, said, text_of
+from tests.kit.calls import NAME, accept, said, soon, text_of
 from toolyard.kit import Context, Elicit, ElicitUrl, Roots, Sample, Server
 from toolyard.wire.errors import McpError, MissingCapability
 
@@ -314,6 +314,43 @@ async def test_questions_side_by_side_in_a_task_group_work_in_both_eras(server: 
 
     async with server.connect(era=era, on_elicit=answer) as client:
         assert text_of(await client.call_tool("greet")) == "First? Second?"
+
+
+async def test_gathered_questions_work_in_both_eras(server: Server, era: Any) -> None:
+    @server.tool
+    async def greet(ctx: Context) -> str:
+        answers = await asyncio.gather(*(ctx.elicit(f"{n}?", NAME, key=f"name-{n}") for n in range(3)))
+        return " ".join(answer.content["name"] for answer in answers)
+
+    def answer(params: dict[str, Any]) -> Any:
+        return accept(name=params["message"])
+
+    async with server.connect(era=era, on_elicit=answer) as client:
+        assert text_of(await client.call_tool("greet")) == "0? 1? 2?"
+
+
+async def test_when_one_question_fails_the_others_are_no_longer_asked(server: Server) -> None:
+    sampling, dropped = asyncio.Event(), asyncio.Event()
+
+    @server.tool
+    async def plan(ctx: Context) -> None:
+        await ctx.ask(who=Elicit("Who?", NAME), line=Sample("A line"))
+
+    async def refuse(_: Any) -> Any:
+        await sampling.wait()
+        raise McpError(-1, "No")
+
+    async def never(_: Any) -> Any:
+        sampling.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            dropped.set()
+
+    async with server.connect(era="legacy", on_elicit=refuse, on_sample=never) as client:
+        with pytest.raises(McpError, match="No"):
+            await client.call_tool("plan")
+        await soon(dropped.wait())
 
 
 async def test_two_questions_of_one_key_are_the_authors_mistake(

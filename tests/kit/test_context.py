@@ -1,5 +1,6 @@
 """What a function learns of its caller, and what it can tell while it runs."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -87,6 +88,46 @@ async def test_without_a_token_no_progress_is_sent(worker: Server, era: Any) -> 
     async with worker.connect(era=era, on_notification=inbox) as client:
         assert text_of(await client.call_tool("work")) == "worked"
     assert inbox.all == []
+
+
+async def test_once_the_call_is_answered_nothing_more_is_said_in_its_name(server: Server, era: Any) -> None:
+    go, left = asyncio.Event(), []
+
+    @server.tool
+    async def leave(ctx: Context) -> str:
+        async def later() -> None:
+            await go.wait()
+            await ctx.report_progress(1)
+            await ctx.log("emergency", "too late")
+
+        left.append(asyncio.create_task(later()))
+        return "left"
+
+    inbox = Inbox()
+    async with server.connect(era=era, log_level="debug", on_notification=inbox) as client:
+        await client.call_tool("leave", progress_token="p")
+        go.set()
+        await asyncio.gather(*left, return_exceptions=True)
+    assert inbox.all == []
+
+
+async def test_once_the_call_is_answered_nobody_is_asked_in_its_name(server: Server) -> None:
+    go, left, asked = asyncio.Event(), [], []
+
+    @server.tool
+    async def leave(ctx: Context) -> str:
+        async def later() -> None:
+            await go.wait()
+            await ctx.roots()
+
+        left.append(asyncio.create_task(later()))
+        return "left"
+
+    async with server.connect(era="legacy", on_roots=asked.append) as client:
+        await client.call_tool("leave")
+        go.set()
+        await asyncio.gather(*left, return_exceptions=True)
+    assert asked == []
 
 
 # Log lines

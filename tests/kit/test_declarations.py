@@ -188,6 +188,15 @@ def test_two_resources_cannot_have_one_address_nor_two_prompts_one_name(server: 
         server.add_prompt(text)
 
 
+@pytest.mark.parametrize("name", ["has space", "a/b", "naïve", "a,b", "x" * 129, "line\nbreak"])
+def test_a_name_that_clients_may_not_take_is_refused(server: Server, name: str) -> None:
+    async def tool() -> None: ...
+
+    with pytest.raises(ValueError, match="name"):
+        server.add_tool(tool, name=name)
+    server.add_tool(tool, name="A.b-c_1")
+
+
 def test_parameters_that_cannot_be_filled_by_name_are_refused(server: Server) -> None:
     async def many(*args: int) -> None: ...
     async def free(**options: int) -> None: ...

@@ -223,10 +223,25 @@ async def test_cancelling_what_is_over_changes_nothing(server: Server) -> None:
 
 
 async def test_a_running_task_is_stopped_and_forgotten_when_its_time_is_up(server: Server) -> None:
-    led = Led(server, long=Long(ttl=0.03))
+    led = Led(server, long=Long(ttl=0.03, poll=0.01))
     client = Steps(server, TASKS)
     id = (await client.call("job"))["taskId"]
     await soon(led.stopped.wait())
+    with pytest.raises(InvalidParams, match="not found"):
+        await client.task(id)
+
+
+async def test_a_finished_task_is_forgotten_when_its_time_is_up(server: Server) -> None:
+    @server.tool(long=Long(ttl=0.05, poll=0.01))
+    async def job() -> str:
+        return "done"
+
+    client = Steps(server, TASKS)
+    id = (await client.call("job"))["taskId"]
+    later = asyncio.Event()
+    asyncio.get_running_loop().call_later(0.05, later.set)  # after the task's own timer, which is older
+    assert (await client.finished(id))["status"] == "completed"
+    await soon(later.wait())
     with pytest.raises(InvalidParams, match="not found"):
         await client.task(id)
 
@@ -388,6 +403,55 @@ async def test_a_cancelled_task_asks_no_more(asking: Server) -> None:
     state = await client.task(id)
     assert state["status"] == "cancelled"
     assert "inputRequests" not in state
+
+
+async def test_a_question_the_tool_gave_up_on_is_no_longer_asked(server: Server) -> None:
+    waiting, go = asyncio.Event(), asyncio.Event()
+
+    @server.tool(long=True)
+    async def hurry(ctx: Context) -> str:
+        try:
+            async with asyncio.timeout(0.01):
+                await ctx.elicit("Quick?", NAME)
+        except TimeoutError:
+            waiting.set()
+            await go.wait()
+        return "went on"
+
+    client = Steps(server, ABLE)
+    id = (await client.call("hurry"))["taskId"]
+    await soon(waiting.wait())
+    state = await client.task(id)
+    assert state["status"] == "working"
+    assert "inputRequests" not in state
+    go.set()
+    assert text_of((await client.finished(id))["result"]) == "went on"
+
+
+async def test_a_cancelled_task_cannot_come_back_by_asking(server: Server) -> None:
+    started, over = asyncio.Event(), asyncio.Event()
+
+    @server.tool(long=True)
+    async def stubborn(ctx: Context) -> str:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            try:
+                await ctx.report_progress(1, message="not yet")
+                await ctx.elicit("Really?", NAME)
+            finally:
+                over.set()
+        return "never"
+
+    client = Steps(server, ABLE)
+    id = (await client.call("stubborn"))["taskId"]
+    await soon(started.wait())
+    await client.request("tasks/cancel", {"taskId": id})
+    await soon(over.wait())
+    state = await client.task(id)
+    assert state["status"] == "cancelled"
+    assert not {"inputRequests", "statusMessage"} & set(state)
 
 
 # Notifications

@@ -21,7 +21,11 @@ def body(params: Any) -> bytes:
 
 def modern(raw: bytes, headers: dict[str, str] | None = None) -> bool:
     """Whether a message is taken for a modern one; without headers, as on stdio."""
-    head = None if headers is None else Head([(name.encode(), value.encode()) for name, value in headers.items()])
+    head = (
+        None
+        if headers is None
+        else Head([(name.encode(), value.encode()) for name, value in headers.items()])
+    )
     return is_modern(raw, parse(raw).params, head)
 
 
@@ -80,7 +84,9 @@ def test_a_legacy_progress_token_is_found(token: Any):
     assert read_legacy_progress_token(raw, parse(raw).params) == token
 
 
-@pytest.mark.parametrize("meta", [None, {}, [], {"progressToken": None}, {"progressToken": 1.5}, "progressToken"])
+@pytest.mark.parametrize(
+    "meta", [None, {}, [], {"progressToken": None}, {"progressToken": 1.5}, "progressToken"]
+)
 def test_a_legacy_request_without_a_usable_progress_token_has_none(meta: Any):
     raw = body({"name": "progressToken", "_meta": meta})
     assert read_legacy_progress_token(raw, parse(raw).params) is None

@@ -185,7 +185,9 @@ def test_a_method_that_names_nothing_needs_no_name_header():
 
 def test_the_caller_is_what_the_request_says_of_its_client():
     meta = META | {CLIENT: {"name": "me", "version": "2"}, CAPABILITIES: {"sampling": {}}, LEVEL: "debug"}
-    caller, token = check(body({"name": "echo", "_meta": meta | {"progressToken": "p"}}), CALL, Identity("ada"))
+    caller, token = check(
+        body({"name": "echo", "_meta": meta | {"progressToken": "p"}}), CALL, Identity("ada")
+    )
     assert (caller.client.name, caller.client.version) == ("me", "2")
     assert caller.capabilities == {"sampling": {}}
     assert (caller.version, caller.era, caller.log_level) == ("2026-07-28", "modern", "debug")

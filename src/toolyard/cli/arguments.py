@@ -10,12 +10,14 @@ from .shapes import Object, as_list, as_object
 from .values import Unreadable, kinds_shown, read_value
 
 
-def read_arguments(pairs: tuple[str, ...], whole: str | None, tool: Object) -> dict[str, Any]:
+def read_arguments(pairs: tuple[str, ...], whole: str | bytes | None, tool: Object) -> dict[str, Any]:
     """`--args` and then the `key=value` pairs, which win."""
     schema = as_object(tool.get("inputSchema"))
     arguments = _read_object(whole) if whole is not None else {}
     given: set[str] = set()
     for pair in pairs:
+        if not _is_text(pair):
+            raise Failure(f"{pair!r} is not UTF-8", "other bytes cannot be sent as JSON")
         key, equals, text = pair.partition("=")
         if not equals or not key:
             raise Failure(f"{pair!r} is not key=value", usage(tool))
@@ -29,10 +31,15 @@ def read_arguments(pairs: tuple[str, ...], whole: str | None, tool: Object) -> d
     return arguments
 
 
-def _read_object(text: str) -> dict[str, Any]:
+def _is_text(argument: str) -> bool:
+    """Python carries the bytes of an argument that it cannot decode as lone surrogates."""
+    return not any("\ud800" <= character <= "\udfff" for character in argument)
+
+
+def _read_object(text: str | bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise Failure(f"--args is not a JSON object: {error}", """as in --args '{"a": 1}'""") from None
 
 

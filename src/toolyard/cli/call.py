@@ -48,11 +48,11 @@ def command(
     Values are read as the tool's schema says: numbers, true and false, JSON for lists and objects.
     Exit status: 0, 1 when the tool says it failed, 2 when it could not be called.
     """
-    whole = sys.stdin.read() if whole == "-" else whole
+    given = _stdin() if whole == "-" else whole
     where = Where(server, url, headers, timeout, debug)
     with Terminal() as user, connected(where, user) as client:
         definition = _find(client, tool, where)
-        result = client.call_tool(definition, read_arguments(pairs, whole, definition))
+        result = client.call_tool(definition, read_arguments(pairs, given, definition))
     failed = result.get("isError") is True
     if as_json:
         print_json(result)
@@ -62,6 +62,10 @@ def command(
         print_result(result, Folder(save, tool) if save is not None else None)
     if failed:
         raise click.exceptions.Exit(TOOL_FAILED)
+
+
+def _stdin() -> bytes:
+    return sys.stdin.buffer.read() if sys.stdin else b""  # None when it was closed before we started
 
 
 def _find(client: Client, name: str, where: Where) -> dict[str, Any]:

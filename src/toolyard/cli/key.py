@@ -55,7 +55,7 @@ def _from_file(path: Path) -> bytes:
 
 def _create(path: Path) -> None:
     import secrets
-    import tempfile  # 8 ms of CPU, once in the life of a key
+    import tempfile  # with its own imports 8 ms, once in the life of a key
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     # Written whole elsewhere and then linked, so that two processes that start together agree.

@@ -23,6 +23,8 @@ MAX_REFUSAL_BYTES = 64 * 1024
 CHUNK = 64 * 1024
 UNWELCOME = (401, 403, 407)  # about who asks, not about what
 
+_PATH_SAFE = "/%:@!$&'()*+,;=~"
+
 Headers = dict[str, str]
 
 
@@ -70,8 +72,8 @@ class Address:
         except ConnectionRefusedError:
             advice = "is the server running? `toolyard serve` starts one"
             raise Failure(f"nothing listens at {self.url}", advice) from None
-        except socket.gaierror as error:
-            raise Failure(f"no host {self._host!r}: {error.strerror}", "check the URL") from None
+        except (socket.gaierror, UnicodeError) as error:
+            raise Failure(f"no host {self._host!r}: {error.args[-1]}", "check the URL") from None
         except TimeoutError:
             seconds = f"{self._timeout:g} seconds"
             raise Failure(
@@ -177,11 +179,12 @@ def _split(url: str) -> tuple[bool, str, int | None, str]:
     try:
         parts = urlsplit(url)
         host, port = parts.hostname, parts.port
+        path = quote(parts.path or "/", safe=_PATH_SAFE)
+        query = f"?{quote(parts.query, safe=_PATH_SAFE + '?')}" if parts.query else ""
     except ValueError as error:
         raise Failure(f"{url!r} is not an address: {error}", "as in http://127.0.0.1:8321/mcp") from None
     if parts.scheme not in ("http", "https") or not host:
         raise Failure(f"{url!r} is not an http:// or https:// address", "as in http://127.0.0.1:8321/mcp")
     if parts.username is not None:
         raise Failure("a URL with a password in it is not supported", "--header 'Authorization: Basic …'")
-    path = quote(parts.path or "/", safe="/%:@!$&'()*+,;=~") + (f"?{parts.query}" if parts.query else "")
-    return parts.scheme == "https", host, port, path
+    return parts.scheme == "https", host, port, path + query

@@ -1,6 +1,5 @@
 """`toolyard serve`: a server over HTTP, until interrupted."""
 
-import errno
 import signal
 import socket
 from collections.abc import Callable
@@ -11,16 +10,14 @@ import click
 
 from ..wire.seal import Sealer
 from . import logs, target
-from .failure import Failure, warn
+from .failure import Failure
+from .host import listen, own_names, url_of, warn_if_public
 from .key import session_key
 from .options import debug_option
 from .welcome import welcome
 
 if TYPE_CHECKING:
     from ..edge.http import HttpEdge
-
-WILDCARDS = ("0.0.0.0", "::", "")
-BACKLOG = 2048
 
 
 @click.command("serve", short_help="Serve over HTTP.")
@@ -65,75 +62,19 @@ def command(
     if not path.startswith("/") or path == "/health":
         raise Failure(f"--path {path!r} cannot be the endpoint", "give one such as /mcp; /health is taken")
     found = target.load(server, debug)
-    found.sealer = Sealer(session_key(key_file))
-    edge = found.asgi(path=path, allowed_hosts=[*_own_name(host), *hosts], allowed_origins=list(origins))
-    with _listen(host, port) as listening:
-        _warn_if_public(host, hosts)
-        _serve(edge, listening, debug, lambda: welcome(found, _url(host, listening, path), server))
-
-
-def _listen(host: str, port: int) -> socket.socket:
-    """A listening socket: from here on clients can connect, even before the first is accepted."""
-    try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
-        return socket.create_server(address, family=family, backlog=BACKLOG)
-    except socket.gaierror as error:
-        raise Failure(f"--host {host!r} is not an address: {error.strerror}", "--host 127.0.0.1") from None
-    except OSError as error:
-        raise Failure(*_why_not(error, host, port)) from None
-
-
-def _why_not(error: OSError, host: str, port: int) -> tuple[str, str]:
-    if error.errno == errno.EADDRINUSE:
-        return (
-            f"port {port} of {host} is in use",
-            "--port 0 takes a free one, or stop the program that has it",
-        )
-    if error.errno == errno.EACCES:
-        return f"port {port} needs more rights than you have", "choose one from 1024 on, such as --port 8321"
-    if error.errno == errno.EADDRNOTAVAIL:
-        return f"{host} is not an address of this machine", "--host 127.0.0.1, or 0.0.0.0 for all addresses"
-    return f"cannot listen on {host}, port {port}: {error.strerror}", "--host 127.0.0.1 --port 0"
-
-
-def _is_loopback(host: str) -> bool:
-    from ipaddress import ip_address
-
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _own_name(host: str) -> list[str]:
-    """The name that was asked for by --host is one that clients may use."""
-    return [] if host in WILDCARDS else [_bracketed(host)]
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host
-
-
-def _url(host: str, listening: socket.socket, path: str) -> str:
-    shown = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"http://{_bracketed(shown)}:{listening.getsockname()[1]}{path}"
-
-
-def _warn_if_public(host: str, hosts: tuple[str, ...]) -> None:
-    if _is_loopback(host):
-        return
-    warn("anybody who can reach this address can call these tools: there is no authentication yet")
-    if not hosts:
-        known = "localhost" if host in WILDCARDS else f"{host!r} and localhost"
-        advice = "add --allow-host NAME for each name that clients use"
-        warn(f"requests are refused unless they are addressed to {known}", advice)
+    if key_file is not None or not found.has_own_key:
+        found.sealer = Sealer(session_key(key_file))
+    edge = found.asgi(path=path, allowed_hosts=[*own_names(host), *hosts], allowed_origins=list(origins))
+    with listen(host, port) as listening:
+        warn_if_public(host, hosts)
+        _serve(edge, listening, debug, lambda: welcome(found, url_of(host, listening, path), server))
 
 
 def _serve(edge: "HttpEdge", listening: socket.socket, debug: bool, on_ready: Callable[[], None]) -> None:
     import asyncio
 
-    from ..edge.serving import server  # uvicorn: 90 ms of CPU
+    from ..edge.running import run_to_end
+    from ..edge.serving import server  # 35 ms of CPU, most of it uvicorn
 
     host, port = listening.getsockname()[:2]
     running = server(edge, host, port, log_level="debug" if debug else "warning")
@@ -146,8 +87,7 @@ def _serve(edge: "HttpEdge", listening: socket.socket, debug: bool, on_ready: Ca
         asyncio.get_running_loop().call_soon(on_ready)
         await running.serve(sockets=[listening])
 
-    with asyncio.Runner(loop_factory=running.config.get_loop_factory()) as runner:
-        runner.run(serve())
+    run_to_end(serve(), running.config.get_loop_factory())
 
 
 def _leave(number: int, frame: object) -> NoReturn:

@@ -67,7 +67,7 @@ def _align(heading: str, sections: list[tuple[str, list[Row]]]) -> None:
 
 
 def _draw(heading: str, sections: list[tuple[str, list[Row]]]) -> None:
-    from rich.console import Console  # 40 ms of CPU, and only a terminal needs it
+    from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
     from rich.table import Table
     from rich.text import Text
 

@@ -4,6 +4,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from ..wire.errors import MethodNotFound
 from .forms import elicited
@@ -49,7 +50,7 @@ class Terminal:
 
     def _running(self) -> "Progress":
         if self._bar is None:
-            from rich.console import Console  # 40 ms of CPU, and only a terminal needs it
+            from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             columns = (
@@ -64,8 +65,9 @@ class Terminal:
         return self._bar
 
     def _log(self, params: dict[str, Any]) -> None:
-        level, data = str(params.get("level", "info")), params.get("data")
-        text = f"{level}: {printable(data if isinstance(data, str) else str(data))}"
+        data = params.get("data")
+        said = data if isinstance(data, str) else msgspec.json.encode(data).decode()
+        text = printable(f"[{params.get('level', 'info')}] {said}")
         if self._bar is not None:
             self._bar.console.print(text, markup=False, highlight=False)
         else:

@@ -7,12 +7,13 @@ all requests of the moment (a timer each was a tenth of a call's CPU).
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Raw
 
 from ..wire.call import Call, Service
-from ..wire.errors import InternalError
+from ..wire.errors import InternalError, McpError
 from ..wire.messages import Notification, Reply, encode
 from ..wire.sse import PING, frame
 from .answer import CANCELLED, failure
@@ -20,19 +21,23 @@ from .asgi import SSE, send_json, until_gone
 from .pace import Pace
 from .visit import Visit
 
+SHUTTING_DOWN = InternalError("The server is shutting down; try again later")
+
 
 class Watchman:
     """Knows the exchanges under way, and wakes those that have been so for a while."""
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
-        self.young: dict[Exchange, None] = {}
+        self._young: dict[Exchange, None] = {}
         self._older: dict[Exchange, None] = {}
+        self._watched: dict[Exchange, None] = {}
+        self._all_left: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def enter(self, exchange: "Exchange") -> "asyncio.Task[Any] | None":
         """Take note of an exchange, and return the task it runs in."""
-        self.young[exchange] = None
+        self._young[exchange] = None
         loop = self._loop
         if loop is None or loop.is_closed():
             loop = self._loop = asyncio.get_running_loop()
@@ -41,17 +46,40 @@ class Watchman:
         return asyncio.current_task(loop)
 
     def leave(self, exchange: "Exchange") -> None:
-        if self.young.pop(exchange, exchange) is not None:
-            self._older.pop(exchange, None)
+        # Nearly always it is young still; None is what these dicts hold.
+        if (
+            self._young.pop(exchange, exchange) is not None
+            and self._older.pop(exchange, exchange) is not None
+        ):
+            self._watched.pop(exchange, None)
+        if self._all_left is not None and not (self._young or self._older or self._watched):
+            self._all_left.set()
 
     def _tick(self) -> None:
         for exchange in self._older:
             exchange.watch()
-        self._older, self.young = self.young, {}
+        self._watched |= self._older
+        self._older, self._young = self._young, {}
         if self._older and self._loop is not None:
             self._loop.call_later(self.pace.watch_after, self._tick)
         else:
             self._loop = None
+
+    async def close(self) -> None:
+        """Let calls under way finish, but not for long; then they are told why they cannot."""
+        self._all_left = asyncio.Event()
+        running = [*self._young, *self._older, *self._watched]
+        if not running:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.pace.close_grace):
+                await self._all_left.wait()
+                return
+        for exchange in [*self._young, *self._older, *self._watched]:
+            exchange.stop(SHUTTING_DOWN)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.pace.close_grace):
+                await self._all_left.wait()
 
 
 class Exchange:
@@ -78,7 +106,7 @@ class Exchange:
         self._may_stream = streams
         self.streaming = False
         self.gone = False
-        self.stopped = False
+        self.stopped: McpError | None = None
         self._task: asyncio.Task[Any] | None = None
         self._watcher: asyncio.Task[None] | None = None
 
@@ -92,19 +120,19 @@ class Exchange:
         except Exception as error:
             status, body = failure(call, error)
         except asyncio.CancelledError:
-            if not self.stopped or self._task is None:
+            if self.stopped is None or self._task is None:
                 raise
             self._task.uncancel()
-            status, body = failure(call, CANCELLED)
+            status, body = failure(call, self.stopped)
         finally:
             self._watchman.leave(self)
             if self._watcher is not None:
                 self._watcher.cancel()
         await self.finish(status, body)
 
-    def stop(self) -> None:
-        """Cancel the call: its client has gone, or said so."""
-        self.stopped = True
+    def stop(self, reason: McpError = CANCELLED) -> None:
+        """Cancel the call: its client has gone, or said so, or we are closing."""
+        self.stopped = reason
         if self._task is not None:
             self._task.cancel()
 

@@ -19,7 +19,7 @@ class Guard:
         self._hosts = frozenset(host.lower() for host in [*LOCAL, *(hosts or [])])
         self._origins = frozenset(origin.lower().rstrip("/") for origin in origins or [])
         self._any_host = "*" in self._hosts
-        self._last_host: bytes | None = b""
+        self._last_host = b"\0"  # no host that was ever let in
         self._any_origin = "*" in self._origins
 
     def refusal(self, head: Head) -> tuple[int, str] | None:
@@ -29,12 +29,15 @@ class Guard:
             host = head.get(b"host")
             if not self._known_host(host):
                 return 403, f"Host {(host or '')[:80]!r} is not allowed; add it to allowed_hosts"
-            self._last_host = raw_host
+            self._last_host = raw_host or b"\0"
         if b"origin" in head.raw:
             origin = head.get(b"origin") or ""
             if not self._known_origin(origin):
                 return 403, f"Origin {origin[:80]!r} is not allowed; add it to allowed_origins"
-        if len(head.pairs) > MAX_HEADERS or max(len(value) for _, value in head.pairs) > MAX_VALUE_BYTES:
+        if (
+            len(head.pairs) > MAX_HEADERS
+            or max((len(value) for _, value in head.pairs), default=0) > MAX_VALUE_BYTES
+        ):
             return 431, f"More than {MAX_HEADERS} headers, or one over {MAX_VALUE_BYTES} bytes"
         return None
 

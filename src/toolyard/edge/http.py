@@ -97,6 +97,7 @@ class HttpEdge:
         """End open streams and background work. Whoever serves us calls it before waiting for connections."""
         await self._service.close()
         await self._legacy.close()
+        await self._watchman.close()
 
     async def _not_http(self, kind: str, receive: Receive, send: Send) -> None:
         if kind == "websocket":

@@ -41,7 +41,7 @@ class LegacyExchange(Exchange):
 
     async def start_stream(self) -> bool:
         if self._stream is None and self._may_stream and not self.gone:
-            self._stream = self._door.streams.open(self._token.nonce)
+            self._stream = self._door.streams.open(self._token.nonce, of_call=True)
             await super().start_stream()
             if self._token.version >= PRIMED_SINCE:
                 await self.write(self._stream.put(b""))
@@ -237,7 +237,7 @@ class LegacyDoor:
         older = self._listening.pop(nonce, None)
         if older is not None:
             older[0].end()
-        stream = self.streams.open(nonce)
+        stream = self.streams.open(nonce, of_call=False)
         session = self._sessions.state(opened)
         self._sessions.hold(session)
         call = Call("", Raw(b"{}"), opened.caller, _Listening(stream), session=session)

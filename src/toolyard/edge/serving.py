@@ -16,6 +16,8 @@ class _Uvicorn(uvicorn.Server):
     async def shutdown(self, sockets: list[object] | None = None) -> None:  # type: ignore[override]
         # uvicorn waits for connections first and tells the app afterwards; a listening stream would
         # hold it until the grace period ends.
+        for listening in self.servers:
+            listening.close()
         await self._edge.close()
         await super().shutdown(sockets)  # type: ignore[arg-type]
 

@@ -8,6 +8,7 @@ import os
 import queue
 import select
 import signal
+import stat
 import sys
 import threading
 from collections.abc import Generator
@@ -34,7 +35,7 @@ def run(service: Service) -> None:
 def _protocol_streams() -> Generator[tuple[int, int], None, None]:
     """Private copies of fds 0 and 1, while the public ones lead nowhere and to standard error."""
     sys.stdout.flush()
-    source, sink = os.dup(0), os.dup(1)
+    source, sink = _copy(0, os.O_RDONLY), _copy(1, os.O_WRONLY)
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
@@ -45,6 +46,14 @@ def _protocol_streams() -> Generator[tuple[int, int], None, None]:
         for fd in (source, sink):
             with suppress(OSError):
                 os.close(fd)
+
+
+def _copy(fd: int, mode: int) -> int:
+    """A closed stream is taken for an empty one."""
+    try:
+        return os.dup(fd)
+    except OSError:
+        return os.open(os.devnull, mode)
 
 
 async def serve(service: Service, source: int, sink: int) -> None:
@@ -157,13 +166,13 @@ class _Writer:
 async def _read(source: int, duplex: Duplex) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_LINE)
-    pipe = os.fdopen(os.dup(source), "rb", buffering=0)
-    try:
-        transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-    except ValueError:  # a plain file: `toolyard stdio < requests`
-        while line := await asyncio.to_thread(pipe.readline, MAX_LINE):
-            await _take(line, duplex)
+    if not _can_be_watched(source):
+        with os.fdopen(os.dup(source), "rb") as file:
+            while line := await asyncio.to_thread(file.readline, MAX_LINE):
+                await _take(line, duplex)
         return
+    pipe = os.fdopen(os.dup(source), "rb", buffering=0)
+    transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
     try:
         while True:
             try:
@@ -179,6 +188,12 @@ async def _read(source: int, duplex: Duplex) -> None:
             await _take(line, duplex)
     finally:
         transport.close()
+
+
+def _can_be_watched(fd: int) -> bool:
+    """Not a plain file or /dev/null, as in `toolyard stdio < requests`: those are always readable."""
+    mode = os.fstat(fd).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(fd)
 
 
 async def _take(line: bytes, duplex: Duplex) -> None:

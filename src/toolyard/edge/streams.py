@@ -20,7 +20,8 @@ MAX_STREAM_BYTES = 8 * 1024 * 1024
 class Stream:
     """What was sent on one stream, as far back as it is kept."""
 
-    def __init__(self, session: str) -> None:
+    def __init__(self, session: str, *, of_call: bool) -> None:
+        self.of_call = of_call
         self.id = secrets.token_urlsafe(9)
         self.session = session
         self.ended = asyncio.Event()
@@ -68,10 +69,10 @@ class Streams:
         self._pace = pace
         self._streams: dict[str, Stream] = {}
 
-    def open(self, session: str) -> Stream:
+    def open(self, session: str, *, of_call: bool) -> Stream:
         while len(self._streams) >= MAX_STREAMS:
             self._forget(next(iter(self._streams.values())))
-        stream = Stream(session)
+        stream = Stream(session, of_call=of_call)
         self._streams[stream.id] = stream
         return stream
 
@@ -93,7 +94,9 @@ class Streams:
         asyncio.get_running_loop().call_later(self._pace.keep_streams, self._forget_unread, stream)
 
     def _forget_unread(self, stream: Stream) -> None:
-        if not stream.readers:
+        # While its call runs, a stream waits for the result, whoever reads or does not.
+        running = stream.of_call and not stream.ended.is_set()
+        if not stream.readers and not running:
             self._forget(stream)
 
     def _forget(self, stream: Stream) -> None:

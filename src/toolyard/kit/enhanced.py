@@ -134,19 +134,21 @@ def _block(item: Mapping[str, Any]) -> Block:
 
 # What its annotations say
 
+# Snake case first: what has both spellings may complain about the other.
 _HINTS = {
     "title": ("title",),
-    "read_only": ("readOnlyHint", "read_only_hint"),
-    "destructive": ("destructiveHint", "destructive_hint"),
-    "idempotent": ("idempotentHint", "idempotent_hint"),
-    "open_world": ("openWorldHint", "open_world_hint"),
+    "read_only": ("read_only_hint", "readOnlyHint"),
+    "destructive": ("destructive_hint", "destructiveHint"),
+    "idempotent": ("idempotent_hint", "idempotentHint"),
+    "open_world": ("open_world_hint", "openWorldHint"),
 }
+_SIZE = ("max_result_size_chars", "maxResultSizeChars")
 
 
 def _hints(annotations: Any) -> dict[str, Any]:
-    """The kit's options for annotations in the spelling of either `mcp` major."""
+    """The kit's options for annotations in the spelling of either `mcp` major, as an object or a dict."""
     options = {option: _first(annotations, spellings) for option, spellings in _HINTS.items()}
-    size = _first(annotations, ("maxResultSizeChars", "max_result_size_chars"))
+    size = _first(annotations, _SIZE)
     if size is not None:  # Claude Code's own, which the SDK too sends this way
         options["meta"] = {"anthropic/maxResultSizeChars": size}
     return options
@@ -155,10 +157,8 @@ def _hints(annotations: Any) -> dict[str, Any]:
 def _first(annotations: Any, spellings: Iterable[str]) -> Any:
     if isinstance(annotations, Mapping):
         given = cast(Mapping[str, Any], annotations)
-        found = [given.get(name) for name in spellings]
-    else:
-        found = [getattr(annotations, name, None) for name in spellings]
-    return next((value for value in found if value is not None), None)
+        return next((given[name] for name in spellings if name in given), None)
+    return next((getattr(annotations, name) for name in spellings if hasattr(annotations, name)), None)
 
 
 # What its input schema means, by the SDK's rules

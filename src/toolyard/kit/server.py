@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 KEY_VARIABLE = "TOOLYARD_KEY"
+MAX_SECONDS = 10 * 365 * 24 * 3600.0
 
 
 class Server:
@@ -52,8 +53,7 @@ class Server:
         state_ttl: float = 3600.0,
         max_subscriptions: int = 1000,
     ) -> None:
-        if page_size < 1:
-            raise ValueError(f"page_size must be at least 1, not {page_size}")
+        _check_options(page_size, cache_ttl, cache_scope, state_ttl, max_subscriptions)
         self.name = name
         self.version = version
         self.instructions = instructions
@@ -63,7 +63,10 @@ class Server:
         self.cache_scope: Literal["public", "private"] = cache_scope
         self.state_ttl = state_ttl
         self.max_subscriptions = max_subscriptions
-        self.sealer = Sealer(key or os.environ.get(KEY_VARIABLE, "").encode() or None)
+        given = key or os.environ.get(KEY_VARIABLE, "").encode()
+        self.has_own_key = bool(given)
+        """Whether sessions and state outlive this process; without a key of its own it makes one up."""
+        self.sealer = Sealer(given or None)
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}
@@ -266,6 +269,21 @@ class Server:
         from .connection import Connection
 
         return Connection(self.service, **options)
+
+
+def _check_options(
+    page_size: int, cache_ttl: float, cache_scope: str, state_ttl: float, max_subscriptions: int
+) -> None:
+    if page_size < 1:
+        raise ValueError(f"page_size must be at least 1, not {page_size}")
+    if not 0 <= cache_ttl < MAX_SECONDS:
+        raise ValueError(f"cache_ttl must be 0 seconds or more, not {cache_ttl}")
+    if cache_scope not in ("public", "private"):
+        raise ValueError(f"cache_scope must be 'public' or 'private', not {cache_scope!r}")
+    if not 0 < state_ttl < MAX_SECONDS:
+        raise ValueError(f"state_ttl must be more than 0 seconds, not {state_ttl}")
+    if max_subscriptions < 0:
+        raise ValueError(f"max_subscriptions must be 0 or more, not {max_subscriptions}")
 
 
 __all__ = ["Context", "Server"]

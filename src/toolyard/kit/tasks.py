@@ -20,7 +20,6 @@ from .schema import Mismatch
 from .tool import Long, logger
 
 MAX_TASKS = 10_000
-MAX_TTL = 7 * 24 * 3600.0
 
 Run = Callable[["TaskAsker", Callable[[str], None]], Awaitable[CallToolResult]]
 
@@ -127,7 +126,7 @@ class TaskBoard:
         self._tasks[task.id] = task
         asker = TaskAsker(task, caller, notes, self._changed)
         task.job = asyncio.create_task(self._work(task, run(asker, lambda text: self._say(task, text))))
-        asyncio.get_running_loop().call_later(min(long.ttl, MAX_TTL), self._expire, task)
+        asyncio.get_running_loop().call_later(long.ttl, self._expire, task)
         return task
 
     async def _work(self, task: Task, running: Awaitable[CallToolResult]) -> None:

@@ -20,6 +20,9 @@ from .schema import DictSignature, Mismatch, Signature, output_of
 logger = logging.getLogger("toolyard.kit")
 
 
+MAX_TTL = 7 * 24 * 3600.0
+
+
 class Long(Struct, frozen=True, kw_only=True):
     """How a long tool becomes a task, for clients that declare the tasks extension.
 
@@ -32,6 +35,14 @@ class Long(Struct, frozen=True, kw_only=True):
     """Seconds a task is kept, from its creation. A task still running then is stopped."""
     poll: float = 1.0
     """Seconds a client should wait between two looks."""
+
+    def __post_init__(self) -> None:
+        if self.detach not in ("at_once", "by_hand"):
+            raise ValueError(f"detach must be 'at_once' or 'by_hand', not {self.detach!r}")
+        if not 0 < self.ttl <= MAX_TTL:
+            raise ValueError(f"ttl must be over 0 and at most {MAX_TTL:.0f} seconds, not {self.ttl!r}")
+        if not 0 < self.poll <= MAX_TTL:
+            raise ValueError(f"poll must be over 0 and at most {MAX_TTL:.0f} seconds, not {self.poll!r}")
 
 
 class Tool:

@@ -73,7 +73,7 @@ class ListeningMethods(Methods):
         if wanted.resources_list_changed is True and "resources" in features:
             agreed.resources_list_changed = True
         if wanted.resource_subscriptions is not UNSET and "resources" in features:
-            if len(wanted.resource_subscriptions) > server.max_subscriptions:
+            if len(set(wanted.resource_subscriptions)) > server.max_subscriptions:
                 raise InvalidParams(f"A subscription may name {server.max_subscriptions} resources")
             agreed.resource_subscriptions = wanted.resource_subscriptions
         if wanted.task_ids is not UNSET and "tasks" in features:

@@ -79,7 +79,8 @@ class ResourceMethods(Methods):
         uri = decode_params(call.params, UriParams).uri
         self._find(call, uri)
         if call.session is not None:
-            if len(call.session.subscriptions) >= self._server.max_subscriptions:
+            wanted = call.session.subscriptions | {uri}
+            if len(wanted) > self._server.max_subscriptions:
                 raise InvalidParams(f"A session may subscribe to {self._server.max_subscriptions} resources")
             call.session.subscriptions.add(uri)
         return Result()
