@@ -28,7 +28,8 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 @asynccontextmanager
 async def serving(app: HttpEdge) -> AsyncIterator["Client"]:
     """Serve an app on a free port of loopback, in this event loop, with the settings of `toolyard serve`."""
-    listener = socket.create_server(("127.0.0.1", 0))
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
     server = uvicorn_server(app, "127.0.0.1", port)
     server.config.load()

@@ -100,7 +100,7 @@ async def test_a_tool_that_asks_what_nobody_answers_says_so(tmp_path: Path):
         assert await peer.call("note_down") == Result("noted")
 
 
-async def test_a_callback_that_fails_fails_the_tool_and_says_which_it_was(
+async def test_a_callback_that_fails_fails_the_tool_that_waits_for_it_and_says_which_it_was(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
     def failing(error: Exception) -> Callable[[JsonObject, ToolUse], Any]:
@@ -122,13 +122,13 @@ async def test_a_callback_that_fails_fails_the_tool_and_says_which_it_was(
     )
     expected = {
         "greet": "The application's on_elicit callback failed; its log has the details",
-        "walk": "The application's on_progress callback failed; its log has the details",
         "ponder": "The model is asleep.",
         "look_around": "The client's answer to 'folders' is not usable: field 'roots' is required",
     }
     async with claude_code(tmp_path, server, LEGACY, yard.started.wait) as peer:
         for tool, text in expected.items():
             assert await peer.call(tool) == Result(text, is_error=True)
+        assert await peer.call("walk") == Result("walked")
         assert (await peer.call("add", a=1, b=2)).structured == {"total": 3, "note": None}
     assert "the password is swordfish" in caplog.text
     assert "the window is gone" in caplog.text

@@ -444,3 +444,51 @@ async def test_many_clients_that_hang_up_cancel_each_their_own_call(shop: Worksh
     messages = [message async for message in staying.messages()]
     assert messages[-1]["id"] == "staying"
     assert messages[-1]["result"]["content"][0]["text"] == "said 1"
+
+
+# Closing
+
+
+async def start_waiting(client: Client, shop: Workshop, era: str) -> "asyncio.Task[Any]":
+    """A call under way, of either era."""
+    session = await LegacyClient.start(client)
+    waiting = asyncio.create_task(
+        client.post(*call("wait", id="it")) if era == "modern" else session.call("wait", id="it")
+    )
+    await shop.started.wait()
+    return waiting
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_call_that_is_nearly_done_when_the_server_closes_is_finished(shop: Workshop, era: str):
+    app = shop.server.asgi()
+    async with serving(app) as client:
+        waiting = await start_waiting(client, shop, era)
+        closing = asyncio.create_task(app.close())
+        shop.go.set()
+        assert (await waiting).result["content"][0]["text"] == "waited"
+        await closing
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_call_that_would_not_end_is_told_that_the_server_closes(shop: Workshop, era: str):
+    app = shop.server.asgi(pace=Pace(close_grace=0.05))
+    async with serving(app) as client:
+        waiting = await start_waiting(client, shop, era)
+        await app.close()
+        answer = await waiting
+    assert shop.cancelled.is_set()
+    assert answer.json["id"] == "it"
+    assert "shutting down" in answer.error["message"]
+
+
+async def test_a_stream_under_way_is_told_that_the_server_closes(shop: Workshop):
+    app = shop.server.asgi(pace=Pace(close_grace=0.05))
+    async with serving(app) as client:
+        shop.says.put_nowait("one")
+        line = await client.open(*call("speak", progress=1, id="it"))
+        await line.next_message()
+        await app.close()
+        message = await line.next_message()
+    assert message["id"] == "it"
+    assert "shutting down" in message["error"]["message"]

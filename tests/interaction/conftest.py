@@ -50,10 +50,12 @@ async def stdio(server: Server, habits: Habits) -> AsyncIterator[Client]:
         yield client
     finally:
         writer.close()
-        await soon(running)
-        os.close(server_in)
-        os.close(server_out)
-        await client.end()
+        try:
+            await soon(running)
+        finally:
+            os.close(server_in)
+            os.close(server_out)
+            await client.end()
 
 
 async def _streams(source: int, sink: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:

@@ -1,6 +1,7 @@
 """Server-sent events: what is framed can be read again, however the network cuts it."""
 
 import json
+import time
 from itertools import pairwise
 from typing import Any
 
@@ -65,6 +66,17 @@ def test_every_line_ending_of_the_standard_is_understood(events: Any, ending: st
 @given(st.lists(st.binary(max_size=40), max_size=10))
 def test_any_bytes_are_read_without_failing_and_alike_in_one_piece(chunks: list[bytes]):
     assert read(*chunks) == read(b"".join(chunks))
+
+
+def test_a_big_event_in_many_small_pieces_is_read_in_linear_time():
+    data = frame(b'"' + b"x" * 4_000_000 + b'"')
+    decoder = Decoder()
+    start = time.process_time()
+    events = [
+        event for place in range(0, len(data), 4096) for event in decoder.feed(data[place : place + 4096])
+    ]
+    assert time.process_time() - start < 0.5
+    assert [len(event.data) for event in events] == [4_000_002]
 
 
 @pytest.mark.parametrize(

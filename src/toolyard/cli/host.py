@@ -1,7 +1,9 @@
 """Where `serve` listens: the socket, the names that reach it, and its URL."""
 
 import errno
+import os
 import socket
+from typing import Any
 
 from .failure import Failure, warn
 
@@ -13,12 +15,25 @@ def listen(host: str, port: int) -> socket.socket:
     """A listening socket: from here on clients can connect, even before the first is accepted."""
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, _, _, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
-        return socket.create_server(address, family=family, backlog=BACKLOG)
+        family, kind, protocol, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
+        return _bound(socket.socket(family, kind, protocol), address)
     except socket.gaierror as error:
         raise Failure(f"--host {host!r} is not an address: {error.strerror}", "--host 127.0.0.1") from None
     except OSError as error:
         raise Failure(*_why_not(error, host, port)) from None
+
+
+def _bound(listening: socket.socket, address: Any) -> socket.socket:
+    # Not `socket.create_server`: it names no protocol, and without one asyncio leaves Nagle's delay on.
+    try:
+        if os.name == "posix":
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.listen(BACKLOG)
+    except OSError:
+        listening.close()
+        raise
+    return listening
 
 
 def _why_not(error: OSError, host: str, port: int) -> tuple[str, str]:

@@ -62,8 +62,13 @@ def _command(target: str | None) -> dict[str, object]:
 
 
 def _try_it(server: "Server", url: str) -> list[str]:
-    if "echo" in server.tools:
-        example = f"toolyard call echo text=hello --url {url}"
-    else:
-        example = f"toolyard list --url {url}"
-    return ["In another terminal:", f"  {example}"]
+    example = "call echo text=hello" if "echo" in server.tools else "list"
+    return ["In another terminal:", f"  {_program()} {example} --url {url}"]
+
+
+def _program() -> str:
+    """What another terminal in this folder can call; it may have another PATH than ours."""
+    found = Path(sys.argv[0]).absolute()
+    if found.name == "toolyard" and found.is_relative_to(Path.cwd()):
+        return str(found.relative_to(Path.cwd()))
+    return "toolyard"

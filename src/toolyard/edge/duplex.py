@@ -61,7 +61,7 @@ class Duplex:
         self._talk = _Talk(self)
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._asked: dict[str, asyncio.Future[Raw]] = {}
-        self._noticing: set[asyncio.Task[None]] = set()
+        self._minded: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
 
     async def feed(self, body: bytes) -> None:
@@ -126,7 +126,9 @@ class Duplex:
             except McpError:
                 return
             if task is not None:
+                # Its id is free again at once; it is waited for all the same.
                 task.cancel()
+                self._mind(task)
             return
         if self._legacy is None or not message.method.startswith("notifications/"):
             return
@@ -135,9 +137,12 @@ class Duplex:
             if self._listening is None:
                 self._listening = asyncio.create_task(self._service.listen(call))
         else:
-            task = asyncio.create_task(take_notification(self._service, call))
-            self._noticing.add(task)
-            task.add_done_callback(self._noticing.discard)
+            self._mind(asyncio.create_task(take_notification(self._service, call)))
+
+    def _mind(self, task: asyncio.Task[None]) -> None:
+        """Keep a task that nobody awaits, until it ends or we close."""
+        self._minded.add(task)
+        task.add_done_callback(self._minded.discard)
 
     def _response(self, message: Message) -> None:
         future = self._asked.pop(str(message.id), None)
@@ -172,7 +177,7 @@ class Duplex:
             await asyncio.wait(self._running.values(), timeout=grace)
         tasks = [
             *self._running.values(),
-            *self._noticing,
+            *self._minded,
             *([self._listening] if self._listening is not None else []),
         ]
         for task in tasks:

@@ -13,7 +13,7 @@ from typing import Any
 from msgspec import Raw
 
 from ..wire.call import Call, Service
-from ..wire.errors import InternalError, McpError
+from ..wire.errors import InternalError, McpError, Unavailable
 from ..wire.messages import Notification, Reply, encode
 from ..wire.sse import PING, frame
 from .answer import CANCELLED, failure
@@ -21,7 +21,7 @@ from .asgi import SSE, send_json, until_gone
 from .pace import Pace
 from .visit import Visit
 
-SHUTTING_DOWN = InternalError("The server is shutting down; try again later")
+SHUTTING_DOWN = Unavailable("The server is shutting down; try again later")
 
 
 class Watchman:

@@ -4,41 +4,31 @@ Owns what is HTTP: routes, limits, who may enter, status codes. A modern request
 `Exchange`; everything legacy goes to the `LegacyDoor`.
 """
 
-from collections.abc import Awaitable, Callable
+import logging
 
 from msgspec import UNSET
 
 from ..wire.call import NO_CHANNEL, Call, Caller, Identity, Service
 from ..wire.eras import is_modern
-from ..wire.errors import InvalidRequest, McpError, UnsupportedVersion
+from ..wire.errors import InternalError, InvalidRequest, McpError, UnsupportedVersion
 from ..wire.headers import Head, check_doubles
 from ..wire.messages import Message, encode, encode_error, parse, recover_id
 from ..wire.modern import ModernReader
 from ..wire.seal import Sealer
 from ..wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .answer import take_notification
-from .asgi import Gone, Headers, Receive, Scope, Send, TooLarge, read_body, send_empty, send_json
+from .asgi import Gone, Receive, Scope, Send, TooLarge, read_body, send_empty, send_json
 from .exchange import Exchange, Watchman
 from .guard import Guard
+from .identity import Identify, Refused
 from .legacy import LegacyDoor
 from .pace import Pace
 from .visit import Visit
 
-Identify = Callable[[Headers], Identity | Awaitable[Identity]]
-"""Reads whose request it is from its headers; raises `Refused` to turn it away."""
+logger = logging.getLogger("toolyard.edge")
 
 _LOCAL = Identity()
 MAX_ACCEPTS = 64
-
-
-class Refused(Exception):
-    """For `identify`: answer with this status instead of serving the request."""
-
-    def __init__(self, status: int, message: str, headers: Headers | None = None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-        self.headers = headers or []
 
 
 class HttpEdge:
@@ -127,7 +117,10 @@ class HttpEdge:
         except Refused as refused:
             visit.headers += refused.headers
             await _refuse(visit, refused.status, refused.message)
-            return False
+        except Exception as error:  # the application's code: its bug is not the client's to see
+            logger.error("identify failed", exc_info=error)
+            await send_json(visit.send, 500, encode_error(None, InternalError()), visit.headers)
+        return False
 
     async def _without_body(self, method: str, visit: Visit) -> None:
         if visit.head.version in MODERN_VERSIONS:

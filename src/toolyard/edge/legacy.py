@@ -85,6 +85,9 @@ class LegacyExchange(Exchange):
                 return await future
         except TimeoutError:
             raise McpError(-32603, f"The client did not answer {method!r} in time") from None
+        except asyncio.CancelledError:
+            await self._emit(encode(Notification("notifications/cancelled", {"requestId": id})))
+            raise
         finally:
             self._door.forget(self._token.nonce, id)
 

@@ -30,6 +30,8 @@ def server(edge: HttpEdge, host: str, port: int, log_level: str = "warning") -> 
         log_level=log_level,
         access_log=False,
         server_header=False,
+        # Nothing here asks for the client's address, so nobody needs to believe a header about it.
+        proxy_headers=False,
         date_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         h11_max_incomplete_event_size=64 * 1024,

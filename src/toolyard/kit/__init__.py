@@ -1,5 +1,9 @@
 """How a server is written: tools, resources, prompts, and what they can do while they run."""
 
+from ..edge.identity import Refused
+from ..edge.pace import Pace
+from ..wire.call import Caller, Identity
+from ..wire.errors import InvalidParams, McpError, MissingCapability
 from ..wire.types import (
     Annotations,
     Audio,
@@ -24,15 +28,22 @@ __all__ = [
     "Answer",
     "Audio",
     "BlobContents",
+    "Caller",
     "Cancelled",
     "Context",
     "Elicit",
     "ElicitUrl",
     "EmbeddedResource",
     "Icon",
+    "Identity",
     "Image",
+    "InvalidParams",
     "Long",
+    "McpError",
     "Message",
+    "MissingCapability",
+    "Pace",
+    "Refused",
     "ResourceLink",
     "Root",
     "Roots",

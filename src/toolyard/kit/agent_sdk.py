@@ -127,7 +127,10 @@ class _HostChannel:
 
     async def notify(self, method: str, params: Any) -> None:
         if self._host.can(method):
-            await self._host.call(method, params, self._use)
+            try:
+                await self._host.call(method, params, self._use)
+            except ToolError as error:  # a broken progress bar is no reason for the work to fail
+                logger.warning("%s", error)
 
     async def ask(self, method: str, params: Any) -> Raw:
         if not self._host.can(method):

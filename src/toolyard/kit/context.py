@@ -31,6 +31,11 @@ class Context:
         self._loop = asyncio.get_running_loop()
         self._cancelled = False
         self._waiting: set[concurrent.futures.Future[Any]] = set()
+        self._over = False
+
+    def close(self) -> None:
+        """The call is answered: nothing more is said in its name, whatever the tool left running."""
+        self._over = True
 
     @property
     def caller(self) -> Caller:
@@ -71,6 +76,8 @@ class Context:
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
         """Tell the client how far we are, if it asked. A task shows the message as its status."""
+        if self._over:
+            return
         if self._on_progress is not None:
             if message is not None:
                 self._on_progress(message)
@@ -90,11 +97,9 @@ class Context:
             raise ValueError(f"level {level!r} is none of {', '.join(LEVELS)}")
         threshold = self._log_threshold()
         # Tasks have no stream of their own for lines to travel on.
-        if (
-            threshold is None
-            or self._on_progress is not None
-            or LEVELS.index(level) < LEVELS.index(threshold)
-        ):
+        if self._over or threshold is None or self._on_progress is not None:
+            return
+        if LEVELS.index(level) < LEVELS.index(threshold):
             return
         params = {"level": level, "data": data} | ({"logger": logger} if logger else {})
         await self._call.channel.notify("notifications/message", params)
@@ -143,6 +148,8 @@ class Context:
         return (await self._asker.ask({key: question}))[key]
 
     def _claim(self, key: str) -> None:
+        if self._over:
+            raise RuntimeError("the call has been answered; its client can no longer be asked")
         if key in self._keys:
             raise ValueError(f"two questions of one call have the key {key!r}; give each its own")
         self._keys.add(key)

@@ -25,8 +25,14 @@ class Direct:
             except MissingCapability as error:
                 # -32021 means nothing to a legacy client; a sentence does.
                 raise ToolError(error.message) from None
-        answers = await asyncio.gather(*(self._put(key, question) for key, question in questions.items()))
-        return dict(zip(questions, answers, strict=True))
+        asking = [asyncio.create_task(self._put(key, question)) for key, question in questions.items()]
+        try:
+            return dict(zip(questions, await asyncio.gather(*asking), strict=True))
+        finally:
+            # When one fails, nobody waits for the others any more.
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
 
     async def _put(self, key: str, question: Ask) -> Any:
         request = question.request("legacy")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
 
 from ..wire.seal import Sealer
 from ..wire.types import Annotations, Icon, Implementation, Meta
-from .context import Context
 from .hub import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED, Event, Hub
 from .introspection import name_of
 from .pages import N
@@ -20,7 +19,8 @@ from .tasks import TaskBoard
 from .tool import Long, Tool
 
 if TYPE_CHECKING:
-    from ..edge.http import HttpEdge, Identify
+    from ..edge.http import HttpEdge
+    from ..edge.identity import Identify
     from ..edge.pace import Pace
     from .connection import Connection
 
@@ -118,7 +118,7 @@ class Server:
         return tool
 
     def remove_tool(self, name: str) -> None:
-        del self.tools[name]
+        self._remove(self.tools, name, "tool")
 
     def resource(
         self,
@@ -136,7 +136,7 @@ class Server:
         """Declare a resource, or with `{variables}` in the address a template of resources."""
 
         def declare(function: F) -> F:
-            resource = Resource(
+            self.add_resource(
                 function,
                 uri,
                 name=name,
@@ -148,12 +148,20 @@ class Server:
                 annotations=annotations,
                 meta=meta,
             )
-            self._register(self.resources, uri, resource, "resources")
-            if uri.startswith("ui://"):
-                self.features.add("ui")
             return function
 
         return declare
+
+    def add_resource(self, function: Callable[..., Any], uri: str, **options: Any) -> Resource:
+        """What `resource` does, at run time. Say `notify_resources_changed` afterwards."""
+        resource = Resource(function, uri, **options)
+        self._register(self.resources, uri, resource, "resources")
+        if uri.startswith("ui://"):
+            self.features.add("ui")
+        return resource
+
+    def remove_resource(self, uri: str) -> None:
+        self._remove(self.resources, uri, "resource")
 
     @overload
     def prompt(self, function: F, /) -> F: ...
@@ -182,7 +190,7 @@ class Server:
         return prompt
 
     def remove_prompt(self, name: str) -> None:
-        del self.prompts[name]
+        self._remove(self.prompts, name, "prompt")
 
     def completion(
         self, *, argument: str, prompt: str | None = None, resource: str | None = None
@@ -211,6 +219,11 @@ class Server:
         item.serial = next(self._serials)
         known[name] = item
         self.features.add(feature)
+
+    def _remove(self, known: dict[str, Any], name: str, kind: str) -> None:
+        if name not in known:
+            raise ValueError(f"server {self.name!r} has no {kind} {name!r}")
+        del known[name]
 
     # Telling clients, of either era, that something changed
 
@@ -264,6 +277,10 @@ class Server:
 
         run(self.service)
 
+    async def close(self) -> None:
+        """End tasks and listeners. The edges do it when they stop; a server used in process needs it said."""
+        await self.service.close()
+
     def connect(self, **options: Any) -> "Connection":
         """A client in the same process, with no transport between. See `kit.connection.Connection`."""
         from .connection import Connection
@@ -284,6 +301,3 @@ def _check_options(
         raise ValueError(f"state_ttl must be more than 0 seconds, not {state_ttl}")
     if max_subscriptions < 0:
         raise ValueError(f"max_subscriptions must be 0 or more, not {max_subscriptions}")
-
-
-__all__ = ["Context", "Server"]

@@ -85,6 +85,8 @@ class TaskAsker:
         self._changed = changed
 
     async def ask(self, questions: dict[str, Ask]) -> dict[str, Any]:
+        if self._task.is_over:
+            raise asyncio.CancelledError("the task is over")
         answers: dict[str, Any] = {}
         open_questions: dict[str, _Question] = {}
         for key, question in questions.items():
@@ -97,11 +99,26 @@ class TaskAsker:
                 open_questions[key] = _Question(question, question.request("modern"), future)
         if open_questions:
             self._task.questions.update(open_questions)
-            self._task.status = "input_required"
-            self._changed(self._task)
-            for key, item in open_questions.items():
-                answers[key] = await item.answer
+            self._show()
+            try:
+                for key, item in open_questions.items():
+                    answers[key] = await item.answer
+            finally:
+                self._withdraw(open_questions)
         return answers
+
+    def _withdraw(self, asked: dict[str, _Question]) -> None:
+        """Take back what was not answered, because the tool no longer waits for it."""
+        left = [key for key, item in asked.items() if self._task.questions.get(key) is item]
+        for key in left:
+            del self._task.questions[key]
+        if left:
+            self._show()
+
+    def _show(self) -> None:
+        if not self._task.is_over:
+            self._task.status = "input_required" if self._task.questions else "working"
+            self._changed(self._task)
 
     async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
         if key not in self._notes.values:
@@ -160,8 +177,9 @@ class TaskBoard:
         self._hub.publish(Event(TASK_CHANGED, task.id, task.state()))
 
     def _say(self, task: Task, text: str) -> None:
-        task.message = text
-        self._changed(task)
+        if not task.is_over:
+            task.message = text
+            self._changed(task)
 
     def _expire(self, task: Task) -> None:
         self._tasks.pop(task.id, None)

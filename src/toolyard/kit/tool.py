@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
@@ -20,6 +21,7 @@ from .schema import DictSignature, Mismatch, Signature, output_of
 logger = logging.getLogger("toolyard.kit")
 
 
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 MAX_TTL = 7 * 24 * 3600.0
 
 
@@ -65,6 +67,8 @@ class Tool:
         meta: Meta | None = None,
     ) -> None:
         self.name = name or name_of(function)
+        if not TOOL_NAME.fullmatch(self.name):
+            raise ValueError(f"tool name {self.name!r} must be 1 to 128 of A-Z a-z 0-9 _ . -")
         self.serial = 0
         self.long = (Long() if long else None) if isinstance(long, bool) else long
         self._signature = (

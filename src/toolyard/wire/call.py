@@ -4,7 +4,8 @@ An edge turns bytes into a `Call` and hands it to a `Service`; the service answe
 object or raises McpError, and may speak through the call's `Channel` while it works.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import msgspec
@@ -37,7 +38,7 @@ class Caller:
     def __init__(
         self,
         version: str,
-        capabilities: Raw | dict[str, Any],
+        capabilities: Raw | Mapping[str, Any],
         client: ClientInfo = ClientInfo(),  # noqa: B008 (frozen)
         identity: Identity = Identity(),  # noqa: B008 (frozen)
         log_level: str | None = None,
@@ -47,7 +48,7 @@ class Caller:
         self.client = client
         self.identity = identity
         self.log_level = log_level
-        self._capabilities = capabilities
+        self._capabilities = capabilities if isinstance(capabilities, Raw) else MappingProxyType(capabilities)
 
     @property
     def tenant(self) -> str:
@@ -62,11 +63,12 @@ class Caller:
         return self.identity.thread
 
     @property
-    def capabilities(self) -> dict[str, Any]:
-        # Most calls never ask, so the bytes are decoded on first use.
-        if not isinstance(self._capabilities, dict):
+    def capabilities(self) -> Mapping[str, Any]:
+        # Most calls never ask, so the bytes are decoded on first use. Read-only: callers are shared.
+        if isinstance(self._capabilities, Raw):
             try:
-                self._capabilities = msgspec.json.decode(self._capabilities, type=dict[str, Any])
+                decoded = msgspec.json.decode(self._capabilities, type=dict[str, Any])
+                self._capabilities = MappingProxyType(decoded)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise InvalidParams(f"The client's capabilities cannot be read: {error}") from None
         return self._capabilities

@@ -6,6 +6,7 @@ McpError                    any JSON-RPC error, by code
 ├── MethodNotFound          -32601  no such method, or not in this era
 ├── InvalidParams           -32602  the method is known, its parameters are wrong
 ├── InternalError           -32603  our fault; says nothing of the inside
+│   └── Unavailable         -32603  we are closing; under HTTP 503
 ├── HeaderMismatch          -32020  a header is missing, doubled, or contradicts the body
 ├── MissingCapability       -32021  the client did not declare what the request needs
 └── UnsupportedVersion      -32022  a revision this server does not speak
@@ -84,6 +85,14 @@ class InvalidParams(McpError):
 class InternalError(McpError):
     def __init__(self, message: str = "Internal error; the server's log has the details") -> None:
         super().__init__(INTERNAL_ERROR, message)
+
+
+class Unavailable(InternalError):
+    """Not now; whoever stands between may try elsewhere."""
+
+    @property
+    def http_status(self) -> int:
+        return 503
 
 
 class HeaderMismatch(McpError):

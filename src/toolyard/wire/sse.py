@@ -25,11 +25,20 @@ class Event(Struct, frozen=True):
     retry_ms: int | None = None
 
 
-class Decoder:
-    """Feed it bytes as they come; it yields whole events and keeps the rest."""
+class TooLong(ValueError):
+    """An event grew over the limit before it ended."""
 
-    def __init__(self) -> None:
-        self._buffer = b""
+
+class Decoder:
+    """Feed it bytes as they come; it yields whole events and keeps the rest.
+
+    Each byte is looked at once, however small the pieces. `max_event` bounds what is kept.
+    """
+
+    def __init__(self, max_event: int = 64 * 1024 * 1024) -> None:
+        self._max_event = max_event
+        self._line: list[bytes] = []
+        self._held_cr = False
         self._reset()
 
     def _reset(self) -> None:
@@ -37,18 +46,22 @@ class Decoder:
         self._event = "message"
         self._id: str | None = None
         self._retry: int | None = None
+        self._size = 0
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        self._buffer += chunk
-        # A lone CR at the end may be half of a CRLF, so it waits for the next chunk.
-        text = self._buffer.replace(b"\r\n", b"\n")
-        if text.endswith(b"\r"):
-            text, held = text[:-1], b"\r"
-        else:
-            held = b""
-        *lines, rest = text.replace(b"\r", b"\n").split(b"\n")
-        self._buffer = rest + held
-        for line in lines:
+        if self._held_cr and chunk:
+            # A CR at the end of the last chunk ended its line; an LF right after belongs to it.
+            self._held_cr = False
+            chunk = chunk.removeprefix(b"\n")
+        self._held_cr = chunk.endswith(b"\r")
+        self._size += len(chunk)
+        if self._size > self._max_event + len(chunk):
+            raise TooLong(f"an event is over the limit of {self._max_event} bytes")
+        first, *others = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+        self._line.append(first)
+        for following in others:
+            line = b"".join(self._line)
+            self._line = [following]
             if line:
                 self._take(line.decode(errors="replace"))
             else:

@@ -13,9 +13,6 @@ MODERN_VERSIONS = ("2026-07-28",)
 LATEST_LEGACY = LEGACY_VERSIONS[-1]
 LATEST_MODERN = MODERN_VERSIONS[-1]
 
-# A legacy HTTP request without a version header is taken for this one, as the specification advises.
-ASSUMED_WITHOUT_HEADER = "2025-03-26"
-
 
 def negotiate(requested: str) -> str:
     """The legacy revision to answer an `initialize` with: the one asked for, or our latest."""

@@ -50,6 +50,9 @@ class PromptMethods(Methods):
             messages = await guarded(prompt.render(params.arguments, context), f"prompt {params.name!r}")
         except InputRequired as pending:
             return pending.result
+        finally:
+            if context is not None:
+                context.close()
         return GetPromptResult(messages=messages, description=prompt.info.description)
 
     async def _complete(self, call: Call) -> CompleteResult:

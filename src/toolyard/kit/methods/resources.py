@@ -72,6 +72,9 @@ class ResourceMethods(Methods):
             contents = await guarded(resource.read(params.uri, values, context), f"resource {params.uri!r}")
         except InputRequired as pending:
             return pending.result
+        finally:
+            if context is not None:
+                context.close()
         return self._cached(call, ReadResourceResult(contents=contents))
 
     async def _subscribe(self, call: Call) -> Result:

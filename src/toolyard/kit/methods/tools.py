@@ -67,6 +67,9 @@ class ToolMethods(Methods):
         except Detached as detached:
             assert long is not None, "only a call that may become a task can be detached"
             return self._start(call, tool, long, params.arguments, detached.notes)
+        finally:
+            if context is not None:
+                context.close()
 
     def _as_task(self, call: Call, tool: Tool) -> Long | None:
         """How this call becomes a task, if the tool is long and the client can follow one."""
@@ -81,7 +84,11 @@ class ToolMethods(Methods):
 
     def _start(self, call: Call, tool: Tool, long: Long, arguments: Raw, notes: Notes) -> TaskState:
         async def run(asker: TaskAsker, say: Callable[[str], None]) -> CallToolResult:
-            result = await tool.run(arguments, Context(call, asker, say))
+            context = Context(call, asker, say)
+            try:
+                result = await tool.run(arguments, context)
+            finally:
+                context.close()
             result.result_type = "complete"
             return result
 

@@ -1,0 +1,178 @@
+"""Makes the terminal pictures of the documentation: `python scripts/screenshots.py [picture ...]`.
+
+Owns which commands are shown and how a terminal is drawn. It draws what the real commands print: each runs in
+a terminal of its own (a pty), and its output becomes an SVG in `docs/images`. The pictures need nothing from
+a network to be seen: the fonts are those of the reader's machine.
+"""
+
+import argparse
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.text import Text
+
+ROOT = Path(__file__).resolve().parent.parent
+IMAGES = ROOT / "docs" / "images"
+ROWS = 60
+LINE_LIMIT = 60  # a picture longer than this is not looked at
+SCALE = 0.64  # of rich's drawing: letters about as large as the text around the picture
+
+# Rich's own form of the picture fetches a font from a web address; this one does not.
+PICTURE = """\
+<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
+<style>
+  .{unique_id}-matrix, .{unique_id}-title {{
+    font-family: ui-monospace, "SF Mono", Menlo, Consolas, "DejaVu Sans Mono", "Liberation Mono", monospace;
+  }}
+  .{unique_id}-matrix {{ font-size: {char_height}px; line-height: {line_height}px }}
+  .{unique_id}-title {{ font-size: 16px }}
+  {styles}
+</style>
+<defs>
+<clipPath id="{unique_id}-clip-terminal">
+  <rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+</clipPath>
+{lines}
+</defs>
+{chrome}
+<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
+{backgrounds}
+<g class="{unique_id}-matrix">
+{matrix}
+</g>
+</g>
+</svg>
+"""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A line that somebody types at a shell, and what they answer when the program asks."""
+
+    line: str
+    answers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Picture:
+    title: str
+    commands: tuple[Command, ...]
+    width: int = 100
+
+
+PICTURES = {
+    "list": Picture("toolyard list", (Command("toolyard list"),), width=126),
+    "call": Picture(
+        "toolyard call",
+        (
+            Command("toolyard call add a=1 b=2.5"),
+            Command("toolyard call echo text=hello | tr a-z A-Z"),
+            Command("toolyard call add a=1 b=two"),
+            Command("toolyard call now zone=Mars"),
+        ),
+        width=84,
+    ),
+    "ask": Picture(
+        "a tool that asks", (Command("toolyard call ask_name", answers=("Ada", "formal")),), width=84
+    ),
+    "conformance": Picture("make conformance", (Command("make conformance | tail -n 12"),), width=84),
+}
+
+
+def run(command: Command, width: int) -> str:
+    """What a command prints on a terminal of that width, its answers typed as it asks for them."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, width, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+    environment |= {"TERM": "xterm-256color", "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"}
+    process = subprocess.Popen(
+        ["bash", "-c", command.line],
+        cwd=ROOT,
+        env=environment,
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        start_new_session=True,
+    )
+    os.close(theirs)
+    said, waiting = b"", list(command.answers)
+    while chunk := _read(ours):
+        said += chunk
+        if waiting and said.endswith(b": "):
+            os.write(ours, waiting.pop(0).encode() + b"\n")
+    os.close(ours)
+    process.wait()
+    if waiting:
+        sys.exit(f"error: {command.line!r} ended without asking for {waiting[0]!r}")
+    return said.decode()
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65536)
+    except OSError:  # Linux's way of saying that the other side has closed
+        return b""
+
+
+def transcript(picture: Picture) -> Text:
+    shown = Text()
+    for command in picture.commands:
+        shown.append("$ ", "bold green").append(command.line, "bold").append("\n")
+        shown.append_text(Text.from_ansi(_settled(run(command, picture.width))))
+        shown.append("\n")
+    shown.rstrip()
+    return shown
+
+
+def _settled(output: str) -> str:
+    """The output as it stands at the end: lines that were rewritten, only as they were last."""
+    lines = output.replace("\r\n", "\n").split("\n")
+    return "\n".join(re.split(r"\r(?:\x1b\[K)?", line)[-1] for line in lines)
+
+
+def draw(name: str, picture: Picture) -> Path:
+    shown = transcript(picture)
+    if shown.plain.count("\n") > LINE_LIMIT:
+        sys.exit(f"error: picture {name!r} has more than {LINE_LIMIT} lines")
+    if str(ROOT) in shown.plain:
+        sys.exit(f"error: picture {name!r} shows {str(ROOT)!r}, which exists on one machine only")
+    console = Console(record=True, width=picture.width, file=open(os.devnull, "w"), color_system="truecolor")  # noqa: SIM115
+    console.print(shown)
+    svg = console.export_svg(title=picture.title, code_format=PICTURE, unique_id=f"toolyard-{name}")
+    path = IMAGES / f"{name}.svg"
+    path.write_text("\n".join(line.rstrip() for line in _sized(svg).splitlines()) + "\n", "utf-8")
+    return path
+
+
+def _sized(svg: str) -> str:
+    """With a size of its own: without one, a page draws every picture as wide as itself."""
+
+    def add_size(box: re.Match[str]) -> str:
+        width, height = (round(float(side) * SCALE) for side in box.groups())
+        return f'{box[0]} width="{width}" height="{height}"'
+
+    return re.sub(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', add_size, svg, count=1)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python scripts/screenshots.py", description=__doc__.split("\n")[0])
+    parser.add_argument("pictures", nargs="*", metavar="PICTURE", help=f"of {', '.join(PICTURES)}; else all")
+    chosen = parser.parse_args().pictures or list(PICTURES)
+    if unknown := set(chosen) - set(PICTURES):
+        parser.error(f"no picture {', '.join(sorted(unknown))}; there are {', '.join(PICTURES)}")
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    for name in chosen:
+        print(draw(name, PICTURES[name]).relative_to(ROOT))
+
+
+if __name__ == "__main__":
+    main()
