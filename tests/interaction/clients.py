@@ -183,6 +183,10 @@ class Client:
         (block,) = (await self.call(tool, arguments))["content"]
         return block["text"]
 
+    async def step(self, method: str, params: Json) -> Json:
+        """One request, without answering what comes back."""
+        return await self.carry(next(self._ids), method, {**params, "_meta": self._meta(False)})
+
     async def pages(self, method: str, member: str) -> list[list[Json]]:
         found: list[list[Json]] = []
         params: Json = {}
@@ -440,7 +444,8 @@ class HttpClient(Client):
     def _headers(self, method: str, params: Json) -> dict[str, str]:
         headers = {"Accept": "application/json, text/event-stream"}
         if self.era == "legacy":
-            return headers | ({"Mcp-Session-Id": self._session} if self._session else {})
+            opened = {"Mcp-Session-Id": self._session or "", "MCP-Protocol-Version": LEGACY}
+            return headers | (opened if self._session else {})
         headers |= {"MCP-Protocol-Version": MODERN, "Mcp-Method": method}
         name = params.get("taskId", params.get("uri", params.get("name")))
         if name is not None:

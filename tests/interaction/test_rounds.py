@@ -15,9 +15,7 @@ def nobody(_: Json) -> Json:
 
 
 async def step(client: Client, tool: str, **trip: object) -> Json:
-    """One request, without answering what comes back."""
-    params: Json = {"name": tool, "arguments": {}, **trip, "_meta": client._meta(False)}
-    return await client.carry(next(client._ids), "tools/call", params)
+    return await client.step("tools/call", {"name": tool, "arguments": {}, **trip})
 
 
 @shows("rounds.input_required")

@@ -125,6 +125,8 @@ async def test_what_the_server_does_not_have_is_not_agreed_to(server: Server) ->
     wanted = {name: True for name, _ in LISTS.values()} | {"resourceSubscriptions": ["a://b"]}
     async with Steps(server).listening(**wanted) as agreed:
         assert agreed == {"toolsListChanged": True}
+    async with Steps(Server("empty")).listening(**wanted) as agreed:
+        assert agreed == {}
 
 
 async def test_the_acknowledgement_comes_first(shop: Server) -> None:

@@ -1,5 +1,6 @@
 """Lists in pages: everything once, in order, whatever happens between two pages."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -115,8 +116,6 @@ NAMES = "abcdefgh"
     changes=st.lists(st.lists(st.sampled_from(NAMES), max_size=3, unique=True), max_size=8),
 )
 def test_what_stays_is_shown_exactly_once_whatever_goes(size: int, changes: list[list[str]]) -> None:
-    import asyncio
-
     async def scroll() -> None:
         server = with_tools(size, *NAMES)
         gone: set[str] = set()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.kit.calls import NAME, TASKS, Steps, accept, said, text_of
-from toolyard.kit import Context, Elicit, Sample, Server
+from toolyard.kit import Context, Elicit, Long, Sample, Server
 from toolyard.wire.call import Identity
 from toolyard.wire.errors import InvalidParams
 
@@ -247,8 +247,6 @@ async def test_prompts_and_resources_seal_their_state_in_the_same_way(server: Se
 
 
 async def test_a_task_is_made_once_the_questions_before_it_are_answered(server: Server) -> None:
-    from toolyard.kit import Long
-
     @server.tool(long=Long(detach="by_hand"))
     async def clean(ctx: Context) -> str:
         number = await ctx.remember("number", lambda: "n-1")

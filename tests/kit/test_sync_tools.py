@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -24,9 +25,14 @@ class Thread:
         self._loop.call_soon_threadsafe(event.set)
 
 
-async def test_a_def_tool_runs_beside_the_loop(server: Server) -> None:
+@pytest.fixture
+async def thread() -> AsyncIterator[Thread]:
     thread = Thread()
+    yield thread
+    thread.go.set()  # a failed test must not leave it waiting
 
+
+async def test_a_def_tool_runs_beside_the_loop(server: Server, thread: Thread) -> None:
     @server.tool
     def block() -> bool:
         thread.tell(thread.started)
@@ -96,9 +102,7 @@ async def test_an_error_of_what_it_waits_for_is_raised_in_the_thread(server: Ser
         assert text_of(await client.call_tool("careful")).startswith("went on: The client must declare")
 
 
-async def test_a_def_tool_sees_that_its_caller_has_gone(server: Server) -> None:
-    thread = Thread()
-
+async def test_a_def_tool_sees_that_its_caller_has_gone(server: Server, thread: Thread) -> None:
     @server.tool
     def work(ctx: Context) -> str:
         thread.seen.append(ctx.cancelled)
@@ -121,8 +125,10 @@ async def test_a_def_tool_sees_that_its_caller_has_gone(server: Server) -> None:
     assert thread.seen == [False, True]
 
 
-async def test_a_def_tool_that_waits_comes_back_when_its_call_is_cancelled(server: Server) -> None:
-    thread, asked = Thread(), asyncio.Event()
+async def test_a_def_tool_that_waits_comes_back_when_its_call_is_cancelled(
+    server: Server, thread: Thread
+) -> None:
+    asked = asyncio.Event()
 
     @server.tool
     def greet(ctx: Context) -> str:
@@ -148,9 +154,9 @@ async def test_a_def_tool_that_waits_comes_back_when_its_call_is_cancelled(serve
     assert thread.seen == ["cancelled"]
 
 
-async def test_a_def_tool_in_a_task_comes_back_when_the_task_is_cancelled(server: Server) -> None:
-    thread = Thread()
-
+async def test_a_def_tool_in_a_task_comes_back_when_the_task_is_cancelled(
+    server: Server, thread: Thread
+) -> None:
     @server.tool(long=True)
     def greet(ctx: Context) -> str:
         try:

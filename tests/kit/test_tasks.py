@@ -232,14 +232,14 @@ async def test_a_running_task_is_stopped_and_forgotten_when_its_time_is_up(serve
 
 
 async def test_a_finished_task_is_forgotten_when_its_time_is_up(server: Server) -> None:
-    @server.tool(long=Long(ttl=0.05, poll=0.01))
+    @server.tool(long=Long(ttl=0.3, poll=0.1))
     async def job() -> str:
         return "done"
 
     client = Steps(server, TASKS)
     id = (await client.call("job"))["taskId"]
     later = asyncio.Event()
-    asyncio.get_running_loop().call_later(0.05, later.set)  # after the task's own timer, which is older
+    asyncio.get_running_loop().call_later(0.3, later.set)  # after the task's own timer, which is older
     assert (await client.finished(id))["status"] == "completed"
     await soon(later.wait())
     with pytest.raises(InvalidParams, match="not found"):

@@ -1,10 +1,13 @@
 """From a call to the bytes of its answer, whatever happens in between."""
 
+import asyncio
 import logging
+
+from msgspec import UNSET, Raw
 
 from ..wire.call import Call, Service
 from ..wire.errors import InternalError, McpError
-from ..wire.messages import Reply, encode, encode_error
+from ..wire.messages import Message, Reply, encode, encode_error
 
 logger = logging.getLogger("toolyard.edge")
 
@@ -33,3 +36,14 @@ async def take_notification(service: Service, call: Call) -> None:
         await service.handle(call)
     except Exception as error:  # nobody waits for a notification's fate
         logger.warning("notification %s failed: %r", call.method, error)
+
+
+def deliver(message: Message, asked: "asyncio.Future[Raw]") -> None:
+    """A client's response goes to whoever asked, unless they no longer wait."""
+    if asked.done():
+        return
+    if message.error is not UNSET:
+        error = message.error
+        asked.set_exception(McpError(error.code, error.message, error.data))
+    elif message.result is not UNSET:
+        asked.set_result(Raw(bytes(message.result)))

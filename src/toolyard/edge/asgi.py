@@ -37,22 +37,28 @@ async def send_empty(send: Send, status: int, headers: Headers) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-async def read_body(receive: Receive, declared: bytes | None, limit: int) -> bytes:
-    if declared is not None and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
+def check_declared(length: bytes | None, limit: int) -> None:
+    """Refuse by its Content-Length a body that would be refused anyway."""
+    if length is not None and length.isdigit() and (len(length) > 18 or int(length) > limit):
         raise TooLarge
+
+
+async def read_rest(first: Event, receive: Receive, limit: int) -> bytes:
+    """A whole body, of which `first` is the first piece."""
     chunks: list[bytes] = []
     size = 0
+    event = first
     while True:
-        event = await receive()
         if event["type"] == "http.disconnect":
             raise Gone
         chunk: bytes = event.get("body", b"")
+        chunks.append(chunk)
         size += len(chunk)
         if size > limit:
             raise TooLarge
         if not event.get("more_body", False):
-            return chunk if not chunks else b"".join([*chunks, chunk])
-        chunks.append(chunk)
+            return b"".join(chunks)
+        event = await receive()
 
 
 async def until_gone(receive: Receive) -> None:

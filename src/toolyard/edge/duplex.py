@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from ..wire.call import Call, Caller, Identity, Service, Session
 from ..wire.eras import is_modern, read_legacy_progress_token
@@ -28,7 +28,7 @@ from ..wire.messages import (
 from ..wire.modern import ModernReader
 from ..wire.types import CancelledParams, InitializeParams
 from ..wire.versions import negotiate
-from .answer import answer, take_notification
+from .answer import answer, deliver, take_notification
 from .sessions import client_from
 
 Write = Callable[[bytes], Awaitable[None]]
@@ -146,13 +146,8 @@ class Duplex:
 
     def _response(self, message: Message) -> None:
         future = self._asked.pop(str(message.id), None)
-        if future is None or future.done():
-            return
-        if message.error is not UNSET:
-            error = message.error
-            future.set_exception(McpError(error.code, error.message, error.data))
-        elif message.result is not UNSET:
-            future.set_result(Raw(bytes(message.result)))
+        if future is not None:
+            deliver(message, future)
 
     async def ask(self, method: str, params: Any) -> Raw:
         id = f"ask-{secrets.token_urlsafe(9)}"

@@ -17,7 +17,7 @@ from ..wire.modern import ModernReader
 from ..wire.seal import Sealer
 from ..wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .answer import take_notification
-from .asgi import Gone, Receive, Scope, Send, TooLarge, read_body, send_empty, send_json
+from .asgi import Gone, Receive, Scope, Send, TooLarge, check_declared, read_rest, send_empty, send_json
 from .exchange import Exchange, Watchman
 from .guard import Guard
 from .identity import Identify, Refused
@@ -158,7 +158,11 @@ class HttpEdge:
             await _refuse(visit, 406, "Accept must admit application/json and should admit text/event-stream")
             return
         try:
-            body = await read_body(visit.receive, raw.get(b"content-length"), self._max_body)
+            check_declared(raw.get(b"content-length"), self._max_body)
+            event = await visit.receive()
+            body = event.get("body") or b""
+            if event.get("more_body", True) or len(body) > self._max_body:
+                body = await read_rest(event, visit.receive, self._max_body)
         except Gone:
             return
         except TooLarge:

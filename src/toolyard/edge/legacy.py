@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from ..wire.call import NO_CHANNEL, Call, Service
 from ..wire.eras import read_legacy_progress_token
@@ -12,7 +12,7 @@ from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
 from ..wire.seal import Sealer
 from ..wire.types import CancelledParams, InitializeParams
-from .answer import answer, take_notification
+from .answer import answer, deliver, take_notification
 from .asgi import send_empty, send_json
 from .exchange import Exchange, Watchman
 from .sessions import Opened, Sessions, Token
@@ -214,13 +214,8 @@ class LegacyDoor:
 
     def _response(self, message: Message, token: Token) -> None:
         future = self._asked.get((token.nonce, str(message.id)))
-        if future is None or future.done():
-            return
-        if message.error is not UNSET:
-            error = message.error
-            future.set_exception(McpError(error.code, error.message, error.data))
-        elif message.result is not UNSET:
-            future.set_result(Raw(bytes(message.result)))
+        if future is not None:
+            deliver(message, future)
 
     # GET and DELETE
 

@@ -17,7 +17,7 @@ from .messages import Id
 from .versions import Era, era_of
 
 
-class Identity(Struct, frozen=True):
+class Identity(Struct, frozen=True, cache_hash=True):
     """Whose request it is. An edge reads it from the request; without authentication all are `local`."""
 
     tenant: str = "local"

@@ -106,8 +106,9 @@ def check_text(body: bytes) -> None:
 def _check_form(message: Message) -> None:
     if message.params is not _EMPTY and memoryview(message.params)[0] != 0x7B:
         raise InvalidRequest("'params' must be an object")
-    if message.id is not UNSET and (message.id is not None or message.error is UNSET):
-        fault = _id_fault(message.id)
+    id = message.id
+    if id is not UNSET and (id is not None or message.error is UNSET):
+        fault = _id_fault(id)
         if fault is not None:
             raise InvalidRequest(fault)
     answered = message.result is not UNSET or message.error is not UNSET
