@@ -47,7 +47,7 @@ class Workshop:
         @server.tool
         async def broken() -> str:
             """Fails in a way its author did not foresee."""
-            raise RuntimeError("Secret of the inside at /home/author/server.py")
+            raise RuntimeError("Secret of the inside at /home/user/server.py")
 
         @server.tool
         async def refuses() -> str:

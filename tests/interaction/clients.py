@@ -157,6 +157,7 @@ class Client:
         """What the server said of itself."""
         self._ids = itertools.count(1)
         self._tokens = itertools.count(1)
+        self._answering: dict[Any, asyncio.Task[None]] = {}
 
     @property
     def asked(self) -> list[tuple[str, Json]]:
@@ -234,9 +235,6 @@ class Client:
         """Legacy: be where change notifications come."""
         yield
 
-    async def stop_answering(self) -> None:
-        """Give up the answers that are still being thought about."""
-
     # The conversation
 
     async def shake_hands(self) -> None:
@@ -286,12 +284,27 @@ class Client:
                 meta[PREFIX + "logLevel"] = self.habits.level
         return meta
 
-    async def take(self, message: Json, respond: Callable[[Json], Awaitable[None]]) -> None:
-        """What the server says of its own accord."""
-        if "id" not in message:
-            self.inbox.put(message["method"], message.get("params", {}))
+    def take(self, message: Json, respond: Callable[[Json], Awaitable[None]]) -> None:
+        """What the server says of its own accord: news, a question, or that it no longer asks one."""
+        params = message.get("params", {})
+        if "id" in message:
+            assert self.era == "legacy", f"a modern client was sent a request: {message}"
+            task = asyncio.create_task(self._answer(message, respond))
+            self._answering[message["id"]] = task
+            task.add_done_callback(lambda _: self._answering.pop(message["id"]))
             return
-        assert self.era == "legacy", f"a modern client was sent a request: {message}"
+        self.inbox.put(message["method"], params)
+        if message["method"] == "notifications/cancelled" and params["requestId"] in self._answering:
+            self._answering[params["requestId"]].cancel()
+
+    async def stop_answering(self) -> None:
+        """Give up the answers that are still being thought about."""
+        tasks = list(self._answering.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _answer(self, message: Json, respond: Callable[[Json], Awaitable[None]]) -> None:
         reply: Json = {"jsonrpc": "2.0", "id": message["id"]}
         try:
             reply["result"] = await self.habits.answer(message["method"], message.get("params", {}))
@@ -354,7 +367,6 @@ class StdioClient(Client):
         self._reader = reader
         self._writer = writer
         self._waiting: dict[int, asyncio.Future[Json]] = {}
-        self._answering: set[asyncio.Task[None]] = set()
         self._reading = asyncio.create_task(self._read())
 
     async def _read(self) -> None:
@@ -362,9 +374,7 @@ class StdioClient(Client):
             message = json.loads(line)
             assert message["jsonrpc"] == "2.0"
             if "method" in message:
-                task = asyncio.create_task(self.take(message, self.send))
-                self._answering.add(task)
-                task.add_done_callback(self._answering.discard)
+                self.take(message, self.send)
             else:
                 waiting = self._waiting.pop(message["id"], None)
                 assert waiting is not None, f"an answer to nothing: {message}"
@@ -397,13 +407,10 @@ class StdioClient(Client):
     async def notify(self, method: str) -> None:
         await self.send({"jsonrpc": "2.0", "method": method})
 
-    async def stop_answering(self) -> None:
-        await _give_up(self._answering)
-
     async def end(self) -> None:
         """After the server has closed its side."""
         await soon(self._reading)
-        await asyncio.gather(*self._answering)
+        await self.stop_answering()
 
 
 class HttpClient(Client):
@@ -417,7 +424,6 @@ class HttpClient(Client):
         self._url = url
         self._stop = stop
         self._session: str | None = None
-        self._answering: set[asyncio.Task[None]] = set()
 
     async def carry(self, id: int, method: str, params: Json) -> Json:
         message = {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
@@ -433,7 +439,7 @@ class HttpClient(Client):
                 if "method" not in event:
                     assert event["id"] == id
                     return result_of(event)
-                self._take(event)
+                self.take(event, self._tell)
         raise RpcError(0, "the stream ended without an answer")
 
     def _check_status(self, status: int, reply: Json) -> None:
@@ -451,11 +457,6 @@ class HttpClient(Client):
         if name is not None:
             headers["Mcp-Name"] = name if name.isascii() else _encoded(name)
         return headers
-
-    def _take(self, event: Json) -> None:
-        task = asyncio.create_task(self.take(event, self._tell))
-        self._answering.add(task)
-        task.add_done_callback(self._answering.discard)
 
     async def _tell(self, message: Json) -> None:
         async with self._http.post(self._url, json=message, headers=self._headers("", {})) as answer:
@@ -488,22 +489,13 @@ class HttpClient(Client):
 
     async def _follow(self, answer: aiohttp.ClientResponse) -> None:
         async for event in _events(answer):
-            self._take(event)
-
-    async def stop_answering(self) -> None:
-        await _give_up(self._answering)
+            self.take(event, self._tell)
 
     async def end(self) -> None:
         if self._session is not None:
             async with self._http.delete(self._url, headers=self._headers("", {})) as answer:
                 assert answer.status == 204
-        await asyncio.gather(*self._answering)
-
-
-async def _give_up(tasks: set[asyncio.Task[None]]) -> None:
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+        await self.stop_answering()
 
 
 def _encoded(name: str) -> str:

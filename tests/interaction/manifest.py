@@ -430,6 +430,11 @@ BEHAVIOURS: dict[str, Behaviour] = {
             "test_cancellation.py::test_cancelling_a_call_that_waits_for_an_answer_ends_it",
         ),
     ),
+    "cancellation.of_a_question": Behaviour(
+        "a question that is no longer asked is withdrawn from the client",
+        (f"{OLD}/basic/utilities/cancellation#cancellation-flow",),
+        ("test_cancellation.py::test_a_question_the_tool_gave_up_on_is_withdrawn",),
+    ),
     "cancellation.others_go_on": Behaviour(
         "other calls of the client go on",
         (

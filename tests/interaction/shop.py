@@ -29,7 +29,7 @@ from toolyard.kit import (
 from toolyard.wire.errors import McpError
 
 KEY = b"the key of these tests, no secret"
-SECRET = "Secret of the inside at /home/author/shop.py"
+SECRET = "Secret of the inside at /home/user/shop.py"
 NAME = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
 
 
@@ -162,6 +162,15 @@ def _add_asking_tools(shop: Shop) -> None:
         answer = await ctx.elicit("Where to?", Delivery)
         place: Delivery = answer.content
         return f"{place.street}, {'today' if place.express else 'some day'}"
+
+    @server.tool
+    async def hurry(ctx: Context) -> str:
+        """Asks, and does not wait long for the answer."""
+        try:
+            async with asyncio.timeout(0.05):
+                return (await ctx.elicit("Quick?", NAME)).action
+        except TimeoutError:
+            return "too slow"
 
     @server.tool
     async def pay(ctx: Context) -> str:

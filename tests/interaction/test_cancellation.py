@@ -34,7 +34,22 @@ async def test_cancelling_a_call_that_waits_for_an_answer_ends_it(
         await soon(asked.wait())
         await call.cancel()
         assert await client.text("echo", {"text": "still here"}) == "still here"
-        await client.stop_answering()
+
+
+@shows("cancellation.of_a_question")
+async def test_a_question_the_tool_gave_up_on_is_withdrawn(connect_legacy: Connect, shop: Shop) -> None:
+    withdrawn = asyncio.Event()
+
+    async def never(_: Json) -> Json:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            withdrawn.set()
+        return {}
+
+    async with connect_legacy(shop.server, elicit=never) as client:
+        assert await client.text("hurry") == "too slow"
+        await soon(withdrawn.wait())
 
 
 @shows("cancellation.others_go_on")

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from .threads import all_done
+
 logger = logging.getLogger("toolyard.edge")
 
 THREAD_GRACE = 1.0
@@ -27,7 +29,7 @@ def run_to_end(
         loop = runner.get_loop()
         joined = loop.create_task(loop.shutdown_default_executor())
         loop.run_until_complete(asyncio.wait({joined}, timeout=THREAD_GRACE))
-        if not joined.done():
+        if not joined.done() or not all_done(THREAD_GRACE):
             logger.warning("leaving while a tool still blocks its thread")
             sys.stderr.flush()
             os._exit(0)

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 
 from ..wire.call import Service
 from ..wire.errors import InvalidRequest
-from ..wire.messages import encode_error
+from ..wire.messages import encode_error, one_line
 from .duplex import Duplex
 from .running import run_to_end
 
@@ -97,7 +97,7 @@ class _Writer:
         self._broken = False
 
     async def write(self, body: bytes) -> None:
-        line = body + b"\n"
+        line = one_line(body) + b"\n"
         if not self._pending and len(line) <= ATOMIC and self._try(line):
             return
         self._enqueue(line)

@@ -15,6 +15,7 @@ from .visit import Visit
 
 MAX_STREAMS = 10_000
 MAX_STREAM_BYTES = 8 * 1024 * 1024
+MAX_TOTAL_BYTES = 256 * 1024 * 1024
 
 
 class Stream:
@@ -30,7 +31,7 @@ class Stream:
         """The number of the latest follower; a message goes to one connection only, the latest."""
         self.bells: set[asyncio.Event] = set()
         self._events: deque[tuple[int, bytes]] = deque()
-        self._bytes = 0
+        self.size = 0
         self._count = 0
 
     def put(self, data: bytes, retry_ms: int | None = None) -> bytes:
@@ -38,9 +39,9 @@ class Stream:
         self._count += 1
         framed = frame(data, f"{self.id}.{self._count}", retry_ms)
         self._events.append((self._count, framed))
-        self._bytes += len(framed)
-        while self._bytes > MAX_STREAM_BYTES and len(self._events) > 1:
-            self._bytes -= len(self._events.popleft()[1])
+        self.size += len(framed)
+        while self.size > MAX_STREAM_BYTES and len(self._events) > 1:
+            self.size -= len(self._events.popleft()[1])
         self._ring()
         return framed
 
@@ -90,8 +91,19 @@ class Streams:
         return stream, int(number)
 
     def expire_later(self, stream: Stream) -> None:
-        """Forget it, unless somebody has come back for it by then."""
+        """Forget it, unless somebody has come back for it by then; at once, if there is no room to wait."""
+        self._make_room()
         asyncio.get_running_loop().call_later(self._pace.keep_streams, self._forget_unread, stream)
+
+    def _make_room(self) -> None:
+        """Of the streams whose call is over, the oldest go first."""
+        total = sum(stream.size for stream in self._streams.values())
+        for stream in list(self._streams.values()) if total > MAX_TOTAL_BYTES else []:
+            if stream.ended.is_set() and not stream.readers:
+                total -= stream.size
+                self._forget(stream)
+                if total <= MAX_TOTAL_BYTES:
+                    return
 
     def _forget_unread(self, stream: Stream) -> None:
         # While its call runs, a stream waits for the result, whoever reads or does not.

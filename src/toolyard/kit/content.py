@@ -82,6 +82,8 @@ def _is_object(value: Any) -> bool:
 
 def _json(value: Any) -> bytes:
     try:
+        if isinstance(value, Raw):  # JSON that the author had already: see that it is, and in one line
+            value = msgspec.json.decode(value)
         return msgspec.json.encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
+    except (TypeError, ValueError, RecursionError, msgspec.DecodeError) as error:
         raise Mismatch(f"the value cannot be written as JSON: {error}") from None

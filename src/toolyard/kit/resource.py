@@ -104,10 +104,18 @@ class Resource:
 
 
 def _compile(uri: str) -> re.Pattern[str]:
+    """`{name}` ends where what follows it in the template begins, so that matching takes linear time."""
     parts: list[str] = []
     end = 0
-    for match in _VARIABLE.finditer(uri):
+    matches = list(_VARIABLE.finditer(uri))
+    if sum(1 for match in matches if match[1]) > 1:
+        raise ValueError(f"resource {uri!r}: a template may have one of its variables in the form {{+name}}")
+    for match in matches:
+        following = uri[match.end() : match.end() + 1]
+        if following == "{":
+            raise ValueError(f"resource {uri!r}: two variables need something between them")
         parts.append(re.escape(uri[end : match.start()]))
-        parts.append(f"(?P<{match[2]}>{'.+' if match[1] else '[^/?#]+'})")
+        ending = "/?#" + following if following not in "/?#" else "/?#"
+        parts.append(f"(?P<{match[2]}>{'.+' if match[1] else f'[^{re.escape(ending)}]+'})")
         end = match.end()
     return re.compile("".join(parts) + re.escape(uri[end:]), re.DOTALL)

@@ -54,7 +54,7 @@ async def settle(running: Awaitable[T]) -> T:
     try:
         return await running
     except BaseExceptionGroup as group:
-        signals = list(_signals(group))
+        signals = list(signals_in(group))
         if not signals:
             raise
         asked = [signal for signal in signals if isinstance(signal, InputRequired)]
@@ -65,10 +65,11 @@ async def settle(running: Awaitable[T]) -> T:
         raise asked[-1] from None
 
 
-def _signals(error: BaseException) -> Iterator[InputRequired | Detached]:
+def signals_in(error: BaseException) -> Iterator[InputRequired | Detached]:
+    """The signals that an exception is or, when a task group made it, holds."""
     if isinstance(error, BaseExceptionGroup):
         for inner in cast(BaseExceptionGroup[BaseException], error).exceptions:
-            yield from _signals(inner)
+            yield from signals_in(inner)
     elif isinstance(error, InputRequired | Detached):
         yield error
 

@@ -5,8 +5,10 @@ import inspect
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..edge.threads import in_thread
 from .context import Context
 from .introspection import underlying
+from .rounds import signals_in
 
 
 class Callee:
@@ -30,15 +32,28 @@ class Callee:
 
     async def _in_thread(self, arguments: dict[str, Any], context: Context | None) -> Any:
         try:
-            return await asyncio.to_thread(self._function, **arguments)
+            return await in_thread(self._run, arguments)
         except asyncio.CancelledError:
             if context is not None:
                 context.mark_cancelled()
             raise
 
+    def _run(self, arguments: dict[str, Any]) -> Any:
+        try:
+            return self._function(**arguments)
+        except StopIteration as error:  # no future takes it, and the call would never end
+            raise RuntimeError("the function raised StopIteration") from error
+        except KeyboardInterrupt as error:  # nor may a tool stop the process
+            raise RuntimeError("the function raised KeyboardInterrupt") from error
 
-def reraise_own_cancellation(error: BaseException) -> None:
-    """A cancellation of this very task goes on; one that leaked from elsewhere is a failure like others."""
+
+def reraise_signals(error: BaseException) -> None:
+    """What is no failure of the author's goes on: our own signals, and the end of this very task.
+
+    A cancellation that leaked from elsewhere is a failure like others.
+    """
+    if isinstance(error, GeneratorExit) or next(signals_in(error), None) is not None:
+        raise error
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()
         if task is None or task.cancelling():

@@ -154,7 +154,7 @@ class TaskBoard:
             raise
         except McpError as error:
             self._end(task, "failed", error=error)
-        except Exception as error:  # the supervisor of a task: nobody else would ever see it
+        except BaseException as error:  # the supervisor of a task: nobody else would ever see it
             logger.error("task %s failed", task.id, exc_info=error)
             self._end(task, "failed", error=InternalError())
         else:

@@ -1,6 +1,5 @@
 """A tool: its definition as clients see it, and one run of its function."""
 
-import asyncio
 import logging
 import re
 import secrets
@@ -15,7 +14,7 @@ from ..wire.types import CallToolResult, Icon, Meta, ToolAnnotations, ToolInfo
 from .content import ToolError, ToolResult, error_result, to_result
 from .context import Context
 from .introspection import describe, name_of
-from .running import Callee, reraise_own_cancellation
+from .running import Callee, reraise_signals
 from .schema import DictSignature, Mismatch, Signature, output_of
 
 logger = logging.getLogger("toolyard.kit")
@@ -113,9 +112,8 @@ class Tool:
             return error_result(f"Tool {self.name!r} returned a result that breaks its own schema: {error}")
         except McpError:
             raise
-        except (Exception, SystemExit, asyncio.CancelledError) as error:
-            # An author's bug must not become a broken connection.
-            reraise_own_cancellation(error)
+        except BaseException as error:  # an author's bug must not become a broken connection
+            reraise_signals(error)
             return self._failed(error)
 
     def _failed(self, error: BaseException) -> CallToolResult:

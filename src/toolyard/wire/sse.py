@@ -4,17 +4,19 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from .messages import one_line
+
 PING = b": ping\n\n"
 
 
 def frame(data: bytes, id: str | None = None, retry_ms: int | None = None) -> bytes:
-    """One event. `data` is a JSON document without line breaks, or empty to prime a resumable stream."""
+    """One event. `data` is a JSON document, or empty to prime a resumable stream."""
     lines: list[bytes] = []
     if id is not None:
         lines.append(b"id: %s\n" % id.encode())
     if retry_ms is not None:
         lines.append(b"retry: %d\n" % retry_ms)
-    lines.append(b"data: %s\n\n" % data if data else b"data:\n\n")
+    lines.append(b"data: %s\n\n" % one_line(data) if data else b"data:\n\n")
     return b"".join(lines)
 
 

@@ -4,8 +4,9 @@ Python names are snake_case, wire names camelCase; `meta` is `_meta`. Optional m
 when unset. Results say nothing of era; the server stamps that on.
 """
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from .eras import Level
@@ -14,6 +15,8 @@ from .messages import Id
 
 Meta = dict[str, Any]
 Role = Literal["user", "assistant"]
+Uri = Annotated[str, msgspec.Meta(max_length=8192)]
+"""An address as a client sends it. Long ones cost memory to remember and time to match."""
 
 
 class Wire(Struct, rename="camel", omit_defaults=True, gc=False):
@@ -200,11 +203,11 @@ class GetPromptParams(RoundTrip, kw_only=True):
 
 
 class ReadResourceParams(RoundTrip, kw_only=True):
-    uri: str
+    uri: Uri
 
 
 class UriParams(Wire):
-    uri: str
+    uri: Uri
 
 
 class SetLevelParams(Wire):
@@ -225,7 +228,7 @@ class PromptRef(Wire, tag_field="type", tag="ref/prompt"):
 
 
 class ResourceRef(Wire, tag_field="type", tag="ref/resource"):
-    uri: str
+    uri: Uri
 
 
 class CompleteParams(Wire):
@@ -238,7 +241,7 @@ class SubscriptionFilter(Wire):
     tools_list_changed: bool | UnsetType = UNSET
     prompts_list_changed: bool | UnsetType = UNSET
     resources_list_changed: bool | UnsetType = UNSET
-    resource_subscriptions: list[str] | UnsetType = UNSET
+    resource_subscriptions: list[Uri] | UnsetType = UNSET
     task_ids: list[str] | UnsetType = UNSET
 
 

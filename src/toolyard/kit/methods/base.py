@@ -1,6 +1,5 @@
 """What the methods of every feature need: the server, pages, caching hints, and a net for authors' bugs."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -15,7 +14,7 @@ from ..context import Context
 from ..direct import Direct
 from ..pages import N, page
 from ..rounds import Rounds, fingerprint, settle
-from ..running import reraise_own_cancellation
+from ..running import reraise_signals
 from ..schema import Mismatch
 from ..tool import logger
 
@@ -75,7 +74,7 @@ async def guarded(running: Awaitable[T], what: str) -> T:
         raise InvalidParams(f"Invalid arguments for {what}: {error}") from None
     except ToolError as error:
         raise McpError(INTERNAL_ERROR, str(error)) from None
-    except (Exception, SystemExit, asyncio.CancelledError) as error:
-        reraise_own_cancellation(error)
+    except BaseException as error:
+        reraise_signals(error)
         logger.error("%s failed", what, exc_info=error)
         raise InternalError() from None
