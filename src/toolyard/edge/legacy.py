@@ -20,6 +20,7 @@ from .streams import Stream, Streams
 from .visit import Visit
 
 PRIMED_SINCE = "2025-11-25"
+MAX_ASKED = 2000
 NO_SESSION = (
     "No Mcp-Session-Id header: send 'initialize' first, or speak 2026-07-28 with its headers and params._meta"
 )
@@ -205,6 +206,8 @@ class LegacyDoor:
         await take_notification(self._service, call)
 
     def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":
+        if len(self._asked) >= MAX_ASKED:
+            raise McpError(-32603, "Too many questions are waiting for an answer; try again later")
         future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         self._asked[session, id] = future
         return future

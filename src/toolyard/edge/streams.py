@@ -6,7 +6,7 @@ They live in this process only. A session can be served by any process; a stream
 import asyncio
 import secrets
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from ..wire.sse import PING, frame
 from .asgi import SSE, until_gone
@@ -21,8 +21,9 @@ MAX_TOTAL_BYTES = 256 * 1024 * 1024
 class Stream:
     """What was sent on one stream, as far back as it is kept."""
 
-    def __init__(self, session: str, *, of_call: bool) -> None:
+    def __init__(self, session: str, *, of_call: bool, account: Callable[[int], None]) -> None:
         self.of_call = of_call
+        self._account = account
         self.id = secrets.token_urlsafe(9)
         self.session = session
         self.ended = asyncio.Event()
@@ -39,9 +40,11 @@ class Stream:
         self._count += 1
         framed = frame(data, f"{self.id}.{self._count}", retry_ms)
         self._events.append((self._count, framed))
+        before = self.size
         self.size += len(framed)
         while self.size > MAX_STREAM_BYTES and len(self._events) > 1:
             self.size -= len(self._events.popleft()[1])
+        self._account(self.size - before)
         self._ring()
         return framed
 
@@ -69,11 +72,12 @@ class Streams:
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
         self._streams: dict[str, Stream] = {}
+        self._total = 0
 
     def open(self, session: str, *, of_call: bool) -> Stream:
         while len(self._streams) >= MAX_STREAMS:
             self._forget(next(iter(self._streams.values())))
-        stream = Stream(session, of_call=of_call)
+        stream = Stream(session, of_call=of_call, account=self._count)
         self._streams[stream.id] = stream
         return stream
 
@@ -97,13 +101,16 @@ class Streams:
 
     def _make_room(self) -> None:
         """Of the streams whose call is over, the oldest go first."""
-        total = sum(stream.size for stream in self._streams.values())
-        for stream in list(self._streams.values()) if total > MAX_TOTAL_BYTES else []:
+        if self._total <= MAX_TOTAL_BYTES:
+            return
+        for stream in list(self._streams.values()):
             if stream.ended.is_set() and not stream.readers:
-                total -= stream.size
                 self._forget(stream)
-                if total <= MAX_TOTAL_BYTES:
+                if self._total <= MAX_TOTAL_BYTES:
                     return
+
+    def _count(self, bytes_more: int) -> None:
+        self._total += bytes_more
 
     def _forget_unread(self, stream: Stream) -> None:
         # While its call runs, a stream waits for the result, whoever reads or does not.
@@ -112,7 +119,8 @@ class Streams:
             self._forget(stream)
 
     def _forget(self, stream: Stream) -> None:
-        self._streams.pop(stream.id, None)
+        if self._streams.pop(stream.id, None) is not None:
+            self._total -= stream.size
         stream.end()
 
     def end_session(self, session: str) -> None:
