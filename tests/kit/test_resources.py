@@ -307,3 +307,39 @@ def test_a_template_we_cannot_match_is_refused(server: Server, uri: str) -> None
         with pytest.raises((ValueError, TypeError), match=r"template|variables"):
             server.resource(uri)(candidate)
     assert server.resources == {}
+
+
+@pytest.mark.parametrize("uri", ["a://{x}{y}", "a://{+x}/{+y}"])
+def test_a_template_that_could_be_read_in_many_ways_is_refused(uri: str):
+    server = Server("s")
+    with pytest.raises(ValueError, match="variables"):
+
+        @server.resource(uri)
+        def both(x: str, y: str) -> str:
+            return x + y
+
+
+async def test_a_variable_ends_where_what_follows_it_begins():
+    server = Server("s")
+
+    @server.resource("log://{day}-{name}/end")
+    def log(day: str, name: str) -> str:
+        return f"{day}|{name}"
+
+    async with server.connect() as client:
+        assert (await client.read_resource("log://1-2-3/end"))[0]["text"] == "1|2-3"
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_an_address_of_any_length_is_not_taken(era: str):
+    server = Server("s")
+
+    @server.resource("note://{name}")
+    def note(name: str) -> str:
+        return name
+
+    async with server.connect(era=era) as client:
+        await client.read_resource("note://" + "a" * 8000)
+        with pytest.raises(McpError, match="length") as refused:
+            await client.read_resource("note://" + "a" * 9000)
+    assert refused.value.code == -32602

@@ -287,3 +287,16 @@ def test_a_reply_can_be_parsed_as_a_response(id: Any, result: Any):
     parsed = parse(encode(Reply(id, result)))
     assert parsed.id == id
     assert json.loads(bytes(parsed.result)) == result
+
+
+@pytest.mark.parametrize(
+    "inside",
+    [b"[1]," * 900_000 + b"[1]", b'{"a":"["},' * 400_000 + b"1", b"[" * 1_900_000 + b"]" * 1_900_000],
+    ids=["many lists", "many strings", "one deep list"],
+)
+def test_a_big_body_is_measured_without_holding_up_the_loop(inside: bytes):
+    body = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[' + inside + b"]}}"
+    before = time.process_time()
+    with suppress(InvalidRequest):
+        parse(body)
+    assert time.process_time() - before < 1.0

@@ -23,7 +23,7 @@ class Stream:
 
     def __init__(self, session: str, *, of_call: bool, account: Callable[[int], None]) -> None:
         self.of_call = of_call
-        self._account = account
+        self.account = account
         self.id = secrets.token_urlsafe(9)
         self.session = session
         self.ended = asyncio.Event()
@@ -44,7 +44,7 @@ class Stream:
         self.size += len(framed)
         while self.size > MAX_STREAM_BYTES and len(self._events) > 1:
             self.size -= len(self._events.popleft()[1])
-        self._account(self.size - before)
+        self.account(self.size - before)
         self._ring()
         return framed
 
@@ -66,11 +66,16 @@ class Stream:
         return (event for event in list(self._events) if event[0] > number)
 
 
+def _ignore(bytes_more: int) -> None:
+    """For a stream that no longer counts."""
+
+
 class Streams:
     """The streams of this process, each kept for a while after nobody reads it any more."""
 
-    def __init__(self, pace: Pace) -> None:
+    def __init__(self, pace: Pace, max_total: int = MAX_TOTAL_BYTES) -> None:
         self._pace = pace
+        self._max_total = max_total
         self._streams: dict[str, Stream] = {}
         self._total = 0
 
@@ -101,12 +106,12 @@ class Streams:
 
     def _make_room(self) -> None:
         """Of the streams whose call is over, the oldest go first."""
-        if self._total <= MAX_TOTAL_BYTES:
+        if self._total <= self._max_total:
             return
         for stream in list(self._streams.values()):
             if stream.ended.is_set() and not stream.readers:
                 self._forget(stream)
-                if self._total <= MAX_TOTAL_BYTES:
+                if self._total <= self._max_total:
                     return
 
     def _count(self, bytes_more: int) -> None:
@@ -121,6 +126,7 @@ class Streams:
     def _forget(self, stream: Stream) -> None:
         if self._streams.pop(stream.id, None) is not None:
             self._total -= stream.size
+            stream.account = _ignore
         stream.end()
 
     def end_session(self, session: str) -> None:

@@ -41,10 +41,9 @@ class Callee:
     def _run(self, arguments: dict[str, Any]) -> Any:
         try:
             return self._function(**arguments)
-        except StopIteration as error:  # no future takes it, and the call would never end
-            raise RuntimeError("the function raised StopIteration") from error
-        except KeyboardInterrupt as error:  # nor may a tool stop the process
-            raise RuntimeError("the function raised KeyboardInterrupt") from error
+        except (StopIteration, GeneratorExit, KeyboardInterrupt) as error:
+            # The first no future takes, and the call would never end; the others mean something on the loop.
+            raise RuntimeError(f"the function raised {type(error).__name__}") from error
 
 
 def reraise_signals(error: BaseException) -> None:
