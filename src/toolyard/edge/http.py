@@ -4,6 +4,7 @@ Owns what is HTTP: routes, limits, who may enter, status codes. A modern request
 `Exchange`; everything legacy goes to the `LegacyDoor`.
 """
 
+import asyncio
 import logging
 
 from msgspec import UNSET
@@ -162,8 +163,13 @@ class HttpEdge:
             event = await visit.receive()
             body = event.get("body") or b""
             if event.get("more_body", True) or len(body) > self._max_body:
-                body = await read_rest(event, visit.receive, self._max_body)
+                async with asyncio.timeout(self._watchman.pace.read_body):
+                    body = await read_rest(event, visit.receive, self._max_body)
         except Gone:
+            return
+        except TimeoutError:
+            visit.headers.append((b"connection", b"close"))
+            await _refuse(visit, 408, "The body did not arrive in time")
             return
         except TooLarge:
             # What is left of the body is not worth reading.

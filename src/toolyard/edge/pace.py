@@ -12,6 +12,8 @@ class Pace(Struct, frozen=True, kw_only=True):
     """A silent stream shows a sign of life this often."""
     keep_streams: float = 60.0
     """A legacy stream that nobody reads is kept this long for its client to come back."""
+    read_body: float = 60.0
+    """A body that comes in pieces must be complete by then."""
     close_grace: float = 2.0
     """Calls under way have this long to finish when the server closes."""
     ask_timeout: float = 3600.0

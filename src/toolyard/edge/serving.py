@@ -3,6 +3,7 @@
 import uvicorn
 
 from .http import HttpEdge
+from .patience import LimitedHttp
 from .running import run_to_end
 
 GRACE_SECONDS = 10
@@ -34,7 +35,7 @@ def server(edge: HttpEdge, host: str, port: int, log_level: str = "warning") -> 
         proxy_headers=False,
         date_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        h11_max_incomplete_event_size=64 * 1024,
+        http=LimitedHttp,
     )
     return _Uvicorn(config, edge)
 
