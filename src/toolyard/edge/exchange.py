@@ -86,11 +86,9 @@ class Exchange:
     """Modern: the stream belongs to this connection, and hanging up cancels the call."""
 
     __slots__ = (
-        "_headers",
         "_may_stream",
-        "_receive",
-        "_send",
         "_task",
+        "_visit",
         "_watcher",
         "_watchman",
         "gone",
@@ -100,9 +98,7 @@ class Exchange:
 
     def __init__(self, watchman: Watchman, visit: Visit, streams: bool) -> None:
         self._watchman = watchman
-        self._receive = visit.receive
-        self._send = visit.send
-        self._headers = visit.headers
+        self._visit = visit
         self._may_stream = streams
         self.streaming = False
         self.gone = False
@@ -140,9 +136,9 @@ class Exchange:
         if self.gone:
             return
         if self.streaming:
-            await self._send({"type": "http.response.body", "body": frame(body)})
+            await self._visit.send({"type": "http.response.body", "body": frame(body)})
         else:
-            await send_json(self._send, status, body, self._headers)
+            await send_json(self._visit.send, status, body, self._visit.headers)
 
     # While the handler runs
 
@@ -152,7 +148,7 @@ class Exchange:
 
     async def _keep_watch(self) -> None:
         """Notice the client hanging up; keep a long silence from looking like a dead connection."""
-        gone = asyncio.create_task(until_gone(self._receive))
+        gone = asyncio.create_task(until_gone(self._visit.receive))
         try:
             pause = self._watchman.pace.stream_after
             while not (await asyncio.wait({gone}, timeout=pause))[0]:
@@ -173,13 +169,13 @@ class Exchange:
             # Set before the first await: the handler may speak from several tasks at once.
             self.streaming = True
             self.watch()
-            start = {"type": "http.response.start", "status": 200, "headers": SSE + self._headers}
-            await self._send(start)
+            start = {"type": "http.response.start", "status": 200, "headers": SSE + self._visit.headers}
+            await self._visit.send(start)
         return self.streaming
 
     async def write(self, chunk: bytes) -> None:
         if self.streaming and not self.gone:
-            await self._send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await self._visit.send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     # The call's channel
 

@@ -58,7 +58,7 @@ class LegacyExchange(Exchange):
         self._stream.end()
         self._door.streams.expire_later(self._stream)
         if not self.gone:
-            await self._send({"type": "http.response.body", "body": framed})
+            await self._visit.send({"type": "http.response.body", "body": framed})
 
     async def _emit(self, message: bytes) -> bool:
         if not await self.start_stream() or self._stream is None:
@@ -71,7 +71,7 @@ class LegacyExchange(Exchange):
         """The client has come back on another connection before this one was seen to be dead."""
         if stream.follower and not self.gone:
             self.gone = True
-            await self._send({"type": "http.response.body", "body": b""})
+            await self._visit.send({"type": "http.response.body", "body": b""})
 
     async def notify(self, method: str, params: Any) -> None:
         await self._emit(encode(Notification(method, params)))
@@ -99,7 +99,7 @@ class LegacyExchange(Exchange):
         self.gone = True
         if self._watcher is not None:
             self._watcher.cancel()
-        await self._send({"type": "http.response.body", "body": framed})
+        await self._visit.send({"type": "http.response.body", "body": framed})
 
 
 class _Listening:

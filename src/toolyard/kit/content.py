@@ -33,10 +33,10 @@ def to_result(value: Any, output: Output) -> CallToolResult:
         return _explicit(value, output)
     if output.validator is not None:
         return _structured(value, output, [])
-    if value is None:
-        return CallToolResult(content=[])
     if isinstance(value, str):
         return CallToolResult(content=[Text(value)])
+    if value is None:
+        return CallToolResult(content=[])
     if isinstance(value, BLOCKS):
         return CallToolResult(content=[value])
     if isinstance(value, list | tuple):

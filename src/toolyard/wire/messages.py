@@ -166,14 +166,12 @@ def recover_id(body: bytes) -> Id | None:
     return id if _id_fault(id) is None else None
 
 
-def decode_params(params: Raw | dict[str, Any], kind: type[T]) -> T:
+def decode_params(params: Raw, kind: type[T]) -> T:
     """Parameters as a typed struct, or InvalidParams naming the field at fault."""
+    decoder = _decoders.get(kind)
+    if decoder is None:
+        decoder = _decoders[kind] = msgspec.json.Decoder(kind)
     try:
-        if isinstance(params, dict):
-            return msgspec.convert(params, kind)
-        decoder = _decoders.get(kind)
-        if decoder is None:
-            decoder = _decoders[kind] = msgspec.json.Decoder(kind)
         return decoder.decode(params)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidParams(f"Invalid params: {error}") from None
