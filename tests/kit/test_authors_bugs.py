@@ -1,13 +1,14 @@
 """Whatever an author's function does, its caller gets an answer and the server goes on."""
 
 import asyncio
+import contextlib
 import threading
 
 import pytest
 from msgspec import Raw
 
 from tests.kit.calls import soon
-from toolyard.kit import Server, ToolResult
+from toolyard.kit import Context, Server, ToolResult
 
 
 class Panic(BaseException):
@@ -89,3 +90,33 @@ async def test_forty_functions_may_block_at_once(server: Server):
     async with server.connect() as client:
         results = await soon(asyncio.gather(*(client.call_tool("block") for _ in range(40))))
     assert [result["content"][0]["text"] for result in results] == ["through"] * 40
+
+
+async def test_waiting_on_the_loop_is_refused_and_does_not_stop_the_server(server: Server):
+    @server.tool
+    async def slip(ctx: Context) -> str:
+        ctx.wait(ctx.report_progress(1))
+        return "never"
+
+    async with server.connect() as client:
+        assert (await soon(client.call_tool("slip")))["isError"]
+
+
+async def test_closing_does_not_wait_for_a_task_that_ignores_it(server: Server):
+    let_go = asyncio.Event()
+    started = asyncio.Event()
+
+    @server.tool(long=True)
+    async def stubborn() -> str:
+        started.set()
+        while not let_go.is_set():
+            with contextlib.suppress(asyncio.CancelledError):
+                await let_go.wait()
+        return "done"
+
+    tasks = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
+    async with server.connect(capabilities=tasks) as client:
+        await client.call_tool("stubborn")
+        await soon(started.wait())
+        await soon(server.close())
+    let_go.set()

@@ -29,6 +29,7 @@ from ..wire.modern import ModernReader
 from ..wire.types import CancelledParams, InitializeParams
 from ..wire.versions import negotiate
 from .answer import answer, deliver, take_notification
+from .running import ended
 from .sessions import client_from
 
 Write = Callable[[bytes], Awaitable[None]]
@@ -175,6 +176,4 @@ class Duplex:
             *self._minded,
             *([self._listening] if self._listening is not None else []),
         ]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await ended(tasks)

@@ -15,6 +15,7 @@ from ..wire.types import CancelledParams, InitializeParams
 from .answer import answer, deliver, take_notification
 from .asgi import send_empty, send_json
 from .exchange import Exchange, Watchman
+from .running import GRACE
 from .sessions import Opened, Sessions, Token
 from .streams import Stream, Streams
 from .visit import Visit
@@ -275,4 +276,5 @@ class LegacyDoor:
         tasks = [task for _, task in self._listening.values()]
         for stream, _ in list(self._listening.values()):
             stream.end()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks:
+            await asyncio.wait(tasks, timeout=GRACE)

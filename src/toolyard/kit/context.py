@@ -2,6 +2,7 @@
 
 import asyncio
 import concurrent.futures
+import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, get_args
 
@@ -29,6 +30,7 @@ class Context:
         self._keys: set[str] = set()
         self._counts: dict[str, int] = {}
         self._loop = asyncio.get_running_loop()
+        self._thread = threading.get_ident()
         self._cancelled = False
         self._waiting: set[concurrent.futures.Future[Any]] = set()
         self._over = False
@@ -58,6 +60,9 @@ class Context:
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """For `def` tools: `ctx.wait(ctx.elicit(…))` does on the loop what `await` does in an `async def`."""
+        if threading.get_ident() == self._thread:
+            coroutine.close()
+            raise RuntimeError("ctx.wait would block the server here; in an `async def`, use await")
         if self._cancelled:
             coroutine.close()
             raise Cancelled("the caller has gone")

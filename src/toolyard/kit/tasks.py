@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import UNSET, Raw, Struct, field
 
+from ..edge.running import ended
 from ..wire.call import Caller
 from ..wire.errors import ErrorObject, InternalError, InvalidParams, McpError
 from ..wire.types import CallToolResult, InputRequest, TaskState
@@ -221,7 +222,5 @@ class TaskBoard:
 
     async def close(self) -> None:
         jobs = [task.job for task in self._tasks.values() if task.job is not None and not task.job.done()]
-        for job in jobs:
-            job.cancel()
-        await asyncio.gather(*jobs, return_exceptions=True)
+        await ended(jobs)
         self._tasks.clear()
