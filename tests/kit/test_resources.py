@@ -309,7 +309,7 @@ def test_a_template_we_cannot_match_is_refused(server: Server, uri: str) -> None
     assert server.resources == {}
 
 
-@pytest.mark.parametrize("uri", ["a://{x}{y}", "a://{+x}/{+y}"])
+@pytest.mark.parametrize("uri", ["a://{x}{y}", "a://{+x}/{+y}", "a://{+x}-{y}"])
 def test_a_template_that_could_be_read_in_many_ways_is_refused(uri: str):
     server = Server("s")
     with pytest.raises(ValueError, match="variables"):

@@ -172,8 +172,7 @@ class HttpEdge:
             await _refuse(visit, 408, "The body did not arrive in time")
             return
         except TooLarge:
-            # What is left of the body is not worth reading.
-            visit.headers.append((b"connection", b"close"))
+            # The connection stays: closing on a client that still sends would reset it before it reads why.
             await _refuse(visit, 413, f"The body is over the limit of {self._max_body} bytes")
             return
         try:

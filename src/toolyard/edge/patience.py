@@ -1,4 +1,4 @@
-"""uvicorn's HTTP with limits on a request's head, which it takes without any: how long, and how slowly."""
+"""uvicorn's HTTP with limits that it lacks: on the size of a request's head, and on its patience."""
 
 import asyncio
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 MAX_HEAD_BYTES = 256 * 1024
-HEAD_SECONDS = 30.0
+REQUEST_SECONDS = 60.0
 
 
 class LimitedHttp(HttpToolsProtocol):
-    """A connection that does not finish a head in time, or makes it too large, is closed."""
+    """A connection that does not finish a request in time, or makes its head too large, is closed."""
 
     _in_head = True
+    _in_body = False
     _head_bytes = 0
     _timer: asyncio.TimerHandle | None = None
 
@@ -26,10 +27,10 @@ class LimitedHttp(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # A head that came whole, as nearly all do, is past by now.
-        if self._in_head and not self.transport.is_closing():
-            self._head_bytes += len(data)
+        # A request that came whole, as nearly all do, is past by now.
+        if (self._in_head or self._in_body) and not self.transport.is_closing():
             self._arm()
+            self._head_bytes += len(data) if self._in_head else 0
             if self._head_bytes > MAX_HEAD_BYTES:
                 self._close(b"431 Request Header Fields Too Large")
 
@@ -39,13 +40,18 @@ class LimitedHttp(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._in_head = False
+        self._in_body = True
         self._head_bytes = 0
-        self._disarm()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._in_body = False
+        self._disarm()
+        super().on_message_complete()
 
     def _arm(self) -> None:
         if self._timer is None:
-            self._timer = self.loop.call_later(HEAD_SECONDS, self._close, b"408 Request Timeout")
+            self._timer = self.loop.call_later(REQUEST_SECONDS, self._close, b"408 Request Timeout")
 
     def _disarm(self) -> None:
         if self._timer is not None:

@@ -114,6 +114,10 @@ def _compile(uri: str) -> re.Pattern[str]:
         following = uri[match.end() : match.end() + 1]
         if following == "{":
             raise ValueError(f"resource {uri!r}: two variables need something between them")
+        if match[1] and match is not matches[-1] and following not in "/?#":
+            raise ValueError(
+                f"resource {uri!r}: between {{+{match[2]}}} and the variables after it comes a '/'"
+            )
         parts.append(re.escape(uri[end : match.start()]))
         ending = "/?#" + following if following not in "/?#" else "/?#"
         parts.append(f"(?P<{match[2]}>{'.+' if match[1] else f'[^{re.escape(ending)}]+'})")
