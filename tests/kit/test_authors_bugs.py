@@ -2,13 +2,15 @@
 
 import asyncio
 import contextlib
+import functools
 import threading
+from typing import Any
 
 import pytest
 from msgspec import Raw
 
 from tests.kit.calls import soon
-from toolyard.kit import Context, Server, ToolResult
+from toolyard.kit import Context, Identity, McpError, Server, Text, ToolResult
 
 
 class Panic(BaseException):
@@ -120,3 +122,82 @@ async def test_closing_does_not_wait_for_a_task_that_ignores_it(server: Server):
         await soon(started.wait())
         await soon(server.close())
     let_go.set()
+
+
+async def test_text_that_is_no_unicode_arrives_with_marks_in_it(server: Server):
+    @server.tool
+    async def names() -> list[Text | str]:
+        return ["caf\udce9", Text("\ud800!")]
+
+    @server.resource("file://name")
+    async def name() -> str:
+        return "caf\udce9"
+
+    async with server.connect() as client:
+        result = await client.call_tool("names")
+        assert [block["text"] for block in result["content"]] == ["caf?", "?!"]
+        assert (await client.read_resource("file://name"))[0]["text"] == "caf?"
+
+
+async def test_an_async_function_behind_an_ordinary_decorator_is_awaited(server: Server):
+    def logged(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return function(*args, **kwargs)
+
+        return wrapper
+
+    @server.tool
+    @logged
+    async def double(n: int) -> int:
+        return n * 2
+
+    async with server.connect() as client:
+        assert (await client.call_tool("double", {"n": 2}))["structuredContent"] == {"result": 4}
+
+
+@pytest.mark.parametrize("returned", ["abc", [1, 2], None, 5])
+async def test_a_completion_of_the_wrong_form_is_an_error(server: Server, returned: Any):
+    @server.prompt
+    def greet(name: str) -> str:
+        return name
+
+    @server.completion(prompt="greet", argument="name")
+    def names(value: str, context: dict[str, str]) -> Any:
+        return returned
+
+    params = {"ref": {"type": "ref/prompt", "name": "greet"}, "argument": {"name": "name", "value": ""}}
+    async with server.connect() as client:
+        with pytest.raises(McpError) as error:
+            await client.request("completion/complete", params)
+    assert error.value.code == -32603
+
+
+async def test_a_tool_may_be_the_client_of_another_server_and_pass_its_questions_on(server: Server):
+    inner = Server("inner")
+
+    @inner.tool
+    async def who(ctx: Context) -> str:
+        answer = await ctx.elicit(
+            "Your name?", {"type": "object", "properties": {"name": {"type": "string"}}}
+        )
+        return f"It is {answer.content['name']}"
+
+    @server.tool
+    async def ask_inside(ctx: Context) -> str:
+        async def pass_on(params: dict[str, Any]) -> dict[str, Any]:
+            answer = await ctx.elicit(params["message"], params["requestedSchema"])
+            return {"action": answer.action, "content": answer.content}
+
+        async with inner.connect(era="legacy", on_elicit=pass_on) as client:
+            return (await client.call_tool("who"))["content"][0]["text"]
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        return {"action": "accept", "content": {"name": "Ada"}}
+
+    async with server.connect(on_elicit=answer) as client:
+        assert (await client.call_tool("ask_inside"))["content"][0]["text"] == "It is Ada"
+
+
+def test_tenants_and_agents_do_not_run_into_each_other():
+    assert Identity("acme/eu", "bot").principal != Identity("acme", "eu/bot").principal

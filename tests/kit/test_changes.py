@@ -192,10 +192,13 @@ async def test_closing_the_server_ends_a_subscription_with_an_answer(shop: Serve
     assert client.inbox.of("notifications/tools/list_changed"), "what was pending is still delivered"
 
 
-async def test_a_subscription_after_the_close_ends_at_once(shop: Server) -> None:
-    await shop.service.close()
-    result = await Steps(shop).request("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-    assert result["resultType"] == "complete"
+async def test_a_server_that_is_started_again_after_its_close_tells_of_changes(
+    shop: Server, era: str
+) -> None:
+    await shop.close()
+    async with ear(shop, era) as heard:
+        shop.notify_tools_changed()
+        await heard.until("notifications/tools/list_changed")
 
 
 async def test_a_subscription_that_ended_leaves_nothing_in_the_hub(shop: Server, era: str) -> None:

@@ -87,20 +87,20 @@ class Exchange:
 
     __slots__ = (
         "_may_stream",
+        "_starting",
         "_task",
         "_visit",
         "_watcher",
         "_watchman",
         "gone",
         "stopped",
-        "streaming",
     )
 
     def __init__(self, watchman: Watchman, visit: Visit, streams: bool) -> None:
         self._watchman = watchman
         self._visit = visit
         self._may_stream = streams
-        self.streaming = False
+        self._starting: asyncio.Task[None] | None = None
         self.gone = False
         self.stopped: McpError | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -133,12 +133,13 @@ class Exchange:
             self._task.cancel()
 
     async def finish(self, status: int, body: bytes) -> None:
-        if self.gone:
-            return
-        if self.streaming:
-            await self._visit.send({"type": "http.response.body", "body": frame(body)})
-        else:
+        if self._starting is None:
+            # Even when the client has gone: frameworks around us expect an answer, and nobody reads it.
             await send_json(self._visit.send, status, body, self._visit.headers)
+        else:
+            await asyncio.shield(self._starting)
+            if not self.gone:
+                await self._visit.send({"type": "http.response.body", "body": frame(body)})
 
     # While the handler runs
 
@@ -152,8 +153,8 @@ class Exchange:
         try:
             pause = self._watchman.pace.stream_after
             while not (await asyncio.wait({gone}, timeout=pause))[0]:
-                await self.start_stream()
-                await self.write(PING)
+                if await self.start_stream():
+                    await self.write(PING)
                 pause = self._watchman.pace.ping_every
             self.gone = True
             self.hung_up()
@@ -164,17 +165,24 @@ class Exchange:
         self.stop()
 
     async def start_stream(self) -> bool:
-        """Switch to a stream; False when the client does not take one."""
-        if not self.streaming and self._may_stream and not self.gone:
-            # Set before the first await: the handler may speak from several tasks at once.
-            self.streaming = True
-            self.watch()
-            start = {"type": "http.response.start", "status": 200, "headers": SSE + self._visit.headers}
-            await self._visit.send(start)
-        return self.streaming
+        """Switch to a stream; False when the client does not take one.
+
+        The start is a task of its own: whoever speaks waits for it, and nobody's cancellation stops it.
+        """
+        if self._starting is None:
+            if not self._may_stream or self.gone:
+                return False
+            self._starting = asyncio.create_task(self._begin())
+        await asyncio.shield(self._starting)
+        return True
+
+    async def _begin(self) -> None:
+        self.watch()
+        start = {"type": "http.response.start", "status": 200, "headers": SSE + self._visit.headers}
+        await self._visit.send(start)
 
     async def write(self, chunk: bytes) -> None:
-        if self.streaming and not self.gone:
+        if not self.gone:
             await self._visit.send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     # The call's channel

@@ -41,15 +41,15 @@ class LegacyExchange(Exchange):
     def hung_up(self) -> None:
         """The handler goes on; what it says waits in the stream."""
 
-    async def start_stream(self) -> bool:
-        if self._stream is None and self._may_stream and not self.gone:
-            self._stream = self._door.streams.open(self._token.nonce, of_call=True)
-            await super().start_stream()
-            if self._token.version >= PRIMED_SINCE:
-                await self.write(self._stream.put(b""))
-        return self._stream is not None
+    async def _begin(self) -> None:
+        stream = self._stream = self._door.streams.open(self._token.nonce, of_call=True)
+        await super()._begin()
+        if self._token.version >= PRIMED_SINCE:
+            await self.write(stream.put(b""))
 
     async def finish(self, status: int, body: bytes) -> None:
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
         if self._stream is None:
             # Legacy errors are answers like any other; only the transport's own have a status.
             await super().finish(200, body)

@@ -1,5 +1,7 @@
 """Running the HTTP edge on uvicorn, with a shutdown that does not wait for open streams."""
 
+import sys
+
 import uvicorn
 
 from .http import HttpEdge
@@ -42,4 +44,6 @@ def server(edge: HttpEdge, host: str, port: int, log_level: str = "warning") -> 
 
 def run(edge: HttpEdge, host: str, port: int) -> None:
     serving = server(edge, host, port)
+    # Where nothing was set up to show a log, a server that says nothing looks like one that hangs.
+    sys.stderr.write(f"serving MCP at http://{host}:{port}{edge.path} (Ctrl-C stops it)\n")
     run_to_end(serving.serve(), serving.config.get_loop_factory())

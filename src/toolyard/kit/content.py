@@ -24,7 +24,18 @@ class ToolResult(Struct, kw_only=True):
 
 
 def error_result(text: str) -> CallToolResult:
-    return CallToolResult(content=[Text(text)], is_error=True)
+    return CallToolResult(content=[Text(clean(text))], is_error=True)
+
+
+def clean(text: str) -> str:
+    """Text that can travel: halves of characters, as in file names that are not UTF-8, become `?`."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode(errors="replace").decode()
+    return text
 
 
 def to_result(value: Any, output: Output) -> CallToolResult:
@@ -34,11 +45,11 @@ def to_result(value: Any, output: Output) -> CallToolResult:
     if output.validator is not None:
         return _structured(value, output, [])
     if isinstance(value, str):
-        return CallToolResult(content=[Text(value)])
+        return CallToolResult(content=[Text(clean(value))])
     if value is None:
         return CallToolResult(content=[])
     if isinstance(value, BLOCKS):
-        return CallToolResult(content=[value])
+        return CallToolResult(content=[_block(value)])
     if isinstance(value, list | tuple):
         items = cast(Iterable[Any], value)
         return CallToolResult(content=[_block(item) for item in items])
@@ -71,9 +82,11 @@ def _structured(value: Any, output: Output, content: list[Block]) -> CallToolRes
 
 
 def _block(item: Any) -> Block:
+    if isinstance(item, Text):
+        item.text = clean(item.text)
     if isinstance(item, BLOCKS):
         return item
-    return Text(item if isinstance(item, str) else _json(item).decode())
+    return Text(clean(item) if isinstance(item, str) else _json(item).decode())
 
 
 def _is_object(value: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, get_args
 from ..wire.call import Call, Caller
 from ..wire.eras import Level
 from .asks import Answer, Ask, Asker, Elicit, ElicitUrl, Root, Roots, Sample, Sampled
+from .rounds import Detached, InputRequired
 from .schema import JsonSchema
 
 T = TypeVar("T")
@@ -34,6 +35,11 @@ class Context:
         self._cancelled = False
         self._waiting: set[concurrent.futures.Future[Any]] = set()
         self._over = False
+
+    def check_own(self, signal: InputRequired | Detached) -> None:
+        """A tool may be a client of other servers here; what their callers need is not ours to answer."""
+        if signal.owner is not self._asker:
+            raise signal
 
     def close(self) -> None:
         """The call is answered: nothing more is said in its name, whatever the tool left running."""

@@ -75,20 +75,15 @@ class Listener:
 class Hub:
     def __init__(self) -> None:
         self.listeners: set[Listener] = set()
-        self._closed = False
 
     def listener(self, wants: Callable[[Event], bool]) -> Listener:
-        listener = Listener(self, wants)
-        if self._closed:
-            listener.close()
-        return listener
+        return Listener(self, wants)
 
     def publish(self, event: Event) -> None:
         for listener in list(self.listeners):
             listener.offer(event)
 
     def close(self) -> None:
-        """End every listener after what it still has pending."""
-        self._closed = True
+        """End every listener after what it still has pending. A server may be started again afterwards."""
         for listener in list(self.listeners):
             listener.close()

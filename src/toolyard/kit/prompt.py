@@ -6,6 +6,7 @@ from typing import Any, cast
 from msgspec import Raw
 
 from ..wire.types import BLOCKS, Block, Icon, Message, Meta, PromptArgument, PromptInfo, Text
+from .content import clean
 from .context import Context
 from .introspection import describe, name_of
 from .running import Callee
@@ -13,11 +14,11 @@ from .schema import Signature
 
 
 def user(content: str | Block) -> Message:
-    return Message("user", Text(content) if isinstance(content, str) else content)
+    return Message("user", Text(clean(content)) if isinstance(content, str) else content)
 
 
 def assistant(content: str | Block) -> Message:
-    return Message("assistant", Text(content) if isinstance(content, str) else content)
+    return Message("assistant", Text(clean(content)) if isinstance(content, str) else content)
 
 
 class Prompt:

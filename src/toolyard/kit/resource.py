@@ -14,6 +14,7 @@ from ..wire.types import (
     ResourceTemplateInfo,
     TextContents,
 )
+from .content import clean
 from .context import Context
 from .introspection import describe, name_of
 from .running import Callee
@@ -95,7 +96,7 @@ class Resource:
         if isinstance(value, Contents):
             return value
         if isinstance(value, str):
-            return TextContents(uri, value, self._mime_type)
+            return TextContents(uri, clean(value), self._mime_type)
         if isinstance(value, bytes):
             return BlobContents(uri, value, self._mime_type)
         raise TypeError(

@@ -33,17 +33,19 @@ class _State(Struct, array_like=True):
 class InputRequired(BaseException):
     """Ends a run that needs answers. Not an Exception: a tool's own handlers must not swallow it."""
 
-    def __init__(self, result: InputRequiredResult) -> None:
+    def __init__(self, result: InputRequiredResult, owner: "Rounds") -> None:
         super().__init__("input required")
         self.result = result
+        self.owner = owner
 
 
 class Detached(BaseException):
     """Ends an inline run that goes on as a task, with what it has learnt so far."""
 
-    def __init__(self, notes: Notes) -> None:
+    def __init__(self, notes: Notes, owner: "Rounds") -> None:
         super().__init__("detached")
         self.notes = notes
+        self.owner = owner
 
 
 async def settle(running: Awaitable[T]) -> T:
@@ -122,7 +124,8 @@ class Rounds:
             raise InputRequired(
                 InputRequiredResult(
                     result_type="input_required", input_requests=requests, request_state=self._seal()
-                )
+                ),
+                self,
             )
         return answers
 
@@ -133,7 +136,7 @@ class Rounds:
 
     async def detach(self) -> None:
         if self.may_detach:
-            raise Detached(self._notes)
+            raise Detached(self._notes, self)
 
 
 def fingerprint(name: str, arguments: Raw) -> bytes:

@@ -32,7 +32,9 @@ class Callee:
 
     async def _in_thread(self, arguments: dict[str, Any], context: Context | None) -> Any:
         try:
-            return await in_thread(self._run, arguments)
+            value = await in_thread(self._run, arguments)
+            # An `async def` behind an ordinary decorator looks like a `def`.
+            return await value if inspect.isawaitable(value) else value
         except asyncio.CancelledError:
             if context is not None:
                 context.mark_cancelled()

@@ -108,8 +108,9 @@ class Tool:
         except ToolError as error:
             return error_result(str(error))
         except Mismatch as error:
-            logger.error("tool %r returned what its output schema does not allow: %s", self.name, error)
-            return error_result(f"Tool {self.name!r} returned a result that breaks its own schema: {error}")
+            logger.error("tool %r returned what cannot be sent: %s", self.name, error)
+            wrong = "does not fit its output schema" if self.info.output_schema else "cannot be sent"
+            return error_result(f"Tool {self.name!r} returned a result that {wrong}: {error}")
         except McpError:
             raise
         except BaseException as error:  # an author's bug must not become a broken connection

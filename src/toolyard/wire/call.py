@@ -26,8 +26,8 @@ class Identity(Struct, frozen=True, cache_hash=True):
 
     @property
     def principal(self) -> str:
-        """What sealed state and tasks are bound to."""
-        return f"{self.tenant}/{self.agent}"
+        """What sealed state and tasks are bound to. The length keeps `a/b` + `c` apart from `a` + `b/c`."""
+        return f"{len(self.tenant)}:{self.tenant}/{self.agent}"
 
 
 class Caller:

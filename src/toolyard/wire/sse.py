@@ -80,5 +80,5 @@ class Decoder:
             self._event = value
         elif field == "id":
             self._id = value
-        elif field == "retry" and value.isascii() and value.isdigit():
+        elif field == "retry" and value.isascii() and value.isdigit() and len(value) < 10:
             self._retry = int(value)

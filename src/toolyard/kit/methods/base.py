@@ -13,7 +13,7 @@ from ..content import ToolError
 from ..context import Context
 from ..direct import Direct
 from ..pages import N, page
-from ..rounds import Rounds, fingerprint, settle
+from ..rounds import Detached, InputRequired, Rounds, fingerprint, settle
 from ..running import reraise_signals
 from ..schema import Mismatch
 from ..tool import logger
@@ -62,6 +62,13 @@ class Methods:
         rounds = Rounds(call, trip, fingerprint(name, arguments), server.sealer, server.state_ttl)
         rounds.may_detach = may_detach
         return Context(call, rounds)
+
+
+def check_own(signal: InputRequired | Detached, context: Context | None) -> None:
+    """Let a signal pass that belongs to another call, whose tool uses ours as a client."""
+    if context is None:
+        raise signal
+    context.check_own(signal)
 
 
 async def guarded(running: Awaitable[T], what: str) -> T:

@@ -1,6 +1,7 @@
 """Listing and rendering prompts, and completing the arguments of prompts and resource templates."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 from ...wire.call import Call
 from ...wire.errors import InvalidParams
@@ -15,8 +16,9 @@ from ...wire.types import (
     PromptRef,
     Result,
 )
+from ..content import clean
 from ..rounds import InputRequired
-from .base import Methods, guarded
+from .base import Methods, check_own, guarded
 
 if TYPE_CHECKING:
     from ..server import Server
@@ -49,6 +51,7 @@ class PromptMethods(Methods):
         try:
             messages = await guarded(prompt.render(params.arguments, context), f"prompt {params.name!r}")
         except InputRequired as pending:
+            check_own(pending, context)
             return pending.result
         finally:
             if context is not None:
@@ -68,6 +71,16 @@ class PromptMethods(Methods):
             return CompleteResult(completion=Completion([], 0, False))
         arguments = {"value": params.argument.value, "context": params.context.arguments}
         what = f"completion of {params.argument.name!r}"
-        values: list[str] = await guarded(complete(arguments, None), what)
+        values = await guarded(_strings(complete(arguments, None)), what)
         shown = values[:MAX_COMPLETIONS]
         return CompleteResult(completion=Completion(shown, len(values), len(values) > len(shown)))
+
+
+async def _strings(completing: Awaitable[Any]) -> list[str]:
+    found = await completing
+    if found is None or isinstance(found, str) or not isinstance(found, Iterable):
+        raise TypeError(f"a completion returns strings, not {type(found).__name__}")
+    values = list(cast(Iterable[Any], found))
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError("a completion returns strings only")
+    return [clean(value) for value in values]

@@ -17,7 +17,7 @@ from ...wire.types import (
 )
 from ..resource import Resource
 from ..rounds import InputRequired
-from .base import Methods, guarded
+from .base import Methods, check_own, guarded
 
 if TYPE_CHECKING:
     from ..server import Server
@@ -71,6 +71,7 @@ class ResourceMethods(Methods):
         try:
             contents = await guarded(resource.read(params.uri, values, context), f"resource {params.uri!r}")
         except InputRequired as pending:
+            check_own(pending, context)
             return pending.result
         finally:
             if context is not None:

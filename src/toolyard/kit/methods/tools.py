@@ -24,7 +24,7 @@ from ..context import Context
 from ..rounds import Detached, InputRequired, settle
 from ..tasks import Task, TaskAsker
 from ..tool import Long, Tool
-from .base import Methods
+from .base import Methods, check_own
 
 if TYPE_CHECKING:
     from ..server import Server
@@ -63,8 +63,10 @@ class ToolMethods(Methods):
             running = tool.run(params.arguments, context)
             return await (running if context is None else settle(running))
         except InputRequired as pending:
+            check_own(pending, context)
             return pending.result
         except Detached as detached:
+            check_own(detached, context)
             assert long is not None, "only a call that may become a task can be detached"
             return self._start(call, tool, long, params.arguments, detached.notes)
         finally:
