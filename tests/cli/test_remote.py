@@ -199,7 +199,7 @@ def test_a_silent_address_is_given_up_after_the_timeout(toolyard: Toolyard):
         outcome = toolyard("list", "--url", url, "--timeout", "0.2")
     assert outcome.status == 2
     assert outcome.err.splitlines() == [
-        f"error: {url} stayed silent for 0.2 seconds",
+        f"error: {url} gave no answer within 0.2 seconds",
         "hint: --timeout SECONDS waits longer",
     ]
 

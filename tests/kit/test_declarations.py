@@ -257,3 +257,17 @@ async def test_blocks_in_the_return_annotation_promise_no_structure(server: Serv
         return None
 
     assert "outputSchema" not in await listed(server)
+
+
+def test_an_option_that_does_not_exist_is_refused_with_those_that_do():
+    server = Server("s")
+
+    def echo(text: str) -> str:
+        return text
+
+    with pytest.raises(TypeError, match=r"no option 'titel'; there are: .*title"):
+        server.add_tool(echo, titel="Echo")
+    with pytest.raises(TypeError, match="a prompt has no option 'read_only'"):
+        server.add_prompt(echo, read_only=True)
+    with pytest.raises(TypeError, match="a resource has no option 'mime'"):
+        server.add_resource(echo, "a://{text}", mime="text/plain")

@@ -12,11 +12,22 @@ from typing import Any
 import click
 
 from .. import __version__
-from .failure import report
+from .failure import report, unforeseen
+from .leaving import leave_soon
+from .options import wants_debug
 
 # The command's name, and the module that has it.
 COMMANDS = {"serve": "serve", "stdio": "stdio", "list": "listing", "call": "call"}
 INTERRUPTED = 130
+# What `main`, or click below it, knows how to leave with.
+FORESEEN = (
+    click.ClickException,
+    click.exceptions.Exit,
+    click.Abort,
+    BrokenPipeError,
+    KeyboardInterrupt,
+    SystemExit,
+)
 
 
 class Commands(click.Group):
@@ -35,10 +46,23 @@ class Commands(click.Group):
             status = super().main(*args, standalone_mode=False, **extra)
         except click.ClickException as error:
             report(error)
-            sys.exit(error.exit_code)
+            status = error.exit_code
         except click.Abort:
-            sys.exit(INTERRUPTED)
-        sys.exit(status if isinstance(status, int) else 0)
+            status = INTERRUPTED
+        except SystemExit as left:
+            status = left.code
+        status = status if isinstance(status, int) else 0
+        leave_soon(status)
+        sys.exit(status)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """What nobody foresaw is a failure too."""
+        try:
+            return super().invoke(ctx)
+        except FORESEEN:
+            raise
+        except BaseException as error:
+            raise unforeseen(error, wants_debug(ctx)) from error
 
 
 @click.group(

@@ -3,9 +3,8 @@
 `connected` chooses. Whatever goes wrong on the way comes out as a Failure with a hint.
 """
 
-import sys
 from collections.abc import Generator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -13,6 +12,7 @@ from msgspec import Struct
 from ..wire.errors import INTERNAL_ERROR, MISSING_CAPABILITY, McpError
 from . import target
 from .failure import Failure
+from .output import stdout_kept_clean
 from .shapes import Object, as_object
 
 # What the terminal can answer. A server may only ask in ways that its client declared.
@@ -76,8 +76,7 @@ class Where(Struct, frozen=True):
 
 @contextmanager
 def connected(where: Where, user: User) -> Generator[Client, None, None]:
-    # Standard output is for the command's data; what a server prints in our process is not that.
-    with redirect_stdout(sys.stderr):
+    with stdout_kept_clean():
         client = _open(where, user)
         try:
             yield client

@@ -39,7 +39,7 @@ def elicited(params: Object) -> dict[str, Any]:
 
 
 def _visit(url: str) -> None:
-    _write(f"  {printable(url)}\n")
+    _write(f"  {one_line(url)}\n")
     _read_line("  open it in a browser, then press Enter: ")
 
 
@@ -60,7 +60,7 @@ def _ask(name: str, prop: Object, required: bool) -> tuple[bool, Any]:
     default = prop.get("default")
     if about := prop.get("description"):
         _write(click.style(f"  {one_line(str(about))}", dim=True) + "\n")
-    label = printable(str(prop.get("title") or name))
+    label = one_line(str(prop.get("title") or name))
     marks = f" ({expected})" if expected else ""
     marks += f" [{_shown(default)}]" if default is not None else "" if required else " [nothing]"
     while True:
@@ -72,7 +72,7 @@ def _ask(name: str, prop: Object, required: bool) -> tuple[bool, Any]:
         try:
             return True, check(read(text)) if text else _needed()
         except ValueError as error:
-            _write(click.style(f"  {printable(str(error))}", fg="yellow") + "\n")
+            _write(click.style(f"  {one_line(str(error))}", fg="yellow") + "\n")
 
 
 def _needed() -> Any:
@@ -82,7 +82,7 @@ def _needed() -> Any:
 def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
-    return printable(", ".join(map(str, as_list(value) or [value])))
+    return ", ".join(one_line(str(item)) for item in as_list(value) or [value])
 
 
 def _reader(prop: Object) -> tuple[Read, str]:
@@ -106,7 +106,7 @@ def _reader(prop: Object) -> tuple[Read, str]:
         except Unreadable as error:
             raise ValueError(f"it must be {error}") from None
 
-    return read, str(prop.get("format") or "")
+    return read, one_line(str(prop.get("format") or ""))
 
 
 def _options(prop: Object) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def _picker(options: dict[str, Any]) -> Read:
 
 
 def _listed(options: dict[str, Any], before: str) -> str:
-    return printable(before + ", ".join(options)) if options else ""
+    return before + ", ".join(map(one_line, options)) if options else ""
 
 
 def _yes_or_no(text: str) -> bool:

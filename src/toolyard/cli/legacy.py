@@ -10,7 +10,7 @@ import msgspec
 
 from ..wire.errors import InternalError, McpError
 from ..wire.messages import Message, Notification, Reply, Request, encode, encode_error
-from ..wire.versions import LATEST_LEGACY
+from ..wire.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN_VERSIONS
 from .client import CAPABILITIES, PROGRESS_TOKEN, User, about_of
 from .failure import Failure
 from .post import Address, Headers
@@ -27,7 +27,7 @@ class Legacy:
         self._session: Headers = {}
         opening = {"protocolVersion": LATEST_LEGACY, "capabilities": CAPABILITIES, "clientInfo": CLIENT_INFO}
         found = self.request("initialize", opening)
-        self._session["MCP-Protocol-Version"] = str(found.get("protocolVersion", LATEST_LEGACY))
+        self._session["MCP-Protocol-Version"] = _version_of(found)
         self._tell(encode(Notification("notifications/initialized", {})))
         self.about = about_of(found.get("serverInfo"), found)
 
@@ -54,9 +54,9 @@ class Legacy:
                 yield from reply.messages()
             if reply.last_event_id is None:
                 return
-            time.sleep(min((reply.retry_ms or 0) / 1000, 60))
+            time.sleep(min((reply.retry_ms or 0) / 1000, self._address.timeout))
             verb, sent = "GET", None
-            headers = {"Accept": "text/event-stream", "Last-Event-ID": reply.last_event_id}
+            headers = {"Accept": "text/event-stream", "Last-Event-ID": _as_bytes(reply.last_event_id)}
 
     def _answer(self, message: Message) -> None:
         assert isinstance(message.id, int | str)
@@ -81,3 +81,18 @@ class Legacy:
             return
         with suppress(Failure), self._address.send("DELETE", self._session):
             pass
+
+
+def _version_of(opened: dict[str, Any]) -> str:
+    version = opened.get("protocolVersion", LATEST_LEGACY)
+    if version not in LEGACY_VERSIONS:
+        advice = f"this command speaks {', '.join((*LEGACY_VERSIONS, *MODERN_VERSIONS))}"
+        raise Failure(
+            f"the server speaks version {str(version)[:80]!r} of MCP, which is none we know", advice
+        )
+    return version
+
+
+def _as_bytes(id: str) -> str:
+    """In UTF-8, as the standard for events has it: `http.client` sends each character as one byte."""
+    return id.encode().decode("latin-1")

@@ -10,8 +10,23 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT_TIMEOUT = 60.0
 
 
+_DEBUG = "toolyard.debug"
+
+
 def debug_option(command: F) -> F:
-    return click.option("--debug", is_flag=True, help="Show tracebacks and debug logs.")(command)
+    return click.option("--debug", is_flag=True, callback=_remember, help="Show tracebacks and debug logs.")(
+        command
+    )
+
+
+def _remember(ctx: click.Context, parameter: click.Parameter, value: bool) -> bool:
+    ctx.meta[_DEBUG] = value
+    return value
+
+
+def wants_debug(ctx: click.Context) -> bool:
+    """Whether --debug was given, to this command or to one below it."""
+    return ctx.meta.get(_DEBUG) is True
 
 
 def json_option(command: F) -> F:

@@ -8,6 +8,8 @@ import socket
 import ssl
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
+from typing import cast
 from urllib.parse import quote, urlsplit
 
 import msgspec
@@ -17,6 +19,7 @@ from ..wire.errors import ErrorObject, McpError
 from ..wire.messages import Message, parse
 from ..wire.sse import Decoder
 from .failure import Failure
+from .patience import Patience, PatientResponse
 
 MAX_REPLY_BYTES = 64 * 1024 * 1024
 MAX_REFUSAL_BYTES = 64 * 1024
@@ -46,24 +49,27 @@ class Address:
     def __init__(self, url: str, headers: tuple[str, ...], timeout: float) -> None:
         self.url = url
         self._headers = dict(_header(line) for line in headers)
-        self._timeout = timeout
+        self.timeout = timeout
         self._secure, self._host, self._port, self._path = _split(url)
 
     @contextmanager
     def send(self, verb: str, headers: Headers, body: bytes | None = None) -> "Generator[Reply, None, None]":
         """Send a request and read its reply within the `with`; Failure when there is none."""
+        _check_sendable(headers)
         with self._explained():
             connection = self._connect()
             try:
                 connection.request(verb, self._path, body, {**headers, **self._headers})
-                yield Reply(connection.getresponse(), self.url)
+                patience = Patience(self.timeout)
+                connection.response_class = cast(type[PatientResponse], partial(PatientResponse, patience))
+                yield Reply(connection.getresponse(), self.url, patience)
             finally:
                 connection.close()
 
     def _connect(self) -> http.client.HTTPConnection:
         if self._secure:
-            return http.client.HTTPSConnection(self._host, self._port, timeout=self._timeout)
-        return http.client.HTTPConnection(self._host, self._port, timeout=self._timeout)
+            return http.client.HTTPSConnection(self._host, self._port, timeout=self.timeout)
+        return http.client.HTTPConnection(self._host, self._port, timeout=self.timeout)
 
     @contextmanager
     def _explained(self) -> Generator[None, None, None]:
@@ -75,10 +81,9 @@ class Address:
         except (socket.gaierror, UnicodeError) as error:
             raise Failure(f"no host {self._host!r}: {error.args[-1]}", "check the URL") from None
         except TimeoutError:
-            seconds = f"{self._timeout:g} seconds"
-            raise Failure(
-                f"{self.url} stayed silent for {seconds}", "--timeout SECONDS waits longer"
-            ) from None
+            seconds = f"{self.timeout:g} seconds"
+            advice = "--timeout SECONDS waits longer"
+            raise Failure(f"{self.url} gave no answer within {seconds}", advice) from None
         except ssl.SSLError as error:
             advice = "is it an http:// address? a private certificate authority goes into SSL_CERT_FILE"
             raise Failure(f"no secure connection to {self.url}: {error.reason or error}", advice) from None
@@ -93,9 +98,10 @@ class Address:
 
 
 class Reply:
-    def __init__(self, response: http.client.HTTPResponse, url: str) -> None:
+    def __init__(self, response: http.client.HTTPResponse, url: str, patience: Patience) -> None:
         self._response = response
         self._url = url
+        self._patience = patience
         self.status = response.status
         self.last_event_id: str | None = None
         self.retry_ms: int | None = None
@@ -123,13 +129,17 @@ class Reply:
             raise self._not_mcp(error.message) from None
 
     def _stream(self) -> Iterator[Message]:
-        decoder = Decoder()
+        decoder, tail = Decoder(), b""
         for chunk in self._chunks():
             for event in decoder.feed(chunk):
                 self.last_event_id = event.id or self.last_event_id
                 self.retry_ms = event.retry_ms if event.retry_ms is not None else self.retry_ms
                 if event.data:
                     yield parse(event.data.encode())
+            tail = _lines(tail + chunk)
+            if b"\n\n" in tail:  # a whole event has been dealt with, or a ping came
+                self._patience.renew()
+            tail = tail[-1:]
 
     def _chunks(self) -> Iterator[bytes]:
         size = 0
@@ -166,6 +176,17 @@ class Reply:
 
     def _not_mcp(self, why: str) -> Failure:
         return Failure(f"{self._url} does not speak MCP: {why}", "an MCP endpoint often ends in /mcp")
+
+
+def _lines(chunk: bytes) -> bytes:
+    return chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+
+
+def _check_sendable(headers: Headers) -> None:
+    """Session and event ids are the server's, which may want to have back what no header can carry."""
+    for name, value in headers.items():
+        if not all(" " <= character <= "\xff" and character != "\x7f" for character in value):
+            raise Failure(f"the server wants to have {value[:80]!r} back as {name}, which cannot be sent")
 
 
 def _header(line: str) -> tuple[str, str]:

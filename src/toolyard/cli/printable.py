@@ -8,10 +8,12 @@ from typing import TextIO
 
 _HARMLESS = "\n\t"
 _CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]
-_DIRECTIONS = [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_DIRECTIONS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_SEPARATORS = [0x2028, 0x2029]  # a line ends there for some terminals and for no others
+_TAGS = [*range(0xE0000, 0xE0080)]  # letters that nobody sees
 _VISIBLE = {
     code: chr(code).encode("unicode_escape").decode()
-    for code in (*_CONTROLS, *_DIRECTIONS)
+    for code in (*_CONTROLS, *_DIRECTIONS, *_SEPARATORS, *_TAGS)
     if chr(code) not in _HARMLESS
 }
 

@@ -23,9 +23,11 @@ def print_json(value: Any) -> None:
         click.echo(text)
         return
     from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
+    from rich.highlighter import JSONHighlighter
 
-    # JSON escapes control characters but not C1 and direction marks.
-    Console(soft_wrap=True).print_json(printable(text), ensure_ascii=False)
+    # Not `print_json`, which reads and writes the text anew, direction marks and all.
+    shown = JSONHighlighter()(printable(msgspec.json.format(text)))
+    Console().print(shown, soft_wrap=True)
 
 
 def print_text(text: str, err: bool = False) -> None:

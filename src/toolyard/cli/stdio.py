@@ -1,15 +1,13 @@
 """`toolyard stdio`: serve the program that started us."""
 
-import os
 import sys
-from collections.abc import Generator
-from contextlib import contextmanager
 
 import click
 
 from . import logs, target
 from .failure import hint
 from .options import debug_option
+from .output import stdout_kept_clean
 from .printable import is_terminal
 
 
@@ -25,20 +23,6 @@ def command(server: str | None, debug: bool) -> None:
     logs.to_stderr(debug)
     if is_terminal(sys.stdin):
         hint("this waits for an MCP client on standard input; `toolyard serve` and `call` are for people")
-    with _stdout_kept_clean():
+    with stdout_kept_clean():  # it is the protocol's
         found = target.load(server, debug)
     found.run_stdio()
-
-
-@contextmanager
-def _stdout_kept_clean() -> Generator[None, None, None]:
-    """What a target prints while it is imported goes to standard error: the output is the protocol's."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        yield
-    finally:
-        sys.stdout.flush()
-        os.dup2(kept, 1)
-        os.close(kept)

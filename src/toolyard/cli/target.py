@@ -59,7 +59,9 @@ def _load_file(place: str, debug: bool) -> ModuleType:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # SystemExit, and what authors derive
         del sys.modules[name]
         raise _import_failure(place, error, debug) from error
     return module
@@ -83,7 +85,9 @@ def _load_module(place: str, debug: bool) -> ModuleType:
         if place != missing and not place.startswith(f"{missing}."):
             raise _import_failure(place, error, debug) from error
         raise Failure(f"no module {missing!r}", _missing_module_hint(place)) from error
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         raise _import_failure(place, error, debug) from error
 
 

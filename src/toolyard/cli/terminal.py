@@ -1,6 +1,7 @@
 """The user at the terminal: sees progress and logs, answers questions. All of it on standard error."""
 
 import sys
+from math import isfinite
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -80,4 +81,8 @@ class Terminal:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    try:
+        number = float(value) if isinstance(value, int | float) else None
+    except OverflowError:
+        return None
+    return number if number is not None and isfinite(number) else None

@@ -26,7 +26,10 @@ def read_value(text: str, schema: Object, root: Object) -> Any:
 
 def kinds_of(schema: Object, root: Object) -> set[str]:
     """The JSON types that a schema admits; all of them when it does not say."""
-    return _kinds(schema, root, set()) or set(_READERS)
+    try:
+        return _kinds(schema, root, set()) or set(_READERS)
+    except RecursionError:  # a thousand references in a row say nothing either
+        return set(_READERS)
 
 
 def _kinds(schema: Object, root: Object, seen: set[str]) -> set[str]:
@@ -38,7 +41,9 @@ def _kinds(schema: Object, root: Object, seen: set[str]) -> set[str]:
         return _kinds(_resolve(reference, root), root, seen)
     declared = schema.get("type")
     if declared is not None:
-        return {kind for kind in (as_list(declared) or [declared]) if kind in _READERS}
+        return {
+            kind for kind in (as_list(declared) or [declared]) if isinstance(kind, str) and kind in _READERS
+        }
     options = as_list(schema.get("anyOf")) or as_list(schema.get("oneOf"))
     if options:
         return set[str]().union(*(_kinds(as_object(option), root, seen) for option in options))

@@ -1,14 +1,15 @@
 """Prompts: named message templates with arguments."""
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from msgspec import Raw
 
-from ..wire.types import BLOCKS, Block, Icon, Message, Meta, PromptArgument, PromptInfo, Text
+from ..wire.types import BLOCKS, Block, Message, PromptArgument, PromptInfo, Text
 from .content import clean
 from .context import Context
 from .introspection import describe, name_of
+from .options import PromptOptions, check
 from .running import Callee
 from .schema import Signature
 
@@ -22,17 +23,9 @@ def assistant(content: str | Block) -> Message:
 
 
 class Prompt:
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        icons: list[Icon] | None = None,
-        meta: Meta | None = None,
-    ) -> None:
-        self.name = name or name_of(function)
+    def __init__(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
+        check(options, PromptOptions, "a prompt")
+        self.name = options.get("name") or name_of(function)
         self.serial = 0
         self._signature = Signature(function, Context, strict=False)
         self._callee = Callee(function, self._signature.context_name)
@@ -43,7 +36,12 @@ class Prompt:
             for key, prop in schema["properties"].items()
         ]
         self.info = PromptInfo(
-            self.name, title, describe(function, description), arguments or None, icons, meta
+            name=self.name,
+            title=options.get("title"),
+            description=describe(function, options.get("description")),
+            arguments=arguments or None,
+            icons=options.get("icons"),
+            meta=options.get("meta"),
         )
 
     @property

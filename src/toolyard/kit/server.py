@@ -3,20 +3,21 @@
 import inspect
 import itertools
 import os
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, overload
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from ..wire.seal import Sealer
-from ..wire.types import Annotations, Icon, Implementation, Meta
+from ..wire.types import Icon, Implementation
 from .hub import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED, Event, Hub
 from .introspection import name_of
+from .options import PromptOptions, ResourceOptions, ToolOptions
 from .pages import N
 from .prompt import Prompt
 from .resource import Resource
 from .running import Callee
 from .service import KitService
 from .tasks import TaskBoard
-from .tool import Long, Tool
+from .tool import Tool
 
 if TYPE_CHECKING:
     from ..edge.http import HttpEdge
@@ -83,24 +84,8 @@ class Server:
     @overload
     def tool(self, function: F, /) -> F: ...
     @overload
-    def tool(
-        self,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        read_only: bool | None = None,
-        destructive: bool | None = None,
-        idempotent: bool | None = None,
-        open_world: bool | None = None,
-        icons: list[Icon] | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | None = None,
-        long: bool | Long = False,
-        ui: str | None = None,
-        meta: Meta | None = None,
-    ) -> Callable[[F], F]: ...
-    def tool(self, function: F | None = None, **options: Any) -> F | Callable[[F], F]:
+    def tool(self, **options: Unpack[ToolOptions]) -> Callable[[F], F]: ...
+    def tool(self, function: F | None = None, **options: Unpack[ToolOptions]) -> F | Callable[[F], F]:
         """Declare a tool: `@server.tool`, or `@server.tool(title=…, read_only=True, …)`."""
 
         def declare(target: F) -> F:
@@ -109,7 +94,7 @@ class Server:
 
         return declare if function is None else declare(function)
 
-    def add_tool(self, function: Callable[..., Any], **options: Any) -> Tool:
+    def add_tool(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> Tool:
         """What `tool` does, for functions made at run time. Say `notify_tools_changed` afterwards."""
         tool = Tool(function, **options)
         self._register(self.tools, tool.name, tool, "tools")
@@ -120,39 +105,18 @@ class Server:
     def remove_tool(self, name: str) -> None:
         self._remove(self.tools, name, "tool")
 
-    def resource(
-        self,
-        uri: str,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        mime_type: str | None = None,
-        size: int | None = None,
-        icons: list[Icon] | None = None,
-        annotations: Annotations | None = None,
-        meta: Meta | None = None,
-    ) -> Callable[[F], F]:
+    def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
         """Declare a resource, or with `{variables}` in the address a template of resources."""
 
         def declare(function: F) -> F:
-            self.add_resource(
-                function,
-                uri,
-                name=name,
-                title=title,
-                description=description,
-                mime_type=mime_type,
-                size=size,
-                icons=icons,
-                annotations=annotations,
-                meta=meta,
-            )
+            self.add_resource(function, uri, **options)
             return function
 
         return declare
 
-    def add_resource(self, function: Callable[..., Any], uri: str, **options: Any) -> Resource:
+    def add_resource(
+        self, function: Callable[..., Any], uri: str, **options: Unpack[ResourceOptions]
+    ) -> Resource:
         """What `resource` does, at run time. Say `notify_resources_changed` afterwards."""
         resource = Resource(function, uri, **options)
         self._register(self.resources, uri, resource, "resources")
@@ -166,16 +130,8 @@ class Server:
     @overload
     def prompt(self, function: F, /) -> F: ...
     @overload
-    def prompt(
-        self,
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        icons: list[Icon] | None = None,
-        meta: Meta | None = None,
-    ) -> Callable[[F], F]: ...
-    def prompt(self, function: F | None = None, **options: Any) -> F | Callable[[F], F]:
+    def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
+    def prompt(self, function: F | None = None, **options: Unpack[PromptOptions]) -> F | Callable[[F], F]:
         """Declare a prompt: its parameters are its arguments, what it returns its messages."""
 
         def declare(target: F) -> F:
@@ -184,7 +140,8 @@ class Server:
 
         return declare if function is None else declare(function)
 
-    def add_prompt(self, function: Callable[..., Any], **options: Any) -> Prompt:
+    def add_prompt(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> Prompt:
+        """What `prompt` does, at run time. Say `notify_prompts_changed` afterwards."""
         prompt = Prompt(function, **options)
         self._register(self.prompts, prompt.name, prompt, "prompts")
         return prompt

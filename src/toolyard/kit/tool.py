@@ -3,17 +3,18 @@
 import logging
 import re
 import secrets
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, Unpack
 
 from msgspec import Raw, Struct
 
 from ..wire.errors import McpError
 from ..wire.headers import param_headers
-from ..wire.types import CallToolResult, Icon, Meta, ToolAnnotations, ToolInfo
+from ..wire.types import CallToolResult, Meta, ToolAnnotations, ToolInfo
 from .content import ToolError, ToolResult, error_result, to_result
 from .context import Context
 from .introspection import describe, name_of
+from .options import ToolOptions, check
 from .running import Callee, reraise_signals
 from .schema import DictSignature, Mismatch, Signature, output_of
 
@@ -47,50 +48,33 @@ class Long(Struct, frozen=True, kw_only=True):
 
 
 class Tool:
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        *,
-        name: str | None = None,
-        title: str | None = None,
-        description: str | None = None,
-        read_only: bool | None = None,
-        destructive: bool | None = None,
-        idempotent: bool | None = None,
-        open_world: bool | None = None,
-        icons: list[Icon] | None = None,
-        input_schema: Mapping[str, Any] | None = None,
-        output_schema: Mapping[str, Any] | None = None,
-        long: bool | Long = False,
-        ui: str | None = None,
-        meta: Meta | None = None,
-    ) -> None:
-        self.name = name or name_of(function)
+    def __init__(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
+        check(options, ToolOptions, "a tool")
+        self.name = options.get("name") or name_of(function)
         if not TOOL_NAME.fullmatch(self.name):
             raise ValueError(f"tool name {self.name!r} must be 1 to 128 of A-Z a-z 0-9 _ . -")
         self.serial = 0
+        long = options.get("long", False)
         self.long = (Long() if long else None) if isinstance(long, bool) else long
+        schema = options.get("input_schema")
         self._signature = (
-            Signature(function, Context)
-            if input_schema is None
-            else DictSignature(function, Context, input_schema)
+            Signature(function, Context) if schema is None else DictSignature(function, Context, schema)
         )
         self._callee = Callee(function, self._signature.context_name)
-        self._output = output_of(function, output_schema, (ToolResult,))
+        self._output = output_of(function, options.get("output_schema"), (ToolResult,))
         try:
             self.param_headers = param_headers(self._signature.validate.schema)
         except ValueError as error:
             raise ValueError(f"tool {self.name!r}: {error}") from None
-        hints = ToolAnnotations(None, read_only, destructive, idempotent, open_world)
         self.info = ToolInfo(
             name=self.name,
-            title=title,
-            description=describe(function, description),
+            title=options.get("title"),
+            description=describe(function, options.get("description")),
             input_schema=self._signature.validate.schema,
             output_schema=self._output.schema,
-            annotations=hints if hints != ToolAnnotations() else None,
-            icons=icons,
-            meta=_with_ui(meta, ui),
+            annotations=_annotations(options),
+            icons=options.get("icons"),
+            meta=_with_ui(options.get("meta"), options.get("ui")),
         )
 
     @property
@@ -124,6 +108,16 @@ class Tool:
         return error_result(
             f"Tool {self.name!r} failed unexpectedly (reference {reference} in the server's log)"
         )
+
+
+def _annotations(options: ToolOptions) -> ToolAnnotations | None:
+    found = ToolAnnotations(
+        read_only_hint=options.get("read_only"),
+        destructive_hint=options.get("destructive"),
+        idempotent_hint=options.get("idempotent"),
+        open_world_hint=options.get("open_world"),
+    )
+    return found if found != ToolAnnotations() else None
 
 
 def _with_ui(meta: Meta | None, ui: str | None) -> Meta | None:
