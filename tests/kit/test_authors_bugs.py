@@ -6,10 +6,12 @@ import functools
 import threading
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec import Raw
 
 from tests.kit.calls import soon
+from toolyard.edge.duplex import Duplex
 from toolyard.kit import Context, Identity, McpError, Server, Text, ToolResult
 
 
@@ -201,3 +203,33 @@ async def test_a_tool_may_be_the_client_of_another_server_and_pass_its_questions
 
 def test_tenants_and_agents_do_not_run_into_each_other():
     assert Identity("acme/eu", "bot").principal != Identity("acme", "eu/bot").principal
+
+
+@pytest.mark.parametrize("long", [False, True])
+async def test_an_error_whose_data_cannot_be_sent_is_an_error_all_the_same(server: Server, long: bool):
+    @server.tool(long=long)
+    async def broken() -> str:
+        raise McpError(-32000, "caf\udce9", data=object())
+
+    sent: list[bytes] = []
+    arrived = asyncio.Event()
+
+    async def write(body: bytes) -> None:
+        sent.append(body)
+        arrived.set()
+
+    duplex = Duplex(server.service, write)
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "broken", "_meta": meta}}
+    await duplex.feed(msgspec.json.encode(call))
+    await soon(arrived.wait())
+    await duplex.close(0)
+    assert b'"error"' in sent[0]
+
+
+def test_an_error_needs_a_number():
+    with pytest.raises(TypeError, match="integer"):
+        McpError("nope", "text")  # type: ignore[arg-type]

@@ -22,7 +22,7 @@ def unforeseen(error: BaseException, debug: bool) -> Failure:
     """For what should have been told in better words. Whatever was raised, it does not get any further."""
     import traceback  # 10 ms, and never needed
 
-    what = "".join(traceback.format_exception_only(error)).strip()
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if debug:
         return Failure(what, details="".join(traceback.format_exception(error)))
     return Failure(what, "this was not foreseen; --debug shows where it happened")

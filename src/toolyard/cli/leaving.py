@@ -6,6 +6,7 @@ Python waits for the threads that a target started, for ever if need be.
 import atexit
 import os
 import sys
+from contextlib import suppress
 
 from .failure import warn
 
@@ -44,7 +45,5 @@ def leave_soon(status: int) -> None:
 
 def _flush() -> None:
     for stream in (sys.stdout, sys.stderr):
-        try:
+        with suppress(AttributeError, OSError, ValueError):  # closed, by us or by the reader
             stream.flush()
-        except (AttributeError, OSError, ValueError):  # closed, by us or by the reader
-            pass

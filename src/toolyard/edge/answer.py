@@ -26,7 +26,10 @@ async def answer(service: Service, call: Call) -> tuple[int, bytes]:
 def failure(call: Call, error: Exception) -> tuple[int, bytes]:
     """The last net: nothing from inside may leak, and the process goes on."""
     if isinstance(error, McpError):
-        return error.http_status, encode_error(call.id, error)
+        try:
+            return error.http_status, encode_error(call.id, error)
+        except Exception as unfit:  # its data is an author's, and may be anything
+            logger.error("the data of error %d cannot be sent: %s", error.code, unfit)
     logger.error("%s failed", call.method, exc_info=error)
     return 500, encode_error(call.id, InternalError())
 

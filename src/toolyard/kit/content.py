@@ -6,6 +6,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
+from ..wire.text import clean
 from ..wire.types import BLOCKS, Block, CallToolResult, Meta, Text
 from .schema import Mismatch, Output
 
@@ -25,17 +26,6 @@ class ToolResult(Struct, kw_only=True):
 
 def error_result(text: str) -> CallToolResult:
     return CallToolResult(content=[Text(clean(text))], is_error=True)
-
-
-def clean(text: str) -> str:
-    """Text that can travel: halves of characters, as in file names that are not UTF-8, become `?`."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode(errors="replace").decode()
-    return text
 
 
 def to_result(value: Any, output: Output) -> CallToolResult:

@@ -5,8 +5,8 @@ from typing import Any, Unpack, cast
 
 from msgspec import Raw
 
+from ..wire.text import clean
 from ..wire.types import BLOCKS, Block, Message, PromptArgument, PromptInfo, Text
-from .content import clean
 from .context import Context
 from .introspection import describe, name_of
 from .options import PromptOptions, check

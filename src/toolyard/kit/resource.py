@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any, Unpack, cast
 
+from ..wire.text import clean
 from ..wire.types import (
     BlobContents,
     ResourceInfo,
     ResourceTemplateInfo,
     TextContents,
 )
-from .content import clean
 from .context import Context
 from .introspection import describe, name_of
 from .options import ResourceOptions, check

@@ -14,8 +14,11 @@ from msgspec import UNSET, Raw, Struct, field
 from ..edge.running import ended
 from ..wire.call import Caller
 from ..wire.errors import ErrorObject, InternalError, InvalidParams, McpError
+from ..wire.messages import encode
+from ..wire.text import clean
 from ..wire.types import CallToolResult, InputRequest, TaskState
 from .asks import Ask, Notes, made
+from .content import error_result
 from .hub import TASK_CHANGED, Event, Hub
 from .schema import Mismatch
 from .tool import Long, logger
@@ -74,6 +77,25 @@ class Task(Struct, eq=False):
 
 def _iso(moment: datetime) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _sendable(result: CallToolResult) -> CallToolResult:
+    """A task is shown many times; that its result can be written is found out once."""
+    try:
+        encode(result)
+    except Exception as error:
+        logger.error("the result of a task cannot be sent: %s", error)
+        return error_result(f"The result cannot be sent: {error}")
+    return result
+
+
+def _sendable_error(error: McpError) -> ErrorObject:
+    try:
+        encode(error.to_wire())
+    except Exception as unfit:
+        logger.error("the data of error %d cannot be sent: %s", error.code, unfit)
+        return ErrorObject(error.code, error.message)
+    return error.to_wire()
 
 
 class TaskAsker:
@@ -149,7 +171,7 @@ class TaskBoard:
 
     async def _work(self, task: Task, running: Awaitable[CallToolResult]) -> None:
         try:
-            result = await running
+            result = _sendable(await running)
         except asyncio.CancelledError:
             self._end(task, "cancelled")
             raise
@@ -169,7 +191,7 @@ class TaskBoard:
             return
         task.status, task.result = status, result
         if error is not None:
-            task.error, task.message = error.to_wire(), error.message
+            task.error, task.message = _sendable_error(error), error.message
         task.questions.clear()
         self._changed(task)
 
@@ -179,7 +201,7 @@ class TaskBoard:
 
     def _say(self, task: Task, text: str) -> None:
         if not task.is_over:
-            task.message = text
+            task.message = clean(text)
             self._changed(task)
 
     def _expire(self, task: Task) -> None:

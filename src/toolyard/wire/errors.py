@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from .text import clean
 from .versions import MODERN_VERSIONS
 
 PARSE_ERROR = -32700
@@ -49,9 +50,11 @@ class McpError(Exception):
     """A JSON-RPC error on its way to the other side."""
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
+        if not isinstance(code, int):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"an error's code is an integer, not {code!r}")
         super().__init__(message)
         self.code = code
-        self.message = message
+        self.message = clean(str(message))
         self.data = data
 
     @property

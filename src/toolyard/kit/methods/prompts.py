@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 from ...wire.call import Call
 from ...wire.errors import InvalidParams
 from ...wire.messages import decode_params
+from ...wire.text import clean
 from ...wire.types import (
     CompleteParams,
     CompleteResult,
@@ -16,7 +17,6 @@ from ...wire.types import (
     PromptRef,
     Result,
 )
-from ..content import clean
 from ..rounds import InputRequired
 from .base import Methods, check_own, guarded
 
