@@ -1,6 +1,8 @@
 """`toolyard call`, in process."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -214,3 +216,39 @@ def test_save_writes_binary_content_under_names_of_our_own_and_overwrites_nothin
 def test_what_a_tool_prints_is_not_the_commands_output(types: Toolyard):
     outcome = types("call", "noisy", "--target", "types_server.py")
     assert (outcome.out, outcome.err) == ("returned\n", "printed\n")
+
+
+LOUD = """
+import os, subprocess, sys
+held = sys.stdout
+os.write(1, b"raw at import\\n")
+from toolyard.kit import Server
+server = Server("loud")
+
+@server.tool
+def loud() -> str:
+    os.write(1, b"raw\\n")
+    subprocess.run(["sh", "-c", "echo child"])
+    print("held", file=held)
+    print("real", file=sys.__stdout__)
+    return "returned"
+"""
+
+
+def test_neither_children_nor_raw_writes_get_into_the_commands_output(toolyard: Toolyard):
+    toolyard.write("loud.py", LOUD)
+    outcome = toolyard("call", "loud", "--target", "loud.py")
+    assert (outcome.status, outcome.out) == (0, "returned\n")
+    assert sorted(outcome.err.splitlines()) == ["child", "held", "raw", "raw at import", "real"]
+    listed = toolyard("list", "loud.py", "--json")
+    assert json.loads(listed.out)["server"]["name"] == "loud"
+    assert listed.err == "raw at import\n"
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_streams_that_were_closed_before_are_no_obstacle(toolyard: Toolyard, closed: str):
+    toolyard.write("loud.py", LOUD)
+    command = f'"$0" -m toolyard call loud --target loud.py {closed}'
+    done = subprocess.run(["sh", "-c", command, sys.executable], capture_output=True, cwd=toolyard.folder)
+    assert done.returncode == 0
+    assert done.stdout == (b"" if ">&-" in closed.split() else b"returned\n")

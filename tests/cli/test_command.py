@@ -32,6 +32,44 @@ def test_wrong_usage_exits_with_2_and_points_to_the_help(toolyard: Toolyard, arg
     assert second.endswith("-h")
 
 
+BROKEN = r"""
+from toolyard.kit import Server
+
+class Odd(BaseException): ...
+
+class Broken(Server):
+    def connect(self, **options):
+        raise {error}
+
+server = Broken("broken")
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        ("TypeError('un\\x1b[2Jhashable')", r"TypeError: un\x1b[2Jhashable"),
+        ("Odd", "Odd"),
+        ("EOFError", "EOFError"),
+    ],
+)
+def test_what_nobody_foresaw_is_an_error_with_a_traceback_for_those_who_ask(
+    toolyard: Toolyard, error: str, said: str
+):
+    toolyard.write("broken.py", BROKEN.replace("{error}", error))
+    outcome = toolyard("list", "broken.py")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.splitlines() == [
+        f"error: {said}",
+        "hint: this was not foreseen; --debug shows where it happened",
+    ]
+    outcome = toolyard("list", "broken.py", "--debug")
+    assert outcome.status == 2
+    assert outcome.err.startswith("Traceback (most recent call last):")
+    assert outcome.err.splitlines()[-1] == f"error: {said}"
+    assert "\x1b" not in outcome.err
+
+
 def imported(*arguments: str) -> set[str]:
     """The modules that a command loads."""
     command = [sys.executable, "-X", "importtime", "-m", "toolyard", *arguments]

@@ -86,6 +86,7 @@ def test_every_command_says_the_same_of_a_target_that_is_none(toolyard: Toolyard
         ("import missing_part", "ModuleNotFoundError: No module named 'missing_part'", "line 1"),
         ("def (", "SyntaxError: ", "line 1"),
         ("from toolyard.kit import Server\nServer('x', page_size=0)", "ValueError: page_size", "line 2"),
+        ("class Odd(BaseException): ...\nraise Odd('no')", "Odd: no", "line 2"),
         ("raise SystemExit(3)", "SystemExit: 3", "line 1"),
         ("from .sibling import server", "ImportError: attempted relative import", "line 1"),
     ],
@@ -103,6 +104,20 @@ def test_a_target_that_fails_to_import_names_the_exception_and_the_authors_own_l
     assert line in first
     assert "Traceback" not in outcome.err
     assert "hint: --debug shows the whole traceback" in outcome.err
+
+
+def test_a_module_that_raises_what_is_no_exception_is_no_traceback_either(toolyard: Toolyard):
+    toolyard.write("own.py", "import asyncio\nraise asyncio.CancelledError")
+    outcome = toolyard("list", "own")
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: 'own' failed to import: CancelledError")
+    assert "Traceback" not in outcome.err
+
+
+def test_an_interrupt_while_a_target_is_imported_is_an_interrupt(toolyard: Toolyard):
+    toolyard.write("own.py", "import os, signal\nos.kill(os.getpid(), signal.SIGINT)")
+    outcome = toolyard("list", "own.py")
+    assert (outcome.status, outcome.err.strip()) == (130, "")
 
 
 def test_debug_shows_the_traceback(toolyard: Toolyard):

@@ -7,9 +7,31 @@ import pytest
 from tests.cli.running import Served, Toolyard
 
 HOSTILE = r"""
-from toolyard.kit import Server
+from toolyard.kit import Context, Server
 
 server = Server("hostile", title="\x1b]0;owned\x07title")
+
+MARKS = "\u200e\u200f\u061c\u2028\u2029\U000e0041\u202e"
+
+@server.tool
+def marked() -> str:
+    return "marked " + MARKS
+
+@server.tool
+def structured() -> dict[str, str]:
+    return {"a": "b\x9b" + MARKS}
+
+@server.tool
+async def form(ctx: Context) -> str:
+    evil = "\x1b]0;owned\x07\x1b[2J"
+    fields = {
+        "one": {"type": "string", "format": f"date{evil}"},
+        "two": {"type": "string", "title": f"two\nerror: fake{evil}"},
+        "three": {"type": "string", "enum": [f"red\nerror: fake{evil}", "blue"]},
+        "four": {"type": "string", "default": f"four\nerror: fake{evil}"},
+    }
+    await ctx.elicit("Please fill", {"type": "object", "properties": fields, "required": ["one"]})
+    return "filled"
 
 @server.tool(description="nice \x1b[2Jtool‮gnp.exe")
 def tool() -> str:
@@ -148,6 +170,35 @@ def test_what_a_server_says_cannot_steer_the_terminal(toolyard: Toolyard):
         for sequence in ("\x1b]0;", "\x07", "\x1b[2J", "\u202e", "\x1b[31m", "\x9b"):
             assert sequence not in terminal.raw
     assert r"result \x1b[31m\x9b1m" in terminal.seen
+
+
+def test_marks_that_nobody_sees_are_spelt_out(toolyard: Toolyard):
+    toolyard.write("hostile.py", HOSTILE)
+    spelt = r"\u200e\u200f\u061c\u2028\u2029\U000e0041\u202e"
+    for tool, shown in (("marked", f"marked {spelt}"), ("structured", rf'"a": "b\x9b{spelt}"')):
+        with toolyard.terminal("call", tool, "--target", "hostile.py") as terminal:
+            assert terminal.end() == 0
+        assert shown in terminal.seen
+
+
+def test_a_form_cannot_steer_the_terminal_or_begin_a_line(toolyard: Toolyard):
+    toolyard.write("hostile.py", HOSTILE)
+    spelt = r"\x1b]0;owned\x07\x1b[2J"
+    with toolyard.terminal("call", "form", "--target", "hostile.py", NO_COLOR="1") as terminal:
+        terminal.expect(f"  one (date{spelt}): ")
+        terminal.type("today\n")
+        terminal.expect(f"  two error: fake{spelt} [nothing]: ")
+        terminal.type("\n")
+        terminal.expect(f"  three (red error: fake{spelt}, blue) [nothing]: ")
+        terminal.type("green\n")
+        terminal.expect(f"it must be one of red error: fake{spelt}, blue")
+        terminal.type("blue\n")
+        terminal.expect(f"  four [four error: fake{spelt}]: ")
+        terminal.type("\n")
+        terminal.end()
+    assert "\x1b]0;" not in terminal.raw
+    assert "\x1b[2J" not in terminal.raw
+    assert "\nerror: fake" not in terminal.seen
 
 
 def test_stdio_in_a_terminal_says_that_it_waits_for_a_client(toolyard: Toolyard):

@@ -568,9 +568,9 @@ def resealed(
     sealed: str, change: Any, was: str = "session", purpose: str | None = None, key: bytes = KEY
 ) -> str:
     """A session id or a state with its contents changed and sealed again, by whoever has the key."""
-    token = json.loads(Sealer(KEY).open(sealed, was))
+    token = json.loads(Sealer(KEY, "workshop").open(sealed, was))
     change(token)
-    return Sealer(key).seal(json.dumps(token).encode(), purpose or was)
+    return Sealer(key, "workshop").seal(json.dumps(token).encode(), purpose or was)
 
 
 def aged(seconds: int) -> Any:

@@ -7,6 +7,7 @@ import pytest
 from tests.kit.calls import Steps
 from toolyard.kit import Icon, Server
 from toolyard.wire.errors import McpError
+from toolyard.wire.seal import BrokenSeal
 
 SERVER = "io.modelcontextprotocol/serverInfo"
 
@@ -202,8 +203,10 @@ def test_a_short_key_in_the_environment_is_refused_too(monkeypatch: pytest.Monke
 
 async def test_the_key_of_the_environment_is_shared_by_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TOOLYARD_KEY", "a key that all of them share")
-    one, other = Server("one"), Server("other")
-    assert other.sealer.open(one.sealer.seal(b"x", "test"), "test") == b"x"
+    token = Server("one").sealer.seal(b"x", "test")
+    assert Server("one").sealer.open(token, "test") == b"x"
+    with pytest.raises(BrokenSeal):
+        Server("another").sealer.open(token, "test")
 
 
 def test_an_endpoint_needs_a_path() -> None:

@@ -98,3 +98,11 @@ def test_a_key_may_be_of_any_greater_length():
 def test_a_digest_depends_on_every_part_and_on_where_parts_end():
     assert digest(b"ab", b"c") == digest(b"ab", b"c")
     assert len({digest(b"ab", b"c"), digest(b"a", b"bc"), digest(b"abc"), digest(b"ab", b"d"), digest()}) == 5
+
+
+def test_a_token_of_one_scope_is_no_token_of_another():
+    key = b"a key of at least sixteen bytes"
+    token = Sealer(key, "cheap").seal(b"payload", "test")
+    assert Sealer(key, "cheap").open(token, "test") == b"payload"
+    with pytest.raises(BrokenSeal):
+        Sealer(key, "dear").open(token, "test")

@@ -50,7 +50,7 @@ class Commands(click.Group):
         except click.Abort:
             status = INTERRUPTED
         except SystemExit as left:
-            status = left.code
+            status = 2 if isinstance(left.code, str) else left.code
         status = status if isinstance(status, int) else 0
         leave_soon(status)
         sys.exit(status)

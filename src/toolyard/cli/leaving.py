@@ -33,12 +33,11 @@ def leave_soon(status: int) -> None:
         if ended.wait(GRACE):
             return
         alive = [thread.name for thread in left if thread.is_alive()]
-        warn(
-            f"left while the target's threads still ran: {', '.join(alive)}",
-            "daemon threads end by themselves",
-        )
-        _flush()
-        os._exit(status)
+        try:
+            warn(f"left while the target's threads still ran: {', '.join(alive)}", "make them daemon threads")
+            _flush()
+        finally:  # standard error may have no reader
+            os._exit(status)
 
     threading.Thread(target=watch, daemon=True).start()
 

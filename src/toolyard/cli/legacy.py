@@ -17,6 +17,7 @@ from .post import Address, Headers
 from .remote import CLIENT_INFO, JSON_HEADERS, result_of, said
 
 MAX_RECONNECTS = 100
+MAX_QUESTIONS = 100
 
 
 class Legacy:
@@ -36,9 +37,12 @@ class Legacy:
         return self.request("tools/call", {"name": tool["name"], "arguments": arguments, "_meta": meta})
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        id = next(self._ids)
+        id, asked = next(self._ids), 0
         for message in said(self._replies(encode(Request(id, method, params))), self._user):
             if message.is_request:
+                asked += message.method != "ping"
+                if asked > MAX_QUESTIONS:
+                    raise Failure(f"{method!r} asked for input {MAX_QUESTIONS} times without an end")
                 self._answer(message)
             elif message.id == id:
                 return result_of(message)

@@ -42,7 +42,7 @@ def remote_options(command: F) -> F:
             type=click.FloatRange(min=0, min_open=True),
             default=DEFAULT_TIMEOUT,
             show_default=True,
-            help="With --url: how long the server may stay silent.",
+            help="With --url: how long the server may take for an answer or the next event of one.",
         ),
         click.option(
             "--header",

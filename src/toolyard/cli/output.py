@@ -9,13 +9,11 @@ from contextlib import contextmanager, redirect_stdout
 @contextmanager
 def stdout_kept_clean() -> Generator[None, None, None]:
     """What a target prints goes to standard error, and what its children and its C code print too."""
-    try:
-        kept = os.dup(1)
-    except OSError:  # closed before we started: there is nothing to keep
-        yield
-        return
+    for fd in (1, 2):
+        _open(fd)
     _flush()
-    _lead_to_stderr(1)
+    kept = os.dup(1)
+    os.dup2(2, 1)
     try:
         with redirect_stdout(sys.stderr):
             yield
@@ -25,13 +23,15 @@ def stdout_kept_clean() -> Generator[None, None, None]:
         os.close(kept)
 
 
-def _lead_to_stderr(fd: int) -> None:
+def _open(fd: int) -> None:
+    """A stream that was closed before we started leads nowhere; its number must not go to another file."""
     try:
-        os.dup2(2, fd)
-    except OSError:  # that one is closed
+        os.fstat(fd)
+    except OSError:
         nothing = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nothing, fd)
-        os.close(nothing)
+        if nothing != fd:
+            os.dup2(nothing, fd)
+            os.close(nothing)
 
 
 def _flush() -> None:

@@ -63,7 +63,7 @@ def command(
         raise Failure(f"--path {path!r} cannot be the endpoint", "give one such as /mcp; /health is taken")
     found = target.load(server, debug)
     if key_file is not None or not found.has_own_key:
-        found.sealer = Sealer(session_key(key_file))
+        found.sealer = Sealer(session_key(key_file), found.name)
     edge = found.asgi(path=path, allowed_hosts=[*own_names(host), *hosts], allowed_origins=list(origins))
     with listen(host, port) as listening:
         warn_if_public(host, hosts)

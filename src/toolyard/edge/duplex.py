@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from ..wire.call import Call, Caller, Identity, Service, Session
 from ..wire.eras import is_modern, read_legacy_progress_token
-from ..wire.errors import InvalidRequest, McpError
+from ..wire.errors import InvalidRequest, McpError, Unavailable
 from ..wire.messages import (
     Id,
     Message,
@@ -31,6 +31,8 @@ from ..wire.versions import negotiate
 from .answer import answer, deliver, take_notification
 from .running import ended
 from .sessions import client_from
+
+MAX_RUNNING = 10_000
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -85,6 +87,8 @@ class Duplex:
         try:
             if id in self._running:
                 raise InvalidRequest(f"Request id {id!r} is already in use")
+            if len(self._running) >= MAX_RUNNING:
+                raise Unavailable(f"Already {MAX_RUNNING} requests are under way; wait for some answers")
             call = self._call(body, message, id)
         except McpError as error:
             await self.write(encode_error(id, error))

@@ -65,7 +65,7 @@ async def serve(service: Service, source: int, sink: int) -> None:
             loop.add_signal_handler(number, stop.set)
     writer = _Writer(sink)
     duplex = Duplex(service, writer.write)
-    reading = asyncio.create_task(_read(source, duplex))
+    reading = asyncio.create_task(_read(source, duplex, writer))
     stopping = asyncio.create_task(stop.wait())
     try:
         await asyncio.wait({reading, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -101,9 +101,7 @@ class _Writer:
         if not self._pending and len(line) <= ATOMIC and self._try(line):
             return
         self._enqueue(line)
-        if self._pending > MAX_PENDING:
-            self._drained.clear()
-            await self._drained.wait()
+        await self.room()
 
     def _try(self, line: bytes) -> bool:
         """Write at once, if the pipe has room for all of it. Up to this size it takes all or nothing."""
@@ -154,6 +152,12 @@ class _Writer:
         if not self._pending:
             self._idle.set()
 
+    async def room(self) -> None:
+        """Wait until the client has taken enough of what we said for us to hear more."""
+        while self._pending > MAX_PENDING:
+            self._drained.clear()
+            await self._drained.wait()
+
     async def flush(self, grace: float) -> None:
         """Wait until all is written, but not for long."""
         if self._pending:
@@ -163,18 +167,20 @@ class _Writer:
                     await self._idle.wait()
 
 
-async def _read(source: int, duplex: Duplex) -> None:
+async def _read(source: int, duplex: Duplex, writer: _Writer) -> None:
     loop = asyncio.get_running_loop()
     reader = asyncio.StreamReader(limit=MAX_LINE)
     if not _can_be_watched(source):
         with os.fdopen(os.dup(source), "rb") as file:
             while line := await asyncio.to_thread(file.readline, MAX_LINE):
                 await _take(line, duplex)
+                await writer.room()
         return
     pipe = os.fdopen(os.dup(source), "rb", buffering=0)
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
     try:
         while True:
+            await writer.room()
             try:
                 line = await reader.readuntil(b"\n")
             except asyncio.IncompleteReadError as rest:

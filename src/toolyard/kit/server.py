@@ -67,7 +67,7 @@ class Server:
         given = key or os.environ.get(KEY_VARIABLE, "").encode()
         self.has_own_key = bool(given)
         """Whether sessions and state outlive this process; without a key of its own it makes one up."""
-        self.sealer = Sealer(given or None)
+        self.sealer = Sealer(given or None, name)
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}

@@ -5,6 +5,7 @@ A task belongs to the principal who started it; to anybody else its id is unknow
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any
@@ -13,7 +14,7 @@ from msgspec import UNSET, Raw, Struct, field
 
 from ..edge.running import ended
 from ..wire.call import Caller
-from ..wire.errors import ErrorObject, InternalError, InvalidParams, McpError
+from ..wire.errors import INTERNAL_ERROR, ErrorObject, InternalError, InvalidParams, McpError
 from ..wire.messages import encode
 from ..wire.text import clean
 from ..wire.types import CallToolResult, InputRequest, TaskState
@@ -23,7 +24,8 @@ from .hub import TASK_CHANGED, Event, Hub
 from .schema import Mismatch
 from .tool import Long, logger
 
-MAX_TASKS = 10_000
+MAX_TASKS = 20_000
+MAX_TASKS_EACH = 5_000
 
 Run = Callable[["TaskAsker", Callable[[str], None]], Awaitable[CallToolResult]]
 
@@ -158,12 +160,15 @@ class TaskBoard:
     def __init__(self, hub: Hub) -> None:
         self._hub = hub
         self._tasks: dict[str, Task] = {}
+        self._held: Counter[str] = Counter()
 
     def start(self, long: Long, caller: Caller, notes: Notes, run: Run) -> Task:
-        if len(self._tasks) >= MAX_TASKS:
-            raise McpError(-32603, f"Too many tasks ({MAX_TASKS}); wait for some to expire")
-        task = Task(caller.identity.principal, long)
+        principal = caller.identity.principal
+        if len(self._tasks) >= MAX_TASKS or self._held[principal] >= MAX_TASKS_EACH:
+            raise McpError(INTERNAL_ERROR, "Too many tasks; wait for some to expire")
+        task = Task(principal, long)
         self._tasks[task.id] = task
+        self._held[principal] += 1
         asker = TaskAsker(task, caller, notes, self._changed)
         task.job = asyncio.create_task(self._work(task, run(asker, lambda text: self._say(task, text))))
         asyncio.get_running_loop().call_later(long.ttl, self._expire, task)
@@ -205,7 +210,10 @@ class TaskBoard:
             self._changed(task)
 
     def _expire(self, task: Task) -> None:
-        self._tasks.pop(task.id, None)
+        if self._tasks.pop(task.id, None) is not None:
+            self._held[task.principal] -= 1
+            if not self._held[task.principal]:
+                del self._held[task.principal]
         if task.job is not None:
             task.job.cancel()
 
@@ -246,3 +254,4 @@ class TaskBoard:
         jobs = [task.job for task in self._tasks.values() if task.job is not None and not task.job.done()]
         await ended(jobs)
         self._tasks.clear()
+        self._held.clear()

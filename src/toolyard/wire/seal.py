@@ -18,11 +18,14 @@ class BrokenSeal(ValueError):
 
 
 class Sealer:
-    def __init__(self, key: bytes | None = None) -> None:
+    """`scope` names whose tokens they are: with one key, those of another scope are as good as forged."""
+
+    def __init__(self, key: bytes | None = None, scope: str = "") -> None:
         if key is not None and len(key) < 16:
             raise ValueError(f"a sealing key needs at least 16 bytes, this one has {len(key)}")
         # blake2b takes keys of up to 64 bytes; hashing first admits any length.
-        self._key = hashlib.blake2b(key or secrets.token_bytes(32), digest_size=32).digest()
+        root = hashlib.blake2b(key or secrets.token_bytes(32), digest_size=32).digest()
+        self._key = hashlib.blake2b(scope.encode(), key=root, digest_size=32).digest()
 
     def _tag(self, payload: bytes, purpose: str) -> bytes:
         return hashlib.blake2b(payload, key=self._key, person=purpose.encode(), digest_size=_DIGEST).digest()
