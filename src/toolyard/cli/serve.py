@@ -59,7 +59,7 @@ def command(
     it is `server`. Sessions are signed with TOOLYARD_KEY, or with a key kept in your state folder.
     """
     logs.to_stderr(debug)
-    if not path.startswith("/") or path == "/health":
+    if not path.startswith("/") or path == "/health" or set(path) & set("?# "):
         raise Failure(f"--path {path!r} cannot be the endpoint", "give one such as /mcp; /health is taken")
     found = target.load(server, debug)
     if key_file is not None or not found.has_own_key:
