@@ -16,6 +16,16 @@ async def test_the_oldest_finished_stream_makes_room():
     assert [streams.find(id, "s") is not None for id in ids] == [False, True, True]
 
 
+async def test_what_is_forgotten_is_freed_at_once():
+    streams = Streams(Pace(), max_total=500)
+    stream = streams.open("s", of_call=True)
+    stream.put(b"x" * 1000)
+    stream.end()
+    streams.expire_later(stream)
+    assert stream.size == 0
+    assert list(stream.after(0)) == []
+
+
 async def test_a_stream_whose_call_still_runs_is_not_given_up():
     streams = Streams(Pace(), max_total=500)
     running = streams.open("s", of_call=True)

@@ -38,7 +38,7 @@ async def test_a_def_tool_may_raise_anything(server: Server, error: type[BaseExc
     assert "'broken' failed unexpectedly" in result["content"][0]["text"]
 
 
-@pytest.mark.parametrize("error", [Panic, SystemExit, StopIteration, asyncio.CancelledError])
+@pytest.mark.parametrize("error", [Panic, SystemExit, StopIteration, GeneratorExit, asyncio.CancelledError])
 async def test_so_may_an_async_one(server: Server, error: type[BaseException]):
     @server.tool
     async def broken() -> str:

@@ -319,15 +319,20 @@ def test_a_template_that_could_be_read_in_many_ways_is_refused(uri: str):
             return x + y
 
 
-async def test_a_variable_ends_where_what_follows_it_begins():
+async def test_of_two_variables_in_a_segment_the_first_ends_where_what_follows_it_begins():
     server = Server("s")
 
     @server.resource("log://{day}-{name}/end")
     def log(day: str, name: str) -> str:
         return f"{day}|{name}"
 
+    @server.resource("page://{page}.md")
+    def page(page: str) -> str:
+        return page
+
     async with server.connect() as client:
         assert (await client.read_resource("log://1-2-3/end"))[0]["text"] == "1|2-3"
+        assert (await client.read_resource("page://v1.2.md"))[0]["text"] == "v1.2"
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from ..wire.call import Call, Caller, Identity, Service, Session
 from ..wire.eras import is_modern, read_legacy_progress_token
-from ..wire.errors import InvalidRequest, McpError, Unavailable
+from ..wire.errors import InternalError, InvalidRequest, McpError, Unavailable
 from ..wire.messages import (
     Id,
     Message,
@@ -118,6 +118,11 @@ class Duplex:
         try:
             _, body = await answer(self._service, call)
             await self.write(body)
+        except asyncio.CancelledError:
+            # Who is cancelled by the client or by our close has left the table; else a tool did it to itself.
+            if self._running.get(id) is not asyncio.current_task():
+                raise
+            await self.write(encode_error(id, InternalError()))
         finally:
             # The id may have been cancelled and taken again meanwhile.
             if self._running.get(id) is asyncio.current_task():
@@ -175,8 +180,9 @@ class Duplex:
             self._listening.cancel()
         if self._running:
             await asyncio.wait(self._running.values(), timeout=grace)
+        left, self._running = self._running, {}
         tasks = [
-            *self._running.values(),
+            *left.values(),
             *self._minded,
             *([self._listening] if self._listening is not None else []),
         ]

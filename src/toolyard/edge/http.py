@@ -53,6 +53,7 @@ class HttpEdge:
         self._identify = identify
         self._max_body = max_body
         self._reader = ModernReader()
+        self._closing = False
         self._accepts: dict[bytes | None, tuple[bool, bool]] = {}
         self._watchman = Watchman(pace or Pace())
         self._legacy = LegacyDoor(service, sealer, self._watchman)
@@ -86,6 +87,7 @@ class HttpEdge:
 
     async def close(self) -> None:
         """End open streams and background work. Whoever serves us calls it before waiting for connections."""
+        self._closing = True
         await self._service.close()
         await self._legacy.close()
         await self._watchman.close()
@@ -96,6 +98,7 @@ class HttpEdge:
         while kind == "lifespan":
             event = await receive()
             if event["type"] == "lifespan.startup":
+                self._closing = False
                 await send({"type": "lifespan.startup.complete"})
             elif event["type"] == "lifespan.shutdown":
                 await self.close()
@@ -145,6 +148,8 @@ class HttpEdge:
             await _not_allowed(visit, "GET opens a legacy session's stream and needs Mcp-Session-Id")
         elif not self._accepted(visit.head.raw.get(b"accept"))[1]:
             await _refuse(visit, 406, "Accept must admit text/event-stream")
+        elif self._closing:
+            await _refuse(visit, 503, "The server is shutting down")
         else:
             await self._legacy.get(visit)
 
@@ -189,6 +194,8 @@ class HttpEdge:
             await send_empty(visit.send, 202, visit.headers)
         elif call.method == "subscriptions/listen" and not takes_streams:
             await _refuse(visit, 406, "Accept must admit text/event-stream to listen")
+        elif call.method == "subscriptions/listen" and self._closing:
+            await _refuse(visit, 503, "The server is shutting down")
         else:
             await Exchange(self._watchman, visit, takes_streams).run(self._service, call)
 

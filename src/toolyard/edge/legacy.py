@@ -22,6 +22,7 @@ from .visit import Visit
 
 PRIMED_SINCE = "2025-11-25"
 MAX_ASKED = 2000
+MAX_ASKED_EACH = 50
 NO_SESSION = (
     "No Mcp-Session-Id header: send 'initialize' first, or speak 2026-07-28 with its headers and params._meta"
 )
@@ -30,16 +31,25 @@ NO_SESSION = (
 class LegacyExchange(Exchange):
     """A lost connection does not cancel the call: its stream is kept for the client to come back to."""
 
-    __slots__ = ("_door", "_stream", "_token")
+    __slots__ = ("_asking", "_door", "_stream", "_token")
 
     def __init__(self, door: "LegacyDoor", token: Token, visit: Visit, streams: bool) -> None:
         super().__init__(door.watchman, visit, streams)
         self._door = door
         self._token = token
         self._stream: Stream | None = None
+        self._asking: set[asyncio.Future[Raw]] = set()
 
     def hung_up(self) -> None:
-        """The handler goes on; what it says waits in the stream."""
+        """The handler goes on; what it says waits in the stream. What it asks does not wait for ever."""
+        asyncio.get_running_loop().call_later(self._watchman.pace.keep_streams, self._give_up_asking)
+
+    def _give_up_asking(self) -> None:
+        if self._stream is None or self._stream.readers:
+            return
+        for future in self._asking:
+            if not future.done():
+                future.set_exception(McpError(-32603, "The client has gone and did not come back"))
 
     async def _begin(self) -> None:
         stream = self._stream = self._door.streams.open(self._token.nonce, of_call=True)
@@ -80,6 +90,7 @@ class LegacyExchange(Exchange):
     async def ask(self, method: str, params: Any) -> Raw:
         id = f"ask-{secrets.token_urlsafe(9)}"
         future = self._door.expect(self._token.nonce, id)
+        self._asking.add(future)
         try:
             if not await self._emit(encode(Request(id, method, params))):
                 raise InvalidRequest("The client must accept text/event-stream to be asked anything")
@@ -91,6 +102,7 @@ class LegacyExchange(Exchange):
             await self._emit(encode(Notification("notifications/cancelled", {"requestId": id})))
             raise
         finally:
+            self._asking.discard(future)
             self._door.forget(self._token.nonce, id)
 
     async def release(self, retry_ms: int | None) -> None:
@@ -207,7 +219,8 @@ class LegacyDoor:
         await take_notification(self._service, call)
 
     def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":
-        if len(self._asked) >= MAX_ASKED:
+        of_session = sum(1 for key in self._asked if key[0] == session) if self._asked else 0
+        if len(self._asked) >= MAX_ASKED or of_session >= MAX_ASKED_EACH:
             raise McpError(-32603, "Too many questions are waiting for an answer; try again later")
         future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         self._asked[session, id] = future

@@ -60,6 +60,9 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _close(self, status: bytes, *_: Any) -> None:
         self._disarm()
-        if not self.transport.is_closing():
+        cycle: Any = self.cycle  # None before the first request, whatever its type says
+        if cycle is not None and not cycle.response_complete:
+            self._arm()  # an earlier request is still being answered
+        elif not self.transport.is_closing():
             self.transport.write(b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n" % status)
             self.transport.close()

@@ -8,7 +8,7 @@ from .http import HttpEdge
 from .patience import LimitedHttp
 from .running import run_to_end
 
-GRACE_SECONDS = 10
+GRACE_SECONDS = 2
 
 
 class _Uvicorn(uvicorn.Server):

@@ -48,6 +48,12 @@ class Stream:
         self._ring()
         return framed
 
+    def drop(self) -> None:
+        """Nobody can come back for it any more; a timer may still hold it for a while."""
+        self.account = _ignore
+        self._events.clear()
+        self.size = 0
+
     def follow(self) -> int:
         """Become the connection that this stream is sent on; whoever was it before stops."""
         self.follower += 1
@@ -126,7 +132,7 @@ class Streams:
     def _forget(self, stream: Stream) -> None:
         if self._streams.pop(stream.id, None) is not None:
             self._total -= stream.size
-            stream.account = _ignore
+            stream.drop()
         stream.end()
 
     def end_session(self, session: str) -> None:

@@ -53,7 +53,7 @@ def reraise_signals(error: BaseException) -> None:
 
     A cancellation that leaked from elsewhere is a failure like others.
     """
-    if isinstance(error, GeneratorExit) or next(signals_in(error), None) is not None:
+    if next(signals_in(error), None) is not None:
         raise error
     if isinstance(error, asyncio.CancelledError):
         task = asyncio.current_task()

@@ -1,7 +1,7 @@
 """Addresses with variables: `{name}` stands for one segment or a part of it, `{+name}` for any rest.
 
-A `{name}` ends where what follows it in the template begins, so that an address is read in one way
-only and in linear time, whoever wrote it.
+Where two variables share a segment, the first ends where what follows it in the template begins: an
+address is read in one way only, and in linear time, whoever wrote it.
 """
 
 import re
@@ -47,6 +47,8 @@ class Template:
         for match in found:
             parts.append(re.escape(self._uri[end : match.start()]))
             end = match.end()
-            stops = re.escape("/?#" + self._uri[end : end + 1])
+            # Only before another variable of the same segment could it be read in two ways.
+            shares = "{" in re.split("[/?#]", self._uri[end:])[0]
+            stops = re.escape("/?#" + (self._uri[end] if shares else ""))
             parts.append(f"(?P<{match[2]}>{'.+' if match[1] else f'[^{stops}]+'})")
         return re.compile("".join(parts) + re.escape(self._uri[end:]), re.DOTALL)
