@@ -87,6 +87,8 @@ class HttpEdge:
 
     async def close(self) -> None:
         """End open streams and background work. Whoever serves us calls it before waiting for connections."""
+        if self._closing:  # our own server closes us first, and tells us so by the lifespan afterwards
+            return
         self._closing = True
         await self._service.close()
         await self._legacy.close()

@@ -1,6 +1,7 @@
 """Running the HTTP edge on uvicorn, with a shutdown that does not wait for open streams."""
 
 import sys
+from typing import Any, cast
 
 import uvicorn
 
@@ -22,7 +23,15 @@ class _Uvicorn(uvicorn.Server):
         for listening in self.servers:
             listening.close()
         await self._edge.close()
+        self._abandon_stubborn()
         await super().shutdown(sockets)  # type: ignore[arg-type]
+
+    def _abandon_stubborn(self) -> None:
+        """A call that is still running by now ignores its cancellation; nobody waits for it on the wire."""
+        for connection in list(self.server_state.connections):
+            cycle: Any = getattr(connection, "cycle", None)
+            if cycle is not None and not cycle.response_complete:
+                cast(Any, connection).transport.abort()
 
 
 def server(edge: HttpEdge, host: str, port: int, log_level: str = "warning") -> uvicorn.Server:
