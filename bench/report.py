@@ -46,25 +46,29 @@ def _short(value: float) -> str:
 
 
 def rows(
-    calls: Mapping[str, Sequence[float]],
+    calls: Mapping[int, Mapping[str, Sequence[float]]],
     imports: Mapping[str, Sequence[float]],
     idle: Mapping[str, Idle],
 ) -> list[Row]:
+    """`calls` is by the number of connections; the first load is the one that charts show."""
     table: list[Row] = []
-    for era in ERAS:
-        table += _call_rows(era, calls)
+    first = next(iter(calls))
+    for load, figures in calls.items():
+        for era in ERAS:
+            label = era if load == first else f"{era}, {load} connections"
+            table += _call_rows(era, figures, label)
     return table + _import_rows(imports) + _idle_rows(idle)
 
 
-def _call_rows(era: str, calls: Mapping[str, Sequence[float]]) -> list[Row]:
+def _call_rows(era: str, calls: Mapping[str, Sequence[float]], label: str) -> list[Row]:
     bare, kit, sdk = (calls.get(f"{name} {era}", ()) for name in ("bare", "kit", "sdk"))
-    group, unit = f"calls {era}", "ms CPU/call"
+    group, unit = f"calls {label}", "ms CPU/call"
     over_bare, over_kit = _ratio(kit, bare), _ratio(sdk, kit)
     return [
-        Row(group, f"bare {era}", unit, _milliseconds(bare)),
+        Row(group, f"bare {label}", unit, _milliseconds(bare)),
         Row(
             group,
-            f"kit {era}",
+            f"kit {label}",
             unit,
             _milliseconds(kit),
             over_bare,
@@ -74,7 +78,7 @@ def _call_rows(era: str, calls: Mapping[str, Sequence[float]]) -> list[Row]:
         ),
         Row(
             group,
-            f"sdk {era}",
+            f"sdk {label}",
             unit,
             _milliseconds(sdk),
             over_kit,
@@ -141,7 +145,7 @@ def _mebibytes(idle: Idle | None) -> float | None:
 
 def record(
     table: Sequence[Row],
-    calls: Mapping[str, Sequence[float]],
+    calls: Mapping[int, Mapping[str, Sequence[float]]],
     imports: Mapping[str, Sequence[float]],
     idle: Mapping[str, Idle],
     setting: Mapping[str, Any],
@@ -152,7 +156,10 @@ def record(
         "rows": [asdict(row) for row in table],
         "met": all(row.met for row in table if row.target),
         "raw": {
-            "cpu_s_per_call": {name: list(rounds) for name, rounds in calls.items()},
+            "cpu_s_per_call": {
+                load: {name: list(rounds) for name, rounds in figures.items()}
+                for load, figures in calls.items()
+            },
             "import_cpu_s": {name: list(rounds) for name, rounds in imports.items()},
             "idle_sessions": {name: asdict(figures) for name, figures in idle.items()},
         },

@@ -1,9 +1,13 @@
-"""No test of the edge, however bad its input, may make the server log an error of its own."""
+"""The servers that the edge's tests talk to. No test, however bad its input, may make one log an error."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 import pytest
+import pytest_asyncio
+
+from tests.edge.workshop import Workshop
+from tests.serving import Client, serving
 
 # Not `toolyard.kit`: a tool that fails on purpose is logged there, as it should be.
 WATCHED = ("toolyard.edge", "uvicorn.error", "asyncio")
@@ -27,3 +31,21 @@ def nothing_is_logged_as_an_error() -> Iterator[None]:
     for name in WATCHED:
         logging.getLogger(name).removeHandler(errors)
     assert errors.found == []
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client() -> AsyncIterator[Client]:
+    async with serving(Workshop().server.asgi()) as client:
+        yield client
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def shop() -> Workshop:
+    return Workshop()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def at_shop(shop: Workshop) -> AsyncIterator[Client]:
+    """A server of the test's own, whose tools it leads through `shop`."""
+    async with serving(shop.server.asgi()) as client:
+        yield client

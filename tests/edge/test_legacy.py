@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from tests.edge.workshop import Workshop
 from tests.serving import Client, Event, LegacyClient, Line, initialize, modern, serving
-from toolyard.edge.pace import Pace
+from toolyard.edge.legacy import MAX_ASKED_EACH
+from toolyard.kit import Context, McpError, Pace, Server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -24,24 +24,6 @@ ROOT = Path(__file__).parents[2]
 VERSIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
 TOOLS = "notifications/tools/list_changed"
 UPDATED = "notifications/resources/updated"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client() -> AsyncIterator[Client]:
-    async with serving(Workshop().server.asgi()) as client:
-        yield client
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def shop() -> Workshop:
-    return Workshop()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def at_shop(shop: Workshop) -> AsyncIterator[Client]:
-    """A server of the test's own, whose tools it leads through `shop`."""
-    async with serving(shop.server.asgi()) as client:
-        yield client
 
 
 async def until(line: Line, method: str) -> Any:
@@ -684,3 +666,37 @@ async def test_an_id_in_use_is_refused_and_the_first_call_goes_on(shop: Workshop
     assert (await other.call("echo", id="it", text="x")).status == 200
     shop.go.set()
     assert (await waiting).result["content"][0]["text"] == "waited"
+
+
+async def test_one_session_cannot_use_up_the_questions_of_all(client: Client):
+    greedy = await LegacyClient.start(client, capabilities={"elicitation": {}})
+    lines = [await greedy.open_call("greet", id=n) for n in range(MAX_ASKED_EACH)]
+    for line in lines:
+        await until(line, "elicitation/create")
+    refused = await greedy.call("greet", id="one more")
+    assert "Too many questions" in refused.error["message"]
+    other = await LegacyClient.start(client, capabilities={"elicitation": {}})
+    asked = await until(await other.open_call("greet"), "elicitation/create")
+    assert (await other.respond(asked["id"], {"action": "decline"})).status == 202
+    await greedy.end()
+
+
+async def test_a_question_to_a_client_that_has_gone_for_good_is_given_up():
+    server = Server("asking")
+    gave_up = asyncio.Event()
+
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        try:
+            await ctx.elicit("Your name?", {"type": "object", "properties": {}})
+        except McpError:
+            gave_up.set()
+        return "done"
+
+    async with serving(server.asgi(pace=Pace(watch_after=0.01, keep_streams=0.01))) as client:
+        session = await LegacyClient.start(client, capabilities={"elicitation": {}})
+        line = await session.open_call("ask")
+        await until(line, "elicitation/create")
+        line.hang_up()
+        async with asyncio.timeout(10):
+            await gave_up.wait()

@@ -2,11 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from tests.edge.workshop import Workshop
 from tests.serving import (
@@ -26,24 +24,6 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 ECHO = {"name": "echo", "arguments": {"text": "hi"}}
 SUBSCRIPTION = PREFIX + "subscriptionId"
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def client() -> AsyncIterator[Client]:
-    async with serving(Workshop().server.asgi()) as client:
-        yield client
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def shop() -> Workshop:
-    return Workshop()
-
-
-@pytest_asyncio.fixture(loop_scope="module")
-async def at_shop(shop: Workshop) -> AsyncIterator[Client]:
-    """A server of the test's own, whose tools it leads through `shop`."""
-    async with serving(shop.server.asgi()) as client:
-        yield client
 
 
 def call(tool: str, /, *, id: Any = 1, progress: Any = None, **arguments: Any) -> Any:

@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 import pytest
 
 from tests.serving import PREFIX, assert_nothing_leaks, initialize, meta
+from toolyard.edge.duplex import Duplex
+from toolyard.kit import Server
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 10.0
@@ -555,3 +557,28 @@ async def test_a_signal_ends_the_process_even_while_a_function_blocks_its_thread
         await server.warned("blocks has begun")
         server.process.send_signal(signal.SIGTERM)
         await server.exit_code(within=5)
+
+
+async def test_a_tool_that_cancels_its_own_task_is_answered_all_the_same():
+    server = Server("own")
+
+    @server.tool
+    async def give_up() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        await asyncio.Event().wait()
+        return "never"
+
+    answers: asyncio.Queue[bytes] = asyncio.Queue()
+    duplex = Duplex(server.service, answers.put)
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
+    for id, method, params in ((1, "initialize", hello), (2, "tools/call", {"name": "give_up"})):
+        await duplex.feed(
+            json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
+        )
+        async with asyncio.timeout(10):
+            answer = json.loads(await answers.get())
+    await duplex.close(0)
+    assert answer["id"] == 2
+    assert answer["error"]["code"] == -32603
