@@ -1,0 +1,31 @@
+"""The configuration: frozen models, and how a file becomes them. It connects nothing and starts nothing.
+
+`load` reads a file and what it includes; `find` says which file that is when nobody named one.
+"""
+
+from .errors import ConfigError
+from .loading import find, load
+from .models import (
+    Broken,
+    Config,
+    GatewayConfig,
+    Http,
+    InProcess,
+    ServerConfig,
+    Stdio,
+    TelemetryConfig,
+)
+
+__all__ = [
+    "Broken",
+    "Config",
+    "ConfigError",
+    "GatewayConfig",
+    "Http",
+    "InProcess",
+    "ServerConfig",
+    "Stdio",
+    "TelemetryConfig",
+    "find",
+    "load",
+]

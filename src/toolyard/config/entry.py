@@ -1,0 +1,194 @@
+"""One server entry: from the table in a file to a `ServerConfig`.
+
+Entries under `servers` are ours and strict: whatever is not known is a mistake. Entries under `mcpServers`,
+and those of other programs' files, are theirs: keys that we do not know are somebody else's.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from .errors import Unusable, Wrong, nearest, nearest_or_all
+from .models import Http, InProcess, ServerConfig, Stdio
+from .substitution import substitute
+from .values import (
+    Reader,
+    filled,
+    flag,
+    headers,
+    names,
+    one_of,
+    renames,
+    seconds,
+    size,
+    table,
+    texts,
+    url,
+    variables,
+    whole,
+)
+
+# What makes an entry one of its kind, and what only that kind has.
+KINDS: dict[str, dict[str, Reader]] = {
+    "command": {"args": texts, "env": variables, "cwd": filled, "max_memory": size},
+    "url": {"headers": headers, "transport": one_of("auto", "sse")},
+    "module": {},
+}
+COMMON: dict[str, Reader] = {
+    "allow": names,
+    "deny": names,
+    "rename": renames,
+    "pinned": names,
+    "timeout": seconds,
+    "connect_timeout": seconds,
+    "concurrency": whole(1),
+    "retries": whole(0),
+    "max_result": size,
+    "start": one_of("lazy", "eager"),
+}
+SWITCHES: dict[str, Reader] = {
+    "enabled": flag,
+    "type": one_of("stdio", "http", "streamable-http", "sse"),
+}
+TYPES = {"command": ("stdio",), "url": ("http", "streamable-http", "sse"), "module": ()}
+_READERS: dict[str, Reader] = {
+    "command": filled,
+    "url": url,
+    "module": filled,
+    **{key: read for keys in KINDS.values() for key, read in keys.items()},
+    **COMMON,
+    **SWITCHES,
+}
+KEYS = tuple(_READERS)
+
+# How others write what we have a word for, and what means something else to them: their `timeout` is in
+# seconds for some and in milliseconds for others.
+_THEIR_URLS = ("serverUrl", "httpUrl")
+_THEIR_TRANSPORTS = ("http", "streamable-http", "streamableHttp", "streamable_http", "stdio")
+_THEIR_OWN = ("timeout",)
+
+
+class Entry(Struct, frozen=True):
+    """A server as a file has it; `foreign` when another program wrote it."""
+
+    name: str
+    fields: dict[str, Any]
+    file: Path
+    table: str
+    foreign: bool
+
+    @property
+    def label(self) -> str:
+        return f"[{self.table}.{self.name}]"
+
+    @property
+    def enabled(self) -> bool:
+        turned_off = self.fields.get("enabled") is False
+        return not turned_off and not (self.foreign and self.fields.get("disabled") is True)
+
+
+def server_config(entry: Entry, env: Mapping[str, str]) -> ServerConfig:
+    """The server of an entry. Wrong says what is wrong with it, Unusable what it lacks on this machine."""
+    if not entry.name.strip():
+        raise Wrong("has no name")
+    fields = _translated(entry.fields) if entry.foreign else entry.fields
+    kind = _kind(fields)
+    values = _values(_checked(fields, kind, entry.foreign), env)
+    _heed_type(values, kind)
+    own = {key: values[key] for key in (kind, *KINDS[kind]) if key in values}
+    folder = entry.file.parent
+    where: Stdio | Http | InProcess
+    if kind == "command":
+        own["command"] = os.path.expanduser(own["command"])
+        if "cwd" in own:
+            own["cwd"] = absolute(own["cwd"], folder)
+        where = Stdio(**own)
+    elif kind == "url":
+        where = Http(**own)
+    else:
+        where = InProcess(module=_located(own["module"], folder))
+    common = {key: values[key] for key in COMMON if key in values}
+    return ServerConfig(name=entry.name, where=where, **common)
+
+
+def _kind(fields: Mapping[str, Any]) -> str:
+    given = [key for key in KINDS if key in fields]
+    if not given:
+        near = next((hint for key in fields if (hint := nearest(key, KINDS))), None)
+        raise Wrong("has none of 'command', 'url' and 'module'", near or "give one of them")
+    if len(given) > 1:
+        raise Wrong(f"has {' and '.join(map(repr, given))} at once", "a server is of one kind: keep one")
+    return given[0]
+
+
+def check_keys(fields: Mapping[str, Any]) -> None:
+    for key in fields:
+        if key not in _READERS:
+            raise Wrong(f"has an unknown key {key!r}", nearest_or_all(key, KEYS))
+
+
+def _checked(fields: dict[str, Any], kind: str, foreign: bool) -> dict[str, Any]:
+    """The fields without those of other kinds, which in an entry of ours are a mistake."""
+    others = {key: other for other, keys in KINDS.items() if other != kind for key in keys}
+    for key in fields:
+        if key in others and not foreign:
+            raise Wrong(f"has {key!r}, which goes with {others[key]!r}, not with {kind!r}")
+    return {key: value for key, value in fields.items() if key in _READERS and key not in others}
+
+
+def _values(fields: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
+    """Every field is looked at before a variable that is not set is complained of: typos come first."""
+    values: dict[str, Any] = {}
+    missing: Unusable | None = None
+    for key, given in fields.items():
+        try:
+            values[key] = _READERS[key](substitute(given, env, key))
+        except Unusable as error:
+            missing = missing or error
+        except Wrong as error:
+            raise Wrong(f"{key!r} {error.message}", error.hint) from None
+    if missing is not None:
+        raise missing
+    return values
+
+
+def _heed_type(values: dict[str, Any], kind: str) -> None:
+    """`type` says again what the keys say already, except that a server speaks the old transport only."""
+    said = values.get("type")
+    if said is None:
+        return
+    if said not in TYPES[kind]:
+        raise Wrong(f"is of type {said!r} and has {kind!r}", "'type' may be left out")
+    if said == "sse":
+        values.setdefault("transport", "sse")
+
+
+def _translated(fields: dict[str, Any]) -> dict[str, Any]:
+    """Another program's entry in our words."""
+    ours = {key: value for key, value in fields.items() if value is not None and key not in _THEIR_OWN}
+    for key in _THEIR_URLS:
+        if key in ours and "url" not in ours:
+            ours["url"] = ours.pop(key)
+    if ours.get("transport") in _THEIR_TRANSPORTS:
+        del ours["transport"]
+    if ours.get("type") == "streamableHttp":
+        ours["type"] = "streamable-http"
+    if isinstance(ours.get("env"), dict):
+        ours["env"] = {key: value for key, value in table(ours["env"]).items() if value is not None}
+    return ours
+
+
+def absolute(path: str, folder: Path) -> str:
+    return str(folder / os.path.expanduser(path))
+
+
+def _located(module: str, folder: Path) -> str:
+    """A file is looked for beside the configuration, wherever the process runs."""
+    place, colon, attribute = module.rpartition(":")
+    if not colon or os.sep in attribute or attribute.endswith(".py"):
+        place, colon, attribute = module, "", ""
+    is_file = place.endswith(".py") or "/" in place or os.sep in place
+    return f"{absolute(place, folder)}{colon}{attribute}" if is_file else module

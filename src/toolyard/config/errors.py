@@ -1,0 +1,39 @@
+"""What is wrong with a configuration. No message quotes the value of a header, a variable or an address.
+
+ConfigError     a file cannot be used: says which, where in it, and what to do
+Wrong           a value is not what its key takes; whoever knows the key and the file adds them
+└── Unusable    the machine lacks what the entry needs, such as a variable; the file itself may be fine
+"""
+
+from collections.abc import Iterable
+
+
+class ConfigError(Exception):
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Wrong(Exception):
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class Unusable(Wrong):
+    pass
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """`did you mean 'timeout'?`, when something known is near."""
+    from difflib import get_close_matches  # 5 ms, and only for mistakes
+
+    found = get_close_matches(name, list(known), 1, 0.6)
+    return f"did you mean {found[0]!r}?" if found else None
+
+
+def nearest_or_all(name: str, known: Iterable[str]) -> str:
+    known = list(known)
+    return nearest(name, known) or f"known are {', '.join(known)}"

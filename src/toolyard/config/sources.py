@@ -1,0 +1,111 @@
+"""The files of a configuration: the one asked for and what it includes, and the entries each of them has."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from .entry import Entry, check_keys
+from .errors import ConfigError, Wrong, nearest_or_all
+from .reading import read, shown
+from .values import filled, table, texts
+
+KEYS = ("include", "gateway", "telemetry", "servers", "mcpServers")
+# What no other program's file has.
+_OURS = ("include", "gateway", "telemetry")
+
+
+class Source(Struct, frozen=True):
+    """One file; `foreign` when it is another program's, of which we read the servers only."""
+
+    file: Path
+    data: dict[str, Any]
+    foreign: bool
+    entries: tuple[Entry, ...]
+
+
+def sources(path: Path) -> list[Source]:
+    """The file and all that it includes, each of them once, the file itself first."""
+    found: dict[Path, Source] = {}
+    _gather(Path(os.path.abspath(path.expanduser())), (), found)
+    return list(found.values())
+
+
+def _gather(file: Path, above: tuple[Path, ...], found: dict[Path, Source]) -> None:
+    identity = file.resolve()
+    if identity in above:
+        circle = " -> ".join(shown(step) for step in (*above[above.index(identity) :], identity))
+        raise ConfigError(f"files include each other in a circle: {circle}", "take one of the includes out")
+    if identity in found:
+        return
+    found[identity] = source = read_source(file, asked=not above)
+    for name in _includes(source):
+        included = file.parent / os.path.expanduser(name)
+        if not included.exists():
+            raise ConfigError(
+                f"{shown(file)} includes {name!r}, which does not exist",
+                f"it was looked for at {included}",
+            )
+        _gather(Path(os.path.abspath(included)), (*above, identity), found)
+
+
+def read_source(file: Path, asked: bool) -> Source:
+    data = read(file)
+    foreign = _is_foreign(file, data, asked)
+    if not foreign:
+        for key in data:
+            if key not in KEYS:
+                raise ConfigError(f"{shown(file)}: unknown key {key!r}", nearest_or_all(key, KEYS))
+    elif not any(_tables(data)):
+        raise ConfigError(f"{shown(file)} has neither 'mcpServers' nor 'servers'", "it lists no MCP servers")
+    return Source(file, data, foreign, tuple(_entries(file, data, foreign)))
+
+
+def _is_foreign(file: Path, data: Mapping[str, Any], asked: bool) -> bool:
+    if file.suffix.lower() == ".toml" or file.name == "toolyard.json" or any(key in data for key in _OURS):
+        return False
+    # `servers` alone is VS Code's in a file that is included, and ours in the one that was asked for.
+    return not asked or "mcpServers" in data or "inputs" in data
+
+
+def _tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for key in ("servers", "mcpServers"):
+        if key in data:
+            yield key, data[key]
+    inside = data.get("mcp")  # where VS Code's settings.json has them
+    if isinstance(inside, dict) and "servers" in inside:
+        yield "mcp.servers", inside["servers"]
+
+
+def _entries(file: Path, data: Mapping[str, Any], foreign: bool) -> Iterator[Entry]:
+    for key, value in _tables(data):
+        try:
+            items = table(value)
+        except Wrong as error:
+            raise ConfigError(f"{shown(file)}: {key!r} {error.message}") from None
+        for name, fields in items.items():
+            lenient = foreign or key == "mcpServers"
+            yield _entry(name, fields, file, key, lenient)
+
+
+def _entry(name: str, fields: Any, file: Path, key: str, lenient: bool) -> Entry:
+    try:
+        entry = Entry(name, table(fields), file, key, lenient)
+        if not lenient:
+            check_keys(entry.fields)
+        return entry
+    except Wrong as error:
+        if lenient:
+            return Entry(name, {}, file, key, lenient)
+        raise ConfigError(f"{shown(file)}: [{key}.{name}] {error.message}", error.hint) from None
+
+
+def _includes(source: Source) -> tuple[str, ...]:
+    given: Any = [] if source.foreign else source.data.get("include", [])
+    try:
+        return tuple(filled(name) for name in texts(given))
+    except Wrong as error:
+        hint = 'as in include = ["~/.cursor/mcp.json"]'
+        raise ConfigError(f"{shown(source.file)}: 'include' {error.message}", hint) from None

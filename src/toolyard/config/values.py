@@ -1,0 +1,178 @@
+"""Values of a configuration by kind: what a key takes, checked and in its final type.
+
+A reader takes what the file has and returns the value, or raises `Wrong` with what was expected.
+"""
+
+import re
+from collections.abc import Callable
+from math import isfinite
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+from .errors import Wrong, nearest
+
+Reader = Callable[[Any], Any]
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(B|[KMGT]B|[KMGT]iB)", re.I)
+_FACTORS = {"b": 1} | {
+    f"{letter}{unit}": base**power
+    for power, letter in enumerate("kmgt", 1)
+    for unit, base in (("b", 1000), ("ib", 1024))
+}
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_SHOWN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+
+
+def kind_of(value: Any) -> str:
+    names = ((bool, "true or false"), (str, "text"), (int, "a number"), (float, "a number"), (list, "a list"))
+    if value is None:
+        return "null"
+    return next((name for kind, name in names if isinstance(value, kind)), "a table")
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise Wrong(f"must be text, not {kind_of(value)}")
+    if "\0" in value:
+        raise Wrong("has a zero byte")
+    return value
+
+
+def filled(value: Any) -> str:
+    if not text(value).strip():
+        raise Wrong("is empty")
+    return value
+
+
+def flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise Wrong(f"must be true or false, not {kind_of(value)}")
+    return value
+
+
+def whole(least: int) -> Reader:
+    def read(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Wrong(f"must be a whole number, not {kind_of(value)}")
+        if value < least:
+            raise Wrong(f"must be {least} or more, not {value}")
+        return value
+
+    return read
+
+
+def seconds(value: Any) -> float:
+    return _seconds(value, zero=False)
+
+
+def seconds_or_none(value: Any) -> float:
+    return _seconds(value, zero=True)
+
+
+def _seconds(value: Any, zero: bool) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise Wrong(f"must be a number of seconds, not {kind_of(value)}")
+    if not isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise Wrong(f"must be {'0 or more' if zero else 'more than 0'} seconds, not {value}")
+    return float(value)
+
+
+def size(value: Any) -> int:
+    if isinstance(value, int) and not isinstance(value, bool):
+        count = value
+    else:
+        found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+        if found is None:
+            raise Wrong("is not a size", 'write it as "512MiB", "2GiB", "100MB", or a number of bytes')
+        count = int(float(found[1]) * _FACTORS[found[2].lower()])
+    if count < 1:
+        raise Wrong("must be more than 0 bytes")
+    return count
+
+
+def one_of(*options: str) -> Reader:
+    def read(value: Any) -> str:
+        if value not in options:
+            shown = " or ".join(f'"{option}"' for option in options)
+            raise Wrong(f"must be {shown}", nearest(value, options) if isinstance(value, str) else None)
+        return value
+
+    return read
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise Wrong(f"must be a list of texts, not {kind_of(value)}", 'as in ["one", "two"]')
+    items = cast(list[Any], value)
+    for item in items:
+        if not isinstance(item, str) or "\0" in item:
+            raise Wrong(f"must be a list of texts, and has {kind_of(item)} in it")
+    return tuple(items)
+
+
+def names(value: Any) -> tuple[str, ...]:
+    """A list of names or patterns; an empty one would fit nothing."""
+    if "" in texts(value):
+        raise Wrong("has an empty text in it")
+    return tuple(value)
+
+
+def table(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Wrong(f"must be a table, not {kind_of(value)}")
+    return cast(dict[str, Any], value)
+
+
+def variables(value: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, item in table(value).items():
+        if not name or "=" in name or "\0" in name:
+            raise Wrong(f"has {name!r}, which cannot be the name of a variable")
+        if isinstance(item, int | float) and not isinstance(item, bool):
+            item = str(item)
+        if not isinstance(item, str) or "\0" in item:
+            raise Wrong(f"must be texts, and {name!r} is {kind_of(item)}")
+        found[name] = item
+    return found
+
+
+def headers(value: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, item in table(value).items():
+        if not _HEADER_NAME.fullmatch(name):
+            raise Wrong(f"has {name!r}, which cannot be the name of a header")
+        if not isinstance(item, str):
+            raise Wrong(f"must be texts, and {name!r} is {kind_of(item)}")
+        item = item.strip()
+        if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in item):
+            raise Wrong(f"has a line break or another control character in {name!r}")
+        found[name] = item
+    return found
+
+
+def renames(value: Any) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, shown in table(value).items():
+        if not isinstance(shown, str) or not _SHOWN_NAME.fullmatch(shown):
+            rule = "a name has 1 to 64 letters, digits, _ and -"
+            raise Wrong(f"cannot show {name!r} under the name that is given", rule)
+        if shown in found.values():
+            raise Wrong(f"shows two under the one name {shown!r}")
+        found[name] = shown
+    return found
+
+
+def url(value: Any) -> str:
+    address = text(value).strip()
+    try:
+        parts = urlsplit(address)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # a port that is no number, a bracket that is not closed
+        usable = False
+    if not usable or any(character.isspace() or ord(character) < 32 for character in address):
+        raise Wrong("is not an http or https address", "as in https://example.com/mcp")
+    return address
+
+
+def url_or_nothing(value: Any) -> str:
+    return url(value) if value != "" else ""
