@@ -1,0 +1,117 @@
+"""Logs to standard error, as text or as JSON lines, with the fields of the request they belong to.
+
+Fields come from the request under way (`observed.current`) and from `extra`. Secrets are masked and line
+breaks from outside escaped at the one place where a record becomes a line.
+"""
+
+import logging
+import sys
+from datetime import UTC, datetime
+from typing import Any, Literal
+
+import msgspec
+
+from ..wire.text import clean
+from .masking import masked
+from .observed import Observed, Outcome, current
+
+Kind = Literal["text", "json"]
+Level = Literal["debug", "info", "warning", "error"]
+
+_calls = logging.getLogger("toolyard.calls")
+_encode = msgspec.json.Encoder().encode
+
+# What a record has by itself; the rest came by `extra`. uvicorn adds a coloured copy of the message.
+_OWN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
+_CONTROLS = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
+_IN_TRACEBACK = {code: shown for code, shown in _CONTROLS.items() if code not in (ord("\n"), ord("\t"))}
+
+
+def setup(kind: Kind = "text", level: Level = "info") -> None:
+    """Take over the process's logs, uvicorn's too (give `uvicorn.Config` a `log_config=None`)."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(JsonLines() if kind == "json" else TextLines())
+    chosen = logging.getLevelNamesMapping()[level.upper()]
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    # Debugging Toolyard does not mean debugging asyncio and every library.
+    root.setLevel(max(chosen, logging.INFO))
+    logging.getLogger("toolyard").setLevel(chosen)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logger = logging.getLogger(name)
+        logger.handlers.clear()
+        logger.propagate = True
+
+
+def finished(seen: Observed, outcome: Outcome, seconds: float) -> None:
+    """The one line of a request: a warning when an upstream failed, else for debugging only."""
+    level = logging.WARNING if outcome in ("error", "timeout") else logging.DEBUG
+    if not _calls.isEnabledFor(level):
+        return
+    extra = {"outcome": outcome, "duration_ms": round(seconds * 1000, 3), **_fields_of(seen)}
+    if seen.error is not None:
+        extra["error"] = f"{type(seen.error).__name__}: {seen.error}"
+    _calls.log(level, "%s", seen.method, extra=extra)
+
+
+def _fields_of(seen: Observed) -> dict[str, Any]:
+    fields = {
+        "request_id": seen.request_id,
+        "server": seen.server,
+        "tool": seen.name if seen.method == "tools/call" else None,
+        "tenant": seen.caller.tenant,
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _fields(record: logging.LogRecord) -> dict[str, Any]:
+    seen = current.get()
+    fields = {} if seen is None else _fields_of(seen)
+    fields.update((name, value) for name, value in record.__dict__.items() if name not in _OWN)
+    return {name: _safe(value) for name, value in fields.items()}
+
+
+def _safe(value: object) -> object:
+    return value if isinstance(value, int | float | None) else masked(clean(str(value)))
+
+
+def _when(record: logging.LogRecord) -> str:
+    return (
+        datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    )
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "ts": _when(record),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": masked(clean(record.getMessage())),
+        }
+        for name, value in _fields(record).items():
+            line.setdefault(name, value)
+        if record.exc_info:
+            line["exception"] = masked(clean(self.formatException(record.exc_info)))
+        return _encode(line).decode()
+
+
+class TextLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        message = masked(clean(record.getMessage())).translate(_CONTROLS)
+        line = f"{_when(record)} {record.levelname} {record.name}: {message}"
+        for name, value in _fields(record).items():
+            line += f" {name}={_shown(value)}"
+        if record.exc_info:
+            # Indented, so that no text inside it can pass for a line of ours.
+            whole = masked(clean(self.formatException(record.exc_info))).translate(_IN_TRACEBACK)
+            line += "\n    " + whole.replace("\n", "\n    ")
+        return line
+
+
+def _shown(value: object) -> str:
+    """As it is when it is one word, else quoted."""
+    text = str(value)
+    if text and text.isprintable() and not any(mark in text for mark in ' "='):
+        return text
+    return _encode(text).decode().translate(_CONTROLS)

@@ -1,0 +1,210 @@
+"""Prometheus metrics: counters and a histogram kept here, gauges read when somebody scrapes.
+
+A registry of our own, because it was measured beside prometheus_client 0.26 with its label lookups cached:
+0.3 µs a `record` against 2.1 µs, and 33 ms and 4 MiB of import that `toolyard stdio` would pay too. What we
+give up, exemplars and multi-process files, we do not use; its parser checks our text in the tests.
+
+Labels are bounded: servers by the configuration, methods by METHODS, outcomes by `Outcome`; tools are
+no label. One thread, that of the event loop, calls all of this, so there are no locks.
+"""
+
+import platform
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import Struct
+
+from .. import __version__
+from . import process
+from .exposition import CONTENT_TYPE, Family, labelled, text
+from .observed import Outcome
+
+__all__ = ["CONTENT_TYPE", "METHODS", "Metrics", "UpstreamState"]
+
+METHODS = frozenset(
+    {
+        "initialize",
+        "ping",
+        "server/discover",
+        "subscriptions/listen",
+        "tools/list",
+        "tools/call",
+        "prompts/list",
+        "prompts/get",
+        "completion/complete",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "resources/subscribe",
+        "resources/unsubscribe",
+        "logging/setLevel",
+        "tasks/get",
+        "tasks/list",
+        "tasks/result",
+        "tasks/update",
+        "tasks/cancel",
+    }
+)
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_BOUNDS = (*(repr(bound) for bound in BUCKETS), "+Inf")
+
+
+class UpstreamState(Struct, frozen=True):
+    """What the gauges show of one upstream at the moment of a scrape."""
+
+    server: str
+    up: bool
+    breaker_open: bool = False
+    in_flight: int = 0
+    tools: int = 0
+
+
+class _Traffic:
+    """What happened between us and one server; empty name: what the gateway answered itself."""
+
+    __slots__ = ("labels", "reconnects", "request_bytes", "response_bytes", "retries")
+
+    def __init__(self, server: str) -> None:
+        self.labels = labelled(server=server)
+        self.request_bytes = self.response_bytes = self.retries = self.reconnects = 0
+
+
+class _Durations:
+    __slots__ = ("buckets", "labels", "seconds")
+
+    def __init__(self, server: str, method: str) -> None:
+        self.labels = labelled(server=server, method=method)
+        self.buckets = [0] * len(_BOUNDS)
+        self.seconds = 0.0
+
+
+class _Series:
+    """All that one `record` touches, found by one lookup."""
+
+    __slots__ = ("count", "durations", "labels", "traffic")
+
+    def __init__(self, durations: _Durations, outcome: Outcome, traffic: _Traffic) -> None:
+        self.labels = f"{durations.labels},{labelled(outcome=outcome)}"
+        self.count = 0
+        self.durations = durations
+        self.traffic = traffic
+
+
+class Metrics:
+    def __init__(
+        self,
+        upstreams: Callable[[], Iterable[UpstreamState]] = lambda: (),
+        parked: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """Both are called at each scrape, on the event loop."""
+        self._upstreams = upstreams
+        self._parked = parked
+        self._series: dict[tuple[str, str, str], _Series] = {}
+        self._durations: dict[tuple[str, str], _Durations] = {}
+        self._traffic: dict[str, _Traffic] = {}
+
+    def record(
+        self,
+        server: str,
+        method: str,
+        outcome: Outcome,
+        seconds: float,
+        request_bytes: int,
+        response_bytes: int,
+    ) -> None:
+        series = self._series.get((server, method, outcome))
+        if series is None:
+            series = self._open(server, method, outcome)
+        series.count += 1
+        durations = series.durations
+        durations.buckets[bisect_left(BUCKETS, seconds)] += 1
+        durations.seconds += seconds
+        traffic = series.traffic
+        traffic.request_bytes += request_bytes
+        traffic.response_bytes += response_bytes
+
+    def retried(self, server: str) -> None:
+        self._of(server).retries += 1
+
+    def reconnected(self, server: str) -> None:
+        self._of(server).reconnects += 1
+
+    def forget(self, server: str) -> None:
+        """A server left the configuration; its series end."""
+        self._traffic.pop(server, None)
+        for kept in (self._series, self._durations):
+            for key in [key for key in kept if key[0] == server]:
+                del kept[key]  # pyright: ignore[reportArgumentType]
+
+    def render(self) -> bytes:
+        """The text of `/metrics`, to be sent as CONTENT_TYPE."""
+        return text(self._families())
+
+    def _open(self, server: str, method: str, outcome: Outcome) -> _Series:
+        if method not in METHODS:
+            method = "other"
+        key = (server, method, outcome)
+        if key not in self._series:
+            durations = self._durations.setdefault((server, method), _Durations(server, method))
+            self._series[key] = _Series(durations, outcome, self._of(server))
+        return self._series[key]
+
+    def _of(self, server: str) -> _Traffic:
+        return self._traffic.setdefault(server, _Traffic(server))
+
+    def _families(self) -> Iterator[Family]:
+        version = labelled(version=__version__, python=platform.python_version())
+        yield Family("toolyard_build_info", "gauge", "Which Toolyard this is.", [("", version, 1)])
+        yield Family(
+            "toolyard_requests_total",
+            "counter",
+            "Requests answered.",
+            [("", series.labels, series.count) for series in self._series.values()],
+        )
+        yield Family(
+            "toolyard_request_seconds", "histogram", "How long requests took.", self._histogram_samples()
+        )
+        yield from self._traffic_families()
+        yield from self._gauges()
+        yield from process.families()
+
+    def _histogram_samples(self) -> Iterator[tuple[str, str, float]]:
+        for durations in self._durations.values():
+            labels = durations.labels
+            total = 0
+            for bound, count in zip(_BOUNDS, durations.buckets, strict=True):
+                total += count
+                yield "_bucket", f'{labels},le="{bound}"', total
+            yield "_count", labels, total
+            yield "_sum", labels, durations.seconds
+
+    def _traffic_families(self) -> Iterator[Family]:
+        for name, explained, read in _TRAFFIC:
+            yield Family(
+                name,
+                "counter",
+                explained,
+                [("", traffic.labels, read(traffic)) for traffic in self._traffic.values()],
+            )
+
+    def _gauges(self) -> Iterator[Family]:
+        states = [(labelled(server=state.server), state) for state in self._upstreams()]
+        for name, explained, read in _STATES:
+            yield Family(name, "gauge", explained, [("", labels, read(state)) for labels, state in states])
+        yield Family(
+            "toolyard_parked", "gauge", "Calls that wait for a client's answer.", [("", "", self._parked())]
+        )
+
+
+_TRAFFIC: tuple[tuple[str, str, Callable[[_Traffic], int]], ...] = (
+    ("toolyard_request_bytes_total", "Bytes of parameters taken.", lambda of: of.request_bytes),
+    ("toolyard_response_bytes_total", "Bytes of results given.", lambda of: of.response_bytes),
+    ("toolyard_retries_total", "Calls tried again.", lambda of: of.retries),
+    ("toolyard_reconnects_total", "Connections made anew after a loss.", lambda of: of.reconnects),
+)
+_STATES: tuple[tuple[str, str, Callable[[UpstreamState], int]], ...] = (
+    ("toolyard_upstream_up", "1 while the upstream is connected.", lambda of: int(of.up)),
+    ("toolyard_breaker_open", "1 while calls are refused after failures.", lambda of: int(of.breaker_open)),
+    ("toolyard_in_flight", "Calls under way.", lambda of: of.in_flight),
+    ("toolyard_tools", "Tools in the catalogue.", lambda of: of.tools),
+)

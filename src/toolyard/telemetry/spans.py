@@ -1,0 +1,193 @@
+"""Spans around requests, by OpenTelemetry's semantic conventions for MCP. Imported only with traces on.
+
+SERVER covers a client's request as the gateway answers it, CLIENT what is sent to an upstream for it.
+Arguments and results are never recorded. The conventions:
+github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai/mcp.md.
+"""
+
+import asyncio
+import hashlib
+import re
+import threading
+from contextlib import suppress
+from types import TracebackType
+
+from opentelemetry import context as otel_context
+from opentelemetry import trace
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
+from opentelemetry.util.types import AttributeValue
+
+from .. import __version__
+from ..wire.errors import INTERNAL_ERROR, McpError
+from .observed import Observed, outcome
+from .propagation import Meta, extract, inject
+
+_TARGET = {
+    "tools/call": "gen_ai.tool.name",
+    "prompts/get": "gen_ai.prompt.name",
+    "completion/complete": "gen_ai.prompt.name",
+    "resources/read": "mcp.resource.uri",
+    "resources/subscribe": "mcp.resource.uri",
+    "resources/unsubscribe": "mcp.resource.uri",
+}
+_NETWORK = {"http": "tcp", "stdio": "pipe"}
+_MAX_NAME = 128
+_MAX_TEXT = 1000
+_USERINFO = re.compile(r"(?<=//)[^/?#@]*@")
+
+Attributes = dict[str, AttributeValue]
+
+
+class Tracing:
+    """Makes the spans and owns what exports them. `tracing.start` builds it, or none when traces are off."""
+
+    def __init__(self, provider: TracerProvider) -> None:
+        self._provider = provider
+        self._tracer = provider.get_tracer("toolyard", __version__)
+
+    def serve(self, seen: Observed, meta: Meta) -> "Spanned":
+        """Around a client's request; the parent is what its `_meta` carries."""
+        return Spanned(self._tracer, SpanKind.SERVER, seen, meta)
+
+    def forward(self, seen: Observed, meta: Meta) -> "Spanned":
+        """Around what an upstream is asked; the parent is the current span, else what `meta` carries."""
+        return Spanned(self._tracer, SpanKind.CLIENT, seen, meta)
+
+    async def close(self, limit: float = 5.0) -> None:
+        """Export what is left; a collector that is gone holds the shutdown for `limit` seconds at most."""
+        loop = asyncio.get_running_loop()
+        done = asyncio.Event()
+
+        def shut_down() -> None:
+            self._provider.shutdown()
+            with suppress(RuntimeError):  # the limit has passed and the loop is closed
+                loop.call_soon_threadsafe(done.set)
+
+        # A daemon: a worker thread of asyncio's pool would be waited for at exit.
+        threading.Thread(target=shut_down, name="toolyard-traces", daemon=True).start()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(limit):
+                await done.wait()
+
+
+class Spanned:
+    """`with` gives the `_meta` to send on: the caller's, with this span as the parent.
+
+    What is known only at the end is written into `seen` inside the block.
+    """
+
+    __slots__ = ("_kind", "_meta", "_seen", "_span", "_token", "_tracer")
+
+    def __init__(self, tracer: trace.Tracer, kind: SpanKind, seen: Observed, meta: Meta) -> None:
+        self._tracer = tracer
+        self._kind = kind
+        self._seen = seen
+        self._meta = meta
+
+    def __enter__(self) -> Meta:
+        seen = self._seen
+        parent, links = _parent(self._kind, self._meta)
+        self._span = self._tracer.start_span(
+            _span_name(seen),
+            parent,
+            self._kind,
+            _attributes(seen, self._kind),
+            links,
+            record_exception=False,
+            set_status_on_exception=False,
+        )
+        inside = trace.set_span_in_context(self._span, parent)
+        self._token = otel_context.attach(inside)
+        return inject(self._meta, inside)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
+    ) -> None:
+        otel_context.detach(self._token)
+        if error is not None:
+            self._seen.error = error
+        if self._span.is_recording():
+            _finish(self._span, self._seen, self._kind)
+        self._span.end()
+
+
+def _parent(kind: SpanKind, meta: Meta) -> tuple[Context, list[Link]]:
+    ambient = otel_context.get_current()
+    around = trace.get_current_span(ambient).get_span_context()
+    if kind is SpanKind.CLIENT and around.is_valid:
+        return ambient, []
+    carried = extract(meta, ambient)
+    if around.is_valid and trace.get_current_span(carried).get_span_context() != around:
+        # The request says what caused it; that it also came through, say, a traced web server is a link.
+        return carried, [Link(around)]
+    return carried, []
+
+
+def _span_name(seen: Observed) -> str:
+    key = _TARGET.get(seen.method)
+    if seen.name is None or key is None or key == "mcp.resource.uri":  # addresses are too many for names
+        return seen.method
+    return f"{seen.method} {seen.name[:_MAX_NAME]}"
+
+
+def _attributes(seen: Observed, kind: SpanKind) -> Attributes:
+    caller = seen.caller
+    identity = caller.identity
+    known: Attributes = {
+        "mcp.method.name": seen.method,
+        "toolyard.tenant": identity.tenant,
+        "toolyard.request.size": seen.request_bytes,
+    }
+    optional = {
+        "toolyard.upstream": seen.server,
+        "toolyard.agent": identity.agent,
+        "toolyard.thread": identity.thread,
+        "toolyard.request.id": seen.request_id,
+        "toolyard.client.name": caller.client.name,
+        "network.transport": _NETWORK.get(seen.transport, ""),
+        "network.protocol.name": "http" if seen.transport == "http" else "",
+    }
+    known.update((key, value) for key, value in optional.items() if value)
+    if seen.name is not None and (target := _TARGET.get(seen.method)):
+        known[target] = _USERINFO.sub("", seen.name) if "@" in seen.name else seen.name
+    if seen.method == "tools/call":
+        known["gen_ai.operation.name"] = "execute_tool"
+    if seen.rpc_id is not None:
+        known["jsonrpc.request.id"] = str(seen.rpc_id)
+    if seen.session_id:
+        # A digest: whoever holds the id itself can speak in the session.
+        known["mcp.session.id"] = hashlib.sha256(seen.session_id.encode()).hexdigest()[:32]
+    if kind is SpanKind.SERVER:
+        known["mcp.protocol.version"] = caller.version
+    elif seen.address:
+        known["server.address"] = seen.address
+        known["server.port"] = seen.port
+    return known
+
+
+def _finish(span: Span, seen: Observed, kind: SpanKind) -> None:
+    ended = outcome(seen)
+    span.set_attribute("toolyard.outcome", ended)
+    if seen.response_bytes is not None:
+        span.set_attribute("toolyard.response.size", seen.response_bytes)
+    if kind is SpanKind.CLIENT and seen.upstream_version:
+        span.set_attribute("mcp.protocol.version", seen.upstream_version)
+    error = seen.error
+    if isinstance(error, McpError):
+        span.set_attribute("rpc.response.status_code", str(error.code))
+        # To the server of a request, a request that makes no sense is not an error; to its sender it is.
+        if kind is SpanKind.CLIENT or error.code == INTERNAL_ERROR or -32099 <= error.code <= -32000:
+            _fail(span, str(error.code), error.message[:_MAX_TEXT])
+    elif ended == "tool_error":
+        _fail(span, "tool_error")
+    elif ended == "timeout":
+        _fail(span, "timeout")
+    elif ended == "error":
+        _fail(span, type(error).__qualname__)
+
+
+def _fail(span: Span, kind: str, description: str | None = None) -> None:
+    span.set_attribute("error.type", kind)
+    span.set_status(Status(StatusCode.ERROR, description))
