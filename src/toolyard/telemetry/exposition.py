@@ -10,7 +10,7 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Family(Struct, frozen=True):
-    """A metric with its samples, each a suffix of the name (`_bucket`), labels as `labelled` writes them, a value."""
+    """A metric and its samples: an ending of the name (`_bucket`), labels written by `labelled`, a value."""
 
     name: str
     kind: str

@@ -50,6 +50,7 @@ def extract(meta: Meta, onto: Context | None = None) -> Context:
 def inject(meta: Meta, context: Context | None = None) -> Meta:
     """A copy of `meta` that carries a context (the current one by default) instead of the one it had."""
     propagator = get_global_textmap()
-    changed = {key: value for key, value in meta.items() if key == _BAGGAGE or key not in propagator.fields}
+    replaced = propagator.fields - {_BAGGAGE}
+    changed = {key: value for key, value in meta.items() if key not in replaced}
     propagator.inject(changed, context, _write)
     return changed
