@@ -61,7 +61,7 @@ docs: $(DEV) ##   links, examples and completeness of the documentation
 	$(call step,docs,python scripts/check_docs.py,each line above names the file and line to change)
 
 conformance: $(DEV) ## run the official MCP conformance suite, both eras
-	@$(BIN)/python scripts/conformance.py $(ARGS)
+	@$(BIN)/python -m scripts.conformance $(ARGS)
 
 bench: $(DEV) ## measure CPU per call beside a bare ASGI app and the MCP SDK
 	@$(BIN)/python -m bench $(ARGS)

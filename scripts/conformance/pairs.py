@@ -1,0 +1,204 @@
+"""Which upstreams are compared, and what a loss is: a check that passes directly and not through the gateway.
+
+Every side of a pair is a job: it starts its servers, runs both sets one after the other and stops them. Jobs
+run side by side, because most of a set's time is waiting.
+"""
+
+import contextlib
+import json
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from .processes import stop_all
+from .servers import NotStarted, everything_server, gateway, python_of
+from .suite import DID_NOT_RUN, HOME, REVISIONS, Check, Result, Scenario, Suite, say
+
+# The suite judges these two by what a server chooses to do, and says INFO where it chooses otherwise. The
+# gateway may choose otherwise than the upstream; INFO is accepted for them, a failure or a warning is not.
+A_CHOICE = {
+    (
+        "server-sse-multiple-streams",
+        "server-sse-streams-functional",
+    ): "lists are answered in JSON, without a stream",
+    ("server-sse-polling", "server-sse-disconnect-resume"): "the stream was not cut, and carried the result",
+}
+
+
+@dataclass(frozen=True)
+class Upstream:
+    """An everything-server and whether its every check has to pass, also directly."""
+
+    name: str
+    module: str
+    strict: bool = False
+
+    @property
+    def slug(self) -> str:
+        return f"{self.name.replace(' ', '-')}-directly"
+
+
+KIT = Upstream("kit", "tests.everything", strict=True)
+SDK2 = Upstream("mcp 2.3", "tests.everything_sdk2")
+SDK1 = Upstream("mcp 1.x", "tests.everything_sdk1")
+
+
+@dataclass(frozen=True)
+class Pair:
+    """An upstream and how the gateway reaches it."""
+
+    upstream: Upstream
+    way: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.upstream.name} over {self.way}".replace("over process", "in process")
+
+    @property
+    def slug(self) -> str:
+        return self.name.replace(" ", "-")
+
+
+PAIRS = (
+    Pair(KIT, "http"),
+    Pair(KIT, "stdio"),
+    Pair(KIT, "process"),
+    Pair(SDK2, "http"),
+    Pair(SDK2, "stdio"),
+    Pair(SDK1, "http"),
+    Pair(SDK1, "stdio"),
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A check whose verdict is not the same on both sides; `message` is what the worse side says."""
+
+    scenario: str
+    check: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One set, directly and through the gateway."""
+
+    pair: str
+    strict: bool
+    direct: Result
+    through: Result
+    lost: list[Difference]
+    gained: list[Difference]
+    chosen: list[Difference]
+
+    @property
+    def passed(self) -> bool:
+        return not self.lost and (not self.strict or (self.direct.passed and self.through.passed))
+
+
+def compare(pair: str, strict: bool, direct: Result, through: Result) -> Comparison:
+    before, after = by_check(direct.scenarios), by_check(through.scenarios)
+    lost: list[Difference] = []
+    gained: list[Difference] = []
+    chosen: list[Difference] = []
+    for key in sorted({*before, *after}):
+        passed, passes = successes(before[key]), successes(after[key])
+        if passes < passed and key in A_CHOICE and {check.status for check in after[key]} == {"INFO"}:
+            chosen.append(Difference(*key, A_CHOICE[key]))
+        elif passes < passed:
+            found = after[key] or after[key[0], DID_NOT_RUN]
+            lost.extend([Difference(*key, reason(found))] * (passed - passes))
+        else:
+            gained.extend([Difference(*key, reason(before[key]))] * (passes - passed))
+    return Comparison(pair, strict, direct, through, lost, gained, chosen)
+
+
+def by_check(scenarios: Iterable[Scenario]) -> defaultdict[tuple[str, str], list[Check]]:
+    """A scenario may look at one requirement several times, under one id."""
+    found: defaultdict[tuple[str, str], list[Check]] = defaultdict(list)
+    for scenario in scenarios:
+        for check in scenario.checks:
+            found[scenario.name, check.id].append(check)
+    return found
+
+
+def successes(checks: list[Check]) -> int:
+    return Counter(check.status for check in checks)["SUCCESS"]
+
+
+def reason(checks: list[Check]) -> str:
+    worse = [check for check in checks if check.status != "SUCCESS"]
+    if not worse:
+        return "the suite did not come to this check"
+    return "; ".join(dict.fromkeys(f"{check.status}: {check.message}" for check in worse))
+
+
+@contextlib.contextmanager
+def through_gateway(pair: Pair, folder: Path) -> Generator[str]:
+    module = pair.upstream.module
+    with contextlib.ExitStack() as stack:
+        match pair.way:
+            case "http":
+                mounted = f'url = "{stack.enter_context(everything_server(module, folder))}"'
+            case "stdio":
+                arguments = ["-W", "ignore", "-m", module, "--stdio"]
+                mounted = f"command = {json.dumps(python_of(module))}\nargs = {json.dumps(arguments)}"
+            case _:
+                # The server is built by a function, and what is mounted is an object.
+                source = f"from {module}.server import everything\nserver = everything()\n"
+                (folder / "mounted.py").write_text(source, "utf-8")
+                mounted = 'module = "mounted:server"'
+        yield stack.enter_context(gateway(mounted, folder))
+
+
+Side = Callable[[Path], contextlib.AbstractContextManager[str]]
+
+
+def run_side(suite: Suite, name: str, side: Side, only: list[str]) -> dict[str, Result]:
+    """Both sets against one side. A side that does not start fails every scenario of its sets."""
+    folder = HOME / "runs" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        with side(folder) as url:
+            found = {revision: suite.run(url, revision, only, folder) for revision in REVISIONS}
+        say(f"{name}: done")
+        return found
+    except NotStarted as error:
+        print(f"error: {name}: {error}", file=sys.stderr, flush=True)
+        missing = Check(DID_NOT_RUN, "FAILURE", "The server starts", str(error).splitlines()[0])
+        return {
+            revision: Result(
+                revision,
+                [
+                    Scenario(scenario, scored, [missing])
+                    for scenario, scored in suite.sets[revision].items()
+                    if not only or scenario in only
+                ],
+            )
+            for revision in REVISIONS
+        }
+
+
+def run_pairs(suite: Suite, pairs: Iterable[Pair], only: list[str], jobs: int) -> list[Comparison]:
+    pairs = list(pairs)
+    sides: dict[Upstream | Pair, Side] = {
+        pair.upstream: partial(everything_server, pair.upstream.module) for pair in pairs
+    }
+    sides |= {pair: partial(through_gateway, pair) for pair in pairs}
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            futures = {key: pool.submit(run_side, suite, key.slug, side, only) for key, side in sides.items()}
+            found = {key: future.result() for key, future in futures.items()}
+        except BaseException:
+            # The pool waits for its threads, and they wait for their children.
+            stop_all()
+            raise
+    return [
+        compare(pair.name, pair.upstream.strict, found[pair.upstream][revision], found[pair][revision])
+        for pair in pairs
+        for revision in REVISIONS
+    ]

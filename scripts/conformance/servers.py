@@ -1,0 +1,121 @@
+"""What the suite talks to: the everything-servers and gateways in front of them, each a process of its own.
+
+Everything is started with a command, is ready when its health page answers, and is gone when the `with` ends.
+"""
+
+import contextlib
+import itertools
+import os
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Generator
+from pathlib import Path
+
+from .processes import child
+from .suite import ROOT, fail, say
+
+# The legacy-only upstream; the newest 1.x, in an environment that has nothing else.
+SDK1 = "mcp==1.30.0"
+SDK1_HOME = ROOT / "build" / "envs" / "mcp1"
+START_S = 60
+UPSTREAM = "up"
+
+_making = threading.Lock()
+_ports = itertools.count(random.randrange(20_000, 30_000))
+
+
+class NotStarted(Exception):
+    """A server that did not come up; the text says where its output is."""
+
+
+def python_of(module: str) -> str:
+    """The Python that runs an everything-server."""
+    return str(sdk1_python()) if module == "tests.everything_sdk1" else sys.executable
+
+
+def sdk1_python() -> Path:
+    with _making:
+        python = SDK1_HOME / "bin" / "python"
+        stamp = SDK1_HOME / ".installed"
+        if not stamp.is_file() or stamp.read_text("utf-8") != SDK1:
+            say(f"installing {SDK1}")
+            shutil.rmtree(SDK1_HOME, ignore_errors=True)
+            subprocess.run([sys.executable, "-m", "venv", str(SDK1_HOME)], check=True)
+            pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", SDK1]
+            if subprocess.run(pip, stdout=sys.stderr, check=False).returncode:
+                fail(
+                    f"'{SDK1}' could not be installed",
+                    "is the package index reachable? run it again to retry",
+                )
+            stamp.write_text(SDK1, "utf-8")
+        return python
+
+
+@contextlib.contextmanager
+def everything_server(module: str, folder: Path) -> Generator[str]:
+    """An everything-server over HTTP; yields its URL."""
+    port = free_port()
+    command = [python_of(module), "-W", "ignore", "-m", module, "--port", str(port)]
+    with running(command, f"http://127.0.0.1:{port}/health", folder, "server.log"):
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+@contextlib.contextmanager
+def gateway(mounted: str, folder: Path) -> Generator[str]:
+    """`toolyard serve` with one upstream, `mounted` being the body of its table; yields the URL
+    of its bare view.
+    """
+    port = free_port()
+    state = folder / "state"
+    shutil.rmtree(state, ignore_errors=True)
+    config = folder / "toolyard.toml"
+    config.write_text(f'[gateway]\nstate_dir = "{state}"\n\n[servers.{UPSTREAM}]\n{mounted}\n', "utf-8")
+    command = [sys.executable, "-m", "toolyard", "serve", "--config", str(config), "--port", str(port)]
+    with running(command, f"http://127.0.0.1:{port}/health", folder, "gateway.log"):
+        yield f"http://127.0.0.1:{port}/mcp/{UPSTREAM}"
+
+
+def free_port() -> int:
+    """A port that nobody is given again, and none of those that outgoing connections get by themselves."""
+    while True:
+        with _making:
+            port = next(_ports)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
+
+
+@contextlib.contextmanager
+def running(command: list[str], health: str, folder: Path, log: str) -> Generator[None]:
+    # From the root `tests` can be imported, and from the folder what was written there to be mounted.
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+    file = folder / log
+    with (
+        file.open("wb") as output,
+        child(command, cwd=ROOT, env=environment, stdout=output, stderr=output) as process,
+    ):
+        wait_until_ready(process, health, file)
+        yield
+
+
+def wait_until_ready(process: subprocess.Popen[bytes], health: str, log: Path) -> None:
+    attempt_s = 0.05
+    for _ in range(int(START_S / attempt_s)):
+        try:
+            with urllib.request.urlopen(health, timeout=START_S):
+                return
+        except urllib.error.HTTPError:
+            return  # It answers, and what is wrong with it is for the suite to find.
+        except (urllib.error.URLError, ConnectionError):
+            # Waiting for its end is how we wait: a server that cannot start is noticed at once.
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=attempt_s)
+                break
+    last = "\n".join(log.read_text("utf-8", errors="replace").splitlines()[-15:])
+    raise NotStarted(f"{health} does not answer; {log.relative_to(ROOT)} ends with\n{last}")

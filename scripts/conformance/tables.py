@@ -1,0 +1,126 @@
+"""What came out: a table on the terminal, each difference in words, and build/conformance.json."""
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from .pairs import Comparison, Difference
+from .suite import BAD, PACKAGE, ROOT, VERSION, Result
+
+REPORT = ROOT / "build" / "conformance.json"
+
+
+def show_comparisons(comparisons: list[Comparison]) -> None:
+    header = ("upstream", "set", "directly", "through", "lost", "gained", "its choice")
+    rows = [
+        (
+            comparison.pair,
+            comparison.direct.revision,
+            score(comparison.direct),
+            score(comparison.through),
+            *(str(len(found)) for found in (comparison.lost, comparison.gained, comparison.chosen)),
+        )
+        for comparison in comparisons
+    ]
+    for comparison in comparisons:
+        where = f"{comparison.pair}, {comparison.direct.revision}"
+        show_differences(f"lost: {where}", comparison.lost)
+        if comparison.strict:
+            show_bad(f"{where}, directly", comparison.direct)
+            show_bad(f"{where}, through the gateway", comparison.through)
+    show_table(header, rows, [comparison.passed for comparison in comparisons])
+    print(
+        "\npassed / failed or warned; 'its choice' is what the suite leaves to a server and reports as INFO"
+    )
+
+
+def score(result: Result) -> str:
+    return f"{result.counts['SUCCESS']} / {sum(result.counts[status] for status in BAD)}"
+
+
+def show_differences(title: str, differences: Iterable[Difference]) -> None:
+    together: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for difference in differences:
+        together[difference.scenario, difference.message].append(difference.check)
+    for (scenario, message), checks in together.items():
+        print(f"{title}: {scenario}: {', '.join(checks)}\n  {message}\n")
+
+
+def show_bad(title: str, result: Result) -> None:
+    for scenario in result.scenarios:
+        for check in scenario.checks:
+            if check.status in BAD:
+                print(f"{check.status.lower()}: {title}: {scenario.name}: {check.id}")
+                print(f"  {check.description}\n  {check.message}\n")
+
+
+def show_result(result: Result) -> None:
+    """One server alone, scenario by scenario."""
+    header = ("scenario", "passed", "failed", "warnings", "skipped", "info", "scored")
+    rows = [
+        (scenario.name, *map(str, scenario.counts.values()), "yes" if scenario.scored else "no")
+        for scenario in result.scenarios
+    ]
+    show_table(header, rows, [scenario.passed for scenario in result.scenarios])
+    print()
+    show_bad(result.revision, result)
+    print(
+        f"{result.revision}: {result.counts['SUCCESS']} passed, {result.counts['FAILURE']} failed\n",
+        flush=True,
+    )
+
+
+def show_table(header: tuple[str, ...], rows: list[tuple[str, ...]], passed: list[bool]) -> None:
+    if sys.stdout.isatty():
+        from rich.console import Console
+        from rich.table import Table
+
+        table = Table()
+        for index, name in enumerate(header):
+            table.add_column(name, justify="right" if index else "left")
+        for row, good in zip(rows, passed, strict=True):
+            table.add_row(*row, style=None if good else "red")
+        Console().print(table)
+        return
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    for name, *cells in (header, *rows):
+        aligned = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
+        print("  ".join([name.ljust(widths[0]), *aligned]))
+
+
+def write_report(only: list[str], pairs: list[Comparison], alone: list[Result]) -> None:
+    report = {
+        "suite": {"package": PACKAGE, "version": VERSION},
+        "only": only,
+        "pairs": [
+            {
+                "upstream": comparison.pair,
+                "set": comparison.direct.revision,
+                "passed": comparison.passed,
+                "direct": counted(comparison.direct),
+                "through": counted(comparison.through),
+                "lost": listed(comparison.lost),
+                "gained": listed(comparison.gained),
+                "its_choice": listed(comparison.chosen),
+            }
+            for comparison in pairs
+        ],
+        "alone": [{"set": result.revision, "passed": result.passed} | counted(result) for result in alone],
+    }
+    REPORT.parent.mkdir(exist_ok=True)
+    REPORT.write_text(json.dumps(report, indent=2) + "\n", "utf-8")
+
+
+def counted(result: Result) -> dict[str, Any]:
+    scenarios = {
+        scenario.name: {"scored": scenario.scored, "checks": scenario.counts} for scenario in result.scenarios
+    }
+    return {"checks": result.counts, "scenarios": scenarios}
+
+
+def listed(differences: list[Difference]) -> list[dict[str, str]]:
+    return [
+        {"scenario": found.scenario, "check": found.check, "message": found.message} for found in differences
+    ]

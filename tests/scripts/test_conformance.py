@@ -1,0 +1,67 @@
+"""What counts as a loss between two runs of the conformance suite."""
+
+from scripts.conformance.pairs import A_CHOICE, Comparison, compare
+from scripts.conformance.suite import DID_NOT_RUN, Check, Result, Scenario
+
+
+def ran(*checks: tuple[str, str], scenario: str = "tools-list") -> Result:
+    found = [Check(id, status, "", f"about {id}") for id, status in checks]
+    return Result("2026-07-28", [Scenario(scenario, True, found)])
+
+
+def compared(direct: Result, through: Result, strict: bool = False) -> Comparison:
+    return compare("pair", strict, direct, through)
+
+
+def test_what_passes_on_both_sides_is_no_loss() -> None:
+    found = compared(ran(("a", "SUCCESS")), ran(("a", "SUCCESS")))
+    assert found.passed
+    assert not found.lost + found.gained
+
+
+def test_a_check_that_fails_only_through_the_gateway_is_lost_with_its_message() -> None:
+    found = compared(ran(("a", "SUCCESS")), ran(("a", "FAILURE")))
+    assert not found.passed
+    assert [(loss.check, loss.message) for loss in found.lost] == [("a", "FAILURE: about a")]
+
+
+def test_a_warning_is_a_loss_too() -> None:
+    assert compared(ran(("a", "SUCCESS")), ran(("a", "WARNING"))).lost
+
+
+def test_a_check_that_is_missing_through_the_gateway_is_lost() -> None:
+    assert compared(ran(("a", "SUCCESS"), ("b", "SUCCESS")), ran(("b", "SUCCESS"))).lost
+
+
+def test_every_check_of_a_scenario_that_did_not_run_is_lost() -> None:
+    found = compared(ran(("a", "SUCCESS"), ("b", "SUCCESS")), ran((DID_NOT_RUN, "FAILURE")))
+    assert [loss.check for loss in found.lost] == ["a", "b"]
+    assert {loss.message for loss in found.lost} == {f"FAILURE: about {DID_NOT_RUN}"}
+
+
+def test_an_id_that_is_checked_several_times_is_counted() -> None:
+    direct = ran(("a", "SUCCESS"), ("a", "SUCCESS"), ("a", "FAILURE"))
+    assert len(compared(direct, ran(("a", "SUCCESS"), ("a", "FAILURE"), ("a", "FAILURE"))).lost) == 1
+    assert not compared(direct, direct).lost
+
+
+def test_what_passes_only_through_the_gateway_is_gained() -> None:
+    found = compared(ran(("a", "FAILURE")), ran(("a", "SUCCESS"), ("b", "SUCCESS")))
+    assert [gain.check for gain in found.gained] == ["a", "b"]
+    assert found.passed
+
+
+def test_a_failure_on_both_sides_is_no_loss_unless_every_check_has_to_pass() -> None:
+    failing = ran(("a", "FAILURE"))
+    assert compared(failing, failing).passed
+    assert not compared(failing, failing, strict=True).passed
+
+
+def test_info_is_accepted_only_where_the_suite_leaves_the_choice_to_the_server() -> None:
+    (scenario, check), *_ = A_CHOICE
+    direct = ran((check, "SUCCESS"), scenario=scenario)
+    chosen = compared(direct, ran((check, "INFO"), scenario=scenario))
+    assert chosen.passed
+    assert len(chosen.chosen) == 1
+    assert not compared(direct, ran((check, "WARNING"), scenario=scenario)).passed
+    assert not compared(ran(("a", "SUCCESS")), ran(("a", "INFO"))).passed
