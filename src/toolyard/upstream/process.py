@@ -1,0 +1,318 @@
+"""A child process that speaks in lines: started in a session of its own, and ended with all it started.
+
+Owns the child from its start to its burial. What the lines mean is `stdio`'s business.
+"""
+
+import asyncio
+import logging
+import signal
+from collections.abc import Callable, Coroutine
+from contextlib import suppress
+from typing import cast
+
+from . import groups
+from .groups import Entry
+from .guardian import guardian
+from .launch import Program, StartError, explain, prepare
+from .lines import Line, LineSplitter
+from .memory import watch
+from .spool import BOUND, in_words
+from .stderr import ErrorStream
+
+__all__ = ["Congested", "Gone", "Line", "Process", "StartError"]
+
+logger = logging.getLogger("toolyard.upstream")
+
+MAX_WAITING = 16 * 2**20
+GRACE_SECONDS = 2.0
+KILL_SECONDS = 5.0
+EXIT_SECONDS = 0.5
+DRAIN_SECONDS = 1.0
+OOM_SCORE_ADJ = 500
+MAX_LAST_WORDS = 300
+
+
+class Gone(Exception):
+    """The process has ended, or is about to."""
+
+
+class Congested(Exception):
+    """The process does not read what it is sent."""
+
+
+class Process:
+    """`reason` says why it ended, `last_words` are the last lines of its standard error."""
+
+    _transport: asyncio.SubprocessTransport
+    _stdin: asyncio.WriteTransport
+
+    def __init__(
+        self,
+        name: str,
+        on_line: Callable[[Line], None],
+        on_end: Callable[[str], None],
+        limit: int,
+        max_memory: int,
+    ) -> None:
+        self.name = name
+        self.pid = 0
+        self.ended = False
+        self._on_line = on_line
+        self._on_end = on_end
+        self._max_memory = max_memory
+        self._splitter = LineSplitter(BOUND, limit)
+        self._stderr = ErrorStream(name)
+        self._resuming: asyncio.TimerHandle | None = None
+        self._started: int | None = None
+        self._ready = asyncio.Event()
+        self._exited = asyncio.Event()
+        self._drained = asyncio.Event()
+        self._ending: asyncio.Task[None] | None = None
+        self._asked = False  # SIGTERM was sent
+        self._verdict = ""  # why we ended it, when we did
+        self._code: int | None = None
+
+    @classmethod
+    async def start(
+        cls,
+        name: str,
+        where: Program,
+        *,
+        on_line: Callable[[Line], None],
+        on_end: Callable[[str], None],
+        limit: int,
+    ) -> "Process":
+        """StartError when it cannot. `on_end` is called once, with the reason, after it was reaped."""
+        launch = prepare(where)
+        process = cls(name, on_line, on_end, limit, where.max_memory)
+        try:
+            await asyncio.get_running_loop().subprocess_exec(
+                lambda: _Ears(process),
+                *launch.argv,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                env=launch.env,
+                cwd=launch.cwd,
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            raise explain(error, where.command) from None
+        except BaseException:
+            process._on_end = _nobody
+            process.kill("was abandoned while it started")
+            raise
+        finally:
+            process._ready.set()
+        return process
+
+    @property
+    def reason(self) -> str:
+        """Empty while it runs."""
+        if self._verdict or self._code is None:
+            return self._verdict
+        return _obituary(self._code, self._stderr.lines)
+
+    @property
+    def last_words(self) -> list[str]:
+        return self._stderr.lines
+
+    def write(self, line: bytes) -> None:
+        """Send one line; Gone or Congested when it will not arrive."""
+        if self._ending is not None:
+            raise Gone(self.reason or "is ending")
+        waiting = self._stdin.get_write_buffer_size()
+        if waiting > MAX_WAITING:
+            raise Congested(f"does not read its input: {in_words(waiting)} are waiting")
+        self._stdin.write(line + b"\n")
+
+    async def stop(self, grace: float = GRACE_SECONDS) -> None:
+        """Close its input; after `grace` ask it to end; after `grace` make it. Returns when all is over."""
+        if self._ending is None:
+            self._end(self._dismiss("was stopped", grace))
+        if self._ending is not None and not self.ended:
+            await asyncio.shield(self._ending)
+
+    def kill(self, reason: str) -> None:
+        """End it at once, with all it started."""
+        if self.pid and not self.ended:
+            self._verdict = self._verdict or reason
+            self._signal(signal.SIGKILL)
+
+    # What the event loop tells
+
+    def made(self, transport: asyncio.SubprocessTransport) -> None:
+        self._transport = transport
+        self._stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
+        self.pid = transport.get_pid()
+        guardian.add(self.pid)
+        self._started = groups.start_time(self.pid)
+        watch().add(self.pid, self._max_memory, self.kill)
+        # When memory runs out on the machine, it goes before us.
+        with suppress(OSError), open(f"/proc/{self.pid}/oom_score_adj", "w") as score:
+            score.write(str(OOM_SCORE_ADJ))
+
+    def heard(self, fd: int, data: bytes) -> None:
+        if fd == 1:
+            self._deliver(self._splitter.feed(data))
+        elif (pause := self._stderr.feed(data)) and self._ending is None and self._resuming is None:
+            self._errors.pause_reading()
+            self._resuming = asyncio.get_running_loop().call_later(pause, self._resume)
+
+    def closed(self, fd: int) -> None:
+        if fd == 1:
+            self._deliver(self._splitter.finish())
+        if fd != 2 and self._ending is None:
+            self._end(self._doubt("input" if fd == 0 else "output"))
+
+    def exited(self) -> None:
+        self._code = self._transport.get_returncode()
+        self._exited.set()
+        if self._ending is None:
+            self._end(self._bury(GRACE_SECONDS))
+
+    def drained(self) -> None:
+        self._drained.set()
+
+    def _deliver(self, lines: list[Line]) -> None:
+        for line in lines:
+            try:
+                self._on_line(line)
+            except Exception:
+                logger.exception("%s: a line could not be taken", self.name)
+
+    @property
+    def _errors(self) -> asyncio.ReadTransport:
+        return cast(asyncio.ReadTransport, self._transport.get_pipe_transport(2))
+
+    def _resume(self) -> None:
+        if self._resuming is not None:
+            self._resuming.cancel()
+            self._resuming = None
+            with suppress(RuntimeError):  # uvloop, when it is closed already
+                self._errors.resume_reading()
+
+    # Its end, in steps of which each leads to the next
+
+    def _end(self, steps: Coroutine[None, None, None]) -> None:
+        self._ending = asyncio.get_running_loop().create_task(
+            self._see_out(steps), name=f"end of {self.name}"
+        )
+
+    async def _see_out(self, steps: Coroutine[None, None, None]) -> None:
+        try:
+            await self._ready.wait()
+            await steps
+        finally:
+            steps.close()
+            self._conclude()
+
+    async def _doubt(self, stream: str) -> None:
+        """It has closed a stream: most often because it is exiting, else it is of no more use."""
+        if await _within(EXIT_SECONDS, self._exited):
+            await self._bury(GRACE_SECONDS)
+        else:
+            await self._dismiss(f"closed its standard {stream}", GRACE_SECONDS)
+
+    async def _dismiss(self, verdict: str, grace: float) -> None:
+        self._verdict = self._verdict or verdict
+        self._stdin.close()
+        self._resume()
+        if not await _within(grace, self._exited):
+            self._asked = True
+            self._signal(signal.SIGTERM)
+            if not await _within(grace, self._exited):
+                self._signal(signal.SIGKILL)
+                grace = 0
+                await _within(KILL_SECONDS, self._exited)
+        await self._bury(grace)
+
+    async def _bury(self, grace: float) -> None:
+        """It is gone: end whoever is left of its group, and take in what was said last."""
+        self._resume()
+        loop = asyncio.get_running_loop()
+        deadline, pause = loop.time() + grace, 0.01
+        while left := await self._survivors():
+            now = loop.time()
+            if now >= deadline:
+                groups.send(self.pid, self._started, signal.SIGKILL, left)
+            elif not self._asked:
+                self._asked = True
+                groups.send(self.pid, self._started, signal.SIGTERM, left)
+            if now > deadline + KILL_SECONDS:
+                logger.warning("%s: %d of its processes cannot be ended", self.name, len(left))
+                break
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 0.2)
+        # A daemon may have kept a pipe open; it is not waited for.
+        if not await _within(DRAIN_SECONDS, self._drained):
+            self._stdin.abort()
+            self._transport.close()
+            await _within(DRAIN_SECONDS, self._drained)
+
+    async def _survivors(self) -> list[Entry]:
+        if self._exited.is_set():
+            groups.reap(self.pid)
+        if groups.HAS_PROC:
+            return (await watch().census()).get(self.pid, [])
+        return [(self.pid, self.pid, 0)] if groups.is_alive(self.pid) else []
+
+    def _conclude(self) -> None:
+        if not self._exited.is_set():  # cancelled with the loop, or it cannot be ended
+            self._signal(signal.SIGKILL)
+        guardian.remove(self.pid)
+        watch().remove(self.pid)
+        self._transport.close()
+        self._splitter.discard()
+        self._stderr.finish()
+        self.ended = True
+        try:
+            self._on_end(self.reason)
+        except Exception:
+            logger.exception("%s: its end could not be told", self.name)
+
+    def _signal(self, number: int) -> None:
+        groups.send(self.pid, self._started, number)
+
+
+class _Ears(asyncio.SubprocessProtocol):
+    """Passes on what the event loop tells."""
+
+    def __init__(self, process: Process) -> None:
+        self._process = process
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._process.made(cast(asyncio.SubprocessTransport, transport))
+
+    def pipe_data_received(self, fd: int, data: bytes) -> None:
+        self._process.heard(fd, data)
+
+    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
+        self._process.closed(fd)
+
+    def process_exited(self) -> None:
+        self._process.exited()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._process.drained()
+
+
+def _nobody(reason: str) -> None:
+    return None
+
+
+async def _within(seconds: float, event: asyncio.Event) -> bool:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
+
+
+def _obituary(code: int, lines: list[str]) -> str:
+    if code < 0:
+        try:
+            return f"killed by {signal.Signals(-code).name}"
+        except ValueError:
+            return f"killed by signal {-code}"
+    words = f": {lines[-1][:MAX_LAST_WORDS]}" if lines else ""
+    return f"exited with code {code}{words}"

@@ -1,0 +1,234 @@
+"""JSON texts of any size: small ones are collected in memory, big ones in a file without a name.
+
+SpoolError          a text that could not be kept
+├── TooBig          it is longer than the limit
+├── NoRoom          the disk is full, or cannot be written to
+└── Malformed       too big to be decoded, and already known to be no JSON
+"""
+
+import asyncio
+import os
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from functools import cache
+from io import FileIO
+
+from .balance import Balance, Unbalanced
+
+BOUND = 8 * 2**20
+LIMIT = 2**30
+HEAD = 64 * 1024
+TAIL = 4 * 1024
+
+_PIECE = 256 * 1024
+_CHECK_FROM = 2**20
+"""From here on a text is checked as it grows, so that there is little to catch up with at the bound."""
+
+
+class SpoolError(Exception):
+    pass
+
+
+class TooBig(SpoolError):
+    def __init__(self, limit: int) -> None:
+        super().__init__(f"it is longer than the limit of {in_words(limit)}")
+        self.limit = limit
+
+
+class NoRoom(SpoolError):
+    def __init__(self, error: OSError) -> None:
+        reason = error.strerror or str(error)
+        super().__init__(
+            f"it is too long for memory and could not be kept in {_folder()} ({reason}); "
+            "TMPDIR can name a folder with more room"
+        )
+
+
+class Malformed(SpoolError):
+    pass
+
+
+def in_words(size: int) -> str:
+    """2147483648 is `2 GiB`."""
+    for exponent, unit in ((30, "GiB"), (20, "MiB"), (10, "KiB")):
+        if size >= 1 << exponent:
+            return f"{size / (1 << exponent):.1f}".removesuffix(".0") + f" {unit}"
+    return f"{size} bytes"
+
+
+class Spool:
+    """Collects one text. Beyond `bound` it goes to disk, and what is there must be well nested."""
+
+    __slots__ = ("_balance", "_bound", "_buffer", "_checked", "_disk", "_fault", "_limit", "_piece", "_size")
+
+    def __init__(self, bound: int = BOUND, limit: int = LIMIT) -> None:
+        self._bound = bound
+        self._limit = limit
+        self._piece = min(_PIECE, max(bound, 1))
+        self._buffer = bytearray()
+        self._size = 0
+        self._disk: _Disk | None = None
+        self._balance = Balance()
+        self._checked = 0  # how much of the buffer the balance has seen
+        self._fault: str | None = None
+
+    @property
+    def head(self) -> bytes:
+        """The beginning of what has come so far."""
+        if self._disk is not None:
+            return self._disk.read(0, HEAD)
+        with memoryview(self._buffer) as view:
+            return bytes(view[:HEAD])
+
+    def write(self, chunk: bytes) -> None:
+        """SpoolError when it cannot be kept; then `discard` it."""
+        self._size += len(chunk)
+        if self._size > self._limit:
+            raise TooBig(self._limit)
+        self._buffer += chunk
+        if self._disk is not None:
+            if len(self._buffer) >= self._piece:
+                self._spill()
+        elif self._size > self._bound:
+            self._spill()
+        elif self._size > _CHECK_FROM and len(self._buffer) - self._checked >= _PIECE:
+            self._check(self._checked, len(self._buffer))
+
+    def finish(self) -> "bytes | Spooled":
+        """The text; the spool is empty and of no more use."""
+        if self._disk is None:
+            whole = bytes(self._buffer)
+            self.discard()
+            return whole
+        self._spill()
+        try:
+            self._balance.finish()
+        except Unbalanced as fault:
+            raise Malformed(str(fault)) from None
+        disk, self._disk = self._disk, None
+        return Spooled(disk, 0, self._size, self._balance.values)
+
+    def discard(self) -> None:
+        self._buffer = bytearray()
+        self._disk = None
+
+    def _spill(self) -> None:
+        self._check(self._checked, len(self._buffer))
+        if self._fault is not None:
+            raise Malformed(self._fault)
+        try:
+            if self._disk is None:
+                self._disk = _Disk()
+            with memoryview(self._buffer) as view:
+                for start in range(0, len(view), _PIECE):
+                    self._disk.append(bytes(view[start : start + _PIECE]))
+        except OSError as error:
+            raise NoRoom(error) from None
+        self._buffer.clear()
+        self._checked = 0
+
+    def _check(self, start: int, end: int) -> None:
+        try:
+            with memoryview(self._buffer) as view:
+                for at in range(start, end, _PIECE):
+                    if self._fault is None:
+                        self._balance.feed(bytes(view[at : min(at + _PIECE, end)]))
+        except Unbalanced as fault:
+            self._fault = str(fault)  # while it is small enough to be decoded, decoding says more
+        self._checked = end
+
+
+class Spooled:
+    """A JSON text on disk, or a part of one. Views of one file share it; the last to close frees it."""
+
+    __slots__ = ("_disk", "_start", "size", "values")
+
+    def __init__(self, disk: "_Disk", start: int, size: int, values: Sequence[tuple[int, int]] = ()) -> None:
+        self._disk: _Disk | None = disk
+        self._start = start
+        self.size = size
+        self.values = values
+        """Where the objects and lists directly inside the outermost one begin and end; unknown for a part."""
+
+    def __repr__(self) -> str:
+        return f"<Spooled {in_words(self.size)}{' closed' if self._disk is None else ''}>"
+
+    @property
+    def head(self) -> bytes:
+        return self.read(0, HEAD)
+
+    @property
+    def tail(self) -> bytes:
+        return self.read(max(0, self.size - TAIL), self.size)
+
+    def read(self, start: int, end: int) -> bytes:
+        """Some of it; less than was asked for where it ends."""
+        end = min(end, self.size)
+        return self._open().read(self._start + start, max(0, end - start))
+
+    def window(self, start: int, end: int) -> "Spooled":
+        if not 0 <= start <= end <= self.size:
+            raise ValueError(f"no part of {self.size} bytes: {start} to {end}")
+        return Spooled(self._open(), self._start + start, end - start)
+
+    async def chunks(self, size: int = _PIECE) -> AsyncIterator[bytes]:
+        """All of it. It was written moments ago and comes from the page cache: 256 KiB take less time than
+        a thread would to be woken up."""
+        disk = self._open()
+        at, end = self._start, self._start + self.size
+        while at < end:
+            chunk = disk.read(at, min(size, end - at))
+            yield chunk
+            at += len(chunk)
+            await asyncio.sleep(0)  # whoever takes the chunks may never wait
+
+    def close(self) -> None:
+        self._disk = None
+
+    def _open(self) -> "_Disk":
+        if self._disk is None:
+            raise ValueError("this spooled text was closed")
+        return self._disk
+
+
+class _Disk:
+    """A file without a name. Whoever holds this object owns it, and the last one to let go closes it."""
+
+    __slots__ = ("_file", "_size")
+
+    def __init__(self) -> None:
+        self._file: FileIO | None = None  # where opening fails there is still an object to tidy up
+        self._size = 0
+        self._file = tempfile.TemporaryFile(buffering=0, dir=_folder())  # type: ignore[assignment]  # noqa: SIM115
+
+    def __del__(self) -> None:
+        if self._file is not None:
+            self._file.close()
+
+    def append(self, piece: bytes) -> None:
+        assert self._file is not None
+        # JSON breaks lines between tokens only, where a space is as good; and without them the text can
+        # be put into any transport as it is.
+        if b"\n" in piece or b"\r" in piece:
+            piece = piece.replace(b"\n", b" ").replace(b"\r", b" ")
+        view = memoryview(piece)
+        while view:
+            written = self._file.write(view)
+            view = view[written:]
+        self._size += len(piece)
+
+    def read(self, start: int, size: int) -> bytes:
+        assert self._file is not None
+        chunk = os.pread(self._file.fileno(), size, start)
+        if not chunk and size and start < self._size:
+            raise OSError(f"a spooled text of {self._size} bytes ended at {start}")
+        return chunk
+
+
+@cache
+def _folder() -> str:
+    """/tmp is in memory on many machines, and this is to spare memory."""
+    default = tempfile.gettempdir()
+    if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
+        return "/var/tmp"
+    return default
