@@ -1,10 +1,11 @@
 """The configuration: frozen models, and how a file becomes them. It connects nothing and starts nothing.
 
-`load` reads a file and what it includes; `find` says which file that is when nobody named one.
+`load` reads a file and what it includes; `find` says which file that is when nobody named one; `check` is
+`load` for a file that is about to be written.
 """
 
 from .errors import ConfigError
-from .loading import find, load
+from .loading import check, find, load
 from .models import (
     Broken,
     Config,
@@ -26,6 +27,7 @@ __all__ = [
     "ServerConfig",
     "Stdio",
     "TelemetryConfig",
+    "check",
     "find",
     "load",
 ]

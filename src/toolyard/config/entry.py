@@ -114,6 +114,21 @@ def server_config(entry: Entry, env: Mapping[str, str]) -> ServerConfig:
     return ServerConfig(name=entry.name, where=where, **common)
 
 
+def own_fields(entry: Entry) -> dict[str, Any]:
+    """The entry as we would write it into a file of ours: known keys only, variables as they are."""
+    fields = _translated(entry.fields) if entry.foreign else dict(entry.fields)
+    kind = _kind(fields)
+    fields = _checked(fields, kind, entry.foreign)
+    if fields.pop("type", None) == "sse":
+        fields.setdefault("transport", "sse")
+    fields = {key: value for key, value in fields.items() if value not in ([], {})}
+    if isinstance(fields.get("cwd"), str) and not fields["cwd"].startswith(("~", "${")):
+        fields["cwd"] = absolute(fields["cwd"], entry.file.parent)
+    if isinstance(fields.get("module"), str):
+        fields["module"] = _located(fields["module"], entry.file.parent)
+    return fields if entry.enabled else fields | {"enabled": False}
+
+
 def _kind(fields: Mapping[str, Any]) -> str:
     given = [key for key in KINDS if key in fields]
     if not given:

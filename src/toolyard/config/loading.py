@@ -20,9 +20,34 @@ def load(path: Path, env: Mapping[str, str] = os.environ) -> Config:
     ConfigError for what the user has to repair. An entry that lacks a variable, and a bad one of another
     program, only breaks itself.
     """
-    read = sources(path)
+    return _built(sources(path), env)
+
+
+def check(path: Path, draft: str, env: Mapping[str, str] = os.environ) -> Config:
+    """What `load` would give if the file held `draft`."""
+    return _built(sources(path, draft), env)
+
+
+def _built(read: list[Source], env: Mapping[str, str]) -> Config:
     asked = read[0]
-    entries = unique([entry for source in read for entry in source.entries])
+    entries = _unique([entry for source in read for entry in source.entries])
+    servers, broken = _servers(entries, env)
+    for source in read:
+        _check_tables(source)
+    settings = gateway(asked.data, asked.file) if not asked.foreign else GatewayConfig()
+    _check_bare(settings, [entry.name for entry in entries], asked.file)
+    return Config(
+        servers=servers,
+        broken=broken,
+        gateway=settings,
+        telemetry=telemetry({} if asked.foreign else asked.data, asked.file),
+        files=tuple(source.file for source in read),
+    )
+
+
+def _servers(
+    entries: list[Entry], env: Mapping[str, str]
+) -> tuple[tuple[ServerConfig, ...], tuple[Broken, ...]]:
     servers: list[ServerConfig] = []
     broken: list[Broken] = []
     for entry in entries:
@@ -33,17 +58,7 @@ def load(path: Path, env: Mapping[str, str] = os.environ) -> Config:
                 raise ConfigError(f"{shown(entry.file)}: {entry.label} {error.message}", error.hint) from None
             reason = f"{error.message}; {error.hint}" if error.hint else error.message
             broken.append(Broken(name=entry.name, reason=reason))
-    for source in read:
-        _check_tables(source)
-    settings = gateway(asked.data, asked.file) if not asked.foreign else GatewayConfig()
-    _check_bare(settings, [entry.name for entry in entries], asked.file)
-    return Config(
-        servers=tuple(servers),
-        broken=tuple(broken),
-        gateway=settings,
-        telemetry=telemetry({} if asked.foreign else asked.data, asked.file),
-        files=tuple(source.file for source in read),
-    )
+    return tuple(servers), tuple(broken)
 
 
 def find(start: Path | None = None) -> Path | None:
@@ -53,12 +68,12 @@ def find(start: Path | None = None) -> Path | None:
     base = Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~")) / ".config"
     for folder in (Path.cwd() if start is None else start, base / "toolyard"):
         for name in FILES:
-            if (folder / name).is_file():
+            if os.path.isfile(folder / name):
                 return folder / name
     return None
 
 
-def unique(entries: list[Entry]) -> list[Entry]:
+def _unique(entries: list[Entry]) -> list[Entry]:
     """The entries that are turned on, when no two of them have one name."""
     found: dict[str, Entry] = {}
     for entry in entries:
@@ -84,6 +99,4 @@ def _check_tables(source: Source) -> None:
 def _check_bare(settings: GatewayConfig, names: list[str], file: Path) -> None:
     if settings.server and settings.server not in names:
         hint = nearest_or_all(settings.server, names) if names else "there are no servers yet"
-        raise ConfigError(
-            f"{shown(file)}: [gateway] names the server {settings.server!r}, unknown here", hint
-        )
+        raise ConfigError(f"{shown(file)}: [gateway] names an unknown server {settings.server!r}", hint)

@@ -28,12 +28,25 @@ def read(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{shown(path)} is not UTF-8 (byte {error.start})") from None
     except OSError as error:
         raise ConfigError(f"cannot read {shown(path)!r}: {error.strerror or error}") from None
-    return _toml(content, path) if path.suffix.lower() == ".toml" else _json(content, path)
+    return parse(content, path)
+
+
+def parse(content: str, path: Path) -> dict[str, Any]:
+    """The table in a text that is, or will be, the content of `path`."""
+    return _toml(content, path) if is_toml(path) else _json(content, path)
+
+
+def is_toml(path: Path) -> bool:
+    return path.suffix.lower() == ".toml"
 
 
 def shown(path: Path) -> str:
     """As short as it can be said: from the current folder, or from home."""
-    for base, prefix in ((Path.cwd(), ""), (Path(os.path.expanduser("~")), "~/")):
+    try:
+        here = Path.cwd()
+    except OSError:  # it was removed under us
+        return str(path)
+    for base, prefix in ((here, ""), (Path(os.path.expanduser("~")), "~/")):
         if path.is_absolute() and path.is_relative_to(base) and path != base:
             return f"{prefix}{path.relative_to(base).as_posix()}"
     return str(path)
@@ -47,6 +60,8 @@ def _toml(content: str, path: Path) -> dict[str, Any]:
         place = _TOML_PLACE.search(message)
         line = int(place[1]) if place and place[1] else content.count("\n") + 1
         raise _malformed(path, line, _TOML_PLACE.sub("", message)) from None
+    except ValueError:  # a number of more digits than Python reads
+        raise ConfigError(f"{shown(path)} has a number that is too long") from None
     except RecursionError:
         raise ConfigError(f"{shown(path)} is nested too deeply") from None
 
@@ -66,6 +81,10 @@ def _json(content: str, path: Path) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise ConfigError(f"{shown(path)} does not hold a JSON object")
     return cast(dict[str, Any], found)
+
+
+def has_comments(content: str) -> bool:
+    return any(found["unwanted"] for found in _COMMENT.finditer(content))
 
 
 def without_comments(content: str) -> str:

@@ -9,11 +9,10 @@ from msgspec import Struct
 
 from .entry import Entry, check_keys
 from .errors import ConfigError, Wrong, nearest_or_all
-from .reading import read, shown
+from .reading import is_toml, parse, read, shown
 from .values import filled, table, texts
 
 KEYS = ("include", "gateway", "telemetry", "servers", "mcpServers")
-# What no other program's file has.
 _OURS = ("include", "gateway", "telemetry")
 
 
@@ -26,21 +25,24 @@ class Source(Struct, frozen=True):
     entries: tuple[Entry, ...]
 
 
-def sources(path: Path) -> list[Source]:
-    """The file and all that it includes, each of them once, the file itself first."""
+def sources(path: Path, draft: str | None = None) -> list[Source]:
+    """The file and all that it includes, each of them once, the file itself first.
+
+    `draft` is what the file is about to hold.
+    """
     found: dict[Path, Source] = {}
-    _gather(Path(os.path.abspath(path.expanduser())), (), found)
+    _gather(Path(os.path.abspath(path.expanduser())), (), found, draft)
     return list(found.values())
 
 
-def _gather(file: Path, above: tuple[Path, ...], found: dict[Path, Source]) -> None:
-    identity = file.resolve()
+def _gather(file: Path, above: tuple[Path, ...], found: dict[Path, Source], draft: str | None) -> None:
+    identity = Path(os.path.realpath(file))
     if identity in above:
         circle = " -> ".join(shown(step) for step in (*above[above.index(identity) :], identity))
         raise ConfigError(f"files include each other in a circle: {circle}", "take one of the includes out")
     if identity in found:
         return
-    found[identity] = source = read_source(file, asked=not above)
+    found[identity] = source = _source(file, read(file) if draft is None else parse(draft, file), not above)
     for name in _includes(source):
         included = file.parent / os.path.expanduser(name)
         if not included.exists():
@@ -48,29 +50,32 @@ def _gather(file: Path, above: tuple[Path, ...], found: dict[Path, Source]) -> N
                 f"{shown(file)} includes {name!r}, which does not exist",
                 f"it was looked for at {included}",
             )
-        _gather(Path(os.path.abspath(included)), (*above, identity), found)
+        _gather(Path(os.path.abspath(included)), (*above, identity), found, None)
 
 
-def read_source(file: Path, asked: bool) -> Source:
-    data = read(file)
-    foreign = _is_foreign(file, data, asked)
+def _source(file: Path, data: dict[str, Any], asked: bool) -> Source:
+    foreign = is_foreign(file, data, asked)
     if not foreign:
         for key in data:
             if key not in KEYS:
                 raise ConfigError(f"{shown(file)}: unknown key {key!r}", nearest_or_all(key, KEYS))
-    elif not any(_tables(data)):
+    elif not any(server_tables(data)):
         raise ConfigError(f"{shown(file)} has neither 'mcpServers' nor 'servers'", "it lists no MCP servers")
     return Source(file, data, foreign, tuple(_entries(file, data, foreign)))
 
 
-def _is_foreign(file: Path, data: Mapping[str, Any], asked: bool) -> bool:
-    if file.suffix.lower() == ".toml" or file.name == "toolyard.json" or any(key in data for key in _OURS):
+def is_foreign(file: Path, data: Mapping[str, Any], asked: bool) -> bool:
+    if is_toml(file) or file.name == "toolyard.json":
+        return False
+    # Another program may have a table of the same name as ours, but not only such tables.
+    if any(key in data for key in _OURS) and all(key in KEYS for key in data):
         return False
     # `servers` alone is VS Code's in a file that is included, and ours in the one that was asked for.
     return not asked or "mcpServers" in data or "inputs" in data
 
 
-def _tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def server_tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Where a file lists servers: the key, and what it holds."""
     for key in ("servers", "mcpServers"):
         if key in data:
             yield key, data[key]
@@ -80,14 +85,13 @@ def _tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _entries(file: Path, data: Mapping[str, Any], foreign: bool) -> Iterator[Entry]:
-    for key, value in _tables(data):
+    for key, value in server_tables(data):
         try:
             items = table(value)
         except Wrong as error:
             raise ConfigError(f"{shown(file)}: {key!r} {error.message}") from None
         for name, fields in items.items():
-            lenient = foreign or key == "mcpServers"
-            yield _entry(name, fields, file, key, lenient)
+            yield _entry(name, fields, file, key, lenient=foreign or key == "mcpServers")
 
 
 def _entry(name: str, fields: Any, file: Path, key: str, lenient: bool) -> Entry:

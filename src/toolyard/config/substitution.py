@@ -8,12 +8,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, cast
 
-from .errors import Unusable
+from .errors import Unusable, Wrong
 
 # `$${` is how a `${` is written that is none.
 _PLACEHOLDER = re.compile(r"\$\$\{|\$\{(?P<body>[^}]*)\}?")
 _BODY = re.compile(r"(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.S)
-_EDITORS = re.compile(r"(?P<kind>[A-Za-z]+):(?!-)")
+_EDITORS = re.compile(r"(?P<kind>[a-z]+):(?=\w)")
 _FOLDERS = ("workspaceFolder", "workspaceFolderBasename", "workspaceRoot")
 
 
@@ -57,7 +57,7 @@ def _unset(name: str, key: str) -> Unusable:
     return Unusable(f"{key!r} needs the variable {name!r}, which is not set", hint)
 
 
-def _not_a_variable(body: str, key: str) -> Unusable:
+def _not_a_variable(body: str, key: str) -> Wrong:
     # What stands in the braces is not quoted: somebody may have put the secret itself there.
     editors = _EDITORS.match(body)
     if editors is not None:
@@ -67,4 +67,4 @@ def _not_a_variable(body: str, key: str) -> Unusable:
             "use an environment variable in its place: ${NAME}",
         )
     hint = "write ${NAME} or ${NAME:-default}; a ${ that is to stay is written $${"
-    return Unusable(f"{key!r} has a ${{ that begins no variable", hint)
+    return Wrong("has a ${ that begins no variable", hint)

@@ -5,7 +5,6 @@ A reader takes what the file has and returns the value, or raises `Wrong` with w
 
 import re
 from collections.abc import Callable
-from math import isfinite
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -19,15 +18,23 @@ _FACTORS = {"b": 1} | {
     for power, letter in enumerate("kmgt", 1)
     for unit, base in (("b", 1000), ("ib", 1024))
 }
+# In this order, since true and false are numbers to Python. What is left is one of TOML's dates and times.
+_KINDS = {
+    type(None): "null",
+    bool: "true or false",
+    str: "text",
+    int: "a number",
+    float: "a number",
+    list: "a list",
+    dict: "a table",
+}
+_LONGEST_WAIT = 1e9
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _SHOWN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 def kind_of(value: Any) -> str:
-    names = ((bool, "true or false"), (str, "text"), (int, "a number"), (float, "a number"), (list, "a list"))
-    if value is None:
-        return "null"
-    return next((name for kind, name in names if isinstance(value, kind)), "a table")
+    return next((name for kind, name in _KINDS.items() if isinstance(value, kind)), "a date")
 
 
 def text(value: Any) -> str:
@@ -72,8 +79,10 @@ def seconds_or_none(value: Any) -> float:
 def _seconds(value: Any, zero: bool) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise Wrong(f"must be a number of seconds, not {kind_of(value)}")
-    if not isfinite(value) or value < 0 or (value == 0 and not zero):
+    if not value >= 0 or (value == 0 and not zero):  # TOML has a value that is not a number
         raise Wrong(f"must be {'0 or more' if zero else 'more than 0'} seconds, not {value}")
+    if value > _LONGEST_WAIT:
+        raise Wrong(f"must be at most {_LONGEST_WAIT:.0f} seconds")
     return float(value)
 
 
