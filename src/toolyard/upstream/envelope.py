@@ -11,21 +11,23 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from ..wire.errors import McpError
-from ..wire.messages import Id, Message, parse
+from ..wire.messages import Id, Message, parse, recover_id
 from .spool import HEAD, TAIL, Spooled, in_words
 
 _QUOTED = 80
 _OBJECT = 0x7B
 
-# Stands for what lies on disk while the rest is decoded. Nobody can know it beforehand.
-_PLACEHOLDER = b'{"spooled":"%s"}' % secrets.token_hex(16).encode()
+# Stands for what lies on disk while the rest is decoded. Nobody can know it beforehand; and it would do for
+# an error, so that one too long is told as what it is.
+_PLACEHOLDER = b'{"code":0,"message":"%s"}' % secrets.token_hex(16).encode()
 
 
 class BadMessage(ValueError):
-    """Not a message that can be used; says why and how it begins."""
+    """Not a message that can be used; says why and how it begins. `id` is its id, where that can be told."""
 
-    def __init__(self, reason: str, beginning: bytes) -> None:
+    def __init__(self, reason: str, beginning: bytes, id: Id | None = None) -> None:
         self.reason = reason
+        self.id = id
         more = "…" if len(beginning) > _QUOTED else ""
         super().__init__(f"{reason}; it begins {beginning[:_QUOTED]!r}{more}")
 
@@ -39,7 +41,7 @@ def read_message(body: bytes | Spooled) -> Message:
             body.close()
     message = _parse(body, body)
     if message.result is not UNSET and memoryview(message.result)[0] != _OBJECT:
-        raise BadMessage("its result is not an object", body)
+        raise BadMessage("its result is not an object", body, recover_id(body))
     return message
 
 
@@ -47,19 +49,21 @@ def _parse(body: bytes, shown: bytes) -> Message:
     try:
         return parse(body)
     except McpError as error:
-        raise BadMessage(error.message, shown) from None
+        raise BadMessage(error.message, shown, recover_id(body)) from None
 
 
 def _read_spooled(body: Spooled) -> Message:
     head = body.head
     start, end = max(body.values, key=lambda value: value[1] - value[0], default=(0, 0))
-    if start > HEAD or body.size - end > TAIL:
-        raise BadMessage(f"it is {in_words(body.size)} long, and not because of its result", head)
-    message = _parse(head[:start] + _PLACEHOLDER + body.read(end, body.size), head)
+    reason = f"it is {in_words(body.size)} long, and not because of its result"
+    if not end or start > HEAD or body.size - end > TAIL:
+        raise BadMessage(reason, head, guess_id(head, body.tail))
+    outline = head[:start] + _PLACEHOLDER + body.read(end, body.size)
+    message = _parse(outline, head)
     if message.result is UNSET or bytes(message.result) != _PLACEHOLDER:
-        raise BadMessage(f"it is {in_words(body.size)} long, and not because of its result", head)
-    if head[start : start + 1] != b"{":
-        raise BadMessage("its result is not an object", head)
+        raise BadMessage(reason, head, recover_id(outline))
+    if body.read(start, start + 1) != b"{":
+        raise BadMessage("its result is not an object", head, recover_id(outline))
     message.result = cast(Any, body.window(start, end))
     return message
 

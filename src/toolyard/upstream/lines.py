@@ -6,7 +6,7 @@ from .spool import BOUND, LIMIT, TAIL, Spool, Spooled, SpoolError
 
 
 class Skipped(Exception):
-    """A line that could not be kept and was read to its end. `id` is its message's, where that can be told."""
+    """A line that could not be kept and was skipped. `id` is its message's, where that can be told."""
 
     def __init__(self, reason: str, head: bytes) -> None:
         super().__init__(reason)

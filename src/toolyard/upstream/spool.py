@@ -75,15 +75,14 @@ class Spool:
     @property
     def head(self) -> bytes:
         """The beginning of what has come so far."""
-        if self._disk is not None:
-            return self._disk.read(0, HEAD)
-        with memoryview(self._buffer) as view:
-            return bytes(view[:HEAD])
+        head = b"" if self._disk is None else self._disk.read(0, HEAD)
+        return head + bytes(self._buffer[: HEAD - len(head)])
 
     def write(self, chunk: bytes) -> None:
         """SpoolError when it cannot be kept; then `discard` it."""
         self._size += len(chunk)
         if self._size > self._limit:
+            self._buffer += chunk[:HEAD]
             raise TooBig(self._limit)
         self._buffer += chunk
         if self._disk is not None:
