@@ -14,12 +14,12 @@ from ..wire.messages import MAX_NESTING
 MAX_VALUES = 64
 """Objects and lists directly inside the outermost object; a JSON-RPC message has one or two."""
 
-_PASSES = 8
 _KNOWN = b" \t\r\n+-.0123456789eEtrufalsn:,[]{}"
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _PARTNERS = bytes.maketrans(b"[{", b"]}")
 _STEPS = bytes.maketrans(b"[{]}", b"\1\1\0\0")
 _ESCAPED = b"\1\1"  # stands for an escape while strings are cut out: as long, and unknown outside them
+_RUNS = re.compile(rb"[\[{]+|[\]}]+")
 _TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 
@@ -87,7 +87,7 @@ class Balance:
     def _nest(self, brackets: bytes) -> int:
         """Take the brackets in; the depth of the shallowest place among them."""
         depth = len(self._stack)
-        rest, passes = _without_pairs(brackets)
+        rest, levels = _without_pairs(brackets, self._limit)
         opened = rest.lstrip(b"]}")
         closed = rest[: len(rest) - len(opened)]
         floor = depth - len(closed)
@@ -96,8 +96,8 @@ class Balance:
         if closed != self._stack[floor:][::-1].translate(_PARTNERS):
             raise Unbalanced("its brackets do not match")
         self._stack = self._stack[:floor] + opened
-        # Each pass takes away two levels at most, so that this settles nearly every piece.
-        if max(depth, len(self._stack)) + 2 * passes > self._limit:
+        # Counting them one by one is slow, and seldom needed to know that all is well.
+        if max(depth, len(self._stack)) + levels > self._limit:
             steps = map((-1, 1).__getitem__, brackets.translate(_STEPS))
             if depth + max(accumulate(steps)) > self._limit:
                 raise Unbalanced(f"it is nested deeper than {self._limit} levels")
@@ -122,17 +122,36 @@ class Balance:
             raise Unbalanced(f"it has more than {MAX_VALUES} members")
 
 
-def _without_pairs(brackets: bytes) -> tuple[bytes, int]:
-    """What is left when partners that meet are taken away, and at most how many pairs of levels went."""
-    for passes in range(1, _PASSES + 1):
+def _without_pairs(brackets: bytes, limit: int) -> tuple[bytes, int]:
+    """What is left when partners are taken away, and how far at most those rose above what is left."""
+    levels = 0
+    while True:
         fewer = brackets.replace(b"{}", b"").replace(b"[]", b"")
-        if len(fewer) == len(brackets):
-            return brackets, passes
+        gone = len(brackets) - len(fewer)
+        if not gone:
+            return brackets, levels
+        levels += 2
+        if gone < len(brackets) // 8:  # few pairs, then, with much around each
+            rest, height = _by_runs(fewer, limit)
+            return rest, height + levels
         brackets = fewer
-    left = bytearray()
-    for bracket in brackets:
-        if left and bracket - left[-1] == 2:  # so far are `[` and `]`, and `{` and `}`, apart
-            left.pop()
+
+
+def _by_runs(brackets: bytes, limit: int) -> tuple[bytes, int]:
+    closed, stack, height = b"", b"", 0
+    for run in _RUNS.findall(brackets):
+        if run[0] in b"[{":
+            stack += run
+            height = max(height, len(stack) - len(closed))
         else:
-            left.append(bracket)
-    return bytes(left), MAX_NESTING
+            floor = max(0, len(stack) - len(run))
+            inner = stack[floor:]
+            if not run.startswith(inner[::-1].translate(_PARTNERS)):
+                raise Unbalanced("its brackets do not match")
+            stack = stack[:floor]
+            closed += run[len(inner) :]
+        if len(stack) > limit:
+            raise Unbalanced(f"it is nested deeper than {limit} levels")
+        if len(closed) > limit:
+            raise Unbalanced("its brackets do not match")
+    return closed + stack, height

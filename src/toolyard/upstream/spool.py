@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from functools import cache
 from io import FileIO
 
+from ..wire.call import Streamed
 from .balance import Balance, Unbalanced
 
 BOUND = 8 * 2**20
@@ -21,6 +22,7 @@ HEAD = 64 * 1024
 TAIL = 4 * 1024
 
 _PIECE = 256 * 1024
+_CHECKED = 64 * 1024
 _CHECK_FROM = 2**20
 """From here on a text is checked as it grows, so that there is little to catch up with at the bound."""
 
@@ -90,7 +92,7 @@ class Spool:
                 self._spill()
         elif self._size > self._bound:
             self._spill()
-        elif self._size > _CHECK_FROM and len(self._buffer) - self._checked >= _PIECE:
+        elif self._size > _CHECK_FROM and len(self._buffer) - self._checked >= _CHECKED:
             self._check(self._checked, len(self._buffer))
 
     def finish(self) -> "bytes | Spooled":
@@ -129,15 +131,15 @@ class Spool:
     def _check(self, start: int, end: int) -> None:
         try:
             with memoryview(self._buffer) as view:
-                for at in range(start, end, _PIECE):
+                for at in range(start, end, _CHECKED):
                     if self._fault is None:
-                        self._balance.feed(bytes(view[at : min(at + _PIECE, end)]))
+                        self._balance.feed(bytes(view[at : min(at + _CHECKED, end)]))
         except Unbalanced as fault:
             self._fault = str(fault)  # while it is small enough to be decoded, decoding says more
         self._checked = end
 
 
-class Spooled:
+class Spooled(Streamed):
     """A JSON text on disk, or a part of one. Views of one file share it; the last to close frees it."""
 
     __slots__ = ("_disk", "_start", "size", "values")
