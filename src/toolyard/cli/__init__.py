@@ -17,7 +17,15 @@ from .leaving import leave_soon
 from .options import wants_debug
 
 # The command's name, and the module that has it.
-COMMANDS = {"serve": "serve", "stdio": "stdio", "list": "listing", "call": "call"}
+COMMANDS = {
+    "serve": "serve",
+    "stdio": "stdio",
+    "list": "listing",
+    "call": "call",
+    "add": "add",
+    "import": "importing",
+    "remove": "remove",
+}
 INTERRUPTED = 130
 # What `main`, or click below it, knows how to leave with.
 FORESEEN = (

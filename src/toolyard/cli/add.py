@@ -1,0 +1,138 @@
+"""`toolyard add`: put a server into the configuration file."""
+
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ..config import Config
+from .editing import Edited, chosen, config_option
+from .failure import Failure, hint, warn
+from .options import debug_option
+from .secrecy import secrets_in
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+FORMS = "toolyard add NAME COMMAND [ARGS...], or NAME URL, or NAME --module MODULE:ATTRIBUTE"
+
+
+class Add(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            advice = "put -- before a command that has options: toolyard add NAME -- COMMAND --its-option"
+            raise Failure(f"no option {error.option_name!r}", advice) from None
+
+
+@click.command("add", cls=Add, short_help="Add a server to the configuration.")
+@click.argument("name")
+@click.argument("words", nargs=-1, metavar="[COMMAND [ARGS]... | URL]")
+@click.option("--module", metavar="M", help="A server of the kit to run in process, as for `serve`.")
+@click.option("--env", "variables", multiple=True, metavar="K=V", help="A variable for the command.")
+@click.option("--cwd", metavar="FOLDER", help="Where the command runs.")
+@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header for the URL.")
+@click.option("--transport", type=click.Choice(["auto", "sse"]), help="sse: the URL speaks only HTTP+SSE.")
+@config_option
+@click.option("--force", is_flag=True, help="Replace a server of the same name.")
+@debug_option
+def command(
+    name: str,
+    words: tuple[str, ...],
+    module: str | None,
+    variables: tuple[str, ...],
+    cwd: str | None,
+    headers: tuple[str, ...],
+    transport: str | None,
+    file: Path | None,
+    force: bool,
+    debug: bool,
+) -> None:
+    """Add the server NAME: a COMMAND to start, a URL, or a --module.
+
+    Options of the command come after `--`: toolyard add git -- uvx mcp-server-git --repository .
+    A value such as '${TOKEN}' is filled in from the environment when the file is read.
+    """
+    _check_text((name, *words, *variables, *headers, module or "", cwd or ""))
+    edited = Edited(chosen(file))
+    fields: dict[str, Any] = _where(words, module, edited.path.parent)
+    fields |= {"env": _pairs(variables, "=", "--env", "K=V")} if variables else {}
+    fields |= {"cwd": _from_here(cwd, edited.path.parent)} if cwd else {}
+    fields |= {"headers": _pairs(headers, ":", "--header", "'NAME: VALUE'")} if headers else {}
+    fields |= {"transport": transport} if transport else {}
+    _refuse_taken(name, edited, force)
+    replaced = name in edited.servers
+    edited.put(name, edited.worded(fields))
+    config = edited.check()
+    edited.save()
+    click.echo(f"replaced {name!r} in {edited.label}" if replaced else f"added {name!r} to {edited.label}")
+    _advise(name, fields, config, edited)
+
+
+def _check_text(words: tuple[str, ...]) -> None:
+    """Python carries the bytes of an argument that it cannot decode as lone surrogates."""
+    for word in words:
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            raise Failure(f"{word!r} is not UTF-8", "other bytes cannot be written into the file")
+
+
+def _where(words: tuple[str, ...], module: str | None, folder: Path) -> dict[str, Any]:
+    if module is not None:
+        if words:
+            raise Failure(f"a command ({words[0]!r}) and --module at once", "give one of them")
+        return {"module": _from_here(module, folder) if ".py" in module or os.sep in module else module}
+    if not words or not words[0]:
+        raise Failure("no command and no URL", FORMS)
+    first, *rest = words
+    if _ADDRESS.match(first):
+        if rest:
+            raise Failure(f"{rest[0]!r} after a URL", "a URL takes no arguments; --header adds a header")
+        return {"url": first}
+    program = os.path.abspath(first) if os.sep in first and Path(first).is_file() else first
+    return {"command": program} | ({"args": rest} if rest else {})
+
+
+def _from_here(path: str, folder: Path) -> str:
+    """The file looks for paths in its own folder; what was typed was meant from here."""
+    if path.startswith(("~", "${")) or os.path.isabs(path) or folder == Path.cwd().resolve():
+        return path
+    return os.path.abspath(path)
+
+
+def _pairs(given: tuple[str, ...], sign: str, option: str, form: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for pair in given:
+        key, found, value = pair.partition(sign)
+        if not found or not key.strip():
+            # What was given is not quoted: it may be the secret itself.
+            raise Failure(f"{option} is not {form}", f"as in {option} {form}")
+        pairs[key.strip()] = value.strip() if sign == ":" else value
+    return pairs
+
+
+def _refuse_taken(name: str, edited: Edited, force: bool) -> None:
+    if name in edited.servers:
+        if not force:
+            raise Failure(f"{edited.label} has a server {name!r} already", "--force replaces it")
+        return
+    if file := edited.included_from(name):
+        raise Failure(
+            f"{name!r} is taken: {edited.label} includes it from {file}",
+            f"choose another name, or `toolyard remove {name} --config {file}`",
+        )
+
+
+def _advise(name: str, fields: dict[str, Any], config: Config, edited: Edited) -> None:
+    for broken in config.broken:
+        if broken.name == name:
+            warn(f"{name!r} cannot be used yet: {broken.reason}")
+    program = fields.get("command", "")
+    if program and "${" not in program and shutil.which(os.path.expanduser(program)) is None:
+        warn(f"there is no program {program!r} on PATH", "install it, or give its whole path")
+    for key in secrets_in(fields):
+        hint(f"{key!r} is in the file as it is; '${{VARIABLE}}' in its place keeps a secret out of it")
+    hint(
+        f"`toolyard list --config {edited.label}` shows its tools; a gateway that runs takes it up by itself"
+    )

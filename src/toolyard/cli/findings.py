@@ -1,0 +1,34 @@
+"""The servers that `import` found, as a table: drawn on a terminal, aligned text in a pipe."""
+
+import sys
+
+import click
+
+from .printable import is_terminal, one_line
+
+Finding = tuple[str, str, str, str]
+HEADINGS = ("name", "where", "kind", "status")
+_COLOURS = {"new": "green", "conflict": "yellow", "unusable": "red"}
+
+
+def print_findings(findings: list[Finding]) -> None:
+    rows = [tuple(one_line(cell) for cell in finding) for finding in findings]
+    if is_terminal(sys.stdout):
+        _draw(rows)
+        return
+    widths = [max(len(row[column]) for row in (HEADINGS, *rows)) for column in range(len(HEADINGS))]
+    for row in (HEADINGS, *rows):
+        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+
+
+def _draw(rows: list[tuple[str, ...]]) -> None:
+    from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for heading in HEADINGS:
+        table.add_column(heading, overflow="fold", style="cyan" if heading == "name" else "")
+    for row in rows:
+        table.add_row(*(Text(cell, _COLOURS.get(cell, "") if cell == row[-1] else "") for cell in row))
+    Console(highlight=False).print(table)

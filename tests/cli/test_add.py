@@ -1,0 +1,295 @@
+"""`toolyard add`."""
+
+import json
+import stat
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import Toolyard
+from toolyard.config import Http, InProcess, Stdio, load
+
+COMMENTED = """\
+# My servers.
+
+[gateway]  # the door
+name = "mine"   # with   odd   spacing
+
+# Git, for work.
+[servers.git]
+command = "uvx"  # not pipx
+args = [
+  "mcp-server-git",  # the one of PyPI
+]
+# Pushing is for people.
+deny = ["git_push"]
+
+# The secret part.
+[servers.git.env]
+TOKEN = "${GIT_TOKEN:-none}"
+
+# Numbers.
+[telemetry]
+metrics = true
+# The end.
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home that has no configuration in it."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    return tmp_path / "home"
+
+
+def where(toolyard: Toolyard, name: str, file: str = "toolyard.toml") -> Stdio | Http | InProcess:
+    return next(server.where for server in load(toolyard.folder / file, {}).servers if server.name == name)
+
+
+def test_a_command_with_options_of_its_own_goes_after_two_dashes(toolyard: Toolyard):
+    outcome = toolyard("add", "git", "--", sys.executable, "-m", "server", "--repository", ".")
+    assert (outcome.status, outcome.out) == (0, "added 'git' to toolyard.toml\n")
+    assert outcome.err.startswith("hint: `toolyard list --config toolyard.toml` shows its tools")
+    expected = Stdio(command=sys.executable, args=("-m", "server", "--repository", "."))
+    assert where(toolyard, "git") == expected
+
+
+def test_a_command_without_options_needs_no_dashes(toolyard: Toolyard):
+    options = ["--env", "A=b=c", "--env", "EMPTY=", "--cwd", "src"]
+    outcome = toolyard("add", "one", sys.executable, "server.py", *options)
+    assert outcome.status == 0, outcome.err
+    cwd = str(toolyard.folder / "src")
+    expected = Stdio(command=sys.executable, args=("server.py",), env={"A": "b=c", "EMPTY": ""}, cwd=cwd)
+    assert where(toolyard, "one") == expected
+
+
+def test_an_address_takes_headers_and_a_transport(toolyard: Toolyard):
+    outcome = toolyard(
+        "add", "docs", "https://example.com/mcp", "--header", "X-Team: a:b", "--transport", "sse"
+    )
+    assert outcome.status == 0, outcome.err
+    assert where(toolyard, "docs") == Http(
+        url="https://example.com/mcp", headers={"X-Team": "a:b"}, transport="sse"
+    )
+
+
+def test_a_module_runs_in_process(toolyard: Toolyard):
+    assert toolyard("add", "demo", "--module", "toolyard.servers.demo:server").status == 0
+    assert where(toolyard, "demo") == InProcess(module="toolyard.servers.demo:server")
+
+
+def test_the_file_is_made_for_its_user_alone_and_an_old_one_keeps_its_mode(toolyard: Toolyard):
+    toolyard("add", "a", sys.executable)
+    file = toolyard.folder / "toolyard.toml"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    file.chmod(0o644)
+    toolyard("add", "b", sys.executable)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+    assert sorted(path.name for path in toolyard.folder.iterdir()) == ["toolyard.toml"]
+
+
+def test_what_was_in_the_file_stays_to_the_letter(toolyard: Toolyard):
+    file = toolyard.write("toolyard.toml", COMMENTED)
+    assert toolyard("add", "docs", "https://example.com/mcp").status == 0
+    assert file.read_text() == COMMENTED + '\n[servers.docs]\nurl = "https://example.com/mcp"\n'
+
+
+def test_lines_end_as_they_did(toolyard: Toolyard):
+    file = toolyard.folder / "toolyard.toml"
+    file.write_bytes(b'[gateway]\r\nname = "x"')
+    assert toolyard("add", "docs", "https://example.com/mcp").status == 0
+    assert file.read_bytes() == (
+        b'[gateway]\r\nname = "x"\r\n\r\n[servers.docs]\r\nurl = "https://example.com/mcp"\r\n'
+    )
+
+
+def test_a_name_that_is_taken_is_refused(toolyard: Toolyard):
+    file = toolyard.write("toolyard.toml", COMMENTED)
+    outcome = toolyard("add", "git", "https://example.com/mcp")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == "error: toolyard.toml has a server 'git' already\nhint: --force replaces it\n"
+    assert file.read_text() == COMMENTED
+
+
+def test_force_changes_how_a_server_is_reached_and_keeps_what_was_decided_about_it(toolyard: Toolyard):
+    file = toolyard.write("toolyard.toml", COMMENTED)
+    outcome = toolyard("add", "git", "--force", "https://example.com/git")
+    assert (outcome.status, outcome.out) == (0, "replaced 'git' in toolyard.toml\n")
+    text = file.read_text()
+    assert tomllib.loads(text)["servers"]["git"] == {"url": "https://example.com/git", "deny": ["git_push"]}
+    for comment in (
+        "# My",
+        "# the door",
+        "# Git, for work.",
+        "# Pushing",
+        "# The secret",
+        "# Numbers.",
+        "# The end",
+    ):
+        assert comment in text
+    assert text.index("[servers.git]") < text.index("[telemetry]")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        '[servers]\ngit = { command = "x", deny = ["a"] } # inline\nother.command = "y"\n',
+        'servers.git.command = "x" # dotted\nservers.git.deny = ["a"]\nservers.other.command = "y"\n',
+        '[servers.other]\ncommand = "y"\n[gateway]\n# between\nname = "n"\n'
+        '[servers."git"]\ncommand = "x"\ndeny = ["a"]\n',
+        '[servers.git]\ncommand = """\n[servers.git]\n# no comment"""\ndeny = ["a"]\n'
+        '[servers.other]\ncommand = "y"\n',
+        '[mcpServers.git]\ncommand = "x"\nalwaysAllow = []\ndeny = ["a"]\n[servers]\nother.command = "y"\n',
+    ],
+)
+def test_every_form_of_an_entry_can_be_replaced_and_removed(toolyard: Toolyard, form: str):
+    file = toolyard.write("toolyard.toml", form)
+    assert toolyard("add", "git", "--force", sys.executable).status == 0
+    git, other = sorted(load(file).servers, key=lambda server: server.name)
+    assert (git.where, git.deny) == (Stdio(command=sys.executable), ("a",))
+    assert other.where == Stdio(command="y")
+    assert toolyard("remove", "git").status == 0
+    assert [server.name for server in load(file).servers] == ["other"]
+    assert "# between" in file.read_text() or "# between" not in form
+
+
+def test_a_name_that_an_included_file_has_is_refused_with_that_file(toolyard: Toolyard):
+    toolyard.write("mcp.json", '{"mcpServers": {"git": {"command": "x"}}}')
+    toolyard.write("toolyard.toml", 'include = ["mcp.json"]\n')
+    outcome = toolyard("add", "git", "--force", sys.executable)
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: 'git' is taken: toolyard.toml includes it from mcp.json\nhint: ")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["bad", "ftp://example.com"], "[servers.bad] 'url' is not an http or https address"),
+        (["bad", "https://x", "--env", "A=B"], "[servers.bad] has 'env', which goes with 'command'"),
+        (["bad", "https://x", "--header", "a b: c"], "[servers.bad] 'headers' has 'a b'"),
+        (["bad", "x", "--transport", "sse"], "[servers.bad] has 'transport', which goes with 'url'"),
+        (["", "x"], "has no name"),
+        (["bad"], "no command and no URL"),
+        (["bad", "https://x", "y"], "'y' after a URL"),
+        (["bad", "x", "--module", "m"], "a command ('x') and --module at once"),
+        (["bad", "x", "--env", "hush"], "--env is not K=V"),
+        (["bad", "https://x", "--header", "hush"], "--header is not 'NAME: VALUE'"),
+    ],
+)
+def test_what_would_not_load_is_not_written(toolyard: Toolyard, arguments: list[str], said: str):
+    file = toolyard.write("toolyard.toml", COMMENTED)
+    outcome = toolyard("add", *arguments)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert said in outcome.err.splitlines()[0]
+    assert "hush" not in outcome.err
+    assert file.read_text() == COMMENTED
+
+
+def test_an_option_of_the_command_without_the_dashes_is_explained(toolyard: Toolyard):
+    outcome = toolyard("add", "git", "uvx", "--repository", ".")
+    assert outcome.status == 2
+    assert outcome.err.splitlines()[0] == "error: no option '--repository'"
+    assert "toolyard add NAME -- COMMAND" in outcome.err.splitlines()[1]
+
+
+def test_a_file_that_cannot_be_read_is_left_alone(toolyard: Toolyard):
+    file = toolyard.write("toolyard.toml", "[servers\n")
+    outcome = toolyard("add", "git", sys.executable)
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: toolyard.toml, line 1: ")
+    assert file.read_text() == "[servers\n"
+
+
+def test_a_place_that_cannot_be_written_is_an_error(toolyard: Toolyard):
+    toolyard.write("file", "")
+    outcome = toolyard("add", "git", sys.executable, "--config", "file/toolyard.toml")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: cannot write 'file/toolyard.toml': ")
+
+
+def test_what_is_not_ready_yet_is_told(toolyard: Toolyard):
+    outcome = toolyard("add", "git", "no-such-program", "--env", "TOKEN=${NOT_SET}")
+    assert outcome.status == 0
+    lines = outcome.err.splitlines()
+    assert lines[0].startswith("warning: 'git' cannot be used yet: 'env.TOKEN' needs the variable 'NOT_SET'")
+    assert lines[1] == "warning: there is no program 'no-such-program' on PATH"
+
+
+def test_a_secret_in_the_file_gives_a_hint_that_does_not_repeat_it(toolyard: Toolyard):
+    outcome = toolyard("add", "docs", "https://x.example", "--header", "Authorization: Bearer hush")
+    assert outcome.status == 0
+    assert outcome.err.startswith("hint: 'headers.Authorization' is in the file as it is; '${VARIABLE}'")
+    assert "hush" not in outcome.err
+    assert (
+        "is in the file"
+        not in toolyard("add", "b", "https://x.example", "--header", "Authorization: ${T:-}").err
+    )
+
+
+@pytest.mark.parametrize("name", ["a.b", "with space", 'quo"te', "é", "'", "a\\b", "[x]", "#"])
+def test_any_name_goes_in_and_comes_out_again(toolyard: Toolyard, name: str):
+    toolyard.write("toolyard.toml", COMMENTED)
+    assert toolyard("add", name, sys.executable).status == 0
+    assert where(toolyard, name) == Stdio(command=sys.executable)
+    assert toolyard("remove", name).status == 0
+    assert (toolyard.folder / "toolyard.toml").read_text() == COMMENTED
+
+
+def test_json_keeps_its_other_keys(toolyard: Toolyard):
+    before = {"gateway": {"name": "é"}, "servers": {"a": {"command": "x", "deny": ["b"]}}}
+    file = toolyard.write("toolyard.json", json.dumps(before))
+    assert toolyard("add", "b", "https://example.com/mcp").out == "added 'b' to toolyard.json\n"
+    assert toolyard("add", "a", "y", "--force").status == 0
+    after = {
+        "gateway": {"name": "é"},
+        "servers": {"a": {"command": "y", "deny": ["b"]}, "b": {"url": "https://example.com/mcp"}},
+    }
+    assert file.read_text() == json.dumps(after, indent=2, ensure_ascii=False) + "\n"
+
+
+def test_a_file_of_another_program_gets_an_entry_as_that_program_writes_it(toolyard: Toolyard):
+    file = toolyard.write("mcp.json", '{"other": 1, "mcpServers": {},}')
+    for arguments in (["a", "x"], ["b", "https://x/"], ["c", "https://x/", "--transport", "sse"]):
+        assert toolyard("add", *arguments, "--config", "mcp.json").status == 0
+    entries = {
+        "a": {"type": "stdio", "command": "x"},
+        "b": {"type": "http", "url": "https://x/"},
+        "c": {"type": "sse", "url": "https://x/"},
+    }
+    assert json.loads(file.read_text()) == {"other": 1, "mcpServers": entries}
+    outcome = toolyard("add", "d", "--module", "m", "--config", "mcp.json")
+    assert outcome.err.startswith("error: mcp.json is another program's: it has no modules")
+
+
+def test_json_with_comments_is_not_changed(toolyard: Toolyard):
+    text = '{"mcpServers": {} // mine\n}'
+    file = toolyard.write("mcp.json", text)
+    outcome = toolyard("add", "a", "x", "--config", "mcp.json")
+    assert outcome.err == (
+        "error: mcp.json has comments, which would be lost\nhint: change it in an editor\n"
+    )
+    assert file.read_text() == text
+
+
+def test_the_users_own_file_is_changed_when_the_folder_has_none_and_paths_still_lead_there(
+    toolyard: Toolyard, home: Path
+):
+    own = home / ".config" / "toolyard" / "toolyard.toml"
+    own.parent.mkdir(parents=True)
+    own.touch()
+    outcome = toolyard("add", "a", sys.executable, "--cwd", "src")
+    assert outcome.out == "added 'a' to home/.config/toolyard/toolyard.toml\n"
+    assert load(own).servers[0].where == Stdio(command=sys.executable, cwd=str(toolyard.folder / "src"))
+    assert toolyard("add", "b", "--module", "own.py:app").status == 0
+    assert load(own).servers[1].where == InProcess(module=f"{toolyard.folder}/own.py:app")
+
+
+def test_a_link_to_the_file_stays_a_link(toolyard: Toolyard):
+    real = toolyard.write("dotfiles.toml", "")
+    (toolyard.folder / "toolyard.toml").symlink_to(real)
+    assert toolyard("add", "a", sys.executable).status == 0
+    assert (toolyard.folder / "toolyard.toml").is_symlink()
+    assert "[servers.a]" in real.read_text()
