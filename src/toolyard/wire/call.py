@@ -4,7 +4,7 @@ An edge turns bytes into a `Call` and hands it to a `Service`; the service answe
 object or raises McpError, and may speak through the call's `Channel` while it works.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -130,6 +130,22 @@ class Call(Struct, gc=False):
     session: Session | None = None
     param_headers: Callable[[], dict[str, str]] | None = None
     """Reads the Mcp-Param-* headers, on modern HTTP; None where the transport has no headers."""
+
+
+class Streamed:
+    """A result too big to hold: one JSON object that lies elsewhere and is sent in pieces.
+
+    Whoever is handed one closes it.
+    """
+
+    size: int
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Let go of where it lies."""
+        raise NotImplementedError
 
 
 class Service(Protocol):

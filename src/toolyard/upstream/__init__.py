@@ -1,0 +1,1 @@
+"""Ways to MCP servers elsewhere: a process of ours or an address, in the era each of them speaks."""

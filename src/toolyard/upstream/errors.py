@@ -1,0 +1,47 @@
+"""What can go wrong between us and an upstream, told apart by what may be done about it.
+
+UpstreamError       -32603, names the server; `data` has `server` and `reason`
+├── NotReached      the request never left, or was refused unread: any call may be tried again
+│   └── Down        known to be down: do not even try now
+├── Lost            it left and no answer came: only what may run twice is tried again
+├── Late            no answer within the time limit
+└── Garbled         the answer is not JSON-RPC
+"""
+
+from typing import Any
+
+from ..wire.errors import INTERNAL_ERROR, McpError
+from ..wire.text import clean
+
+
+class UpstreamError(McpError):
+    """`reason` is a sentence without the server's name, fit for lists and /health."""
+
+    def __init__(self, server: str, reason: str, retry_after: float | None = None) -> None:
+        reason = clean(reason)
+        data: dict[str, Any] = {"server": server, "reason": reason}
+        if retry_after is not None:
+            data["retryAfterMs"] = int(retry_after * 1000)
+        super().__init__(INTERNAL_ERROR, f"Server {server!r}: {reason}", data)
+        self.server = server
+        self.reason = reason
+
+
+class NotReached(UpstreamError):
+    pass
+
+
+class Down(NotReached):
+    pass
+
+
+class Lost(UpstreamError):
+    pass
+
+
+class Late(UpstreamError, TimeoutError):
+    pass
+
+
+class Garbled(UpstreamError):
+    pass

@@ -1,0 +1,77 @@
+"""The first words with an upstream, in either era: what we say of ourselves, what it says of itself."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from .. import __version__
+from ..wire.eras import CAPABILITIES_KEY, CLIENT_KEY, SERVER_KEY, VERSION_KEY
+from ..wire.errors import UNSUPPORTED_VERSION, McpError
+from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, LEGACY_VERSIONS
+from .errors import Garbled
+from .link import About, Params, Profile, Result
+
+CLIENT_INFO = {"name": "toolyard", "version": __version__}
+
+MODERN_META = Raw(
+    msgspec.json.encode({VERSION_KEY: LATEST_MODERN, CAPABILITIES_KEY: {}, CLIENT_KEY: CLIENT_INFO})
+)
+"""Goes with what we ask in our own name."""
+
+DISCOVER: Params = {"_meta": MODERN_META}
+
+
+class _Meta(Struct):
+    info: Raw = field(default=Raw(b"{}"), name=SERVER_KEY)
+
+
+class _Discovery(Struct, rename="camel"):
+    supported_versions: list[str]
+    capabilities: dict[str, Any] = {}
+    instructions: str | None = None
+    meta: _Meta = field(default_factory=_Meta, name="_meta")
+
+
+class _Initialized(Struct, rename="camel"):
+    protocol_version: str
+    capabilities: dict[str, Any] = {}
+    server_info: Raw = Raw(b"{}")
+    instructions: str | None = None
+
+
+def read_discovery(server: str, result: Result) -> About:
+    """From the answer to `server/discover`; McpError when it does not speak what we do."""
+    found = _decode(server, result, _Discovery)
+    if LATEST_MODERN not in found.supported_versions:
+        raise McpError(UNSUPPORTED_VERSION, f"it speaks {', '.join(found.supported_versions[:5])} only")
+    return About(LATEST_MODERN, Raw(bytes(found.meta.info)), found.capabilities, found.instructions)
+
+
+def opening(profile: Profile) -> Params:
+    """The params of `initialize`."""
+    return {
+        "protocolVersion": Raw(msgspec.json.encode(LATEST_LEGACY)),
+        "capabilities": Raw(profile.capabilities),
+        "clientInfo": Raw(msgspec.json.encode(CLIENT_INFO)),
+    }
+
+
+def read_opening(server: str, result: Result) -> About:
+    """From the answer to `initialize`."""
+    found = _decode(server, result, _Initialized)
+    if found.protocol_version not in LEGACY_VERSIONS:
+        raise Garbled(server, f"it wants to speak the unknown revision {found.protocol_version[:40]!r}")
+    return About(
+        found.protocol_version, Raw(bytes(found.server_info)), found.capabilities, found.instructions
+    )
+
+
+def _decode(server: str, result: Result, kind: type[Any]) -> Any:
+    if not isinstance(result, Raw):
+        result.close()
+        raise Garbled(server, "its first answer is too big")
+    try:
+        return msgspec.json.decode(result, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise Garbled(server, f"its first answer cannot be understood: {error}") from None

@@ -1,0 +1,95 @@
+"""An upstream at an address: finding out which era, and which transport, it speaks."""
+
+import asyncio
+from typing import Any
+
+from ..config import Http
+from ..wire.errors import McpError
+from ..wire.versions import LATEST_MODERN, Era
+from .errors import Garbled, NotReached, UpstreamError
+from .handshake import DISCOVER, read_discovery
+from .http_client import Address, HttpClient
+from .http_legacy import LegacyHttp
+from .http_modern import ModernHttp
+from .http_old import OldSse
+from .link import DEAF, About, Link, Profile
+
+
+class HttpConnector:
+    def __init__(
+        self,
+        server: str,
+        where: Http,
+        client: HttpClient,
+        connect_timeout: float,
+        max_result: int,
+        era: Era | None = None,
+    ) -> None:
+        self._server = server
+        self._connect_timeout = connect_timeout
+        self._era = era
+        self._only_old = where.transport == "sse"
+        self._make_address = lambda: Address(
+            server, client, where.url, where.headers, connect_timeout, max_result
+        )
+        self._address: Address | None = None
+
+    async def open(self, profile: Profile) -> Link:
+        if self._address is None:
+            self._address = self._make_address()
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                link = await self._agree(self._address, profile)
+        except TimeoutError:
+            self._era = None
+            raise NotReached(self._server, f"it did not answer within {self._connect_timeout:g} s") from None
+        except UpstreamError as error:
+            self._era = None
+            # Nothing of a caller's was under way yet, so whatever happened, it may be tried again.
+            raise NotReached(self._server, error.reason) from None
+        self._era = link.about.era
+        return link
+
+    async def _agree(self, address: Address, profile: Profile) -> Link:
+        if self._only_old:
+            return await _opened(OldSse(address), profile)
+        if self._era != "legacy":
+            about = await self._discover(address)
+            if about is not None:
+                return ModernHttp(address, about)
+        try:
+            return await _opened(LegacyHttp(address), profile)
+        except UpstreamError as error:
+            # A server of 2024-11-05 knows no POST at its address.
+            try:
+                return await _opened(OldSse(address), profile)
+            except UpstreamError:
+                raise error from None
+
+    async def _discover(self, address: Address) -> About | None:
+        """None when it is not a modern server, whatever it said instead."""
+        asking = ModernHttp(address, About(LATEST_MODERN))
+        try:
+            return read_discovery(self._server, await asking.request("server/discover", DISCOVER, DEAF))
+        except Garbled:
+            return None
+        except UpstreamError:
+            if asking.closed:  # it answered, in another era's way
+                return None
+            raise
+        except McpError:
+            return None
+
+
+async def _opened(link: Any, profile: Profile) -> Link:
+    try:
+        await link.open(profile)
+    except McpError as error:
+        await link.close()
+        if isinstance(error, UpstreamError):
+            raise
+        raise NotReached(link.server, f"it refused to begin: {error.message[:200]}") from None
+    except BaseException:
+        await link.close()
+        raise
+    return link

@@ -1,0 +1,205 @@
+"""One pooled HTTP client for every upstream of the process.
+
+Owns the aiohttp session and reading a reply's body, however big. What is said over it is `http_modern`'s
+and `http_legacy`'s business.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from .errors import Garbled, Lost, NotReached
+from .events import Event, EventReader
+from .spool import BOUND, Spool, Spooled, SpoolError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+ACCEPT = "application/json, text/event-stream"
+MAX_REFUSAL = 64 * 1024
+
+
+class HttpClient:
+    """Connections are kept alive and shared. Opened with the first request, on the loop that makes it."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def session(self) -> "aiohttp.ClientSession":
+        if self._session is None:
+            import aiohttp  # 90 ms of CPU, and not needed where all upstreams are processes
+
+            self._session = aiohttp.ClientSession(
+                # How many calls an upstream gets at a time is decided per upstream, not here.
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),
+                skip_auto_headers=("User-Agent", "Accept-Encoding"),
+                requote_redirect_url=False,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+
+class Address:
+    """Where one upstream is, and what every request to it carries."""
+
+    def __init__(
+        self,
+        server: str,
+        client: HttpClient,
+        url: str,
+        headers: Mapping[str, str],
+        connect_timeout: float,
+        max_result: int,
+    ) -> None:
+        import aiohttp
+        from yarl import URL
+
+        self.server = server
+        self.url = URL(url)
+        self._client = client
+        # Compressing costs more than it saves on the way to a neighbour.
+        encoding = "gzip, deflate" if urlsplit(url).scheme == "https" else "identity"
+        self.headers = {
+            "Content-Type": "application/json",
+            "Accept": ACCEPT,
+            "Accept-Encoding": encoding,
+            "User-Agent": "toolyard",
+            **headers,
+        }
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._max_result = max_result
+        self._failures = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
+        self._unsent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+
+    async def send(
+        self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None
+    ) -> "Reply":
+        """A reply whose head has come. `url` is another than the upstream's own, for its old transport."""
+        try:
+            response = await self._client.session._request(  # pyright: ignore[reportPrivateUsage]
+                method,
+                url or self.url,
+                data=body,
+                headers=headers,
+                allow_redirects=False,
+                timeout=self._timeout,
+            )
+        except self._unsent as error:
+            raise NotReached(self.server, f"cannot be reached ({_why(error)})") from None
+        except self._failures as error:
+            raise Lost(self.server, f"the connection broke ({_why(error)})") from None
+        if response.status in (307, 308) and url is None:
+            return await self._redirected(method, headers, body, response)
+        return Reply(self, response, self._max_result)
+
+    async def _redirected(
+        self, method: str, headers: Mapping[str, str], body: bytes | None, response: "aiohttp.ClientResponse"
+    ) -> "Reply":
+        """Follow within the same origin, as from /mcp to /mcp/; anywhere else it could carry our headers away."""
+        from yarl import URL
+
+        target = self.url.join(URL(response.headers.get("Location", "")))
+        response.release()
+        if target.origin() != self.url.origin() or target == self.url:
+            raise NotReached(
+                self.server, f"it redirects to {target.origin()}; configure that address instead"
+            )
+        self.url = target
+        return await self.send(method, headers, body)
+
+    def failed(self, error: BaseException) -> Lost:
+        return Lost(self.server, f"the connection broke ({_why(error)})")
+
+    @property
+    def failures(self) -> tuple[type[BaseException], ...]:
+        return self._failures
+
+
+class Reply:
+    """A reply on its way. `release` hands its connection back, `abandon` breaks it off."""
+
+    def __init__(self, address: Address, response: "aiohttp.ClientResponse", max_result: int) -> None:
+        self._address = address
+        self._response = response
+        self._max_result = max_result
+        self.status = response.status
+        self.headers = response.headers
+        content_type = response.headers.get("Content-Type", "")
+        self.is_json = content_type.startswith("application/json")
+        self.is_stream = content_type.startswith("text/event-stream")
+
+    async def body(self) -> bytes | Spooled:
+        """All of it, in memory when it is small."""
+        response = self._response
+        length = response.headers.get("Content-Length", "")
+        try:
+            if length.isdigit() and int(length) <= BOUND and "Content-Encoding" not in response.headers:
+                return await response.read()
+            spool = Spool(BOUND, self._max_result)
+            try:
+                async for chunk in response.content.iter_any():
+                    spool.write(chunk)
+                return spool.finish()
+            except BaseException:
+                spool.discard()
+                raise
+        except SpoolError as error:
+            self.abandon()
+            raise Garbled(self._address.server, str(error)) from None
+        except self._address.failures as error:
+            self.abandon()
+            raise self._address.failed(error) from None
+        except BaseException:
+            self.abandon()
+            raise
+
+    async def refusal(self) -> bytes:
+        """The beginning of an error's body."""
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            async for chunk in self._response.content.iter_any():
+                pieces.append(chunk)
+                size += len(chunk)
+                if size > MAX_REFUSAL:
+                    break
+        except self._address.failures:
+            pass
+        self.abandon() if size > MAX_REFUSAL else self.release()
+        return b"".join(pieces)[:MAX_REFUSAL]
+
+    async def events(self) -> AsyncIterator[Event]:
+        """Events until the stream ends. Lost when it breaks."""
+        reader = EventReader(BOUND, self._max_result)
+        try:
+            async for chunk in self._response.content.iter_any():
+                for event in reader.feed(chunk):
+                    yield event
+        except SpoolError as error:
+            raise Garbled(self._address.server, str(error)) from None
+        except self._address.failures as error:
+            raise self._address.failed(error) from None
+        finally:
+            reader.discard()
+
+    def release(self) -> None:
+        self._response.release()
+
+    def abandon(self) -> None:
+        self._response.close()
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    inner = getattr(error, "os_error", None)
+    strerror = getattr(inner, "strerror", None) or getattr(error, "strerror", None)
+    return str(strerror or error or type(error).__name__)[:200]

@@ -1,0 +1,133 @@
+"""A modern upstream at an address: every request stands for itself."""
+
+from collections.abc import Mapping
+
+from msgspec import UNSET
+
+from ..wire.errors import UNSUPPORTED_VERSION, McpError
+from ..wire.headers import NAMED_BY, encode_value
+from ..wire.messages import Request, decode_params, encode
+from .errors import Garbled, Lost, NotReached, UpstreamError
+from .http_client import Address, Reply
+from .link import About, Ear, Params, Result, Standing, Watcher
+from .replies import result_of, understand
+
+# Without JSON-RPC in the body, this is how servers of another era answer us.
+_OTHER_ERA = (400, 404, 405, 406, 415)
+
+
+class ModernHttp:
+    shares_tokens = False
+    busy = False  # nothing is held between requests, so closing it harms none
+
+    def __init__(self, address: Address, about: About) -> None:
+        self.server = address.server
+        self.about = about
+        self.closed = False
+        self.standing = Standing()
+        self._address = address
+        self._id = 0
+        self._headers: dict[str, dict[str, str]] = {}
+
+    async def request(
+        self,
+        method: str,
+        params: Params,
+        ear: Ear,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Result:
+        self._id = id = self._id + 1
+        body = encode(Request(id, method, params))
+        reply = await self._address.send("POST", self._head(method, params, headers), body)
+        if reply.status != 200:
+            raise await self._refused(reply, method)
+        if reply.is_stream:
+            return await self._follow(reply, id, ear)
+        return result_of(self._address.server, understand(self._address.server, await reply.body()), id)
+
+    def _head(self, method: str, params: Params, more: Mapping[str, str] | None) -> dict[str, str]:
+        fixed = self._headers.get(method)
+        if fixed is None:
+            version = {"MCP-Protocol-Version": self.about.version, "Mcp-Method": method}
+            fixed = self._headers[method] = {**self._address.headers, **version}
+        named_by = NAMED_BY.get(method)
+        if named_by is None and not more:
+            return fixed
+        found = dict(fixed)
+        if named_by is not None and named_by in params:
+            found["Mcp-Name"] = encode_value(decode_params(params[named_by], str))
+        if more:
+            found.update(more)
+        return found
+
+    async def _follow(self, reply: Reply, id: int, ear: Ear) -> Result:
+        """A stream: what is said on the way, then the answer."""
+        server = self._address.server
+        done = False
+        try:
+            async for event in reply.events():
+                if not event.data:
+                    continue
+                message = understand(server, event.data)
+                if message.is_notification:
+                    await ear.notify(str(message.method), message.params)
+                elif message.is_request:
+                    raise Garbled(
+                        server, f"it sent a request ({message.method!r}), which its era does not know"
+                    )
+                elif message.id == id:
+                    done = True
+                    return result_of(server, message, id)
+            raise Lost(server, "the stream ended without an answer")
+        finally:
+            # A connection whose stream was read to its answer can be used again, any other not.
+            reply.release() if done else reply.abandon()
+
+    async def _refused(self, reply: Reply, method: str) -> McpError:
+        """What an HTTP error means: the upstream's own words if there are any."""
+        error = spoken(await reply.refusal())
+        if error is not None:
+            if error.code == UNSUPPORTED_VERSION:
+                self.closed = True  # it was replaced by one of another revision: negotiate anew
+                return NotReached(self._address.server, "it does not speak this revision any more")
+            return error
+        if reply.status in _OTHER_ERA or (method == "server/discover" and reply.status in (500, 501)):
+            self.closed = True
+        return refusal(self._address.server, reply)
+
+    async def notify(self, method: str, params: Params) -> None:
+        """The modern era has none to send over HTTP: hanging up cancels."""
+
+    def watch(self, watcher: Watcher) -> None:
+        raise NotImplementedError("a modern upstream is listened to by subscriptions/listen")
+
+    def unwatch(self, watcher: Watcher) -> None:
+        return None
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def spoken(body: bytes) -> McpError | None:
+    """The JSON-RPC error in the body of an HTTP error, if there is one."""
+    try:
+        error = understand("", body).error
+    except UpstreamError:
+        return None
+    return None if error is UNSET else McpError(error.code, error.message, error.data)
+
+
+def refusal(server: str, reply: Reply) -> UpstreamError:
+    """An HTTP error without JSON-RPC in it."""
+    status = reply.status
+    if status in (401, 403):
+        return NotReached(
+            server, f"it answered HTTP {status}: it wants credentials, or others than those in 'headers'"
+        )
+    if status in (429, 503):
+        after = reply.headers.get("Retry-After", "")
+        return NotReached(server, f"it answered HTTP {status}", float(after) if after.isdigit() else None)
+    if 400 <= status < 500 or 300 <= status < 400:
+        return NotReached(server, f"it answered HTTP {status}; is this the address of an MCP endpoint?")
+    return Lost(server, f"it answered HTTP {status}")

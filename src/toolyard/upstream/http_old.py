@@ -1,0 +1,86 @@
+"""The transport of 2024-11-05: a GET stream carries all answers, requests are POSTed to an address it names."""
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from .errors import Garbled, NotReached, UpstreamError
+from .handshake import opening, read_opening
+from .http_client import Address, Reply
+from .http_modern import refusal
+from .link import DEAF, Profile
+from .pipe import Pipe
+
+
+class OldSse(Pipe):
+    """A pipe whose one direction is a stream and whose other is POSTs."""
+
+    def __init__(self, address: Address) -> None:
+        super().__init__(address.server, self._put)
+        self._address = address
+        self._endpoint: Any = None
+        self._named = asyncio.get_running_loop().create_future()
+        self._reading: asyncio.Task[None] | None = None
+        self._posting: set[asyncio.Task[None]] = set()
+
+    async def open(self, profile: Profile) -> None:
+        headers = {**self._address.headers, "Accept": "text/event-stream"}
+        reply = await self._address.send("GET", headers, None)
+        if reply.status != 200 or not reply.is_stream:
+            reply.abandon()
+            raise refusal(self.server, reply)
+        self._reading = asyncio.create_task(self._read(reply))
+        await asyncio.wait({self._named, self._reading}, return_when=asyncio.FIRST_COMPLETED)
+        if not self._named.done():
+            raise NotReached(self.server, "its stream ended before it named an address to POST to")
+        self._endpoint = self._named.result()
+        self.about = read_opening(self.server, await self.request("initialize", opening(profile), DEAF))
+        await self.notify("notifications/initialized", {})
+
+    async def _read(self, reply: Reply) -> None:
+        reason = "its stream ended"
+        try:
+            async for event in reply.events():
+                if event.event == "endpoint" and isinstance(event.data, bytes):
+                    self._name(event.data)
+                elif event.data:
+                    self.take(event.data)
+        except UpstreamError as error:
+            reason = error.reason
+        finally:
+            reply.abandon()
+            self.end(reason)
+
+    def _name(self, data: bytes) -> None:
+        from yarl import URL
+
+        target = self._address.url.join(URL(data.decode(errors="replace").strip()))
+        if target.origin() != self._address.url.origin():
+            raise Garbled(self.server, f"it wants messages POSTed elsewhere, to {target.origin()}")
+        if not self._named.done():
+            self._named.set_result(target)
+
+    def _put(self, body: bytes) -> None:
+        task = asyncio.create_task(self._post(body))
+        self._posting.add(task)
+        task.add_done_callback(self._posting.discard)
+
+    async def _post(self, body: bytes) -> None:
+        try:
+            reply = await self._address.send("POST", self._address.headers, body, self._endpoint)
+        except UpstreamError as error:
+            self.end(error.reason)
+            return
+        if reply.status >= 400:
+            reply.abandon()
+            self.end(refusal(self.server, reply).reason)
+        else:
+            reply.release()
+
+    async def close(self) -> None:
+        await super().close()
+        tasks = [*self._posting, *([self._reading] if self._reading is not None else [])]
+        for task in tasks:
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,161 @@
+"""The seam between a way to an upstream and whoever uses it.
+
+A `Link` is an open way in one era. It carries requests as members of `params` whose values are still
+JSON, and gives results back the same way. What it hears meanwhile goes to the request's `Ear`.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from .. import __version__
+from ..wire.call import Caller, Identity
+from ..wire.eras import ClientInfo
+from ..wire.errors import METHOD_NOT_FOUND, McpError
+from ..wire.versions import LATEST_MODERN, Era, era_of
+from .spool import Spooled
+
+Params = dict[str, Raw]
+Result = Raw | Spooled
+
+ASKABLE = ("elicitation", "sampling", "roots")
+
+
+class About(Struct, frozen=True):
+    """What an upstream says of itself when asked first."""
+
+    version: str
+    info: Raw = Raw(b"{}")
+    capabilities: dict[str, Any] = {}
+    instructions: str | None = None
+
+    @property
+    def era(self) -> Era:
+        return era_of(self.version)
+
+
+class Profile(Struct, frozen=True):
+    """As whom a legacy session speaks: what its client can be asked, and for whom.
+
+    Callers who can be asked nothing share one; a question could reach the wrong person otherwise.
+    """
+
+    capabilities: bytes = b"{}"
+    principal: str = ""
+
+
+NOBODY = Profile()
+
+
+def profile_of(caller: Caller) -> Profile:
+    declared = {name: caller.capabilities[name] for name in ASKABLE if name in caller.capabilities}
+    if not declared:
+        return NOBODY
+    return Profile(msgspec.json.encode(declared, order="sorted"), caller.identity.principal)
+
+
+OURS = Caller(LATEST_MODERN, {}, ClientInfo("toolyard", __version__), Identity(tenant="", agent="toolyard"))
+"""The caller of what we ask in our own name: lists, changes, whether somebody is there."""
+
+
+class Ear(Protocol):
+    """Hears what an upstream says while it works on a request."""
+
+    async def notify(self, method: str, params: Raw) -> None: ...
+
+    async def ask(self, method: str, params: Raw) -> Raw:
+        """A legacy upstream's question; McpError when nobody can answer it."""
+        ...
+
+    async def release(self, retry_ms: int | None) -> None:
+        """A legacy upstream let the connection of a call go, to be asked again after `retry_ms`."""
+        ...
+
+
+class _Deaf:
+    """For what we ask of an upstream ourselves."""
+
+    async def notify(self, method: str, params: Raw) -> None:
+        return None
+
+    async def ask(self, method: str, params: Raw) -> Raw:
+        raise McpError(METHOD_NOT_FOUND, f"nobody can be asked {method[:80]!r} now")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+DEAF = _Deaf()
+
+
+class Standing(Struct):
+    """What has been agreed on a legacy session since it began."""
+
+    log_level: str | None = None
+    held: Counter[str] = field(default_factory=Counter[str])
+    """How many of our listeners want each resource; it is subscribed to once."""
+
+
+class Watcher(Protocol):
+    """Hears what a legacy upstream says of its own accord: changed lists, updated resources."""
+
+    def __call__(self, method: str, params: Raw) -> None: ...
+
+
+class Link(Protocol):
+    @property
+    def about(self) -> About: ...
+
+    @property
+    def server(self) -> str: ...
+
+    @property
+    def standing(self) -> Standing: ...
+
+    @property
+    def closed(self) -> bool:
+        """It will not carry another request; a new one has to be opened."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether a caller's request is under way on it."""
+        ...
+
+    @property
+    def shares_tokens(self) -> bool:
+        """Whether progress tokens of different requests meet on it and so must differ."""
+        ...
+
+    async def request(
+        self,
+        method: str,
+        params: Params,
+        ear: Ear,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Result:
+        """The result; McpError as the upstream said it, UpstreamError when it did not say any.
+
+        `token` is the progress token in `params`, if there is one; `headers` are the Mcp-Param-* ones.
+        """
+        ...
+
+    async def notify(self, method: str, params: Params) -> None: ...
+
+    def watch(self, watcher: Watcher) -> None:
+        """Legacy: call `watcher` until `unwatch`, or until the link closes; then with method ''."""
+        ...
+
+    def unwatch(self, watcher: Watcher) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Connector(Protocol):
+    """Opens links to one upstream: negotiates the era, shakes hands."""
+
+    async def open(self, profile: Profile) -> Link: ...

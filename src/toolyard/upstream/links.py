@@ -1,0 +1,162 @@
+"""The open links to one upstream: opened when needed, one at a time for each kind of caller, kept, renewed.
+
+A modern upstream has one link for all. A legacy one has a session for each profile, since it must be
+told at its beginning what its client can be asked.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+
+from ..wire.call import Caller
+from .errors import NotReached, UpstreamError
+from .link import NOBODY, About, Connector, Link, Profile, profile_of
+
+MAX_LINKS = 32
+IDLE_SECONDS = 300.0
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
+
+
+class Backoff:
+    """How long to wait after a failure: twice as long each time, with jitter, up to two seconds; a breaker is there for the rest."""
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._until = 0.0
+
+    @property
+    def pause(self) -> float:
+        """Seconds left to wait now."""
+        return max(0.0, self._until - time.monotonic())
+
+    def failed(self) -> None:
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**self.failures)
+        self.failures += 1
+        self._until = time.monotonic() + longest * random.uniform(0.5, 1.0)
+
+    def reset(self) -> None:
+        self.failures = 0
+        self._until = 0.0
+
+
+class Links:
+    def __init__(self, server: str, connector: Connector) -> None:
+        self.server = server
+        self.connector = connector
+        self.about: About | None = None
+        """As the latest link has it; None before the first."""
+        self.opened = 0
+        self.on_open: Callable[[], None] | None = None
+        self.favourite = NOBODY
+        """The profile to open with when we ask in our own name and no link is there."""
+        self._shared: Link | None = None
+        self._links: dict[Profile, Link] = {}
+        self._used: dict[Profile, float] = {}
+        self._opening: dict[Profile, asyncio.Task[Link]] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+        self._backoff = Backoff()
+        self._closed = False
+
+    @property
+    def is_open(self) -> bool:
+        return any(not link.closed for link in (*self._links.values(), *filter(None, [self._shared])))
+
+    async def get(self, caller: Caller) -> Link:
+        """A link for this caller. Opens one if need be, after the pause that earlier failures ask for."""
+        shared = self._shared
+        if shared is not None and not shared.closed:
+            return shared
+        return await self.by_profile(profile_of(caller))
+
+    async def any(self) -> Link:
+        """A link for what we ask in our own name: whichever is open, the latest first."""
+        for link in (self._shared, *reversed(self._links.values())):
+            if link is not None and not link.closed:
+                return link
+        return await self.by_profile(self.favourite)
+
+    async def by_profile(self, profile: Profile) -> Link:
+        link = self._links.get(profile)
+        if link is None or link.closed:
+            link = await self._open_once(profile)
+        self._used[profile] = time.monotonic()
+        return link
+
+    async def _open_once(self, profile: Profile) -> Link:
+        """Callers who come while a link is being opened wait for it together."""
+        if self._closed:
+            raise NotReached(self.server, "it is being unmounted")
+        task = self._opening.get(profile)
+        if task is None:
+            task = self._opening[profile] = asyncio.create_task(self._open(profile))
+            task.add_done_callback(lambda _: self._opening.pop(profile, None))
+            # When all who wait have given up, nobody would look at its failure.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(task)
+
+    async def _open(self, profile: Profile) -> Link:
+        self._drop_closed()
+        if (pause := self._backoff.pause) > 0:
+            await asyncio.sleep(pause)
+        self._make_room()
+        try:
+            link = await self.connector.open(profile)
+        except UpstreamError:
+            self._backoff.failed()
+            raise
+        if self._closed:
+            await link.close()
+            raise NotReached(self.server, "it is being unmounted")
+        self._backoff.reset()
+        self.about = link.about
+        self.opened += 1
+        if link.about.era == "modern":
+            self._shared = link
+        else:
+            self._links[profile] = link
+            self._used[profile] = time.monotonic()
+        if self.on_open is not None:
+            self.on_open()
+        return link
+
+    def _drop_closed(self) -> None:
+        for profile, link in list(self._links.items()):
+            if link.closed:
+                self._close_later(self._links.pop(profile))
+        if self._shared is not None and self._shared.closed:
+            self._close_later(self._shared)
+            self._shared = None
+
+    def _make_room(self) -> None:
+        while len(self._links) >= MAX_LINKS:
+            idle = [profile for profile, link in self._links.items() if not link.busy]
+            if not idle:
+                raise NotReached(self.server, f"all of its {MAX_LINKS} sessions are busy")
+            oldest = min(idle, key=lambda profile: self._used.get(profile, 0))
+            self._close_later(self._links.pop(oldest))
+
+    def close_idle(self) -> None:
+        """Let go of sessions that nobody has used for a while, but for the latest."""
+        now = time.monotonic()
+        for profile in sorted(self._links, key=lambda profile: self._used.get(profile, 0))[:-1]:
+            if now - self._used.get(profile, 0) > IDLE_SECONDS and not self._links[profile].busy:
+                self._close_later(self._links.pop(profile))
+
+    def _close_later(self, link: Link) -> None:
+        task = asyncio.create_task(link.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    async def close(self) -> None:
+        self._closed = True
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        links = [*self._links.values(), *filter(None, [self._shared])]
+        self._links.clear()
+        self._shared = None
+        closing = [*self._closing, *(asyncio.create_task(link.close()) for link in links), *opening]
+        if closing:
+            await asyncio.wait(closing)

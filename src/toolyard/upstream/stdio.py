@@ -1,0 +1,137 @@
+"""An upstream that is a process of ours: starting it, and finding out which era it speaks."""
+
+import asyncio
+import logging
+from contextlib import suppress
+
+from ..config import Stdio
+from ..wire.errors import McpError
+from ..wire.versions import Era
+from .errors import Garbled, Lost, NotReached, UpstreamError
+from .handshake import DISCOVER, opening, read_discovery, read_opening
+from .launch import StartError
+from .lines import Line, Skipped
+from .link import DEAF, About, Profile
+from .pipe import Pipe
+from .process import Congested, Gone, Process
+
+logger = logging.getLogger("toolyard.upstream")
+
+PROBE_SECONDS = 3.0
+"""A server that has not answered `server/discover` by then is sent `initialize` too: many ignore what they
+do not know, and one that is slow to start cannot be told from those."""
+
+
+class StdioLink(Pipe):
+    """A pipe to a process, which ends with it."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(server, self._put)
+        self.process: Process | None = None
+
+    def _put(self, line: bytes) -> None:
+        if self.process is None:
+            raise NotReached(self.server, "it has not started")
+        try:
+            self.process.write(line)
+        except (Gone, Congested) as error:
+            raise NotReached(self.server, str(error)) from None
+
+    def hear(self, line: Line) -> None:
+        if isinstance(line, Skipped):
+            self.noise(Garbled(self.server, line.reason), line.id)
+        elif isinstance(line, bytes) and not line.lstrip().startswith(b"{"):
+            # Many print a greeting or a warning there; it is no part of the protocol.
+            logger.warning("%s wrote on standard output what is no message: %r", self.server, line[:120])
+            self.noise(Garbled(self.server, f"it wrote {line[:80]!r} instead of an answer"))
+        else:
+            self.take(line)
+
+    async def close(self) -> None:
+        await super().close()
+        if self.process is not None:
+            await self.process.stop()
+
+
+class StdioConnector:
+    def __init__(
+        self, server: str, where: Stdio, connect_timeout: float, max_result: int, era: Era | None = None
+    ) -> None:
+        self._server = server
+        self._where = where
+        self._connect_timeout = connect_timeout
+        self._max_result = max_result
+        self._era = era
+
+    async def open(self, profile: Profile) -> StdioLink:
+        link = StdioLink(self._server)
+        try:
+            link.process = await Process.start(
+                self._server, self._where, on_line=link.hear, on_end=link.end, limit=self._max_result
+            )
+        except StartError as error:
+            raise NotReached(self._server, str(error)) from None
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                link.about = await self._agree(link, profile)
+        except TimeoutError:
+            self._era = None
+            await link.close()
+            raise NotReached(
+                self._server, f"it started but did not answer within {self._connect_timeout:g} s"
+            ) from None
+        except Lost as error:  # it ended while we spoke; nothing of the caller's was under way
+            await link.close()
+            raise NotReached(self._server, error.reason) from None
+        except BaseException:
+            self._era = None  # should another server have taken its place, it is asked anew
+            await link.close()
+            raise
+        self._era = link.about.era
+        return link
+
+    async def _agree(self, link: StdioLink, profile: Profile) -> About:
+        if self._era == "legacy":
+            return await self._initialize(link, profile)
+        discovering = asyncio.ensure_future(self._discover(link))
+        try:
+            await asyncio.wait({discovering}, timeout=None if self._era == "modern" else PROBE_SECONDS)
+            if discovering.done():
+                return discovering.result() or await self._initialize(link, profile)
+            return await self._either(link, profile, discovering)
+        finally:
+            discovering.cancel()
+            with suppress(asyncio.CancelledError, UpstreamError):
+                await discovering
+
+    async def _either(
+        self, link: StdioLink, profile: Profile, discovering: "asyncio.Future[About | None]"
+    ) -> About:
+        """Both questions are out; the first good answer counts."""
+        initializing = asyncio.ensure_future(self._initialize(link, profile))
+        try:
+            await asyncio.wait({discovering, initializing}, return_when=asyncio.FIRST_COMPLETED)
+            if discovering.done() and (found := discovering.result()) is not None:
+                return found
+            return await initializing
+        finally:
+            initializing.cancel()
+            with suppress(asyncio.CancelledError, McpError):
+                await initializing
+
+    async def _discover(self, link: StdioLink) -> About | None:
+        """None when it is not a modern server."""
+        try:
+            return read_discovery(self._server, await link.request("server/discover", DISCOVER, DEAF))
+        except UpstreamError as error:
+            if isinstance(error, Garbled) and not link.closed:
+                return None
+            raise
+        except McpError:
+            return None
+
+    async def _initialize(self, link: StdioLink, profile: Profile) -> About:
+        about = read_opening(self._server, await link.request("initialize", opening(profile), DEAF))
+        link.about = about
+        await link.notify("notifications/initialized", {})
+        return about
