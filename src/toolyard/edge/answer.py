@@ -2,23 +2,48 @@
 
 import asyncio
 import logging
+from collections.abc import AsyncIterator
 
 from msgspec import UNSET, Raw
 
-from ..wire.call import Call, Service
+from ..wire.call import Call, Service, Streamed
 from ..wire.errors import InternalError, McpError
-from ..wire.messages import Message, Reply, encode, encode_error
+from ..wire.messages import Id, Message, Reply, encode, encode_error
 
 logger = logging.getLogger("toolyard.edge")
 
 CANCELLED = McpError(-32800, "The request was cancelled by the client")
 
 
-async def answer(service: Service, call: Call) -> tuple[int, bytes]:
+class StreamedReply:
+    """The response to a call whose result is too big to hold. A context manager, which lets go of it."""
+
+    def __init__(self, id: Id, result: Streamed) -> None:
+        self._start = b'{"jsonrpc":"2.0","id":%s,"result":' % encode(id)
+        self._result = result
+        self.size = len(self._start) + result.size + 1
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._start
+        async for chunk in self._result.chunks():
+            yield chunk
+        yield b"}"
+
+    def __enter__(self) -> "StreamedReply":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._result.close()
+
+
+async def answer(service: Service, call: Call) -> tuple[int, bytes | StreamedReply]:
     """The HTTP status a modern client should see, and the encoded response."""
     assert call.id is not None
     try:
-        return 200, encode(Reply(call.id, await service.handle(call)))
+        result = await service.handle(call)
+        if isinstance(result, Streamed):
+            return 200, StreamedReply(call.id, result)
+        return 200, encode(Reply(call.id, result))
     except Exception as error:
         return failure(call, error)
 

@@ -6,7 +6,7 @@ legacy session for its whole life, a request with modern `_meta` is served on it
 
 import asyncio
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 from msgspec import Raw
@@ -28,13 +28,15 @@ from ..wire.messages import (
 from ..wire.modern import ModernReader
 from ..wire.types import CancelledParams, InitializeParams
 from ..wire.versions import negotiate
-from .answer import answer, deliver, take_notification
+from .answer import StreamedReply, answer, deliver, take_notification
 from .running import ended
 from .sessions import client_from
 
 MAX_RUNNING = 10_000
 
 Write = Callable[[bytes], Awaitable[None]]
+WritePieces = Callable[[AsyncIterator[bytes]], Awaitable[None]]
+"""Writes one message that comes in pieces; others wait until it is complete."""
 
 
 class _Talk:
@@ -54,9 +56,16 @@ class _Talk:
 
 
 class Duplex:
-    def __init__(self, service: Service, write: Write, identity: Identity = Identity()) -> None:  # noqa: B008
+    def __init__(
+        self,
+        service: Service,
+        write: Write,
+        write_pieces: WritePieces | None = None,
+        identity: Identity = Identity(),  # noqa: B008 (frozen)
+    ) -> None:
         self._service = service
         self.write = write
+        self._write_pieces = write_pieces or self._write_whole
         self._identity = identity
         self._legacy: Caller | None = None
         self._session = Session()
@@ -117,7 +126,11 @@ class Duplex:
     async def _answer(self, call: Call, id: Id) -> None:
         try:
             _, body = await answer(self._service, call)
-            await self.write(body)
+            if isinstance(body, StreamedReply):
+                with body:
+                    await self._write_pieces(body.chunks())
+            else:
+                await self.write(body)
         except asyncio.CancelledError:
             # Who is cancelled by the client or by our close has left the table; else a tool did it to itself.
             if self._running.get(id) is not asyncio.current_task():
@@ -127,6 +140,9 @@ class Duplex:
             # The id may have been cancelled and taken again meanwhile.
             if self._running.get(id) is asyncio.current_task():
                 del self._running[id]
+
+    async def _write_whole(self, pieces: AsyncIterator[bytes]) -> None:
+        await self.write(b"".join([piece async for piece in pieces]))
 
     async def _notification(self, message: Message) -> None:
         assert isinstance(message.method, str)

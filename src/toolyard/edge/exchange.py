@@ -12,12 +12,12 @@ from typing import Any
 
 from msgspec import Raw
 
-from ..wire.call import Call, Service
+from ..wire.call import Call, Service, Streamed
 from ..wire.errors import InternalError, McpError, Unavailable
-from ..wire.messages import Notification, Reply, encode
+from ..wire.messages import Notification, Reply, encode, one_line
 from ..wire.sse import PING, frame
-from .answer import CANCELLED, failure
-from .asgi import SSE, send_json, until_gone
+from .answer import CANCELLED, StreamedReply, failure
+from .asgi import JSON, SSE, send_json, until_gone
 from .pace import Pace
 from .visit import Visit
 
@@ -112,7 +112,10 @@ class Exchange:
         try:
             # As `answer` does, one coroutine less.
             result = await service.handle(call)
-            status, body = 200, encode(Reply(call.id, result))  # type: ignore[arg-type]
+            if isinstance(result, Streamed):
+                status, body = 200, StreamedReply(call.id, result)  # type: ignore[arg-type]
+            else:
+                status, body = 200, encode(Reply(call.id, result))  # type: ignore[arg-type]
         except Exception as error:
             status, body = failure(call, error)
         except asyncio.CancelledError:
@@ -132,14 +135,35 @@ class Exchange:
         if self._task is not None:
             self._task.cancel()
 
-    async def finish(self, status: int, body: bytes) -> None:
-        if self._starting is None:
+    async def finish(self, status: int, body: bytes | StreamedReply) -> None:
+        if isinstance(body, StreamedReply):
+            with body:
+                await self._finish_in_pieces(body)
+        elif self._starting is None:
             # Even when the client has gone: frameworks around us expect an answer, and nobody reads it.
             await send_json(self._visit.send, status, body, self._visit.headers)
         else:
             await asyncio.shield(self._starting)
             if not self.gone:
                 await self._visit.send({"type": "http.response.body", "body": frame(body)})
+
+    async def _finish_in_pieces(self, body: StreamedReply) -> None:
+        """A reply that is never whole in memory. As an event it is not kept: it is sent once or not at all."""
+        send = self._visit.send
+        streaming = self._starting is not None
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
+        else:
+            head = [JSON, (b"content-length", b"%d" % body.size), *self._visit.headers]
+            await send({"type": "http.response.start", "status": 200, "headers": head})
+        if streaming:
+            await self.write(b"data: ")
+        async for chunk in body.chunks():
+            if self.gone:
+                return
+            piece = one_line(chunk) if streaming else chunk
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b"\n\n" if streaming else b""})
 
     # While the handler runs
 

@@ -12,7 +12,7 @@ from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
 from ..wire.seal import Sealer
 from ..wire.types import CancelledParams, InitializeParams
-from .answer import answer, deliver, take_notification
+from .answer import StreamedReply, answer, deliver, take_notification
 from .asgi import send_empty, send_json
 from .exchange import Exchange, Watchman
 from .running import GRACE
@@ -57,10 +57,16 @@ class LegacyExchange(Exchange):
         if self._token.version >= PRIMED_SINCE:
             await self.write(stream.put(b""))
 
-    async def finish(self, status: int, body: bytes) -> None:
+    async def finish(self, status: int, body: bytes | StreamedReply) -> None:
         if self._starting is not None:
             await asyncio.shield(self._starting)
-        if self._stream is None:
+        if isinstance(body, StreamedReply) and self._stream is not None:
+            # It goes out on this connection and is not kept: nobody could come back for it.
+            self._stream.end()
+            self._door.streams.expire_later(self._stream)
+            await super().finish(status, body)
+            return
+        if self._stream is None or isinstance(body, StreamedReply):
             # Legacy errors are answers like any other; only the transport's own have a status.
             await super().finish(200, body)
             return
@@ -190,6 +196,7 @@ class LegacyDoor:
             return
         call = Call(message.method, message.params, caller, NO_CHANNEL, message.id)
         _, body = await answer(self._service, call)
+        assert isinstance(body, bytes)
         await send_json(visit.send, 200, body, [*visit.headers, (b"mcp-session-id", id.encode())])
 
     def _open(self, visit: Visit) -> Opened | None:

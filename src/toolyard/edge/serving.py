@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import uvicorn
 
-from .http import HttpEdge
+from .paths import Endpoint
 from .patience import LimitedHttp
 from .running import run_to_end
 
@@ -13,7 +13,7 @@ GRACE_SECONDS = 2
 
 
 class _Uvicorn(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, edge: HttpEdge) -> None:
+    def __init__(self, config: uvicorn.Config, edge: Endpoint) -> None:
         super().__init__(config)
         self._edge = edge
 
@@ -34,7 +34,7 @@ class _Uvicorn(uvicorn.Server):
                 cast(Any, connection).transport.abort()
 
 
-def server(edge: HttpEdge, host: str, port: int, log_level: str = "warning") -> uvicorn.Server:
+def server(edge: Endpoint, host: str, port: int, log_level: str = "warning") -> uvicorn.Server:
     config = uvicorn.Config(
         edge,
         host=host,
@@ -51,7 +51,7 @@ def server(edge: HttpEdge, host: str, port: int, log_level: str = "warning") -> 
     return _Uvicorn(config, edge)
 
 
-def run(edge: HttpEdge, host: str, port: int) -> None:
+def run(edge: Endpoint, host: str, port: int) -> None:
     serving = server(edge, host, port)
     # Where nothing was set up to show a log, a server that says nothing looks like one that hangs.
     sys.stderr.write(f"serving MCP at http://{host}:{port}{edge.path} (Ctrl-C stops it)\n")

@@ -11,7 +11,7 @@ import signal
 import stat
 import sys
 import threading
-from collections.abc import Generator
+from collections.abc import AsyncIterator, Generator
 from contextlib import contextmanager, suppress
 
 from ..wire.call import Service
@@ -64,7 +64,7 @@ async def serve(service: Service, source: int, sink: int) -> None:
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, stop.set)
     writer = _Writer(sink)
-    duplex = Duplex(service, writer.write)
+    duplex = Duplex(service, writer.write, writer.write_pieces)
     reading = asyncio.create_task(_read(source, duplex, writer))
     stopping = asyncio.create_task(stop.wait())
     try:
@@ -95,8 +95,25 @@ class _Writer:
         self._loop = asyncio.get_running_loop()
         self._thread: threading.Thread | None = None
         self._broken = False
+        self._turn = asyncio.Lock()
+        self._long_line = False
+
+    async def write_pieces(self, pieces: AsyncIterator[bytes]) -> None:
+        """One line, as it comes. Once begun it is finished, and others wait for its end."""
+        async with self._turn:
+            self._long_line = True
+            try:
+                async for piece in pieces:
+                    self._enqueue(one_line(piece))
+                    await self.room()
+            finally:
+                self._enqueue(b"\n")
+                self._long_line = False
 
     async def write(self, body: bytes) -> None:
+        if self._long_line:
+            async with self._turn:
+                pass
         line = one_line(body) + b"\n"
         if not self._pending and len(line) <= ATOMIC and self._try(line):
             return

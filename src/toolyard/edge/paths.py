@@ -1,0 +1,123 @@
+"""Several endpoints on one server: `/mcp` for everything, `/mcp/NAME` for one upstream, and what is beside them."""
+
+from collections.abc import Callable
+from typing import Any, Protocol
+from urllib.parse import unquote
+
+from ..wire.errors import InvalidRequest
+from ..wire.messages import encode, encode_error
+from .asgi import Receive, Scope, Send, send_json
+from .http import HttpEdge
+
+Plain = Callable[[], tuple[str, bytes]]
+"""A page: its content type and its bytes."""
+
+
+class Endpoint(Protocol):
+    """What can be served: an edge, or several behind one."""
+
+    @property
+    def path(self) -> str: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Paths:
+    """`open(name)` makes the edge of a name, or returns None when there is no such thing (any more)."""
+
+    def __init__(
+        self,
+        path: str,
+        main: HttpEdge,
+        names: Callable[[], list[str]],
+        open: Callable[[str, str], HttpEdge],
+        pages: dict[str, Plain],
+        start: Callable[[], Any],
+        stop: Callable[[], Any],
+    ) -> None:
+        self.path = path
+        self._main = main
+        self._names = names
+        self._open = open
+        self._pages = pages
+        self._start = start
+        self._stop = stop
+        self._edges: dict[str, HttpEdge] = {}
+        self._started = False
+        self._closed = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+            return
+        path: str = scope["path"]
+        if path == self.path or scope["type"] != "http":
+            await self._main(scope, receive, send)
+            return
+        page = self._pages.get(path)
+        if page is not None and scope["method"] in ("GET", "HEAD"):
+            await _send_page(send, *page())
+            return
+        edge = await self._edge_of(path)
+        if edge is None:
+            await self._nothing(path, send)
+        else:
+            await edge(scope, receive, send)
+
+    async def _edge_of(self, path: str) -> HttpEdge | None:
+        if path.rstrip("/") == self.path:
+            return self._main
+        start = f"{self.path}/"
+        if not path.startswith(start):
+            return None
+        name = unquote(path.removeprefix(start).rstrip("/"))
+        names = self._names()
+        for gone in [known for known in self._edges if known not in names]:
+            await self._edges.pop(gone).close()
+        if name not in names:
+            return None
+        if name not in self._edges:
+            self._edges[name] = self._open(name, path.rstrip("/"))
+        return self._edges[name]
+
+    async def _nothing(self, path: str, send: Send) -> None:
+        known = ", ".join([self.path, *(f"{self.path}/{name}" for name in self._names()[:10])])
+        error = InvalidRequest(f"Nothing at {path[:80]!r}; there are {known}")
+        await send_json(send, 404, encode_error(None, error), [])
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        while True:
+            event = await receive()
+            if event["type"] == "lifespan.startup":
+                await self.begin()
+                await send({"type": "lifespan.startup.complete"})
+            elif event["type"] == "lifespan.shutdown":
+                await self.close()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    async def begin(self) -> None:
+        if not self._started:
+            self._started = True
+            await self._start()
+
+    async def close(self) -> None:
+        """End open streams and background work, then what all of it stands on."""
+        if self._closed:
+            return
+        self._closed = True
+        for edge in [self._main, *self._edges.values()]:
+            await edge.close()
+        await self._stop()
+
+
+async def _send_page(send: Send, content_type: str, body: bytes) -> None:
+    head = [(b"content-type", content_type.encode()), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": 200, "headers": head})
+    await send({"type": "http.response.body", "body": body})
+
+
+def json_page(value: Callable[[], Any]) -> Plain:
+    return lambda: ("application/json", encode(value()))
