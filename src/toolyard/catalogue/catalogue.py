@@ -1,0 +1,158 @@
+"""Everything that is mounted, as it was last seen, and where a name leads."""
+
+import asyncio
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from ..config import ServerConfig
+from ..kit.hub import Event, Hub
+from .items import KINDS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, Item, Kind, admitted
+from .names import shown_name
+
+
+class Entry(Struct, frozen=True, gc=False):
+    """An item that is shown."""
+
+    server: str
+    name: str
+    """In a view of everything. For resources and templates the address."""
+    bare: str
+    """In a view of its server alone."""
+    item: Item
+
+
+class Identity(Struct, frozen=True):
+    """What an upstream said of itself."""
+
+    version: str = ""
+    info: Raw = Raw(b"{}")
+    capabilities: dict[str, Any] = {}
+    instructions: str | None = None
+
+
+class Shelf:
+    """One upstream's place in the catalogue."""
+
+    def __init__(self, config: ServerConfig, number: int) -> None:
+        self.server = config.name
+        self.number = number
+        self.identity = Identity()
+        self.known = False
+        """Whether its lists were ever read, now or in an earlier life of the gateway."""
+        self.fault: str | None = None
+        """Why it is missing, or why what is shown of it may be old."""
+        self.notes: tuple[str, ...] = ()
+        self.settled = asyncio.Event()
+        """Its first try is over, well or badly."""
+        self.lists: dict[str, tuple[Item, ...]] = {}
+        self.entries: dict[str, list[Entry]] = {kind.name: [] for kind in KINDS}
+        self._by_bare: dict[str, dict[str, Entry]] = {kind.name: {} for kind in KINDS}
+        self.reconfigure(config)
+
+    def reconfigure(self, config: ServerConfig) -> None:
+        self._admits = admitted(config.allow, config.deny)
+        self._rename = config.rename
+        self.pinned = frozenset(config.pinned)
+        for kind in KINDS:
+            self.put(kind, self.lists.get(kind.name, ()))
+
+    def put(self, kind: Kind, items: tuple[Item, ...]) -> bool:
+        """Take a new list; whether it differs from the old one."""
+        changed = items != self.lists.get(kind.name)
+        self.lists[kind.name] = items
+        named = kind.key == "name"
+        found: dict[str, Entry] = {}
+        for item in items:
+            if named and not self._admits(item.own):
+                continue
+            bare = self._rename.get(item.own, item.own) if named else item.own
+            name = shown_name(self.server, bare) if named else item.own
+            found.setdefault(bare, Entry(self.server, name, bare, item))
+        self._by_bare[kind.name] = found
+        self.entries[kind.name] = list(found.values())
+        return changed
+
+    def find(self, kind: Kind, bare: str) -> Entry | None:
+        return self._by_bare[kind.name].get(bare)
+
+    def admits(self, own: str) -> bool:
+        return self._admits(own)
+
+    def own_name(self, bare: str) -> str:
+        """What the upstream itself calls what we show under this name."""
+        return next((own for own, shown in self._rename.items() if shown == bare), bare)
+
+    def shows(self, bare: str) -> bool:
+        """Whether a name may be used at all, known or not: it is admitted, and not one renamed away."""
+        own = self.own_name(bare)
+        return self._admits(own) and (own != bare or own not in self._rename)
+
+
+class Catalogue:
+    def __init__(self) -> None:
+        self.shelves: dict[str, Shelf] = {}
+        self.hub = Hub()
+        self._numbers = 0
+        self._order: dict[str, list[Entry]] = {}
+        self._index: dict[str, dict[str, Entry]] = {}
+
+    def add(self, config: ServerConfig) -> Shelf:
+        self._numbers += 1
+        shelf = self.shelves[config.name] = Shelf(config, self._numbers)
+        self._forget()
+        return shelf
+
+    def remove(self, server: str) -> None:
+        if self.shelves.pop(server, None) is not None:
+            self.changed(server, KINDS)
+
+    def changed(self, server: str, kinds: tuple[Kind, ...]) -> None:
+        """An upstream's lists are others than before: say so to whoever listens."""
+        self._forget()
+        for method in dict.fromkeys(kind.changed for kind in kinds):
+            self.hub.publish(Event(method, server))
+
+    def _forget(self) -> None:
+        self._order.clear()
+        self._index.clear()
+
+    def all(self, kind: Kind) -> list[Entry]:
+        """Every entry, in the order of mounting; of two resources with one address the first."""
+        order = self._order.get(kind.name)
+        if order is None:
+            found: dict[str, Entry] = {}
+            for entry in self._walk(kind):
+                found.setdefault(entry.name, entry)
+            self._index[kind.name] = found
+            order = self._order[kind.name] = list(found.values())
+        return order
+
+    def _walk(self, kind: Kind) -> Iterator[Entry]:
+        for shelf in sorted(self.shelves.values(), key=lambda shelf: shelf.number):
+            yield from shelf.entries[kind.name]
+
+    def find(self, kind: Kind, name: str) -> Entry | None:
+        if kind.name not in self._index:
+            self.all(kind)
+        return self._index[kind.name].get(name)
+
+    async def settled(self, wait: float) -> None:
+        """Wait for the first try of every upstream never seen before, but not for long."""
+        new = [shelf for shelf in self.shelves.values() if not shelf.known and not shelf.settled.is_set()]
+        if not new:
+            return
+        waiting = [asyncio.ensure_future(shelf.settled.wait()) for shelf in new]
+        try:
+            await asyncio.wait(waiting, timeout=wait)
+        finally:
+            for future in waiting:
+                future.cancel()
+
+    def missing(self) -> dict[str, str]:
+        """What is not there, or not current, and why."""
+        return {shelf.server: shelf.fault for shelf in self.shelves.values() if shelf.fault is not None}
+
+
+__all__ = ["KINDS", "PROMPTS", "RESOURCES", "TEMPLATES", "TOOLS", "Catalogue", "Entry", "Identity", "Shelf"]

@@ -1,0 +1,226 @@
+"""Looks after one upstream: reads its lists, follows their changes, and tries again when it is down.
+
+This is also the probe of its breaker: whoever finds an upstream unwell wakes its keeper, and calls are
+let through again once the keeper has read a list.
+"""
+
+import asyncio
+import logging
+import random
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from ..config import ServerConfig
+from ..wire.call import Call, Caller
+from ..wire.errors import METHOD_NOT_FOUND, McpError
+from ..wire.messages import encode
+from .catalogue import Catalogue, Identity, Shelf
+from .items import KINDS, Kind
+from .lists import BadList, read_list
+from .store import Store
+
+logger = logging.getLogger("toolyard.catalogue")
+
+CALM_SECONDS = 0.05
+"""Changes that come together are read together."""
+FLAPPING_SECONDS = 5.0
+FLAPPING_COUNT = 10
+"""A list that changes more often than that in half a minute is read only every five seconds."""
+SHORTEST_TTL = 5.0
+REFRESH_SECONDS = 300.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
+
+
+class Mounted(Protocol):
+    async def handle(self, call: Call) -> Any: ...
+
+
+class Keeper:
+    def __init__(
+        self,
+        config: ServerConfig,
+        shelf: Shelf,
+        catalogue: Catalogue,
+        store: Store,
+        service: Mounted,
+        identify: Callable[[], Awaitable[Identity]],
+        caller: Caller,
+        meta: Raw,
+        on_well: Callable[[], None],
+        on_unwell: Callable[[str], None],
+        lazy: bool,
+    ) -> None:
+        self._config = config
+        self._shelf = shelf
+        self._catalogue = catalogue
+        self._store = store
+        self._service = service
+        self._identify = identify
+        self._caller = caller
+        self._meta = meta
+        self._on_well = on_well
+        self._on_unwell = on_unwell
+        self._lazy = lazy
+        self._wake = asyncio.Event()
+        self._stale: set[str] = set()
+        self._read_at = 0.0
+        self._ttl = REFRESH_SECONDS
+        self._recent: list[float] = []
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._task = asyncio.create_task(self._run())
+
+    async def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def wake(self) -> None:
+        """Look after it now: somebody uses it, or found it unwell."""
+        self._lazy = False
+        self._wake.set()
+
+    def wake_if_lazy(self) -> None:
+        """A caller has had it started, so its lists can be followed from now on."""
+        if self._lazy:
+            self.wake()
+
+    def touch(self) -> None:
+        """Somebody looks at its lists: when they are old, read them again, behind their back."""
+        if not self._lazy and time.monotonic() - self._read_at > self._ttl:
+            self._stale.update(kind.name for kind in KINDS)
+            self._wake.set()
+
+    async def _run(self) -> None:
+        failures = 0
+        while True:
+            if self._lazy and self._shelf.known:
+                self._shelf.settled.set()
+                await self._wake.wait()
+            self._wake.clear()
+            try:
+                await self._refresh(KINDS)
+                failures = 0
+                await self._attend()
+            except (McpError, BadList, TimeoutError) as error:
+                self._failed(error)
+            pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures) * random.uniform(0.5, 1.0)
+            failures = min(failures + 1, 10)
+            await self._rest(pause)
+
+    async def _rest(self, pause: float) -> None:
+        """Waking up early is for those who were not unwell a moment ago."""
+        await asyncio.sleep(pause)
+
+    def _failed(self, error: Exception) -> None:
+        reason = getattr(error, "reason", None) or str(error) or "it did not list in time"
+        if self._shelf.fault != reason:
+            logger.warning("%s: %s", self._config.name, reason)
+        self._set_fault(reason)
+        self._shelf.settled.set()
+        self._on_unwell(reason)
+
+    def _set_fault(self, reason: str | None) -> None:
+        if self._shelf.fault != reason:
+            self._shelf.fault = reason
+            self._catalogue.changed(self._config.name, ())
+            self._save()
+
+    def _save(self) -> None:
+        task = asyncio.create_task(self._store.save(self._config, self._shelf))
+        _saving.add(task)
+        task.add_done_callback(_saving.discard)
+
+    async def _refresh(self, kinds: tuple[Kind, ...]) -> None:
+        shelf = self._shelf
+        async with asyncio.timeout(self._config.connect_timeout + 15):
+            identity = await self._identify()
+            offered = identity.capabilities
+            wanted = [kind for kind in kinds if kind.capability in offered]
+            lists = await asyncio.gather(
+                *(read_list(self._service, kind, self._caller, self._meta) for kind in wanted)
+            )
+        found = dict(zip((kind.name for kind in wanted), lists, strict=True))
+        changed = tuple(
+            kind for kind in kinds if shelf.put(kind, found[kind.name].items if kind.name in found else ())
+        )
+        ttls = [listed.ttl for listed in lists if listed.ttl is not None]
+        self._ttl = max(SHORTEST_TTL, min([*ttls, REFRESH_SECONDS]))
+        self._read_at = time.monotonic()
+        shelf.notes = tuple(note for listed in lists for note in listed.notes)
+        new = not shelf.known or shelf.identity != identity
+        shelf.identity = identity
+        shelf.known = True
+        well_again = shelf.fault is not None
+        shelf.fault = None
+        shelf.settled.set()
+        self._on_well()
+        if changed or new:
+            self._catalogue.changed(self._config.name, changed)
+        if changed or new or well_again:
+            self._save()
+
+    # Following changes
+
+    async def _attend(self) -> None:
+        """Keep the lists current until the upstream goes away."""
+        listening = asyncio.create_task(self._listen())
+        try:
+            while not listening.done():
+                waking = asyncio.create_task(self._wake.wait())
+                try:
+                    await asyncio.wait({listening, waking}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    waking.cancel()
+                if self._wake.is_set():
+                    self._wake.clear()
+                    await self._read_changes()
+            await listening
+        finally:
+            listening.cancel()
+            await asyncio.gather(listening, return_exceptions=True)
+
+    async def _read_changes(self) -> None:
+        now = time.monotonic()
+        self._recent = [moment for moment in self._recent if now - moment < 30.0] + [now]
+        await asyncio.sleep(FLAPPING_SECONDS if len(self._recent) > FLAPPING_COUNT else CALM_SECONDS)
+        self._wake.clear()
+        stale, self._stale = self._stale, set()
+        kinds = tuple(kind for kind in KINDS if kind.name in stale) or KINDS
+        before = {kind.name: self._shelf.lists.get(kind.name) for kind in kinds}
+        await self._refresh(kinds)
+        # The upstream said so: clients hear it even when we see no difference.
+        same = tuple(k for k in kinds if k.name in stale and before[k.name] == self._shelf.lists.get(k.name))
+        if same:
+            self._catalogue.changed(self._config.name, same)
+
+    async def _listen(self) -> None:
+        wanted = dict.fromkeys(("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True)
+        params = Raw(encode({"notifications": wanted, "_meta": self._meta}))
+        try:
+            await self._service.handle(Call("subscriptions/listen", params, self._caller, self, 1))
+        except McpError as error:
+            if error.code != METHOD_NOT_FOUND:
+                raise
+            await asyncio.Event().wait()  # it tells nobody; its lists are read when they are old
+
+    # The channel that its changes come on
+
+    async def notify(self, method: str, params: Any) -> None:
+        kinds = [kind.name for kind in KINDS if kind.changed == method]
+        if kinds:
+            self._stale.update(kinds)
+            self._wake.set()
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        raise McpError(METHOD_NOT_FOUND, f"nobody can be asked {method!r} here")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+_saving: set["asyncio.Task[None]"] = set()

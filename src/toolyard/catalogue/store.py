@@ -1,0 +1,102 @@
+"""The catalogue on disk, a file for each upstream, so that a restarted gateway can list at once."""
+
+import asyncio
+import hashlib
+import logging
+import os
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ..config import ServerConfig
+from .catalogue import Identity, Shelf
+from .items import KINDS, Unusable, read_item, shown
+
+logger = logging.getLogger("toolyard.catalogue")
+
+FORMAT = 1
+
+
+class _File(Struct):
+    format: int
+    where: str
+    identity: Identity
+    lists: dict[str, list[Raw]]
+    fault: str | None = None
+
+
+class Store:
+    """`folder` None keeps nothing."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = None if folder is None else folder / "catalogue"
+        self._warned = False
+
+    def load(self, config: ServerConfig, shelf: Shelf) -> None:
+        """Fill a shelf with what was last seen there; a file that cannot be read counts for nothing."""
+        path = self._path(config.name)
+        if path is None or not path.is_file():
+            return
+        try:
+            saved = msgspec.json.decode(path.read_bytes(), type=_File)
+        except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            logger.warning("what was saved of %r cannot be read: %s", config.name, error)
+            return
+        if saved.format != FORMAT or saved.where != _where(config):
+            return
+        shelf.identity = saved.identity
+        shelf.fault = saved.fault
+        for kind in KINDS:
+            try:
+                shelf.put(kind, tuple(read_item(kind, raw) for raw in saved.lists.get(kind.name, [])))
+            except Unusable as error:
+                logger.warning("what was saved of %r cannot be used: %s", config.name, error)
+                return
+        # One that has never been listed but was tried before need not be waited for either.
+        shelf.known = True
+
+    async def save(self, config: ServerConfig, shelf: Shelf) -> None:
+        path = self._path(config.name)
+        if path is None:
+            return
+        lists = {
+            kind.name: [Raw(shown(kind, item, item.own)) for item in shelf.lists.get(kind.name, ())]
+            for kind in KINDS
+        }
+        body = msgspec.json.encode(_File(FORMAT, _where(config), shelf.identity, lists, shelf.fault))
+        try:
+            await asyncio.to_thread(_write, path, body)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                logger.warning("the catalogue cannot be kept in %s: %s", path.parent, error.strerror)
+
+    def _path(self, server: str) -> Path | None:
+        if self._folder is None:
+            return None
+        slug = re.sub(r"[^A-Za-z0-9-]+", "_", server)[:40]
+        mark = hashlib.blake2b(server.encode(), digest_size=4).hexdigest()
+        return self._folder / f"{slug}-{mark}.json"
+
+
+def _where(config: ServerConfig) -> str:
+    """A fingerprint of where the upstream is: lists of another place under the same name do not count."""
+    where: Any = config.where
+    place = msgspec.json.encode([type(where).__name__, msgspec.to_builtins(where)], order="sorted")
+    return hashlib.blake2b(place, digest_size=16).hexdigest()
+
+
+def _write(path: Path, body: bytes) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(body)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
