@@ -1,0 +1,185 @@
+"""All four pairs: a caller of either era, an upstream of either era.
+
+| caller | upstream | a question of the upstream |
+|---|---|---|
+| modern | modern | passes as `input_required`, its state sealed for this caller |
+| legacy | modern | is put to the client on its stream, then the call is tried again with the answers |
+| legacy | legacy | is put to the client on its stream |
+| modern | legacy | parks the call; the client gets `input_required` and comes back |
+"""
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from ..upstream.errors import UpstreamError
+from ..upstream.link import NOBODY, OURS, Link, Params, Result, profile_of
+from ..upstream.links import Links
+from ..upstream.spool import Spooled
+from ..wire.call import Call, Caller
+from ..wire.eras import TASKS_EXTENSION
+from ..wire.errors import INVALID_PARAMS, InvalidParams, McpError
+from ..wire.messages import decode_params
+from ..wire.seal import BrokenSeal, Sealer
+from .ears import LEVELS, CallEar
+from .listening import listen
+from .members import ModernMeta, for_legacy, members_of, raw, with_own_token
+from .parking import Parked, Parking
+from .results import as_modern, kind_of
+from .rounds import ask_all, follow_task
+
+MAX_ROUNDS = 20
+RESOURCE_NOT_FOUND = -32002  # legacy; the modern era uses invalid params
+_PURPOSE = "upstream"
+
+
+class Bridge:
+    """A remote upstream as something that can be handed calls."""
+
+    def __init__(self, links: Links, sealer: Sealer, parking: Parking) -> None:
+        self.links = links
+        self._sealer = sealer
+        self._parking = parking
+        self._meta = ModernMeta()
+
+    async def handle(self, call: Call) -> Any:
+        links = self.links
+        link = await (links.any() if call.caller is OURS else links.get(call.caller))
+        if call.method == "subscriptions/listen":
+            return await listen(link, call)
+        params = members_of(call)
+        modern = call.caller.era == "modern"
+        if link.about.era == "modern":
+            return await (self._pass(link, call, params) if modern else self._in_rounds(link, call, params))
+        if modern:
+            return await self._parking_it(link, call, params)
+        return await self._plainly(link, call, params)
+
+    # A modern upstream
+
+    async def _pass(self, link: Link, call: Call, params: Params) -> Result:
+        token = None
+        if call.progress_token is not None and link.shares_tokens:
+            params, token = with_own_token(params)
+        if "requestState" in params:
+            params = {**params, "requestState": self._unsealed(call, params["requestState"])}
+        result = await link.request(call.method, params, CallEar(call, token), token, _headers(call))
+        return self._sealed(call, result) if kind_of(result) == "input_required" else result
+
+    def _sealed(self, call: Call, result: Result) -> Result:
+        """The upstream knows us, not our callers: what it gives one of them, another must not bring back."""
+        if isinstance(result, Spooled):
+            return result
+        members = decode_params(result, dict[str, Raw])
+        state = members.get("requestState")
+        if state is None:
+            return result
+        bound = msgspec.json.encode([call.caller.identity.principal, self.links.server, state])
+        members["requestState"] = raw(self._sealer.seal(bound, _PURPOSE))
+        return raw(members)
+
+    def _unsealed(self, call: Call, state: Raw) -> Raw:
+        try:
+            opened = self._sealer.open(decode_params(state, str), _PURPOSE)
+            principal, server, inner = msgspec.json.decode(opened, type=tuple[str, str, Raw])
+        except (BrokenSeal, msgspec.DecodeError):
+            raise InvalidParams("requestState was not issued by this server, or was altered") from None
+        if principal != call.caller.identity.principal or server != self.links.server:
+            raise InvalidParams("requestState belongs to another request")
+        return Raw(bytes(inner))
+
+    async def _in_rounds(self, link: Link, call: Call, params: Params) -> Result:
+        """A legacy caller of a modern upstream: we answer for it in rounds, and wait for its tasks."""
+        extensions = link.about.capabilities.get("extensions")
+        tasks = isinstance(extensions, dict) and TASKS_EXTENSION in extensions
+        params = self._meta.add(call, params, tasks)
+        for _ in range(MAX_ROUNDS):
+            token = None
+            if call.progress_token is not None and link.shares_tokens:
+                params, token = with_own_token(params)
+            try:
+                result = await link.request(call.method, params, CallEar(call, token), token, _headers(call))
+            except McpError as error:
+                raise _in_legacy_words(call, error) from None
+            kind = kind_of(result)
+            if kind == "input_required" and not isinstance(result, Spooled):
+                params |= await ask_all(call, result)
+            elif kind == "task" and not isinstance(result, Spooled):
+                return await follow_task(link, call, result, self._meta.add(call, {}, tasks))
+            else:
+                return result
+        raise McpError(
+            -32603, f"Server {self.links.server!r} asked for input {MAX_ROUNDS} times without an end"
+        )
+
+    # A legacy upstream
+
+    async def _plainly(self, link: Link, call: Call, params: Params) -> Result:
+        params, token = for_legacy(call, params)
+        await self._set_level(link, call)
+        return await link.request(call.method, params, CallEar(call, token), token)
+
+    async def _parking_it(self, link: Link, call: Call, params: Params) -> Any:
+        if "requestState" in params:
+            result = await self._parking.resume(call, params)
+        else:
+            params, token = for_legacy(call, params)
+            await self._set_level(link, call)
+            try:
+                if profile_of(call.caller) is NOBODY:
+                    # Who cannot be asked anything need not be waited for in any special way.
+                    result = await link.request(call.method, params, CallEar(call, token), token)
+                else:
+                    parked = Parked(call, params, token)
+                    running = link.request(call.method, params, parked.ear, token)
+                    result = await self._parking.begin(parked, running)
+            except McpError as error:
+                raise _in_modern_words(error) from None
+        return as_modern(call, result) if isinstance(result, Raw | Spooled) else result
+
+    async def _set_level(self, link: Link, call: Call) -> None:
+        """Make a session as talkative as its most curious caller; each hears only what they asked for."""
+        caller = call.caller
+        wanted = caller.log_level if caller.era == "modern" else call.session and call.session.log_level
+        if not wanted or wanted not in LEVELS or "logging" not in link.about.capabilities:
+            return
+        known = link.standing.log_level
+        if known is None or LEVELS.index(wanted) < LEVELS.index(known):
+            link.standing.log_level = wanted
+            try:
+                await link.request("logging/setLevel", {"level": raw(wanted)}, CallEar(call, None))
+            except UpstreamError:
+                raise
+            except McpError:
+                pass  # it promised and does not: then there are no lines to be had
+
+    async def roots_changed(self, caller: Caller) -> None:
+        """A legacy caller has other folders open now: tell the session that speaks for it."""
+        if self.links.is_open:
+            link = await self.links.get(caller)
+            if link.about.era == "legacy":
+                await link.notify("notifications/roots/list_changed", {})
+
+    async def close(self) -> None:
+        await self.links.close()
+
+
+def _headers(call: Call) -> dict[str, str] | None:
+    return None if call.param_headers is None else call.param_headers()
+
+
+def _in_legacy_words(call: Call, error: McpError) -> McpError:
+    if (
+        call.method == "resources/read"
+        and error.code == INVALID_PARAMS
+        and not isinstance(error, UpstreamError)
+    ):
+        return McpError(RESOURCE_NOT_FOUND, error.message, error.data)
+    return error
+
+
+def _in_modern_words(error: McpError) -> McpError:
+    if error.code == RESOURCE_NOT_FOUND:
+        return McpError(INVALID_PARAMS, error.message, error.data)
+    return error

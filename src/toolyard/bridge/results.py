@@ -1,0 +1,72 @@
+"""Results on their way back: of which kind they are, and what a modern caller wants to see in them."""
+
+from collections.abc import AsyncIterator
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ..upstream.link import Result
+from ..upstream.spool import Spooled
+from ..wire.call import Call, Streamed
+
+# Legacy results come without hints on caching; these say: it is yours, and may be old by now.
+_UNCACHED = b'"ttlMs":0,"cacheScope":"private",'
+_CACHEABLE = frozenset(
+    (
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "server/discover",
+    )
+)
+
+
+class _Kind(Struct, rename="camel"):
+    result_type: str = "complete"
+
+
+_decode_kind = msgspec.json.Decoder(_Kind).decode
+
+
+def kind_of(result: Result) -> str:
+    """`complete`, `input_required` or `task`. Nearly all are the first, which costs a search for a word."""
+    if isinstance(result, Spooled):
+        return "complete"
+    body = bytes(result) if not isinstance(result, bytes) else result
+    if b'"input_required"' not in body and b'"task"' not in body:
+        return "complete"
+    try:
+        return _decode_kind(body).result_type
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return "complete"
+
+
+class Prefixed(Streamed):
+    """A spooled object with members put in front of its own."""
+
+    def __init__(self, prefix: bytes, rest: Spooled) -> None:
+        self._prefix = prefix
+        self._rest = rest
+        self.size = len(prefix) + rest.size
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._prefix
+        async for chunk in self._rest.chunks():
+            yield chunk
+
+    def close(self) -> None:
+        self._rest.close()
+
+
+def as_modern(call: Call, result: Result) -> "Raw | Prefixed":
+    """A legacy result with what the modern era requires of one."""
+    prefix = b'{"resultType":"complete",' + (_UNCACHED if call.method in _CACHEABLE else b"")
+    if isinstance(result, Spooled):
+        return Prefixed(prefix, result.window(1, result.size))
+    body = bytes(result).strip()
+    if b'"resultType"' in body[:200]:
+        return result
+    rest = body[1:].lstrip()
+    return Raw(prefix.removesuffix(b",") + b"}" if rest == b"}" else prefix + rest)
