@@ -1,0 +1,323 @@
+"""The gateway: the only place that builds everything, from a configuration.
+
+`Gateway` mounts upstreams, keeps their catalogue, and gives out views that an edge can serve. A changed
+configuration is taken over while it runs: what did not change stays connected, calls under way finish.
+"""
+
+import asyncio
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
+
+from msgspec import Raw, Struct
+
+from .. import __version__
+from ..bridge import Bridge, Parking
+from ..catalogue.catalogue import KINDS, Catalogue, Identity, Shelf
+from ..catalogue.keeper import Keeper
+from ..catalogue.store import Store
+from ..config import Config, Http, ServerConfig, Stdio
+from ..dispatch import Mount
+from ..pipeline import pipeline
+from ..telemetry import tracing
+from ..telemetry.metrics import Metrics, UpstreamState
+from ..upstream.handshake import MODERN_META
+from ..upstream.http import HttpConnector
+from ..upstream.http_client import HttpClient
+from ..upstream.inprocess import InProcess
+from ..upstream.link import OURS, About, profile_of
+from ..upstream.links import Links
+from ..upstream.stdio import StdioConnector
+from ..views import AllView, BareView
+from ..views.view import View, Yard
+from ..wire.call import Call
+from ..wire.seal import Sealer
+from ..wire.types import Implementation
+from ..wire.versions import Era, era_of
+
+if TYPE_CHECKING:
+    from ..telemetry.spans import Tracing
+
+logger = logging.getLogger("toolyard.app")
+
+IDLE_CHECK_SECONDS = 60.0
+LEAVING_SECONDS = 120.0
+
+
+class _Mounted(Struct):
+    """An upstream and what looks after it."""
+
+    config: ServerConfig
+    mount: Mount
+    keeper: Keeper
+    service: Bridge | InProcess
+
+
+class Gateway:
+    def __init__(self, config: Config, key: bytes | None = None) -> None:
+        self.config = config
+        self.catalogue = Catalogue()
+        self.sealer = Sealer(key, config.gateway.name)
+        self.parking = Parking(self.sealer, config.gateway.park_ttl, config.gateway.park_limit)
+        self.metrics = Metrics(self._states, lambda: len(self.parking)) if config.telemetry.metrics else None
+        self._traces: Tracing | None = tracing.start(config.telemetry)
+        self._http = HttpClient()
+        self._store = Store(state_folder(config))
+        self._mounted: dict[str, _Mounted] = {}
+        self._mounts: dict[str, Mount] = {}
+        self._views: dict[str, View] = {}
+        self._leaving: set[asyncio.Task[None]] = set()
+        self._minding: asyncio.Task[None] | None = None
+        self.config_fault: str | None = None
+        """Why the configuration on disk is not the one that runs."""
+        self._yard = Yard(self.catalogue, self._mounts, pipeline(self.metrics, self._traces), self.sealer)
+        self._yard.page_size = config.gateway.page_size
+        self._yard.list_wait = config.gateway.list_wait
+        self._yard.touch = self._touch
+        self._yard.met = self._met
+
+    # Life
+
+    async def start(self) -> None:
+        for server in self.config.servers:
+            self._mount(server)
+        self._minding = asyncio.create_task(self._mind_idle())
+
+    async def close(self) -> None:
+        """Everything ends: listeners, parked calls, keepers, connections, processes."""
+        if self._minding is not None:
+            self._minding.cancel()
+        for view in self._views.values():
+            await view.close()
+        await self.parking.close()
+        leaving = [asyncio.create_task(self._let_go(mounted)) for mounted in self._mounted.values()]
+        if leaving or self._leaving:
+            await asyncio.wait([*leaving, *self._leaving])
+        await self._http.close()
+        if self._traces is not None:
+            await self._traces.close()
+
+    async def reload(self, config: Config) -> None:
+        """Take over a changed configuration. What is equal in both is not touched."""
+        wanted = {server.name: server for server in config.servers}
+        for name in [name for name in self._mounted if name not in wanted]:
+            self._unmount(name)
+            self.catalogue.remove(name)
+            if self.metrics is not None:
+                self.metrics.forget(name)
+        for name, server in wanted.items():
+            known = self._mounted.get(name)
+            if known is None:
+                self._mount(server)
+            elif known.config != server:
+                self._change(known, server)
+        self.config = config
+        self._yard.page_size = config.gateway.page_size
+        self._yard.list_wait = config.gateway.list_wait
+
+    def _change(self, known: _Mounted, server: ServerConfig) -> None:
+        old = known.config
+        if (
+            old.where != server.where
+            or old.connect_timeout != server.connect_timeout
+            or (old.max_result != server.max_result)
+        ):
+            self._unmount(server.name)
+            self.catalogue.remove(server.name)
+            self._mount(server)
+            return
+        # Only what we make of it is different: the connection stays.
+        known.config = server
+        known.mount = self._mounts[server.name] = _mount_of(server, known.service, known.mount)
+        self.catalogue.shelves[server.name].reconfigure(server)
+        self.catalogue.changed(server.name, KINDS)
+
+    def _mount(self, config: ServerConfig) -> None:
+        shelf = self.catalogue.add(config)
+        self._store.load(config, shelf)
+        service = self._service(config, shelf)
+        mount = _mount_of(config, service)
+        keeper = Keeper(
+            config,
+            shelf,
+            self.catalogue,
+            self._store,
+            service,
+            lambda: _identify(service),
+            OURS,
+            MODERN_META,
+            on_well=mount.breaker.well,
+            on_unwell=mount.breaker.trip,
+            # A process is not started for a list that is known already.
+            lazy=config.start == "lazy" and isinstance(config.where, Stdio) and shelf.known,
+        )
+        mount.breaker.on_trip = keeper.wake
+        if isinstance(service, Bridge):
+            service.links.on_open = keeper.wake_if_lazy
+        self._mounted[config.name] = _Mounted(config, mount, keeper, service)
+        self._mounts[config.name] = mount
+        keeper.start()
+
+    def _service(self, config: ServerConfig, shelf: Shelf) -> Bridge | InProcess:
+        where, name = config.where, config.name
+        version = shelf.identity.version
+        era: Era | None = era_of(version) if version else None
+        if isinstance(where, Stdio):
+            connector = StdioConnector(name, where, config.connect_timeout, config.max_result, era)
+        elif isinstance(where, Http):
+            connector = HttpConnector(name, where, self._http, config.connect_timeout, config.max_result, era)
+        else:
+            return InProcess(name, where.module)
+        return Bridge(Links(name, connector), self.sealer, self.parking)
+
+    def _unmount(self, name: str) -> None:
+        mounted = self._mounted.pop(name)
+        del self._mounts[name]
+        task = asyncio.create_task(self._let_finish(mounted))
+        self._leaving.add(task)
+        task.add_done_callback(self._leaving.discard)
+
+    async def _let_finish(self, mounted: _Mounted) -> None:
+        """Its calls under way have until their own time limit."""
+        await mounted.keeper.stop()
+        await mounted.mount.idle(min(mounted.config.timeout, LEAVING_SECONDS))
+        await mounted.service.close()
+
+    async def _let_go(self, mounted: _Mounted) -> None:
+        await mounted.keeper.stop()
+        await mounted.service.close()
+
+    async def _mind_idle(self) -> None:
+        while True:
+            await asyncio.sleep(IDLE_CHECK_SECONDS)
+            for mounted in self._mounted.values():
+                if isinstance(mounted.service, Bridge):
+                    mounted.service.links.close_idle()
+
+    # Views
+
+    def view(self) -> View:
+        """What is served where no upstream is named."""
+        settings = self.config.gateway
+        if settings.view == "bare":
+            return self.bare(settings.server)
+        if "" not in self._views:
+            implementation = Implementation(settings.name, __version__, "Toolyard")
+            self._views[""] = _Whole(self._yard, implementation, settings.instructions, self)
+        return self._views[""]
+
+    def bare(self, server: str) -> View:
+        if server not in self._views:
+            self._views[server] = BareView(self._yard, server)
+        return self._views[server]
+
+    def forget_view(self, server: str) -> None:
+        self._views.pop(server, None)
+
+    @property
+    def servers(self) -> list[str]:
+        return list(self._mounted)
+
+    def _touch(self) -> None:
+        for mounted in self._mounted.values():
+            mounted.keeper.touch()
+
+    def _met(self, call: Call) -> None:
+        """A client has come: what we ask in our own name, we ask as it would, and start no process twice."""
+        profile = profile_of(call.caller)
+        for mounted in self._mounted.values():
+            if isinstance(mounted.service, Bridge):
+                mounted.service.links.favourite = profile
+
+    # What can be seen from outside
+
+    def health(self) -> dict[str, Any]:
+        servers = {name: self._server_health(mounted) for name, mounted in self._mounted.items()}
+        broken = {item.name: {"state": "broken", "reason": item.reason} for item in self.config.broken}
+        whole = all(server["state"] != "down" for server in servers.values()) and not broken
+        found: dict[str, Any] = {
+            "status": "ok" if whole and self.config_fault is None else "degraded",
+            "server": {"name": self.config.gateway.name, "version": __version__},
+            "tools": sum(server["tools"] for server in servers.values()),
+            "parked": len(self.parking),
+            "servers": {**servers, **broken},
+        }
+        if self.config_fault is not None:
+            found["config"] = self.config_fault
+        return found
+
+    def _server_health(self, mounted: _Mounted) -> dict[str, Any]:
+        shelf = self.catalogue.shelves[mounted.config.name]
+        found: dict[str, Any] = {
+            "state": "down" if shelf.fault else "up" if shelf.settled.is_set() else "starting",
+            "transport": mounted.mount.transport,
+            "version": shelf.identity.version,
+            "tools": len(shelf.entries["tools"]),
+            "in_flight": mounted.mount.in_flight,
+        }
+        if shelf.fault is not None:
+            found["reason"] = shelf.fault
+        if shelf.notes:
+            found["notes"] = list(shelf.notes)
+        return found
+
+    def _states(self) -> list[UpstreamState]:
+        return [
+            UpstreamState(
+                server=name,
+                up=self.catalogue.shelves[name].fault is None,
+                breaker_open=mounted.mount.breaker.is_open,
+                in_flight=mounted.mount.in_flight,
+                tools=len(self.catalogue.shelves[name].entries["tools"]),
+            )
+            for name, mounted in self._mounted.items()
+        ]
+
+
+class _Whole(AllView):
+    """The view of everything, whose health is the gateway's."""
+
+    def __init__(self, yard: Yard, implementation: Implementation, own: str, gateway: Gateway) -> None:
+        super().__init__(yard, implementation, own)
+        self._gateway = gateway
+
+    def health(self) -> dict[str, Any]:
+        return self._gateway.health()
+
+
+def _mount_of(config: ServerConfig, service: Bridge | InProcess, before: Mount | None = None) -> Mount:
+    where = config.where
+    transport = "stdio" if isinstance(where, Stdio) else "http" if isinstance(where, Http) else "inprocess"
+    mount = Mount(config, service, transport)
+    if isinstance(where, Http):
+        parts = urlsplit(where.url)
+        mount.address = parts.hostname or ""
+        mount.port = parts.port or (443 if parts.scheme == "https" else 80)
+    if before is not None:
+        mount.breaker = before.breaker
+    return mount
+
+
+async def _identify(service: Bridge | InProcess) -> Identity:
+    about: About
+    if isinstance(service, Bridge):
+        about = (await service.links.any()).about
+    else:
+        about = await service.about()
+    return Identity(about.version, Raw(bytes(about.info)), about.capabilities, about.instructions)
+
+
+def state_folder(config: Config) -> Path | None:
+    """Where the catalogue is kept."""
+    given = config.gateway.state_dir
+    if given:
+        return Path(given).expanduser()
+    base = os.environ.get("XDG_STATE_HOME", "")
+    try:
+        # The XDG specification says to ignore a relative one.
+        home = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
+    except RuntimeError:  # no home: nothing is kept
+        return None
+    return home / "toolyard"

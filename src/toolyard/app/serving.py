@@ -1,0 +1,63 @@
+"""The gateway as an ASGI app: its view at `/mcp`, each upstream at `/mcp/NAME`, /health and /metrics."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from ..edge.http import HttpEdge
+from ..edge.identity import Identify
+from ..edge.pace import Pace
+from ..edge.paths import Paths, Plain, json_page
+from ..telemetry.metrics import CONTENT_TYPE
+from ..wire.call import Service
+from .gateway import Gateway
+
+
+def asgi(
+    gateway: Gateway,
+    *,
+    path: str = "/mcp",
+    allowed_hosts: list[str] | None = None,
+    allowed_origins: list[str] | None = None,
+    identify: Identify | None = None,
+    max_body: int = 4 * 1024 * 1024,
+    pace: Pace | None = None,
+    on_start: Callable[[], Awaitable[Any]] | None = None,
+    on_stop: Callable[[], Awaitable[Any]] | None = None,
+) -> Paths:
+    """`on_start` and `on_stop` are for whoever needs the gateway running, such as a watcher of its file."""
+
+    def edge(service: Service, at: str) -> HttpEdge:
+        return HttpEdge(
+            service,
+            gateway.sealer,
+            path=at,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            identify=identify,
+            max_body=max_body,
+            pace=pace,
+        )
+
+    async def start() -> None:
+        await gateway.start()
+        if on_start is not None:
+            await on_start()
+
+    async def stop() -> None:
+        if on_stop is not None:
+            await on_stop()
+        await gateway.close()
+
+    pages: dict[str, Plain] = {"/health": json_page(gateway.health)}
+    metrics = gateway.metrics
+    if metrics is not None:
+        pages["/metrics"] = lambda: (CONTENT_TYPE, metrics.render())
+    return Paths(
+        path,
+        edge(gateway.view(), path),
+        names=lambda: gateway.servers,
+        open=lambda name, at: edge(gateway.bare(name), at),
+        pages=pages,
+        start=start,
+        stop=stop,
+    )

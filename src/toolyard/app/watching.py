@@ -1,0 +1,75 @@
+"""Notices that the configuration has changed, and has the gateway take it over.
+
+By looking at the files once a second: it costs nothing to speak of and works on every file system.
+"""
+
+import asyncio
+import logging
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ..config import Config, ConfigError, load
+from .gateway import Gateway
+
+logger = logging.getLogger("toolyard.app")
+
+LOOK_EVERY = 1.0
+
+_Marks = dict[Path, tuple[int, int, int] | None]
+
+
+async def watch(
+    gateway: Gateway,
+    path: Path,
+    read: Callable[[Path], Config] = load,
+    again: asyncio.Event | None = None,
+    look_every: float = LOOK_EVERY,
+) -> None:
+    """Runs until cancelled. Setting `again` has the files read at once, changed or not."""
+    files = gateway.config.files or (path,)
+    marks = _marks(files)
+    while True:
+        forced = await _pause(again, look_every)
+        now = _marks(files)
+        if now == marks and not forced:
+            continue
+        marks = now
+        try:
+            config = read(path)
+        except ConfigError as error:
+            gateway.config_fault = str(error)
+            logger.error("the changed configuration is not used: %s", error)
+            continue
+        gateway.config_fault = None
+        if config != gateway.config:
+            await gateway.reload(config)
+            logger.info("the configuration was read again: %d servers", len(config.servers))
+        files = config.files or (path,)
+        marks = _marks(files)
+
+
+async def _pause(again: asyncio.Event | None, seconds: float) -> bool:
+    """Whether we were woken."""
+    if again is None:
+        await asyncio.sleep(seconds)
+        return False
+    try:
+        async with asyncio.timeout(seconds):
+            await again.wait()
+    except TimeoutError:
+        return False
+    again.clear()
+    return True
+
+
+def _marks(files: tuple[Path, ...]) -> _Marks:
+    return {path: _mark(path) for path in files}
+
+
+def _mark(path: Path) -> tuple[int, int, int] | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return (found.st_mtime_ns, found.st_size, found.st_ino)

@@ -1,0 +1,27 @@
+"""Handing a call to the upstream it is for, and keeping one upstream's trouble from everybody else."""
+
+from typing import Any
+
+from msgspec import Struct
+
+from ..wire.call import Call
+from .breaker import Breaker
+from .mount import Mount
+
+
+class Forward(Struct):
+    """A call that has found its upstream. `call` has the names that the upstream itself uses."""
+
+    call: Call
+    mount: Mount
+    name: str | None = None
+    """The tool, prompt or address, as the upstream calls it; None when we do not know it."""
+    safe: bool = False
+    """It may run twice."""
+
+
+async def dispatch(forward: Forward) -> Any:
+    return await forward.mount.call(forward.call, forward.safe)
+
+
+__all__ = ["Breaker", "Forward", "Mount", "dispatch"]

@@ -1,0 +1,138 @@
+"""One mounted upstream: its time limit, its share of attention, its breaker, and trying again.
+
+What may be tried again: what never left, always; what left and was not answered, only when it may run
+twice (reads, lists, tools that call themselves read-only or idempotent).
+"""
+
+import asyncio
+import random
+import time
+from contextlib import suppress
+from typing import Any, Protocol
+
+from msgspec import Raw
+
+from ..config import ServerConfig
+from ..telemetry.observed import Transport
+from ..upstream.errors import Down, Garbled, Late, Lost, NotReached, UpstreamError
+from ..wire.call import Call, Channel
+from ..wire.errors import McpError
+from .breaker import Breaker
+
+WAITING_PER_SLOT = 16
+FIRST_PAUSE = 0.1
+
+
+class Handles(Protocol):
+    async def handle(self, call: Call) -> Any: ...
+
+
+class _Clock:
+    """A call's time limit, which stands still while its user is being asked."""
+
+    __slots__ = ("_channel", "_timeout")
+
+    def __init__(self, channel: Channel, timeout: asyncio.Timeout) -> None:
+        self._channel = channel
+        self._timeout = timeout
+
+    async def notify(self, method: str, params: Any) -> None:
+        await self._channel.notify(method, params)
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        when = self._timeout.when()
+        asked = asyncio.get_running_loop().time()
+        self._timeout.reschedule(None)
+        try:
+            return await self._channel.ask(method, params)
+        finally:
+            if when is not None and not self._timeout.expired():
+                self._timeout.reschedule(when + asyncio.get_running_loop().time() - asked)
+
+    async def release(self, retry_ms: int | None) -> None:
+        await self._channel.release(retry_ms)
+
+
+class Mount:
+    def __init__(self, config: ServerConfig, service: Handles, transport: Transport) -> None:
+        self.config = config
+        self.server = config.name
+        self.service = service
+        self.transport = transport
+        self.address = ""
+        self.port = 0
+        self.breaker = Breaker(config.name)
+        self.in_flight = 0
+        self.retried = 0
+        self._gate = asyncio.Semaphore(config.concurrency)
+        self._waiting = 0
+        self._empty = asyncio.Event()
+
+    async def call(self, call: Call, safe: bool) -> Any:
+        """`safe`: it may run twice."""
+        self.breaker.check()
+        limit = self.config.timeout
+        try:
+            async with asyncio.timeout(limit) as timeout:
+                if call.caller.era == "legacy":
+                    call.channel = _Clock(call.channel, timeout)
+                await self._enter()
+                try:
+                    return await self._try(call, safe, time.monotonic() + limit)
+                finally:
+                    self.in_flight -= 1
+                    self._gate.release()
+                    if not self.in_flight:
+                        self._empty.set()
+        except TimeoutError as error:
+            if isinstance(error, Late):
+                raise
+            late = Late(self.server, f"it did not answer {call.method!r} within {limit:g} s")
+            self.breaker.failed(late.reason)
+            raise late from None
+
+    async def idle(self, wait: float) -> None:
+        """Wait until no call is under way, but not for ever."""
+        self._empty.clear()
+        if self.in_flight:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(wait):
+                    await self._empty.wait()
+
+    async def _enter(self) -> None:
+        """Wait for a place among the calls it takes at a time; the queue for one is not endless."""
+        if self._gate.locked():
+            if self._waiting >= self.config.concurrency * WAITING_PER_SLOT:
+                raise NotReached(self.server, "too many calls are waiting for it already")
+            self._waiting += 1
+            try:
+                await self._gate.acquire()
+            finally:
+                self._waiting -= 1
+        else:
+            await self._gate.acquire()
+        self.in_flight += 1
+
+    async def _try(self, call: Call, safe: bool, deadline: float) -> Any:
+        tries = 0
+        while True:
+            try:
+                result = await self.service.handle(call)
+            except UpstreamError as error:
+                self.breaker.failed(error.reason)
+                again = isinstance(error, NotReached) or (safe and isinstance(error, Lost | Garbled))
+                pause = FIRST_PAUSE * 2**tries * random.uniform(0.5, 1.5)
+                tries += 1
+                if not again or tries > self.config.retries or isinstance(error, Down):
+                    raise
+                if time.monotonic() + pause > deadline:
+                    raise
+                self.retried += 1
+                await asyncio.sleep(pause)
+                self.breaker.check()
+            except McpError:
+                self.breaker.answered()
+                raise
+            else:
+                self.breaker.answered()
+                return result

@@ -1,0 +1,78 @@
+"""What happens around every call on its way to an upstream: a list of stages, outermost first.
+
+A stage takes a handler and returns one. They are folded once, when the gateway is built; a stage that
+is switched off is not there at all.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any
+
+from msgspec import Raw
+
+from .dispatch import Forward, dispatch
+from .telemetry.metrics import Metrics
+from .telemetry.observed import Observed, new_request_id
+from .telemetry.watch import Watch
+from .wire.messages import decode_params, encode
+
+if TYPE_CHECKING:
+    from .telemetry.spans import Tracing
+
+Handler = Callable[[Forward], Awaitable[Any]]
+Stage = Callable[[Handler], Handler]
+
+LOOK_FOR_ERRORS_UP_TO = 64 * 1024
+
+
+def pipeline(metrics: Metrics | None, traces: "Tracing | None") -> Handler:
+    stages: list[Stage] = [
+        observed(metrics, traces),
+    ]
+    handler: Handler = dispatch
+    for stage in reversed(stages):
+        handler = stage(handler)
+    return handler
+
+
+def observed(metrics: Metrics | None, traces: "Tracing | None") -> Stage:
+    """Spans, metrics and log lines."""
+
+    def stage(inner: Handler) -> Handler:
+        async def watched(forward: Forward) -> Any:
+            call, mount = forward.call, forward.mount
+            seen = Observed(
+                method=call.method,
+                server=mount.server,
+                caller=call.caller,
+                transport=mount.transport,
+                name=forward.name,
+                request_id=new_request_id(),
+                rpc_id=call.id,
+                session_id=call.session.id if call.session is not None else "",
+                request_bytes=len(bytes(call.params)),
+                address=mount.address,
+                port=mount.port,
+            )
+            if traces is None:
+                with Watch(seen, metrics):
+                    return _measured(seen, await inner(forward))
+            members = decode_params(call.params, dict[str, Raw])
+            meta = decode_params(members.get("_meta", Raw(b"{}")), dict[str, Raw])
+            with Watch(seen, metrics, traces, meta) as told:
+                call.params = Raw(encode({**members, "_meta": told}))
+                return _measured(seen, await inner(forward))
+
+        return watched
+
+    return stage
+
+
+def _measured(seen: Observed, result: Any) -> Any:
+    if isinstance(result, Raw):
+        body = bytes(result)
+        seen.response_bytes = len(body)
+        seen.is_error_result = len(body) <= LOOK_FOR_ERRORS_UP_TO and b'"isError":true' in body
+    else:
+        seen.response_bytes = getattr(result, "size", None)
+        seen.is_error_result = getattr(result, "is_error", False) is True
+    return result

@@ -1,0 +1,86 @@
+"""Everything that is mounted, under full names."""
+
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from ..catalogue.catalogue import TOOLS, Entry
+from ..catalogue.items import Kind
+from ..dispatch import Mount
+from ..wire.eras import TASKS_EXTENSION, UI_EXTENSION
+from ..wire.errors import InvalidParams
+from ..wire.types import Implementation
+from .instructions import instructions
+from .routes import servers_for
+from .view import View, Yard
+
+OFFERS: dict[str, Any] = {
+    "prompts": {"listChanged": True},
+    "resources": {"subscribe": True, "listChanged": True},
+    "completions": {},
+    "logging": {},
+}
+EXTENSIONS = (TASKS_EXTENSION, UI_EXTENSION)
+
+
+class AllView(View):
+    def __init__(self, yard: Yard, implementation: Implementation, own_instructions: str = "") -> None:
+        super().__init__(yard)
+        self._implementation = implementation
+        self._info = Raw(msgspec.json.encode(implementation))
+        self._own_instructions = own_instructions
+
+    def entries(self, kind: Kind) -> list[Entry]:
+        return self.yard.catalogue.all(kind)
+
+    def name_of(self, entry: Entry) -> str:
+        return entry.name
+
+    def server_info(self) -> Raw:
+        return self._info
+
+    def servers(self) -> list[str]:
+        return list(self.yard.catalogue.shelves)
+
+    def resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]:
+        entry = self.yard.catalogue.find(kind, name)
+        mount = None if entry is None else self.yard.mounts.get(entry.server)
+        if entry is None or mount is None:
+            raise InvalidParams(self._unknown(kind, name))
+        return mount, entry.item.own, entry
+
+    def _unknown(self, kind: Kind, name: str) -> str:
+        what = "tool" if kind is TOOLS else "prompt"
+        names = [entry.name for entry in self.entries(kind)]
+        near = get_close_matches(name[:80], names[:5000], 3, 0.6)
+        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+        return f"Unknown {what}: {name[:80]!r}{hint}"
+
+    def places_of(self, uri: str) -> tuple[list[Mount], str]:
+        servers, own = servers_for(self.yard.catalogue, uri)
+        mounts = self.yard.mounts
+        return [mounts[server] for server in servers if server in mounts], own
+
+    async def about(self, modern: bool) -> dict[str, Any]:
+        catalogue = self.yard.catalogue
+        await catalogue.settled(self.yard.list_wait)
+        found = [shelf.identity.capabilities for shelf in catalogue.shelves.values()]
+        # What is not mounted yet may come with the next change of the configuration; tools always do.
+        capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
+        capabilities |= {name: offer for name, offer in OFFERS.items() if any(name in one for one in found)}
+        extensions = {
+            name: {}
+            for name in EXTENSIONS
+            if (modern or name != TASKS_EXTENSION)
+            and any(name in (one.get("extensions") or {}) for one in found)
+        }
+        if extensions:
+            capabilities["extensions"] = extensions
+        text = instructions(self._own_instructions, catalogue)
+        return {
+            "capabilities": capabilities,
+            "serverInfo": self._implementation,
+            **({"instructions": text} if text else {}),
+        }
