@@ -3,12 +3,26 @@
 import errno
 import os
 import socket
+from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
 
 from .failure import Failure, warn
 
 WILDCARDS = ("0.0.0.0", "::", "")
 BACKLOG = 2048
+
+
+class Place(Struct, frozen=True):
+    """Where to serve, as the options say."""
+
+    host: str
+    port: int
+    path: str
+    hosts: tuple[str, ...]
+    origins: tuple[str, ...]
+    key_file: Path | None
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -27,6 +28,15 @@ def _remember(ctx: click.Context, parameter: click.Parameter, value: bool) -> bo
 def wants_debug(ctx: click.Context) -> bool:
     """Whether --debug was given, to this command or to one below it."""
     return ctx.meta.get(_DEBUG) is True
+
+
+def config_option(command: F) -> F:
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="The servers to put behind one endpoint; toolyard.toml is found by itself.",
+    )(command)
 
 
 def json_option(command: F) -> F:

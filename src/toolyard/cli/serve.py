@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from ..wire.seal import Sealer
-from . import logs, target
+from . import logs, target, yard
 from .failure import Failure
-from .host import listen, own_names, url_of, warn_if_public
+from .host import Place, listen, own_names, url_of, warn_if_public
 from .key import session_key
-from .options import debug_option
+from .options import config_option, debug_option
 from .welcome import welcome
 
 if TYPE_CHECKING:
-    from ..edge.http import HttpEdge
+    from ..edge.paths import Endpoint
 
 
 @click.command("serve", short_help="Serve over HTTP.")
@@ -42,9 +42,11 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path, dir_okay=False),
     help="The key that signs sessions; made if missing.",
 )
+@config_option
 @debug_option
 def command(
     server: str | None,
+    config: Path | None,
     host: str,
     port: int,
     path: str,
@@ -53,24 +55,32 @@ def command(
     key_file: Path | None,
     debug: bool,
 ) -> None:
-    """Serve TARGET over HTTP, both eras of MCP at one address.
+    """Serve over HTTP, both eras of MCP at one address: the servers of a toolyard.toml, or one TARGET.
 
     TARGET is package.module:attribute or path/to/file.py:attribute; the attribute may be left out when
-    it is `server`. Sessions are signed with TOOLYARD_KEY, or with a key kept in your state folder.
+    it is `server`. Without one, --config or the toolyard.toml found here says what to serve; without
+    that, it is the demo. Sessions are signed with TOOLYARD_KEY, or with a key kept in your state folder.
     """
-    logs.to_stderr(debug)
-    if not path.startswith("/") or path == "/health" or set(path) & set("?# "):
+    if not path.startswith("/") or path in ("/health", "/metrics") or set(path) & set("?# "):
         raise Failure(f"--path {path!r} cannot be the endpoint", "give one such as /mcp; /health is taken")
+    file = yard.config_file(server, config)
+    if file is not None:
+        from .gateway import serve_gateway
+
+        place = Place(host, port, path, hosts, origins, key_file)
+        serve_gateway(file, place, debug)
+        return
+    logs.to_stderr(debug)
     found = target.load(server, debug)
     if key_file is not None or not found.has_own_key:
         found.sealer = Sealer(session_key(key_file), found.name)
     edge = found.asgi(path=path, allowed_hosts=[*own_names(host), *hosts], allowed_origins=list(origins))
     with listen(host, port) as listening:
         warn_if_public(host, hosts)
-        _serve(edge, listening, debug, lambda: welcome(found, url_of(host, listening, path), server))
+        run(edge, listening, debug, lambda: welcome(found, url_of(host, listening, path), server))
 
 
-def _serve(edge: "HttpEdge", listening: socket.socket, debug: bool, on_ready: Callable[[], None]) -> None:
+def run(edge: "Endpoint", listening: socket.socket, debug: bool, on_ready: Callable[[], None]) -> None:
     import asyncio
 
     from ..edge.running import run_to_end

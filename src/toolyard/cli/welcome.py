@@ -24,12 +24,7 @@ def welcome(server: "Server", url: str, target: str | None) -> None:
         "",
         f"  {click.style(url, bold=True)}",
         "",
-        "Claude Code:",
-        f"  claude mcp add --transport http {name} {url}",
-        "Cursor and other clients that take an address:",
-        f"  {_snippet(name, {'url': url})}",
-        "Claude Desktop and other clients that start the server themselves:",
-        f"  {_snippet(name, _command(target))}",
+        *snippets(name, url, _stdio_arguments(target)),
         *_try_it(server, url),
         "",
         "Ctrl-C stops it.",
@@ -49,16 +44,26 @@ def _snippet(name: str, entry: dict[str, object]) -> str:
     return json.dumps({"mcpServers": {name: entry}})
 
 
-def _command(target: str | None) -> dict[str, object]:
-    """How a client starts the same server on stdio, from whatever folder it is in."""
+def snippets(name: str, url: str, arguments: list[str]) -> list[str]:
+    """What to paste where; `arguments` are how a client starts the same on stdio, from whatever folder."""
     program = shutil.which("toolyard")
     start = [program] if program else [sys.executable, "-m", "toolyard"]
-    arguments = [*start[1:], "stdio"]
-    if target is not None:
-        place, attribute = split(target)
-        path = Path(place).expanduser()
-        arguments.append(f"{path.resolve() if path.is_file() else place}:{attribute}")
-    return {"command": start[0], "args": arguments}
+    return [
+        "Claude Code:",
+        f"  claude mcp add --transport http {name} {url}",
+        "Cursor and other clients that take an address:",
+        f"  {_snippet(name, {'url': url})}",
+        "Claude Desktop and other clients that start the server themselves:",
+        f"  {_snippet(name, {'command': start[0], 'args': [*start[1:], *arguments]})}",
+    ]
+
+
+def _stdio_arguments(target: str | None) -> list[str]:
+    if target is None:
+        return ["stdio"]
+    place, attribute = split(target)
+    path = Path(place).expanduser()
+    return ["stdio", f"{path.resolve() if path.is_file() else place}:{attribute}"]
 
 
 def _try_it(server: "Server", url: str) -> list[str]:

@@ -1,0 +1,143 @@
+"""Serving the gateway: over HTTP until interrupted, or one client on standard input and output."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .. import __version__
+from . import yard
+from .host import Place, listen, own_names, url_of, warn_if_public
+from .key import check_variable, session_key
+from .welcome import snippets
+
+if TYPE_CHECKING:
+    from ..app import Gateway
+    from ..config import Config
+
+
+def serve_gateway(file: Path, place: Place, debug: bool) -> None:
+    from ..app import asgi
+    from .serve import run
+
+    check_variable()
+    config = yard.read(file)
+    _log(config, debug)
+    gateway = yard.make(config, session_key(place.key_file))
+    start, stop = _watching(gateway, file)
+    edge = asgi(
+        gateway,
+        path=place.path.rstrip("/") or "/",
+        allowed_hosts=[*own_names(place.host), *place.hosts],
+        allowed_origins=list(place.origins),
+        on_start=start,
+        on_stop=stop,
+    )
+    with listen(place.host, place.port) as listening:
+        warn_if_public(place.host, place.hosts)
+        url = url_of(place.host, listening, place.path)
+        run(edge, listening, debug, lambda: _welcome(config, url, file))
+
+
+def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
+    """One client. What the catalogue misses is read while the client introduces itself."""
+    from ..edge.stdio import run
+
+    check_variable()
+    config = yard.read(file)
+    _log(config, debug)
+    if server is not None and server not in {item.name for item in config.servers}:
+        raise yard.Failure(f"no server {server!r} in {file}", f"it has {_names(config)}")
+    gateway = yard.make(config, session_key(None))
+    start, stop = _watching(gateway, file)
+    run(_Alive(gateway, server, start, stop))
+
+
+class _Alive:
+    """The gateway's view as a service that starts it with the first call and ends it when closed."""
+
+    def __init__(
+        self,
+        gateway: "Gateway",
+        server: str | None,
+        start: Callable[[], Awaitable[None]],
+        stop: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._gateway = gateway
+        self._view = gateway.view() if server is None else gateway.bare(server)
+        self._start = start
+        self._stop = stop
+        self._started = False
+
+    async def handle(self, call: Any) -> Any:
+        if not self._started:
+            self._started = True
+            await self._gateway.start()
+            await self._start()
+        return await self._view.handle(call)
+
+    async def listen(self, call: Any) -> None:
+        await self._view.listen(call)
+
+    async def close(self) -> None:
+        if self._started:
+            await self._stop()
+            await self._gateway.close()
+
+    def health(self) -> dict[str, Any]:
+        return self._gateway.health()
+
+
+def _watching(
+    gateway: "Gateway", file: Path
+) -> tuple[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]]:
+    """Follows changes of the file while the gateway runs; SIGHUP has it read at once."""
+    from ..app import watch
+
+    tasks: list[asyncio.Task[None]] = []
+
+    async def start() -> None:
+        again = asyncio.Event()
+        with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, again.set)
+        tasks.append(asyncio.create_task(watch(gateway, file, again=again)))
+
+    async def stop() -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    return start, stop
+
+
+def _log(config: "Config", debug: bool) -> None:
+    from ..telemetry import logs
+
+    logs.setup(config.telemetry.logs, "debug" if debug else config.telemetry.log_level)
+
+
+def _names(config: "Config") -> str:
+    return ", ".join(item.name for item in config.servers[:20]) or "none yet; `toolyard add` adds one"
+
+
+def _welcome(config: "Config", url: str, file: Path) -> None:
+    count = len(config.servers)
+    lines = [
+        f"Toolyard {__version__} serves {count} server{'' if count == 1 else 's'} of {file}: {_names(config)}",
+        *(f"  left out: {item.name}: {item.reason}" for item in config.broken),
+        "",
+        f"  {click.style(url, bold=True)}",
+        "",
+        *snippets("toolyard", url, ["stdio", "--config", str(file.resolve())]),
+        "In another terminal:",
+        f"  toolyard list --url {url}",
+        "",
+        "Ctrl-C stops it; changes of the file are taken over while it runs.",
+    ]
+    click.echo("\n".join(lines))
+    sys.stdout.flush()

@@ -1,0 +1,47 @@
+"""The configuration that a command is about, and the gateway made of it."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from .failure import Failure
+
+if TYPE_CHECKING:
+    from ..app import Gateway
+    from ..config import Config
+
+
+def config_file(target: str | None, given: Path | None) -> Path | None:
+    """The file to use; None when the command is about a target, or there is nothing but the demo."""
+    if target is not None:
+        if given is not None:
+            raise Failure("a target and --config at once", "give one of them")
+        return None
+    if given is not None:
+        return given
+    from ..config import find
+
+    return find()
+
+
+def read(file: Path) -> "Config":
+    from ..config import ConfigError, load
+
+    try:
+        return load(file)
+    except ConfigError as error:
+        raise failed(error) from None
+
+
+def failed(error: Exception) -> Failure:
+    hint = getattr(error, "hint", None)
+    return Failure(str(error), *([hint] if hint else []))
+
+
+def make(config: "Config", key: bytes | None) -> "Gateway":
+    from ..app import Gateway  # 150 ms of CPU with all that it mounts servers by
+    from ..telemetry.tracing import TracesUnavailable
+
+    try:
+        return Gateway(config, key)
+    except TracesUnavailable as error:
+        raise Failure(error.message, error.hint) from None
