@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from ..wire.text import clean
-from .masking import masked
+from .masking import masked, masked_field
 from .observed import Observed, Outcome, current
 
 Kind = Literal["text", "json"]
@@ -20,6 +20,8 @@ Level = Literal["debug", "info", "warning", "error"]
 
 _calls = logging.getLogger("toolyard.calls")
 _encode = msgspec.json.Encoder().encode
+_MOST = 8192
+"""Characters of a message or a field."""
 
 # What a record has by itself; the rest came by `extra`. uvicorn adds a coloured copy of the message.
 _OWN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
@@ -60,6 +62,8 @@ def _fields_of(seen: Observed) -> dict[str, Any]:
         "server": seen.server,
         "tool": seen.name if seen.method == "tools/call" else None,
         "tenant": seen.caller.tenant,
+        "trace_id": seen.trace_id,
+        "span_id": seen.span_id,
     }
     return {name: value for name, value in fields.items() if value}
 
@@ -68,11 +72,23 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
     seen = current.get()
     fields = {} if seen is None else _fields_of(seen)
     fields.update((name, value) for name, value in record.__dict__.items() if name not in _OWN)
-    return {name: _safe(value) for name, value in fields.items()}
+    return {name: _safe(name, value) for name, value in fields.items()}
 
 
-def _safe(value: object) -> object:
-    return value if isinstance(value, int | float | None) else masked(clean(str(value)))
+def _safe(name: str, value: object) -> object:
+    return value if isinstance(value, int | float | None) else masked_field(name, _clipped(str(value)))
+
+
+def _clipped(text: str, most: int = _MOST) -> str:
+    """Bounded: whoever fills the log, an upstream's standard error say, must not hold the event loop."""
+    text = clean(text)
+    return text if len(text) <= most else f"{text[:most]}… ({len(text) - most} more)"
+
+
+def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str | None:
+    if not record.exc_info:
+        return None
+    return masked(_clipped(formatter.formatException(record.exc_info), 4 * _MOST))
 
 
 def _when(record: logging.LogRecord) -> str:
@@ -87,25 +103,24 @@ class JsonLines(logging.Formatter):
             "ts": _when(record),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": masked(clean(record.getMessage())),
+            "message": masked(_clipped(record.getMessage())),
         }
         for name, value in _fields(record).items():
             line.setdefault(name, value)
-        if record.exc_info:
-            line["exception"] = masked(clean(self.formatException(record.exc_info)))
+        if traceback := _traceback(self, record):
+            line["exception"] = traceback
         return _encode(line).decode()
 
 
 class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        message = masked(clean(record.getMessage())).translate(_CONTROLS)
+        message = masked(_clipped(record.getMessage())).translate(_CONTROLS)
         line = f"{_when(record)} {record.levelname} {record.name}: {message}"
         for name, value in _fields(record).items():
             line += f" {name}={_shown(value)}"
-        if record.exc_info:
+        if traceback := _traceback(self, record):
             # Indented, so that no text inside it can pass for a line of ours.
-            whole = masked(clean(self.formatException(record.exc_info))).translate(_IN_TRACEBACK)
-            line += "\n    " + whole.replace("\n", "\n    ")
+            line += "\n    " + traceback.translate(_IN_TRACEBACK).replace("\n", "\n    ")
         return line
 
 

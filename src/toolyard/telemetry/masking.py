@@ -3,23 +3,24 @@
 import re
 
 _MASK = "***"
-_NAMES = (
-    r"[\w-]*(?:authorization|api[_-]?key|access[_-]?key|(?:access|refresh|id|auth)[_-]?token"
-    r"|(?<![a-z])token|secret|passwd|password|cookie)"
+_NAME = (
+    r"[\w-]*(?:authorization|api[_-]?key|access[_-]?key|(?<![a-z])token|(?:access|refresh|id|auth)token"
+    r"|secret|passwd|password|cookie)"
 )
+_SECRET_NAME = re.compile(_NAME, re.I)
 _RULES = (
-    # Bearer abc, Basic abc
-    (re.compile(r"\b(bearer|basic)\s+[\w.~+/=:-]{4,}", re.I), rf"\1 {_MASK}"),
-    # ('x-api-key', 'abc'), {"password": "abc"}: a quoted name, then a quoted value
+    # Bearer abc, and Basic when what follows looks encoded: "Basic tools" are no secret
+    (re.compile(r"\b(bearer)\s+[\w.~+/=:-]{4,}", re.I), rf"\1 {_MASK}"),
+    (re.compile(r"\b([Bb]asic)\s+(?=[a-z+/]*[A-Z0-9=])[\w+/=]{6,}"), rf"\1 {_MASK}"),
+    # ('x-api-key', 'abc'), {"password": "abc"}: a quoted name, then a quoted value, ended or cut off.
+    # Each character of it fits one alternative only, or a hostile text would take for ever.
     (
-        re.compile(rf"""(?<=['"])({_NAMES})(['"]\s*[:=,]\s*b?)(["'])(?:\\.|(?!\3).)*\3""", re.I),
-        rf"\1\2\3{_MASK}\3",
+        re.compile(rf"""(?<=['"])({_NAME})(['"]\s*[:=,]\s*b?)(["'])(?:[^\\"']|\\.|(?!\3)["'])*+""", re.I),
+        rf"\1\2\3{_MASK}",
     ),
-    # token=abc, X-Api-Key: abc
+    # token=abc, Authorization: Basic abc
     (
-        re.compile(
-            rf"(?<![\w-])({_NAMES})(\s*[:=]\s*)(?!{re.escape(_MASK)}|(?:bearer|basic)\b)[^\s,;&'\"]+", re.I
-        ),
+        re.compile(rf"""(?<![\w-])({_NAME})(\s*[:=]\s*)(?:(?:bearer|basic)\s+)?[^\s,;&'"]+""", re.I),
         rf"\1\2{_MASK}",
     ),
     # https://user:password@host
@@ -31,3 +32,8 @@ def masked(text: str) -> str:
     for pattern, replacement in _RULES:
         text = pattern.sub(replacement, text)
     return text
+
+
+def masked_field(name: str, value: str) -> str:
+    """A value that stands alone is known by the name of its field."""
+    return _MASK if _SECRET_NAME.fullmatch(name) else masked(value)

@@ -63,6 +63,9 @@ class Observed(Struct, kw_only=True):
     response_bytes: int | None = None
     is_error_result: bool = False
     error: BaseException | None = None
+    trace_id: str = ""
+    span_id: str = ""
+    """Written by the span, when traces are on; log lines show both."""
 
 
 current: ContextVar[Observed | None] = ContextVar("toolyard_observed", default=None)

@@ -100,6 +100,9 @@ class Spanned:
         )
         inside = trace.set_span_in_context(self._span, parent)
         self._token = otel_context.attach(inside)
+        ours = self._span.get_span_context()
+        seen.trace_id = trace.format_trace_id(ours.trace_id)
+        seen.span_id = trace.format_span_id(ours.span_id)
         return inject(self._meta, inside)
 
     def __exit__(

@@ -58,10 +58,10 @@ def _exporter(config: TelemetryConfig) -> "SpanExporter":
         return ConsoleSpanExporter(out=sys.stderr, formatter=lambda span: span.to_json(indent=None) + "\n")
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 
-    return OTLPSpanExporter(endpoint=_traces_url(config.endpoint))
+    return OTLPSpanExporter(endpoint=traces_url(config.endpoint))
 
 
-def _traces_url(endpoint: str) -> str | None:
+def traces_url(endpoint: str) -> str | None:
     """None leaves it to OTEL_EXPORTER_OTLP_TRACES_ENDPOINT and its like."""
     if not endpoint:
         return None
