@@ -16,7 +16,7 @@ from pathlib import Path
 
 from .processes import stop_all
 from .servers import NotStarted, everything_server, gateway, python_of
-from .suite import DID_NOT_RUN, HOME, REVISIONS, Check, Result, Scenario, Suite, say
+from .suite import BAD, DID_NOT_RUN, HOME, REVISIONS, Check, Result, Scenario, Suite, say
 
 # What the suite leaves to a server: where one chooses otherwise, the suite says so with an INFO and judges no
 # further. The gateway may choose otherwise than its upstream, and then these checks are not lost. Each check
@@ -115,7 +115,8 @@ def compare(pair: str, strict: bool, direct: Result, through: Result) -> Compari
                 Difference(*key, "the gateway answers in another way that the suite leaves to a server")
             )
         elif passes < passed:
-            found = after[key] or after[key[0], DID_NOT_RUN]
+            # A scenario that stops early says why in a check of its own.
+            found = after[key] or [check for at in after if at[0] == key[0] for check in after[at]]
             lost.extend([Difference(*key, reason(found))] * (passed - passes))
         else:
             gained.extend([Difference(*key, reason(before[key]))] * (passes - passed))
@@ -143,7 +144,7 @@ def successes(checks: list[Check]) -> int:
 
 
 def reason(checks: list[Check]) -> str:
-    worse = [check for check in checks if check.status != "SUCCESS"]
+    worse = [check for check in checks if check.status in (*BAD, "SKIPPED")]
     if not worse:
         return "the suite did not come to this check"
     return "; ".join(dict.fromkeys(f"{check.status}: {check.message}" for check in worse))

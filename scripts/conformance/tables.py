@@ -3,7 +3,7 @@
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any
 
 from .pairs import Comparison, Difference
@@ -28,8 +28,9 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
         where = f"{comparison.pair}, {comparison.direct.revision}"
         show_differences(f"lost: {where}", comparison.lost)
         if comparison.strict:
+            lost = {(found.scenario, found.check) for found in comparison.lost}
             show_bad(f"{where}, directly", comparison.direct)
-            show_bad(f"{where}, through the gateway", comparison.through)
+            show_bad(f"{where}, through the gateway", comparison.through, lost)
     show_table(header, rows, [comparison.passed for comparison in comparisons])
     print(
         "\npassed / failed or warned; 'its choice' is what the suite leaves to a server and reports as INFO"
@@ -48,10 +49,10 @@ def show_differences(title: str, differences: Iterable[Difference]) -> None:
         print(f"{title}: {scenario}: {', '.join(checks)}\n  {message}\n")
 
 
-def show_bad(title: str, result: Result) -> None:
+def show_bad(title: str, result: Result, told: Collection[tuple[str, str]] = ()) -> None:
     for scenario in result.scenarios:
         for check in scenario.checks:
-            if check.status in BAD:
+            if check.status in BAD and (scenario.name, check.id) not in told:
                 print(f"{check.status.lower()}: {title}: {scenario.name}: {check.id}")
                 print(f"  {check.description}\n  {check.message}\n")
 

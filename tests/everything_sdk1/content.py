@@ -1,12 +1,13 @@
 """Tools about what goes in and out of a call: content blocks, errors, schemas."""
 
 import json
-from typing import Any
+from typing import Annotated, Any
 
 from mcp.server.fastmcp import Audio, FastMCP, Image
 from mcp.server.fastmcp.exceptions import ToolError
 from mcp.server.fastmcp.tools import Tool
 from mcp.types import EmbeddedResource, TextContent, TextResourceContents
+from pydantic import Field
 
 from tests.everything.media import RED_PIXEL_PNG, SILENCE_WAV
 from tests.everything_sdk1.fixtures import CONTACT_SCHEMA
@@ -69,6 +70,15 @@ def add_content_tools(server: FastMCP[Any]) -> None:
     def test_error_handling() -> str:
         """Fails on purpose."""
         raise ToolError("This tool intentionally returns an error for testing")
+
+    @server.tool()
+    def test_x_mcp_header(
+        region: Annotated[
+            str, Field(description="Mirrored in a header", json_schema_extra={"x-mcp-header": "Region"})
+        ],
+    ) -> str:
+        """Takes an argument that modern HTTP clients mirror in a header; to 1.x it is one like any other."""
+        return f"Region: {region}"
 
     @server.tool()
     def greet(name: str) -> str:
