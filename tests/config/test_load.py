@@ -285,6 +285,7 @@ def test_secrets_are_in_no_error(refused: Refused):
         'headers = { Authorization = ["hush"] }',
         'headers = { Authorization = "hush ${hush hush}" }',
         'headers = "hush"',
+        'headers = { Authorization = "hush", authorization = "hush" }',
         'transport = "hush"',
     ):
         error = refused(f'[servers.docs]\nurl = "https://hush:hush@example.com/?key=hush"\n{line}')

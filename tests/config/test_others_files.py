@@ -121,6 +121,11 @@ def test_a_file_that_needs_an_input_says_what_to_write_in_its_place(loaded: Load
     assert config.broken == (Broken(name="gh", reason=reason),)
 
 
+def test_a_file_of_vscode_can_be_the_whole_configuration(loaded: Load):
+    config = loaded('{"servers": {"a": {"type": "stdio", "command": "x", "envFile": ".env"}}}', "mcp.json")
+    assert config.servers == (ServerConfig(name="a", where=Stdio(command="x")),)
+
+
 def test_what_else_a_file_of_another_program_holds_does_not_matter(loaded: Load):
     claude = {"numStartups": 5, "telemetry": {"enabled": True}, "mcpServers": {"a": {"command": "x"}}}
     config = loaded(json.dumps(claude), "claude.json")

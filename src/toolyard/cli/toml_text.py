@@ -83,7 +83,7 @@ def replace(text: str, table: str, name: str, fields: Mapping[str, Any], keep: t
 
 
 def _edited(body: str, table: str, name: str, fields: Mapping[str, Any], keep: tuple[str, ...]) -> str:
-    import tomlkit  # 30 ms
+    import tomlkit  # 11 ms of CPU, and most changes do without it
 
     with _editing():
         document: Any = tomlkit.parse(body)

@@ -28,7 +28,7 @@ class Unusable(Wrong):
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
     """`did you mean 'timeout'?`, when something known is near."""
-    from difflib import get_close_matches  # 5 ms, and only for mistakes
+    from difflib import get_close_matches  # 1 to 6 ms of CPU, and only for mistakes
 
     found = get_close_matches(name, list(known), 1, 0.6)
     return f"did you mean {found[0]!r}?" if found else None

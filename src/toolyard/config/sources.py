@@ -70,8 +70,8 @@ def is_foreign(file: Path, data: Mapping[str, Any], asked: bool) -> bool:
     # Another program may have a table of the same name as ours, but not only such tables.
     if any(key in data for key in _OURS) and all(key in KEYS for key in data):
         return False
-    # `servers` alone is VS Code's in a file that is included, and ours in the one that was asked for.
-    return not asked or "mcpServers" in data or "inputs" in data
+    # `servers` alone is VS Code's in a file that is included or called so, and else ours.
+    return not asked or file.name.endswith("mcp.json") or "mcpServers" in data or "inputs" in data
 
 
 def server_tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

@@ -152,6 +152,8 @@ def headers(value: Any) -> dict[str, str]:
             raise Wrong(f"has {name!r}, which cannot be the name of a header")
         if not isinstance(item, str):
             raise Wrong(f"must be texts, and {name!r} is {kind_of(item)}")
+        if name.lower() in map(str.lower, found):
+            raise Wrong(f"has {name!r} twice", "capital letters make no difference in the name of a header")
         item = item.strip()
         if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in item):
             raise Wrong(f"has a line break or another control character in {name!r}")
