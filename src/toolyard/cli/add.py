@@ -133,6 +133,4 @@ def _advise(name: str, fields: dict[str, Any], config: Config, edited: Edited) -
         warn(f"there is no program {program!r} on PATH", "install it, or give its whole path")
     for key in secrets_in(fields):
         hint(f"{key!r} is in the file as it is; '${{VARIABLE}}' in its place keeps a secret out of it")
-    hint(
-        f"`toolyard list --config {edited.label}` shows its tools; a gateway that runs takes it up by itself"
-    )
+    hint(f"`toolyard list --config {edited.label}` shows its tools; a running gateway takes it up by itself")
