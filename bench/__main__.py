@@ -18,7 +18,7 @@ from typing import Any, NoReturn
 
 from bench import measure, report
 from bench.load import WrongReply
-from bench.servers import ROOT
+from bench.process import ROOT
 
 DISTRIBUTIONS = ("toolyard", "mcp", "uvicorn", "httptools", "uvloop", "msgspec", "pydantic")
 MODULES = {"kit": "toolyard.kit", "sdk": "mcp"}

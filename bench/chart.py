@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import escape
 
-from bench.servers import ROOT
+from bench.process import ROOT
 
 WIDTH, MARGIN, GAP = 820, 28, 36
 PANEL_WIDTH = (WIDTH - 2 * MARGIN - GAP) / 2

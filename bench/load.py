@@ -1,24 +1,26 @@
 """The client: builds the requests of both eras, drives them, and checks every reply.
 
 It is blocking sockets and prepared bytes, so that the client stays cheap beside the server it
-loads. A reply that is not the right echo raises `WrongReply`: errors are never timed.
+loads. A reply that is not the right echo raises `WrongReply`: errors are never timed. The
+connection itself, and how a reply is read off it, is `bench.connection`'s.
 """
 
 from __future__ import annotations
 
-import socket
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+import selectors
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, cast
 
 import msgspec
 
-from bench.servers import HOST
+from bench.connection import REPLY_LIMIT_S, Connection, Reply, WrongReply
+from bench.process import HOST
 
 Era = Literal["modern", "legacy"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
 VERSIONS: Mapping[Era, str] = {"modern": "2026-07-28", "legacy": "2025-11-25"}
-REPLY_LIMIT_S = 30.0
 
 _CLIENT_INFO = {"name": "bench", "version": "1.0.0"}
 _META = {
@@ -29,66 +31,14 @@ _META = {
 _encode = msgspec.json.encode
 
 
-class WrongReply(Exception):
-    """The server answered something else than the echo that was asked for."""
-
-
 @dataclass(frozen=True, slots=True)
-class Reply:
-    status: int
-    headers: Mapping[bytes, bytes]
-    body: bytes
+class Target:
+    """Where a server is reached, what its echo tool is called there, and what it wants to be told."""
 
-
-class Connection:
-    """One keep-alive connection that sends prepared bytes and reads whole replies."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection((HOST, port), timeout=REPLY_LIMIT_S)
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._buffer = b""
-
-    def send(self, request: bytes) -> None:
-        self._socket.sendall(request)
-
-    def receive(self) -> Reply:
-        head = self._until(b"\r\n\r\n")
-        status_line, *lines = head.split(b"\r\n")
-        headers = {name.lower(): value.strip() for name, _, value in (line.partition(b":") for line in lines)}
-        if headers.get(b"transfer-encoding") == b"chunked":
-            body = self._chunks()
-        else:
-            body = self._exactly(int(headers.get(b"content-length", b"0")))
-        return Reply(int(status_line.split(b" ", 2)[1]), headers, body)
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _chunks(self) -> bytes:
-        parts: list[bytes] = []
-        while size := int(self._until(b"\r\n"), 16):
-            parts.append(self._exactly(size))
-            self._until(b"\r\n")
-        self._until(b"\r\n")
-        return b"".join(parts)
-
-    def _until(self, mark: bytes) -> bytes:
-        while mark not in self._buffer:
-            self._read()
-        found, _, self._buffer = self._buffer.partition(mark)
-        return found
-
-    def _exactly(self, size: int) -> bytes:
-        while len(self._buffer) < size:
-            self._read()
-        found, self._buffer = self._buffer[:size], self._buffer[size:]
-        return found
-
-    def _read(self) -> None:
-        data = self._socket.recv(65536)
-        if not data:
-            raise WrongReply("the server closed the connection in the middle of a reply")
-        self._buffer += data
+    port: int
+    path: str = "/mcp"
+    tool: str = "echo"
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +53,12 @@ class Call:
 class Client:
     """One connection that speaks one era; a legacy one holds a session."""
 
-    def __init__(self, port: int, era: Era, session: str | None = None) -> None:
+    def __init__(self, target: Target, era: Era, session: str | None = None) -> None:
+        self.target = target
         self.era: Era = era
         self.session = session
-        self._port = port
-        self._connection = Connection(port)
+        self.connection = Connection(target.port)
+        self._version = VERSIONS[era]
 
     def open_session(self) -> None:
         """The legacy handshake: initialize, then notifications/initialized."""
@@ -116,77 +67,97 @@ class Client:
             "capabilities": {},
             "clientInfo": _CLIENT_INFO,
         }
-        opening = {"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": params}
-        self._connection.send(self._post(opening, {}))
-        reply = self._connection.receive()
+        reply = self._ask({"jsonrpc": "2.0", "id": "open", "method": "initialize", "params": params}, {})
+        message = _message_of(reply)
+        if reply.status != 200 or "result" not in message:
+            raise WrongReply(f"initialize: status {reply.status}: {reply.body[:300]!r}")
+        self._version = message["result"]["protocolVersion"]
         session = reply.headers.get(b"mcp-session-id")
-        if reply.status != 200 or session is None:
-            raise WrongReply(f"initialize: status {reply.status}, session {session}: {reply.body[:300]!r}")
-        self.session = session.decode("ascii")
-        self._connection.send(
-            self._post({"jsonrpc": "2.0", "method": "notifications/initialized"}, self._headers())
-        )
-        reply = self._connection.receive()
-        if reply.status != 202:
+        self.session = session.decode("ascii") if session else None
+        reply = self._ask({"jsonrpc": "2.0", "method": "notifications/initialized"}, self._headers(""))
+        if reply.status not in (200, 202):
             raise WrongReply(f"notifications/initialized: status {reply.status}: {reply.body[:300]!r}")
+
+    def ask(self, method: str, *, huge: bool = False, **params: Any) -> dict[str, Any]:
+        """Send one request and return its result."""
+        if self.era == "modern":
+            params["_meta"] = _META
+        message = {"jsonrpc": "2.0", "id": "ask", "method": method, "params": params}
+        reply = self._ask(message, self._headers(method, params.get("name")), huge=huge)
+        result = _message_of(reply).get("result")
+        if reply.status != 200 or not isinstance(result, dict):
+            raise WrongReply(f"{method} ({self.era}): status {reply.status}: {reply.body[:300]!r}")
+        return cast("dict[str, Any]", result)
+
+    def _ask(self, message: object, headers: Mapping[str, str], *, huge: bool = False) -> Reply:
+        self.connection.send(self._post(message, headers))
+        return self.connection.receive_huge() if huge else self.connection.receive()
 
     def prepare(self, number: int) -> Call:
         text = f"echo {number}: forty characters or so of text"
-        params: dict[str, Any] = {"name": "echo", "arguments": {"text": text}}
+        params: dict[str, Any] = {"name": self.target.tool, "arguments": {"text": text}}
         if self.era == "modern":
             params["_meta"] = _META
         message = {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}
-        return Call(number, text, self._post(message, self._headers()))
+        return Call(number, text, self._post(message, self._headers("tools/call", self.target.tool)))
 
     def send(self, call: Call) -> None:
-        self._connection.send(call.request)
+        self.connection.send(call.request)
 
     def expect(self, call: Call) -> None:
         """Read the reply to `call`; anything but the right echo raises."""
-        reply = self._connection.receive()
+        self.check(call, self.connection.receive())
+
+    def check(self, call: Call, reply: Reply) -> None:
         try:
-            message = msgspec.json.decode(_json_of(reply))
+            message = _message_of(reply)
             result = message["result"]
             echoed = result["content"][0]["text"] == call.text and not result.get("isError", False)
             right = reply.status == 200 and message["id"] == call.number and echoed
-        except (msgspec.DecodeError, KeyError, IndexError, TypeError):
+        except (KeyError, IndexError, TypeError):
             right = False
         if not right:
             raise WrongReply(f"call {call.number} ({self.era}): status {reply.status}: {reply.body[:300]!r}")
 
     def close(self) -> None:
-        self._connection.close()
+        self.connection.close()
 
-    def _headers(self) -> dict[str, str]:
-        headers = {"MCP-Protocol-Version": VERSIONS[self.era]}
+    def _headers(self, method: str, name: str | None = None) -> dict[str, str]:
+        headers = {"MCP-Protocol-Version": self._version}
         if self.era == "modern":
-            return headers | {"Mcp-Method": "tools/call", "Mcp-Name": "echo"}
-        return headers | {"Mcp-Session-Id": self.session or ""}
+            return headers | {"Mcp-Method": method} | ({"Mcp-Name": name} if name else {})
+        return headers | ({"Mcp-Session-Id": self.session} if self.session else {})
 
     def _post(self, message: object, more: Mapping[str, str]) -> bytes:
         body = _encode(message)
         headers = {
-            "Host": f"{HOST}:{self._port}",
+            "Host": f"{HOST}:{self.target.port}",
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
             "Content-Length": str(len(body)),
+            **self.target.headers,
             **more,
         }
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-        return f"POST /mcp HTTP/1.1\r\n{lines}\r\n".encode("ascii") + body
+        return f"POST {self.target.path} HTTP/1.1\r\n{lines}\r\n".encode("ascii") + body
 
 
-def _json_of(reply: Reply) -> bytes:
-    """The JSON-RPC message, also where a server chose to answer in SSE."""
-    if not reply.headers.get(b"content-type", b"").startswith(b"text/event-stream"):
-        return reply.body
-    data = [line[5:].strip() for line in reply.body.splitlines() if line.startswith(b"data:")]
-    return next((line for line in reversed(data) if line), b"")
+def _message_of(reply: Reply) -> dict[str, Any]:
+    """The JSON-RPC answer, also where a server chose to send it in SSE; {} where there is none."""
+    body = reply.body
+    if reply.headers.get(b"content-type", b"").startswith(b"text/event-stream"):
+        data = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
+        body = next((line for line in reversed(data) if line), b"")
+    try:
+        message = msgspec.json.decode(body)
+    except msgspec.DecodeError:
+        return {}
+    return cast("dict[str, Any]", message) if isinstance(message, dict) else {}
 
 
-def connect(port: int, era: Era, connections: int, *, handshake: bool) -> list[Client]:
+def connect(target: Target, era: Era, connections: int, *, handshake: bool) -> list[Client]:
     """`connections` clients; without `handshake` a legacy one names a session that nobody checks."""
-    clients = [Client(port, era, session="0123456789abcdef0123456789abcdef") for _ in range(connections)]
+    clients = [Client(target, era, session="0123456789abcdef0123456789abcdef") for _ in range(connections)]
     if era == "legacy" and handshake:
         for client in clients:
             client.open_session()
@@ -210,3 +181,62 @@ def drive(waves: Iterable[Sequence[tuple[Client, Call]]]) -> None:
             client.send(call)
         for client, call in wave:
             client.expect(call)
+
+
+@dataclass(frozen=True, slots=True)
+class Pumped:
+    """How long a number of calls took, as the client saw it."""
+
+    seconds: float
+    latencies: Sequence[float]
+
+    @property
+    def per_second(self) -> float:
+        return len(self.latencies) / self.seconds
+
+
+def pump(clients: Sequence[Client], numbers: range) -> Pumped:
+    """Every client sends its next call as soon as it has its reply, until the numbers are used up.
+
+    The replies are checked when the last one is there, so that the client costs little meanwhile.
+    """
+    for client in clients:
+        client.connection.reopen_if_closed()
+    queues = [
+        [client.prepare(number) for number in numbers[at :: len(clients)]]
+        for at, client in enumerate(clients)
+    ]
+    answered: list[tuple[Client, Call, Reply]] = []
+    latencies: list[float] = []
+    with selectors.DefaultSelector() as selector:
+        entries = [(client, iter(queue)) for client, queue in zip(clients, queues, strict=True)]
+        for client, queue in entries:
+            selector.register(client.connection.socket, selectors.EVENT_READ, (client, queue))
+        started = time.perf_counter()
+        flying = {client: first for client, queue in entries if (first := _next(client, queue))}
+        while flying:
+            ready = selector.select(REPLY_LIMIT_S)
+            if not ready:
+                raise WrongReply(f"no reply within {REPLY_LIMIT_S:.0f} s to {len(flying)} calls")
+            for key, _ in ready:
+                client, queue = key.data
+                if (reply := client.connection.poll()) is None:
+                    continue
+                call, sent = flying.pop(client)
+                latencies.append(time.perf_counter() - sent)
+                answered.append((client, call, reply))
+                if following := _next(client, queue):
+                    flying[client] = following
+        seconds = time.perf_counter() - started
+    for client, call, reply in answered:
+        client.check(call, reply)
+    return Pumped(seconds, latencies)
+
+
+def _next(client: Client, queue: Iterator[Call]) -> tuple[Call, float] | None:
+    call = next(queue, None)
+    if call is None:
+        return None
+    sent = time.perf_counter()
+    client.send(call)
+    return call, sent

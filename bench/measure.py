@@ -1,6 +1,6 @@
-"""The three measurements: CPU per call, CPU of an import, memory of idle sessions.
+"""The three measurements of the kit: CPU per call, CPU of an import, memory of idle sessions.
 
-Owns how a figure is taken from the kernel and nothing else: what a figure is compared with, and
+Owns what is done while the figures are taken and nothing else: what a figure is compared with, and
 whether that is good enough, is `bench.report`'s.
 """
 
@@ -13,10 +13,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 
-from bench.load import ERAS, Client, Era, connect, drive, prepare
-from bench.servers import Process, running
+from bench.load import ERAS, Client, Era, Target, connect, drive, prepare
+from bench.process import Process, cpu_seconds, private_bytes
+from bench.servers import serving
 
 Progress = Callable[[str], None]
 
@@ -29,21 +29,6 @@ IMPORTS: Mapping[str, str] = {
     "kit": "import toolyard.edge.http, toolyard.kit",
     "sdk": "import mcp",
 }
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system CPU of a whole process so far, to the nanosecond.
-
-    `/proc/<pid>/stat` counts in ticks of 10 ms, a few percent of a round. Linux also gives every
-    process a clock; its id is made from the pid as in `clock_getcpuclockid(3)`.
-    """
-    return time.clock_gettime((~pid << 3) | 2)
-
-
-def private_bytes(pid: int) -> int:
-    """Memory that belongs to this process alone: what would be free if it ended."""
-    lines = Path(f"/proc/{pid}/smaps_rollup").read_text(encoding="ascii").splitlines()
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith("Private_"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +56,11 @@ def calls(
     """
     figures: dict[str, list[float]] = {}
     with ExitStack() as stack:
-        processes = [stack.enter_context(running(name)) for name in names]
+        processes = [stack.enter_context(serving(name)) for name in names]
         subjects: list[Subject] = []
         for era in ERAS:
             for process in processes:
-                clients = connect(process.port, era, connections, handshake=process.name != "bare")
+                clients = connect(Target(process.port), era, connections, handshake=process.name != "bare")
                 for client in clients:
                     stack.callback(client.close)
                 subject = Subject(process, era, clients)
@@ -132,7 +117,7 @@ def idle_sessions(name: str, *, progress: Progress) -> Idle:
     The sessions of the warm-up stay too: freed ones would leave room that hides the cost of those
     that follow.
     """
-    with running(name) as process:
+    with serving(name) as process:
         progress(f"sessions: warming up {name}")
         for _ in range(WARMUP_SESSIONS):
             _leave_session(process)
@@ -143,12 +128,12 @@ def idle_sessions(name: str, *, progress: Progress) -> Idle:
         time.sleep(SETTLE_S)
         after = private_bytes(process.pid)
         # A server that forgot its sessions would look thrifty: the oldest must still answer.
-        _call_once(Client(process.port, "legacy", session=left[0]), number=2)
+        _call_once(Client(Target(process.port), "legacy", session=left[0]), number=2)
     return Idle(SESSIONS, before, after)
 
 
 def _leave_session(process: Process) -> str | None:
-    client = Client(process.port, "legacy")
+    client = Client(Target(process.port), "legacy")
     client.open_session()
     _call_once(client, number=1)
     return client.session

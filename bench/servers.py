@@ -1,24 +1,19 @@
 """The servers under test, each with one echo tool, by name: `python -m bench.servers bare|kit|sdk --port N`.
 
-Owns the three ASGI apps, the uvicorn settings they share, and the life of a server's process.
-It does not know the load (`bench.load`) nor what is measured (`bench.measure`).
+Owns the three ASGI apps and the uvicorn settings that all our servers share. It does not know the
+load (`bench.load`) nor what is measured (`bench.measure`).
 """
 
 import argparse
 import ctypes
 import signal
-import socket
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).resolve().parent.parent
-HOST = "127.0.0.1"
-START_LIMIT_S = 30.0
+from bench.process import HOST, Process, free_port, running
+
 _PR_SET_PDEATHSIG = 1
 
 
@@ -106,11 +101,11 @@ def sdk() -> Any:
 APPS: dict[str, Callable[[], Any]] = {"bare": bare, "kit": kit, "sdk": sdk}
 
 
-def serve(name: str, port: int) -> None:
+def serve(app: Any, port: int, **more: Any) -> None:
     import uvicorn
 
     uvicorn.run(
-        APPS[name](),
+        app,
         host=HOST,
         port=port,
         loop="uvloop",
@@ -121,53 +116,21 @@ def serve(name: str, port: int) -> None:
         # The benchmark keeps its connections open while other servers have their turn.
         timeout_keep_alive=600,
         timeout_graceful_shutdown=1,
+        **more,
     )
 
 
-class Process:
-    """A running server: where it listens and which process to look at."""
-
-    def __init__(self, name: str, port: int, popen: subprocess.Popen[bytes]) -> None:
-        self.name = name
-        self.port = port
-        self.pid = popen.pid
-        self._popen = popen
-
-    def wait_until_listening(self) -> None:
-        deadline = time.monotonic() + START_LIMIT_S
-        while time.monotonic() < deadline:
-            if self._popen.poll() is not None:
-                raise RuntimeError(f"server '{self.name}' ended at start with code {self._popen.returncode}")
-            try:
-                socket.create_connection((HOST, self.port), timeout=1).close()
-                return
-            except OSError:
-                time.sleep(0.05)
-        raise RuntimeError(f"server '{self.name}' did not listen within {START_LIMIT_S:.0f} s")
-
-    def end(self) -> None:
-        self._popen.terminate()
-        try:
-            self._popen.wait(5)
-        except subprocess.TimeoutExpired:
-            self._popen.kill()
-            self._popen.wait()
-
-
 @contextmanager
-def running(name: str) -> Generator[Process, None, None]:
-    """Start server `name` in a process of its own; it has ended when the block is left."""
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-    command = [sys.executable, "-m", "bench.servers", name, "--port", str(port)]
-    # A session of its own: Ctrl-C reaches only the benchmark, which then ends its servers in order.
-    process = Process(name, port, subprocess.Popen(command, cwd=ROOT, start_new_session=True))
-    try:
-        process.wait_until_listening()
+def serving(name: str) -> Generator[Process, None, None]:
+    """Server `name` in a process of its own, for as long as the block runs."""
+    port = free_port()
+    with running(name, [sys.executable, "-m", "bench.servers", name, "--port", str(port)], port) as process:
         yield process
-    finally:
-        process.end()
+
+
+def end_with_parent() -> None:
+    """Should the benchmark be killed outright, its servers must not stay behind."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 
 def main() -> None:
@@ -177,9 +140,8 @@ def main() -> None:
     parser.add_argument("name", choices=APPS)
     parser.add_argument("--port", type=int, required=True)
     options = parser.parse_args()
-    # Should the benchmark be killed outright, its servers must not stay behind.
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
-    serve(options.name, options.port)
+    end_with_parent()
+    serve(APPS[options.name](), options.port)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,44 @@
+"""The upstream behind every gateway under test: `python -m bench.upstream --port N` or `--stdio`.
+
+One kit server for everybody: it speaks both eras, answers in plain JSON and is the cheapest that is
+at hand, so that the gateway in front of it and not the upstream limits the calls per second. The same
+object is what the gateway mounts in process, as `bench.upstream:server`.
+"""
+
+import argparse
+import asyncio
+
+from toolyard.kit import Server
+
+server = Server("upstream", version="1.0.0")
+
+
+@server.tool
+async def echo(text: str) -> str:
+    """Say it again."""
+    return text
+
+
+@server.tool
+async def big(mebibytes: int) -> str:
+    """A text of that size."""
+    return "0123456789abcdef" * (mebibytes * 65536)
+
+
+def main() -> None:
+    from bench.servers import end_with_parent, serve
+
+    parser = argparse.ArgumentParser(prog="python -m bench.upstream", description="Serve the upstream.")
+    where = parser.add_mutually_exclusive_group(required=True)
+    where.add_argument("--port", type=int)
+    where.add_argument("--stdio", action="store_true")
+    options = parser.parse_args()
+    end_with_parent()
+    if options.stdio:
+        asyncio.run(server.run_stdio())
+    else:
+        serve(server.asgi(), options.port)
+
+
+if __name__ == "__main__":
+    main()
