@@ -8,12 +8,12 @@ import logging
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import cast
 
 from . import groups
+from .child import STDERR, STDIN, STDOUT, Child, within
 from .groups import Entry
 from .guardian import guardian
-from .launch import Program, StartError, explain, prepare
+from .launch import Launch, Program, StartError, explain, prepare
 from .lines import Line, LineSplitter
 from .memory import watch
 from .spool import BOUND, in_words
@@ -43,8 +43,7 @@ class Congested(Exception):
 class Process:
     """`reason` says why it ended, `last_words` are the last lines of its standard error."""
 
-    _transport: asyncio.SubprocessTransport
-    _stdin: asyncio.WriteTransport
+    _child: Child
 
     def __init__(
         self,
@@ -65,12 +64,9 @@ class Process:
         self._resuming: asyncio.TimerHandle | None = None
         self._started: int | None = None
         self._ready = asyncio.Event()
-        self._exited = asyncio.Event()
-        self._drained = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         self._asked = False  # SIGTERM was sent
         self._verdict = ""  # why we ended it, when we did
-        self._code: int | None = None
 
     @classmethod
     async def start(
@@ -86,32 +82,35 @@ class Process:
         launch = prepare(where)
         process = cls(name, on_line, on_end, limit, where.max_memory)
         try:
-            await asyncio.get_running_loop().subprocess_exec(
-                lambda: _Ears(process),
-                *launch.argv,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                env=launch.env,
-                cwd=launch.cwd,
-                start_new_session=True,
-            )
+            process._launch(launch)
         except (OSError, ValueError) as error:
             raise explain(error, where.command) from None
+        connecting = asyncio.ensure_future(process._child.connect(process._heard, process._closed))
+        connecting.add_done_callback(lambda _: process._ready.set())
+        try:
+            await asyncio.shield(connecting)
         except BaseException:
             process._on_end = _nobody
             process.kill("was abandoned while it started")
             raise
-        finally:
-            process._ready.set()
         return process
+
+    def _launch(self, launch: Launch) -> None:
+        self._child = Child(launch, self._exited)
+        self.pid = self._child.pid
+        guardian.add(self.pid)
+        self._started = groups.start_time(self.pid)
+        watch().add(self.pid, self._max_memory, self.kill)
+        # When memory runs out on the machine, it goes before us.
+        with suppress(OSError), open(f"/proc/{self.pid}/oom_score_adj", "w") as score:
+            score.write(str(OOM_SCORE_ADJ))
 
     @property
     def reason(self) -> str:
         """Empty while it runs."""
-        if self._verdict or self._code is None:
+        if self._verdict or self._child.code is None:
             return self._verdict
-        return _obituary(self._code, self._stderr.lines)
+        return _obituary(self._child.code, self._stderr.lines)
 
     @property
     def last_words(self) -> list[str]:
@@ -121,10 +120,10 @@ class Process:
         """Send one line; Gone or Congested when it will not arrive."""
         if self._ending is not None:
             raise Gone(self.reason or "is ending")
-        waiting = self._stdin.get_write_buffer_size()
+        waiting = self._child.stdin.get_write_buffer_size()
         if waiting > MAX_WAITING:
             raise Congested(f"does not read its input: {in_words(waiting)} are waiting")
-        self._stdin.write(line + b"\n")
+        self._child.stdin.write(line + b"\n")
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Close its input; after `grace` ask it to end; after `grace` make it. Returns when all is over."""
@@ -141,38 +140,22 @@ class Process:
 
     # What the event loop tells
 
-    def made(self, transport: asyncio.SubprocessTransport) -> None:
-        self._transport = transport
-        self._stdin = cast(asyncio.WriteTransport, transport.get_pipe_transport(0))
-        self.pid = transport.get_pid()
-        guardian.add(self.pid)
-        self._started = groups.start_time(self.pid)
-        watch().add(self.pid, self._max_memory, self.kill)
-        # When memory runs out on the machine, it goes before us.
-        with suppress(OSError), open(f"/proc/{self.pid}/oom_score_adj", "w") as score:
-            score.write(str(OOM_SCORE_ADJ))
-
-    def heard(self, fd: int, data: bytes) -> None:
-        if fd == 1:
+    def _heard(self, fd: int, data: bytes) -> None:
+        if fd == STDOUT:
             self._deliver(self._splitter.feed(data))
         elif (pause := self._stderr.feed(data)) and self._ending is None and self._resuming is None:
-            self._errors.pause_reading()
+            self._child.stderr.pause_reading()
             self._resuming = asyncio.get_running_loop().call_later(pause, self._resume)
 
-    def closed(self, fd: int) -> None:
-        if fd == 1:
+    def _closed(self, fd: int) -> None:
+        if fd == STDOUT:
             self._deliver(self._splitter.finish())
-        if fd != 2 and self._ending is None:
-            self._end(self._doubt("input" if fd == 0 else "output"))
+        if fd != STDERR and self._ending is None:
+            self._end(self._doubt("input" if fd == STDIN else "output"))
 
-    def exited(self) -> None:
-        self._code = self._transport.get_returncode()
-        self._exited.set()
+    def _exited(self) -> None:
         if self._ending is None:
             self._end(self._bury(GRACE_SECONDS))
-
-    def drained(self) -> None:
-        self._drained.set()
 
     def _deliver(self, lines: list[Line]) -> None:
         for line in lines:
@@ -181,16 +164,12 @@ class Process:
             except Exception:
                 logger.exception("%s: a line could not be taken", self.name)
 
-    @property
-    def _errors(self) -> asyncio.ReadTransport:
-        return cast(asyncio.ReadTransport, self._transport.get_pipe_transport(2))
-
     def _resume(self) -> None:
         if self._resuming is not None:
             self._resuming.cancel()
             self._resuming = None
             with suppress(RuntimeError):  # uvloop, when it is closed already
-                self._errors.resume_reading()
+                self._child.stderr.resume_reading()
 
     # Its end, in steps of which each leads to the next
 
@@ -209,22 +188,22 @@ class Process:
 
     async def _doubt(self, stream: str) -> None:
         """It has closed a stream: most often because it is exiting, else it is of no more use."""
-        if await _within(EXIT_SECONDS, self._exited):
+        if await within(EXIT_SECONDS, self._child.exited):
             await self._bury(GRACE_SECONDS)
         else:
             await self._dismiss(f"closed its standard {stream}", GRACE_SECONDS)
 
     async def _dismiss(self, verdict: str, grace: float) -> None:
         self._verdict = self._verdict or verdict
-        self._stdin.close()
+        self._child.close_stdin()
         self._resume()
-        if not await _within(grace, self._exited):
+        if not await within(grace, self._child.exited):
             self._asked = True
             self._signal(signal.SIGTERM)
-            if not await _within(grace, self._exited):
+            if not await within(grace, self._child.exited):
                 self._signal(signal.SIGKILL)
                 grace = 0
-                await _within(KILL_SECONDS, self._exited)
+                await within(KILL_SECONDS, self._child.exited)
         await self._bury(grace)
 
     async def _bury(self, grace: float) -> None:
@@ -245,24 +224,24 @@ class Process:
             await asyncio.sleep(pause)
             pause = min(2 * pause, 0.2)
         # A daemon may have kept a pipe open; it is not waited for.
-        if not await _within(DRAIN_SECONDS, self._drained):
-            self._stdin.abort()
-            self._transport.close()
-            await _within(DRAIN_SECONDS, self._drained)
+        await within(DRAIN_SECONDS, self._child.drained)
+        self._child.let_go()
+        await within(DRAIN_SECONDS, self._child.closed)
 
     async def _survivors(self) -> list[Entry]:
-        if self._exited.is_set():
-            groups.reap(self.pid)
         if groups.HAS_PROC:
             return (await watch().census()).get(self.pid, [])
         return [(self.pid, self.pid, 0)] if groups.is_alive(self.pid) else []
 
     def _conclude(self) -> None:
-        if not self._exited.is_set():  # cancelled with the loop, or it cannot be ended
+        if not self._child.exited.is_set():  # cancelled with the loop, or it cannot be ended
             self._signal(signal.SIGKILL)
         guardian.remove(self.pid)
         watch().remove(self.pid)
-        self._transport.close()
+        self._child.let_go()
+        # Only now is its number free for others, and nobody will signal it any more.
+        self._child.reap()
+        groups.reap(self.pid)
         self._splitter.discard()
         self._stderr.finish()
         self.ended = True
@@ -275,37 +254,8 @@ class Process:
         groups.send(self.pid, self._started, number)
 
 
-class _Ears(asyncio.SubprocessProtocol):
-    """Passes on what the event loop tells."""
-
-    def __init__(self, process: Process) -> None:
-        self._process = process
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._process.made(cast(asyncio.SubprocessTransport, transport))
-
-    def pipe_data_received(self, fd: int, data: bytes) -> None:
-        self._process.heard(fd, data)
-
-    def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
-        self._process.closed(fd)
-
-    def process_exited(self) -> None:
-        self._process.exited()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._process.drained()
-
-
 def _nobody(reason: str) -> None:
     return None
-
-
-async def _within(seconds: float, event: asyncio.Event) -> bool:
-    with suppress(TimeoutError):
-        async with asyncio.timeout(seconds):
-            await event.wait()
-    return event.is_set()
 
 
 def _obituary(code: int, lines: list[str]) -> str:

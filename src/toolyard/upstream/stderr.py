@@ -39,7 +39,7 @@ class ErrorStream:
         self._bytes += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > MAX_LINE:
-            lines.append(self._rest[:MAX_LINE])
+            lines.append(self._rest[: MAX_LINE + 1])
             self._rest = b""
         self._take(lines)
         return 0.0 if self._bytes < BYTES_PER_SECOND else self._second + 1 - now
@@ -54,7 +54,7 @@ class ErrorStream:
         room = max(0, LINES_PER_SECOND - self._lines)
         self._lines += len(lines)
         self._left_out += max(0, len(lines) - room)
-        self._kept.extend(line[:MAX_LINE] for line in lines[-KEPT:] if line.strip())
+        self._kept.extend(line[: MAX_LINE + 1] for line in lines[-KEPT:] if line.strip())
         if self._logger.isEnabledFor(logging.INFO):
             for line in lines[:room]:
                 if text := readable(line):

@@ -1,0 +1,164 @@
+"""One process and the three pipes to it, as the event loop sees them.
+
+Not `loop.subprocess_exec`: uvloop's gives the child spare copies of its pipes' ends, so that nobody notices
+when it closes one, and both loops reap a child before anybody can act on its group, whose number is then free
+for others. Here it is reaped last.
+"""
+
+import asyncio
+import os
+import subprocess
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from typing import cast
+
+from .launch import Launch
+
+STDIN, STDOUT, STDERR = 0, 1, 2
+REAP_SECONDS = 1.0
+
+
+class Child:
+    """`code` is its exit code, or the negative number of the signal that ended it; None while it runs."""
+
+    def __init__(self, launch: Launch, on_exit: Callable[[], None]) -> None:
+        """Starts it. OSError or ValueError when that does not work."""
+        self.code: int | None = None
+        self.exited = asyncio.Event()
+        self.drained = asyncio.Event()
+        self.closed = asyncio.Event()
+        self._on_exit = on_exit
+        self._loop = asyncio.get_running_loop()
+        self._popen = subprocess.Popen(
+            launch.argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            env=launch.env,
+            cwd=launch.cwd,
+            start_new_session=True,
+        )
+        self.pid = self._popen.pid
+        self._pidfd: int | None = None
+        self._ends: dict[int, asyncio.BaseTransport] = {}
+        self._open = {STDIN, STDOUT, STDERR}
+        self._await_exit()
+
+    async def connect(self, heard: Callable[[int, bytes], None], closed: Callable[[int], None]) -> None:
+        """From now on `heard` is called with what it says, and `closed` when a pipe has ended.
+
+        Not to be cancelled: loops differ in whose the pipe is then.
+        """
+
+        def lost(fd: int) -> None:
+            self._open.discard(fd)
+            closed(fd)
+            self._note_lost()
+
+        pipes = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
+        for fd, pipe in enumerate(pipes):
+            connect = self._loop.connect_read_pipe if fd else self._loop.connect_write_pipe
+            self._ends[fd], _ = await connect(lambda fd=fd: _End(fd, heard, lost), pipe)
+
+    @property
+    def stdin(self) -> asyncio.WriteTransport:
+        return cast(asyncio.WriteTransport, self._ends[STDIN])
+
+    @property
+    def stderr(self) -> asyncio.ReadTransport:
+        return cast(asyncio.ReadTransport, self._ends[STDERR])
+
+    def close_stdin(self) -> None:
+        """What was written before still goes out."""
+        if STDIN in self._ends:
+            self.stdin.close()
+
+    def let_go(self) -> None:
+        """Close our ends of the pipes, whoever holds the others. `closed` tells when that is done."""
+        for fd, pipe in enumerate((self._popen.stdin, self._popen.stdout, self._popen.stderr)):
+            end = self._ends.get(fd)
+            if end is None and pipe is not None:
+                with suppress(OSError):  # the loop may have closed one it could not take
+                    pipe.close()
+                self._open.discard(fd)
+            elif end is not None and fd in self._open:
+                end.close()
+        # Something written may still wait for a reader who will never come.
+        if STDIN in self._open and self.stdin.get_write_buffer_size():
+            self.stdin.abort()
+        self._note_lost()
+
+    def reap(self) -> None:
+        """Its last trace goes. Nearly always it is dead by now; else it gets a moment to be."""
+        if self._popen.poll() is None:
+            with suppress(subprocess.TimeoutExpired):
+                self._popen.wait(REAP_SECONDS)
+        self._forget_exit()
+
+    def _note_lost(self) -> None:
+        if not self._open & {STDOUT, STDERR}:
+            self.drained.set()
+        if not self._open:
+            self.closed.set()
+
+    # Waiting for its exit without reaping it
+
+    def _await_exit(self) -> None:
+        try:
+            self._pidfd = os.pidfd_open(self.pid)
+        except (AttributeError, OSError):  # not Linux, or an old one
+            threading.Thread(target=self._wait, name=f"waits for {self.pid}", daemon=True).start()
+        else:
+            self._loop.add_reader(self._pidfd, self._exit_seen)
+
+    def _exit_seen(self) -> None:
+        self._forget_exit()
+        try:
+            found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
+        except ChildProcessError:  # we were started with SIGCHLD ignored: the system reaps, and tells nothing
+            found = None
+        if found is None:
+            self._exit(0)
+        else:
+            self._exit(found.si_status if found.si_code == os.CLD_EXITED else -found.si_status)
+
+    def _forget_exit(self) -> None:
+        if self._pidfd is not None:
+            pidfd, self._pidfd = self._pidfd, None
+            self._loop.remove_reader(pidfd)
+            os.close(pidfd)
+
+    def _wait(self) -> None:
+        code = self._popen.wait()
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._exit, code)
+
+    def _exit(self, code: int) -> None:
+        self.code = code
+        self.exited.set()
+        self._on_exit()
+
+
+class _End(asyncio.Protocol):
+    """Our end of one of its pipes."""
+
+    def __init__(self, fd: int, heard: Callable[[int, bytes], None], lost: Callable[[int], None]) -> None:
+        self._fd = fd
+        self._heard = heard
+        self._lost = lost
+
+    def data_received(self, data: bytes) -> None:
+        self._heard(self._fd, data)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost(self._fd)
+
+
+async def within(seconds: float, event: asyncio.Event) -> bool:
+    """Whether it happened in time."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await event.wait()
+    return event.is_set()
