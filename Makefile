@@ -2,6 +2,7 @@
 # Stamp files remember what is ready: .venv/.base (the package) and .venv/.dev (and the development tools).
 
 MCP_REMOTE := 0.15.1
+MCP_SERVERS := 2026.8.31
 
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
@@ -10,7 +11,8 @@ ARGS ?=
 BIN := .venv/bin
 BASE := .venv/.base
 DEV := .venv/.dev
-NPM := build/npm/.mcp-remote-$(MCP_REMOTE)
+NPM := build/npm/.mcp-remote-$(MCP_REMOTE)-servers-$(MCP_SERVERS)
+THIRDPARTY := build/envs/thirdparty/.ready
 
 no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.11
 bootstrap = "$(or $(PYTHON),$(error $(no_python)))" scripts/bootstrap.py
@@ -23,11 +25,11 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # An environment that came along with a copied checkout points at the old place, so it is made anew.
 ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
-.PHONY: $(BASE) $(DEV)
+.PHONY: $(BASE) $(DEV) $(THIRDPARTY)
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint style types layers docs conformance bench format constraints clean
+.PHONY: help setup run test check lint style types layers docs conformance soak bench format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -37,9 +39,9 @@ help: ## show this table
 run: $(BASE) ## start Toolyard with its demo server (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve $(ARGS)
 
-setup: $(DEV) $(NPM) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(THIRDPARTY) ## install everything that the other targets need
 
-test: $(DEV) $(NPM) ## run the tests (ARGS go to pytest)
+test: $(DEV) $(NPM) $(THIRDPARTY) ## run the tests (ARGS go to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -63,7 +65,10 @@ docs: $(DEV) ##   links, examples and completeness of the documentation
 conformance: $(DEV) ## run the official MCP conformance suite, both eras
 	@$(BIN)/python -m scripts.conformance $(ARGS)
 
-bench: $(DEV) ## measure CPU per call beside a bare ASGI app and the MCP SDK
+soak: $(DEV) ## load a gateway for ten minutes while its upstreams are killed (ARGS="--minutes 1")
+	@$(BIN)/python scripts/soak.py $(ARGS)
+
+bench: $(DEV) ## measure beside a bare app, the SDK and other gateways (ARGS=--no-peers: only ours)
 	@$(BIN)/python -m bench $(ARGS)
 
 format: $(DEV) ## repair and format the code with ruff
@@ -84,5 +89,10 @@ $(DEV): pyproject.toml constraints.txt
 	@$(bootstrap) dev
 
 $(NPM): | $(DEV)
-	@$(bootstrap) npm build/npm mcp-remote@$(MCP_REMOTE)
+	@$(bootstrap) npm build/npm mcp-remote@$(MCP_REMOTE) \
+		$(addprefix @modelcontextprotocol/server-,$(addsuffix @$(MCP_SERVERS),everything filesystem memory))
+	@touch $@
+
+$(THIRDPARTY): tests/thirdparty/requirements.txt
+	@$(bootstrap) env build/envs/thirdparty $<
 	@touch $@

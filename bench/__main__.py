@@ -1,6 +1,8 @@
-"""`python -m bench`: measure, show one table on stdout, write `build/bench.json`.
+"""`python -m bench`: measure, show the tables on stdout, write the figures to `build/`.
 
-Owns the command line, the progress on stderr and the order of the measurements.
+Owns the command line, the progress on stderr and the order of the two parts: the kit beside a bare
+app and the SDK (`build/bench.json`), the gateway beside its peers (`build/bench-gateway.json`). After
+a full run it draws both in `docs/images`.
 """
 
 from __future__ import annotations
@@ -13,14 +15,16 @@ import os
 import platform
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from bench import measure, report
-from bench.load import WrongReply
+from bench import chart, gateway_chart, gateway_report, gateway_run, measure, report
+from bench.connection import WrongReply
+from bench.peers import PEERS
 from bench.process import ROOT
 
-DISTRIBUTIONS = ("toolyard", "mcp", "uvicorn", "httptools", "uvloop", "msgspec", "pydantic")
+DISTRIBUTIONS = ("toolyard", "mcp", "aiohttp", "uvicorn", "httptools", "uvloop", "msgspec", "pydantic")
 MODULES = {"kit": "toolyard.kit", "sdk": "mcp"}
 
 
@@ -32,8 +36,20 @@ def progress(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
+def end_progress() -> None:
+    progress("done\n" if sys.stderr.isatty() else "done")
+
+
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure what Toolyard's kit costs.")
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure what Toolyard costs.")
+    parser.add_argument("--part", choices=("kit", "gateway"), help="only this part (default: both)")
+    parser.add_argument(
+        "--peers",
+        nargs="*",
+        choices=[peer.key for peer in PEERS],
+        help="only these peers; the first run installs them, in minutes (default: all, none with --quick)",
+    )
+    parser.add_argument("--no-peers", action="store_const", const=[], dest="peers", help="no peers at all")
     parser.add_argument(
         "--calls", type=int, default=1000, help="calls per server, era and round (default: 1000)"
     )
@@ -41,18 +57,24 @@ def arguments() -> argparse.Namespace:
     # Two loads, because the ratios depend on it. With 32 the server always has work. With 8 the client
     # sleeps between replies, and what the kernel spends on waking it is charged to the server.
     parser.add_argument(
-        "--connections", type=int, nargs="+", default=[32, 8], help="keep-alive connections (default: 32 8)"
+        "--connections",
+        type=int,
+        nargs="+",
+        default=[32, 8],
+        help="keep-alive connections of the kit's part (default: 32 8)",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="300 calls in 3 rounds: a look, not a figure to quote"
+        "--quick", action="store_true", help="300 calls in 3 rounds, no peers: a look, not a figure to quote"
     )
     parser.add_argument("--check", action="store_true", help="exit with 1 when a target is missed")
-    parser.add_argument(
-        "--out", type=Path, default=ROOT / "build" / "bench.json", help="where the figures go"
-    )
+    parser.add_argument("--out", type=Path, default=ROOT / "build", help="the folder for the figures")
     options = parser.parse_args()
     if options.quick:
         options.calls, options.rounds = 300, 3
+        options.peers = options.peers or []
+    # A chart of half the figures would replace one of all of them.
+    options.draw = options.peers is None and not options.quick
+    options.peers = [peer for peer in PEERS if options.peers is None or peer.key in options.peers]
     if min(options.calls, options.rounds, *options.connections) < 1:
         parser.error("--calls, --rounds and --connections take numbers from 1 up")
     return options
@@ -96,7 +118,7 @@ def setting(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def run(options: argparse.Namespace) -> bool:
+def run_kit(options: argparse.Namespace) -> bool:
     """Measure, show, write; True when every target is met."""
     names = installed()
     calls = {
@@ -111,16 +133,39 @@ def run(options: argparse.Namespace) -> bool:
     }
     imports = measure.imports(names, rounds=options.rounds, progress=progress)
     idle = {name: measure.idle_sessions(name, progress=progress) for name in names}
-    progress("done\n" if sys.stderr.isatty() else "done")
+    end_progress()
     table = report.rows(calls, imports, idle)
     record = report.record(table, calls, imports, idle, setting(options))
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
-    if sys.stdout.isatty():
-        report.show_rich(table, f"{options.rounds} rounds of {options.calls} calls")
-    else:
-        print(report.show_plain(table))
+    keep(options, "bench", record, chart.draw)
+    report.show(table, f"The kit: {options.rounds} rounds of {options.calls} calls")
     return bool(record["met"])
+
+
+def run_gateway(options: argparse.Namespace) -> bool:
+    found = gateway_run.run(
+        options.peers, calls=options.calls, rounds=options.rounds, quick=options.quick, progress=progress
+    )
+    end_progress()
+    table = gateway_report.rows(found)
+    record = gateway_report.record(found, table, setting(options))
+    keep(options, "bench-gateway", record, gateway_chart.draw)
+    report.show(table, f"The gateway: {options.rounds} rounds of {options.calls} calls")
+    report.show_lines(gateway_report.speed_lines(gateway_report.speeds(found)))
+    for note in gateway_report.notes(found):
+        print(note)
+    return bool(record["met"])
+
+
+def keep(
+    options: argparse.Namespace, name: str, record: dict[str, Any], draw: Callable[[dict[str, Any]], str]
+) -> None:
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / f"{name}.json").write_text(json.dumps(record, indent=2) + "\n", encoding="utf-8")
+    if options.draw:
+        chart.write(draw(record), name)
+
+
+PARTS = {"kit": run_kit, "gateway": run_gateway}
 
 
 def stop(signum: int, frame: object) -> NoReturn:
@@ -131,13 +176,14 @@ def main() -> int:
     options = arguments()
     signal.signal(signal.SIGTERM, stop)  # so that the servers are ended then as well
     try:
-        met = run(options)
+        parts = [part for name, part in PARTS.items() if options.part in (None, name)]
+        met = [part(options) for part in parts]
     except KeyboardInterrupt:
         return 130
     except WrongReply as error:
         print(f"\nerror: nothing was measured, a reply was wrong: {error}", file=sys.stderr)
         return 2
-    return 0 if met or not options.check else 1
+    return 0 if all(met) or not options.check else 1
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m bench.chart`: draw `build/bench.json` as bars in `docs/images/bench.svg`.
+"""`python -m bench.chart`: draw the figures in `build/` as bars in `docs/images`; here, those of the kit.
 
 Owns the drawing only; the figures are taken as `bench.report` wrote them. The chart stands on a
 card of its own whose colours follow the reader's scheme, so it can be read on any page.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,14 +33,14 @@ STYLE = """
   .panel { font-weight: 600 }
   .faint { fill: #59636e; font-size: 12px }
   .value { font-variant-numeric: tabular-nums }
-  .bare, .sdk { fill: #afb8c1 }
-  .kit { fill: #0969da }
+  .bare, .sdk, .other { fill: #afb8c1 }
+  .kit, .ours { fill: #0969da }
   @media (prefers-color-scheme: dark) {
     .card { fill: #0d1117; stroke: #30363d }
     text { fill: #e6edf3 }
     .faint { fill: #9198a1 }
-    .bare, .sdk { fill: #57606a }
-    .kit { fill: #4493f8 }
+    .bare, .sdk, .other { fill: #57606a }
+    .kit, .ours { fill: #4493f8 }
   }
 """
 
@@ -115,18 +116,25 @@ def _caption(setting: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def write(drawing: str, name: str) -> Path:
+    out = ROOT / "docs" / "images" / f"{name}.svg"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(drawing, encoding="utf-8")
+    return out
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        prog="python -m bench.chart", description="Draw the last benchmark as SVG."
-    )
-    parser.add_argument("--figures", type=Path, default=ROOT / "build" / "bench.json")
-    parser.add_argument("--out", type=Path, default=ROOT / "docs" / "images" / "bench.svg")
-    options = parser.parse_args()
-    if not options.figures.exists():
-        parser.error(f"'{options.figures}' is not there\nhint: run 'make bench' first")
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(draw(json.loads(options.figures.read_text(encoding="utf-8"))), encoding="utf-8")
-    print(options.out)
+    from bench import gateway_chart
+
+    argparse.ArgumentParser(
+        prog="python -m bench.chart", description="Draw the figures of the last benchmark as SVG."
+    ).parse_args()
+    for name, drawn in (("bench", draw), ("bench-gateway", gateway_chart.draw)):
+        figures = ROOT / "build" / f"{name}.json"
+        if figures.exists():
+            print(write(drawn(json.loads(figures.read_text(encoding="utf-8"))), name))
+        else:
+            print(f"'{figures}' is not there\nhint: run 'make bench' first", file=sys.stderr)
 
 
 if __name__ == "__main__":

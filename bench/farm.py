@@ -5,7 +5,6 @@ of them take every request and never answer one.
 """
 
 import argparse
-import asyncio
 from typing import Annotated, Any, Literal
 
 from bench.servers import end_with_parent, serve
@@ -68,7 +67,9 @@ class Farm:
         _, number, rest = scope["path"].split("/", 2)
         app = self._apps.get(number)
         if app is None:
-            await asyncio.Event().wait()
+            # Until the client gives up, or this process is ended.
+            while (await receive())["type"] != "http.disconnect":
+                pass
         else:
             await app({**scope, "path": f"/{rest}"}, receive, send)
 

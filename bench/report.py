@@ -5,7 +5,8 @@ Owns the rows of the table and the shape of `build/bench.json`; it measures noth
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -166,15 +167,27 @@ def record(
     }
 
 
-def show_plain(table: Sequence[Row]) -> str:
-    lines = [HEADINGS, *(row.cells() for row in table)]
+def show(table: Sequence[Row], title: str) -> None:
+    if sys.stdout.isatty():
+        show_rich(table, title)
+    else:
+        print(title)
+        print(plain([HEADINGS, *(row.cells() for row in table)], RIGHT_ALIGNED) + "\n")
+
+
+def show_lines(lines: Sequence[Sequence[str]]) -> None:
+    """Any other table: headings first, a name and then figures."""
+    print(plain(lines, range(1, len(lines[0]))) + "\n")
+
+
+def plain(lines: Sequence[Sequence[str]], right: Container[int]) -> str:
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    return "\n".join(_plain_line(line, widths) for line in lines)
+    return "\n".join(_plain_line(line, widths, right) for line in lines)
 
 
-def _plain_line(cells: Sequence[str], widths: Sequence[int]) -> str:
+def _plain_line(cells: Sequence[str], widths: Sequence[int], right: Container[int]) -> str:
     padded = (
-        cell.rjust(width) if column in RIGHT_ALIGNED else cell.ljust(width)
+        cell.rjust(width) if column in right else cell.ljust(width)
         for column, (cell, width) in enumerate(zip(cells, widths, strict=True))
     )
     return "  ".join(padded).rstrip()
