@@ -32,12 +32,15 @@ def start_time(pid: int) -> int | None:
 def census() -> dict[int, list[Entry]]:
     """All living processes by session. About 10 µs for each process of the machine."""
     sessions: dict[int, list[Entry]] = {}
-    if HAS_PROC:
-        for name in os.listdir("/proc"):
-            fields = _stat(name) if name.isdigit() else None
-            if fields is not None and fields[0] not in (b"Z", b"X"):
-                entry = (int(name), int(fields[2]), int(fields[21]) * PAGE)
-                sessions.setdefault(int(fields[3]), []).append(entry)
+    try:
+        names = os.listdir("/proc") if HAS_PROC else []
+    except OSError:  # no descriptor left
+        names = []
+    for name in names:
+        fields = _stat(name) if name.isdigit() else None
+        if fields is not None and fields[0] not in (b"Z", b"X"):
+            entry = (int(name), int(fields[2]), int(fields[21]) * PAGE)
+            sessions.setdefault(int(fields[3]), []).append(entry)
     return sessions
 
 
@@ -82,11 +85,12 @@ def is_alive(group: int) -> bool:
     return True
 
 
-def reap(group: int) -> None:
-    """Orphans are ours to reap where we are process 1; elsewhere there are none."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-group, os.WNOHANG)[0]:
-            pass
+def reap(group: int, orphans: set[int]) -> None:
+    """Orphans of a child that was reaped are ours where we are process 1; elsewhere there are none."""
+    for pid in (-group, *orphans):
+        with suppress(ChildProcessError):
+            while os.waitpid(pid, os.WNOHANG)[0]:
+                pass
 
 
 def _kill(kill: Callable[[int, int], None], target: int, number: int) -> None:

@@ -67,6 +67,7 @@ class Process:
         self._ending: asyncio.Task[None] | None = None
         self._asked = False  # SIGTERM was sent
         self._verdict = ""  # why we ended it, when we did
+        self._orphans = set[int]()
 
     @classmethod
     async def start(
@@ -212,6 +213,7 @@ class Process:
         loop = asyncio.get_running_loop()
         deadline, pause = loop.time() + grace, 0.01
         while left := await self._survivors():
+            self._orphans.update(pid for pid, _, _ in left)
             now = loop.time()
             if now >= deadline:
                 groups.send(self.pid, self._started, signal.SIGKILL, left)
@@ -234,14 +236,14 @@ class Process:
         return [(self.pid, self.pid, 0)] if groups.is_alive(self.pid) else []
 
     def _conclude(self) -> None:
-        if not self._child.exited.is_set():  # cancelled with the loop, or it cannot be ended
-            self._signal(signal.SIGKILL)
+        # Its number is its own until it is reaped, so this cannot hit a stranger. Mostly nobody is left; but
+        # we may have been cancelled with the loop, or there was no way to see who is left.
+        self._signal(signal.SIGKILL)
         guardian.remove(self.pid)
         watch().remove(self.pid)
         self._child.let_go()
-        # Only now is its number free for others, and nobody will signal it any more.
         self._child.reap()
-        groups.reap(self.pid)
+        groups.reap(self.pid, self._orphans)
         self._splitter.discard()
         self._stderr.finish()
         self.ended = True
