@@ -340,6 +340,18 @@ async def test_a_daemon_that_holds_the_pipes_does_not_hold_us():
 
 
 @on_both_loops
+async def test_where_there_are_no_pidfds_it_ends_all_the_same(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delattr(os, "pidfd_open", raising=False)
+    assert await (await kept("leave", "3", "out of paper")).reason() == "exited with code 3: out of paper"
+    assert await (await kept("die", "11")).reason() == "killed by SIGSEGV"
+    kid = await kept("family", "stays", "quiet")
+    grandchild = (await kid.hear())["grandchild"]
+    await kid.process.stop(grace=0.1)
+    assert await kid.reason() == "was stopped"
+    assert is_gone(grandchild)
+
+
+@on_both_loops
 @pytest.mark.parametrize("stream", ["stdin", "stdout"])
 async def test_one_that_closes_a_stream_is_ended(stream: str):
     kid = await kept("close", stream)

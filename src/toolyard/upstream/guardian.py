@@ -90,7 +90,8 @@ class Guardian:
     def _start(self) -> None:
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", groups.__file__],
+                # The last is for whoever looks at a list of processes.
+                [sys.executable, "-I", "-S", groups.__file__, f"--guarding={os.getpid()}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
