@@ -7,7 +7,8 @@ is switched off is not there at all.
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
 
-from msgspec import Raw
+import msgspec
+from msgspec import Raw, Struct
 
 from .dispatch import Forward, dispatch
 from .telemetry.metrics import Metrics
@@ -58,6 +59,7 @@ def observed(metrics: Metrics | None, traces: "Tracing | None") -> Stage:
                     return _measured(seen, await inner(forward))
             members = decode_params(call.params, dict[str, Raw])
             meta = decode_params(members.get("_meta", Raw(b"{}")), dict[str, Raw])
+            seen.upstream_version = mount.version()
             with Watch(seen, metrics, traces, meta) as told:
                 call.params = Raw(encode({**members, "_meta": told}))
                 return _measured(seen, await inner(forward))
@@ -67,11 +69,27 @@ def observed(metrics: Metrics | None, traces: "Tracing | None") -> Stage:
     return stage
 
 
+class _Outcome(Struct, rename="camel"):
+    is_error: bool = False
+
+
+_decode_outcome = msgspec.json.Decoder(_Outcome).decode
+
+
+def _says_error(body: bytes) -> bool:
+    try:
+        return _decode_outcome(body).is_error
+    except msgspec.DecodeError:
+        return False
+
+
 def _measured(seen: Observed, result: Any) -> Any:
     if isinstance(result, Raw):
         body = bytes(result)
         seen.response_bytes = len(body)
-        seen.is_error_result = len(body) <= LOOK_FOR_ERRORS_UP_TO and b'"isError":true' in body
+        # Few results have the word in them at all, and those that do are mostly small.
+        if b'"isError"' in body and len(body) <= LOOK_FOR_ERRORS_UP_TO:
+            seen.is_error_result = _says_error(body)
     else:
         seen.response_bytes = getattr(result, "size", None)
         seen.is_error_result = getattr(result, "is_error", False) is True

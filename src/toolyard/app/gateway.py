@@ -131,6 +131,7 @@ class Gateway:
         # Only what we make of it is different: the connection stays.
         known.config = server
         known.mount = self._mounts[server.name] = _mount_of(server, known.service, known.mount)
+        self._count_retries(known.mount)
         self.catalogue.shelves[server.name].reconfigure(server)
         self.catalogue.changed(server.name, KINDS)
 
@@ -148,17 +149,28 @@ class Gateway:
             lambda: _identify(service),
             OURS,
             MODERN_META,
-            on_well=mount.breaker.well,
-            on_unwell=mount.breaker.trip,
+            _Health(mount, service),
             # A process is not started for a list that is known already.
             lazy=config.start == "lazy" and isinstance(config.where, Stdio) and shelf.known,
         )
-        mount.breaker.on_trip = keeper.wake
+        mount.breaker.on_trouble = lambda reason, opened: _look_after(keeper, reason, opened)
         if isinstance(service, Bridge):
-            service.links.on_open = keeper.wake_if_lazy
+            service.links.on_open = lambda: self._opened(config.name, keeper)
+        self._count_retries(mount)
+        mount.version = lambda: shelf.identity.version
         self._mounted[config.name] = _Mounted(config, mount, keeper, service)
         self._mounts[config.name] = mount
         keeper.start()
+
+    def _opened(self, server: str, keeper: Keeper) -> None:
+        keeper.wake_if_lazy()
+        if self.metrics is not None:
+            self.metrics.reconnected(server)
+
+    def _count_retries(self, mount: Mount) -> None:
+        metrics = self.metrics
+        if metrics is not None:
+            mount.on_retry = lambda: metrics.retried(mount.server)
 
     def _service(self, config: ServerConfig, shelf: Shelf) -> Bridge | InProcess:
         where, name = config.where, config.name
@@ -274,6 +286,34 @@ class Gateway:
             )
             for name, mounted in self._mounted.items()
         ]
+
+
+class _Health:
+    """An upstream's breaker and connections, as its keeper needs them."""
+
+    def __init__(self, mount: Mount, service: Bridge | InProcess) -> None:
+        self._mount = mount
+        self._service = service
+        self.well = mount.breaker.well
+        self.unwell = mount.breaker.unwell
+
+    @property
+    def is_open(self) -> bool:
+        return self._mount.breaker.is_open
+
+    @property
+    def busy(self) -> bool:
+        return self._mount.in_flight > 0
+
+    async def reset(self) -> None:
+        if isinstance(self._service, Bridge):
+            await self._service.links.reset()
+
+
+def _look_after(keeper: Keeper, reason: str, opened: bool) -> None:
+    if opened:
+        keeper.blame(reason)
+    keeper.wake()
 
 
 class _Whole(AllView):

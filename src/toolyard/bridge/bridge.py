@@ -24,7 +24,7 @@ from ..wire.messages import decode_params
 from ..wire.seal import BrokenSeal, Sealer
 from .ears import LEVELS, CallEar
 from .listening import listen
-from .members import ModernMeta, for_legacy, members_of, raw, with_own_token
+from .members import ModernMeta, for_legacy, is_complete, members_of, raw, with_own_token
 from .parking import Parked, Parking
 from .results import as_modern, kind_of
 from .rounds import ask_all, follow_task
@@ -60,6 +60,8 @@ class Bridge:
 
     async def _pass(self, link: Link, call: Call, params: Params) -> Result:
         token = None
+        if not is_complete(params):
+            params = self._meta.add(call, params, tasks=False)
         if call.progress_token is not None and link.shares_tokens:
             params, token = with_own_token(params)
         if "requestState" in params:

@@ -46,7 +46,7 @@ class _Listening:
             for uri in self._uris:
                 await _hold(link, uri)
                 held.append(uri)
-            agreed = {"notifications": self._agreed(), "_meta": {}}
+            agreed: dict[str, Any] = {"notifications": self._agreed(), "_meta": {}}
             await call.channel.notify(
                 "notifications/subscriptions/acknowledged", marked(_members(agreed), call)
             )
@@ -64,7 +64,7 @@ class _Listening:
 
     def _agreed(self) -> SubscriptionFilter:
         offered = self._link.about.capabilities
-        resources = offered.get("resources") or {}
+        resources: dict[str, Any] = offered.get("resources") or {}
         agreed = SubscriptionFilter()
         if self._wanted.tools_list_changed is True and "tools" in offered:
             agreed.tools_list_changed = True

@@ -13,6 +13,7 @@ from ..wire.messages import decode_params, encode
 from ..wire.versions import LATEST_MODERN
 
 MAX_REMEMBERED = 256
+_VERSION = VERSION_KEY.encode()
 _tokens = count(1)
 
 
@@ -21,8 +22,8 @@ def members_of(call: Call) -> Params:
 
 
 def meta_of(params: Params) -> Params:
-    raw = params.get("_meta")
-    return {} if raw is None or raw == b"null" else decode_params(raw, dict[str, Raw])
+    found = params.get("_meta")
+    return {} if found is None or bytes(found) == b"null" else decode_params(found, dict[str, Raw])
 
 
 def with_meta(params: Params, meta: Params) -> Params:
@@ -60,8 +61,13 @@ def with_own_token(params: Params) -> tuple[Params, str]:
     return with_meta(params, meta_of(params) | {"progressToken": raw(token)}), token
 
 
+def is_complete(params: Params) -> bool:
+    """Whether they carry what the modern era wants; those of a caller in our own process do not."""
+    return "_meta" in params and _VERSION in bytes(params["_meta"])
+
+
 class ModernMeta:
-    """What a modern upstream must be told of a legacy caller, in every request."""
+    """What a modern upstream must be told of a caller in every request, where the request does not say it."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Caller, bool], Params] = {}
@@ -69,9 +75,12 @@ class ModernMeta:
     def add(self, call: Call, params: Params, tasks: bool) -> Params:
         """`tasks`: say that the caller can follow tasks, because we do it for them."""
         meta = meta_of(params) if "_meta" in params else {}
-        level = call.session.log_level if call.session is not None else None
         told = {**meta, **self._of(call.caller, tasks)}
-        told[LOG_LEVEL_KEY] = raw(level or "info")
+        level = call.caller.log_level
+        if call.caller.era == "legacy":
+            level = (call.session.log_level if call.session is not None else None) or "info"
+        if level is not None:
+            told[LOG_LEVEL_KEY] = raw(level)
         return with_meta(params, told)
 
     def _of(self, caller: Caller, tasks: bool) -> Params:

@@ -29,6 +29,7 @@ class _State(Struct, array_like=True):
     id: str
     principal: str
     request: str
+    round: int
 
 
 class _Question(Struct):
@@ -60,6 +61,8 @@ class Parked:
         self.id = secrets.token_urlsafe(12)
         self.principal = call.caller.identity.principal
         self.attended = True
+        self.round = 0
+        """Counts the times it was left; the state of an earlier round is worth nothing."""
         self._method = call.method
         self._params = params
         self.running: asyncio.Future[Result] | None = None
@@ -147,8 +150,9 @@ class Parking:
         if result is not None:
             return result
         parked.attended = False
+        parked.round += 1
         self._park(parked)
-        state = _State(parked.id, parked.principal, parked.request)
+        state = _State(parked.id, parked.principal, parked.request, parked.round)
         return InputRequiredResult(
             result_type="input_required",
             input_requests=parked.questions(),
@@ -191,7 +195,7 @@ class Parking:
         ):
             raise InvalidParams("requestState belongs to another request")
         parked = self._parked.get(state.id)
-        if parked is None:
+        if parked is None or parked.round != state.round:
             raise InvalidParams(GONE)
         return parked
 

@@ -34,7 +34,7 @@ def kind_of(result: Result) -> str:
     """`complete`, `input_required` or `task`. Nearly all are the first, which costs a search for a word."""
     if isinstance(result, Spooled):
         return "complete"
-    body = bytes(result) if not isinstance(result, bytes) else result
+    body = bytes(result)
     if b'"input_required"' not in body and b'"task"' not in body:
         return "complete"
     try:

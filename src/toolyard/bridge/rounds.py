@@ -14,6 +14,7 @@ from ..wire.messages import decode_params
 from .ears import PROGRESS
 from .members import raw
 
+_NONE = Raw(b"{}")
 SHORTEST_POLL = 0.02
 LONGEST_POLL = 10.0
 
@@ -25,7 +26,7 @@ class _Question(Struct):
 
 class _Asked(Struct, rename="camel"):
     input_requests: dict[str, _Question] = {}
-    request_state: Raw | None = None
+    request_state: Raw = _NONE
 
 
 class _Task(Struct, rename="camel"):
@@ -33,7 +34,7 @@ class _Task(Struct, rename="camel"):
     status: str
     poll_interval_ms: float | None = None
     status_message: str | None = None
-    result: Raw | None = None
+    result: Raw = _NONE
     error: ErrorObject | None = None
     input_requests: dict[str, _Question] = {}
 
@@ -42,7 +43,7 @@ async def ask_all(call: Call, result: Raw) -> Params:
     """Put an upstream's questions to the client; what to send along with the next try."""
     asked = decode_params(result, _Asked)
     answers = await _answers(call, asked.input_requests)
-    state = {} if asked.request_state is None else {"requestState": Raw(bytes(asked.request_state))}
+    state = {} if asked.request_state is _NONE else {"requestState": Raw(bytes(asked.request_state))}
     return {"inputResponses": raw(answers), **state}
 
 
@@ -58,7 +59,7 @@ async def _answers(call: Call, questions: dict[str, _Question]) -> dict[str, Raw
 
 async def _ask(call: Call, question: _Question) -> Raw:
     params: Any = question.params
-    if question.method == "elicitation/create" and b'"url"' in params:
+    if question.method == "elicitation/create" and b'"url"' in bytes(question.params):
         members = decode_params(params, dict[str, Raw])
         # The legacy era wants a name for a link; the modern one has none.
         members.setdefault("elicitationId", raw(secrets.token_urlsafe(12)))
@@ -76,7 +77,7 @@ async def follow_task(link: Link, call: Call, result: Raw, meta: Params) -> Resu
     try:
         while True:
             if task.status == "completed":
-                return Raw(bytes(task.result or b"{}"))
+                return Raw(bytes(task.result))
             if task.status == "failed":
                 error = task.error or ErrorObject(INTERNAL_ERROR, "The task failed")
                 raise McpError(error.code, error.message, error.data)

@@ -138,6 +138,10 @@ class Catalogue:
             self.all(kind)
         return self._index[kind.name].get(name)
 
+    @property
+    def is_settled(self) -> bool:
+        return all(shelf.known or shelf.settled.is_set() for shelf in self.shelves.values())
+
     async def settled(self, wait: float) -> None:
         """Wait for the first try of every upstream never seen before, but not for long."""
         new = [shelf for shelf in self.shelves.values() if not shelf.known and not shelf.settled.is_set()]

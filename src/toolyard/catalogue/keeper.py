@@ -38,6 +38,26 @@ class Mounted(Protocol):
     async def handle(self, call: Call) -> Any: ...
 
 
+class Health(Protocol):
+    """Whether the upstream takes calls, and what to do about one that does not."""
+
+    @property
+    def is_open(self) -> bool:
+        """Calls are refused."""
+        ...
+
+    @property
+    def busy(self) -> bool: ...
+
+    def well(self) -> None: ...
+
+    def unwell(self, reason: str) -> None: ...
+
+    async def reset(self) -> None:
+        """Begin anew: close its connections, end its process."""
+        ...
+
+
 class Keeper:
     def __init__(
         self,
@@ -49,8 +69,7 @@ class Keeper:
         identify: Callable[[], Awaitable[Identity]],
         caller: Caller,
         meta: Raw,
-        on_well: Callable[[], None],
-        on_unwell: Callable[[str], None],
+        health: Health,
         lazy: bool,
     ) -> None:
         self._config = config
@@ -61,8 +80,7 @@ class Keeper:
         self._identify = identify
         self._caller = caller
         self._meta = meta
-        self._on_well = on_well
-        self._on_unwell = on_unwell
+        self._health = health
         self._lazy = lazy
         self._wake = asyncio.Event()
         self._stale: set[str] = set()
@@ -106,8 +124,17 @@ class Keeper:
                 await self._refresh(KINDS)
                 failures = 0
                 await self._attend()
-            except (McpError, BadList, TimeoutError) as error:
-                self._failed(error)
+            except BadList as error:
+                self._unreadable(error)
+            except TimeoutError as error:
+                if isinstance(error, McpError):
+                    self._failed(error.message)
+                elif not self._health.busy or self._health.is_open:
+                    # One that has work in hand may just be slow to answer; one that answers nobody is stuck.
+                    self._failed("it does not answer")
+                    await self._health.reset()
+            except McpError as error:
+                self._failed(getattr(error, "reason", error.message))
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures) * random.uniform(0.5, 1.0)
             failures = min(failures + 1, 10)
             await self._rest(pause)
@@ -116,19 +143,26 @@ class Keeper:
         """Waking up early is for those who were not unwell a moment ago."""
         await asyncio.sleep(pause)
 
-    def _failed(self, error: Exception) -> None:
-        reason = getattr(error, "reason", None) or str(error) or "it did not list in time"
+    def _failed(self, reason: str) -> None:
+        self.blame(reason)
+        self._shelf.settled.set()
+        self._health.unwell(reason)
+
+    def blame(self, reason: str) -> None:
+        """Have it known why this upstream is not, or not all, there."""
         if self._shelf.fault != reason:
             logger.warning("%s: %s", self._config.name, reason)
-        self._set_fault(reason)
-        self._shelf.settled.set()
-        self._on_unwell(reason)
-
-    def _set_fault(self, reason: str | None) -> None:
-        if self._shelf.fault != reason:
             self._shelf.fault = reason
-            self._catalogue.changed(self._config.name, ())
             self._save()
+
+    def _unreadable(self, error: BadList) -> None:
+        """It is there and takes calls; only what it says of itself is of no use. What was known stays."""
+        reason = str(error)
+        if reason not in self._shelf.notes:
+            logger.warning("%s: %s", self._config.name, reason)
+        self._shelf.notes = (reason,)
+        self._shelf.settled.set()
+        self._health.well()
 
     def _save(self) -> None:
         task = asyncio.create_task(self._store.save(self._config, self._shelf))
@@ -137,7 +171,7 @@ class Keeper:
 
     async def _refresh(self, kinds: tuple[Kind, ...]) -> None:
         shelf = self._shelf
-        async with asyncio.timeout(self._config.connect_timeout + 15):
+        async with asyncio.timeout(self._config.connect_timeout + min(self._config.timeout, 10.0)):
             identity = await self._identify()
             offered = identity.capabilities
             wanted = [kind for kind in kinds if kind.capability in offered]
@@ -158,7 +192,7 @@ class Keeper:
         well_again = shelf.fault is not None
         shelf.fault = None
         shelf.settled.set()
-        self._on_well()
+        self._health.well()
         if changed or new:
             self._catalogue.changed(self._config.name, changed)
         if changed or new or well_again:

@@ -11,7 +11,7 @@ from .arguments import read_arguments
 from .client import Client, Where, connected
 from .failure import Failure
 from .offers import tools_of
-from .options import debug_option, json_option, remote_options
+from .options import config_option, debug_option, json_option, remote_options
 from .render import Folder, print_error, print_json, print_result
 from .terminal import Terminal
 
@@ -25,6 +25,7 @@ TOOL_FAILED = 1
     "--args", "whole", metavar="JSON", help="The arguments as one JSON object; - reads it from stdin."
 )
 @click.option("--target", "server", metavar="TARGET", help="The server, as for `serve`; without it the demo.")
+@config_option
 @remote_options
 @click.option(
     "--save", type=click.Path(path_type=Path, file_okay=False), help="Write images and audio to this folder."
@@ -36,6 +37,7 @@ def command(
     pairs: tuple[str, ...],
     whole: str | None,
     server: str | None,
+    config: Path | None,
     url: str | None,
     headers: tuple[str, ...],
     timeout: float,
@@ -49,7 +51,7 @@ def command(
     Exit status: 0, 1 when the tool says it failed, 2 when it could not be called.
     """
     given = _stdin() if whole == "-" else whole
-    where = Where(server, url, headers, timeout, debug)
+    where = Where(server, config, url, headers, timeout, debug)
     with Terminal() as user, connected(where, user) as client:
         definition = _find(client, tool, where)
         result = client.call_tool(definition, read_arguments(pairs, given, definition))
@@ -75,4 +77,5 @@ def _find(client: Client, name: str, where: Where) -> dict[str, Any]:
     near = get_close_matches(name, tools, 3, 0.5)
     hints = [f"did you mean {' or '.join(map(repr, near))}?"] if near else []
     place = f" --url {where.url}" if where.url else f" {where.target}" if where.target else ""
+    place = f" --config {where.config}" if where.config is not None else place
     raise Failure(f"no tool {name!r}", *hints, f"`toolyard list{place}` shows them all")

@@ -3,14 +3,15 @@
 `connected` chooses. Whatever goes wrong on the way comes out as a Failure with a hint.
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 from msgspec import Struct
 
 from ..wire.errors import INTERNAL_ERROR, MISSING_CAPABILITY, McpError
-from . import target
+from . import target, yard
 from .failure import Failure
 from .output import stdout_kept_clean
 from .shapes import Object, as_object
@@ -40,6 +41,8 @@ class About(Struct, frozen=True):
     info: Object
     capabilities: Object
     instructions: str | None = None
+    missing: Mapping[str, str] = {}
+    """Of a gateway: the servers that are not there, and why."""
 
 
 def about_of(info: Any, answer: dict[str, Any]) -> About:
@@ -68,6 +71,7 @@ class Where(Struct, frozen=True):
     """Which server a command is about, as its options say."""
 
     target: str | None
+    config: Path | None
     url: str | None
     headers: tuple[str, ...]
     timeout: float
@@ -90,11 +94,17 @@ def _open(where: Where, user: User) -> Client:
     if where.url is None:
         if where.headers:
             raise Failure("--header is for servers at an address", "add --url URL")
+        file = yard.config_file(where.target, where.config)
+        if file is not None:
+            from .mounted import Mounted
+
+            return Mounted(file, user, where.debug)
         from .local import InProcess
 
         return InProcess(target.load(where.target, where.debug), user)
-    if where.target is not None:
-        raise Failure("a target and --url at once", "give one of them")
+    if where.target is not None or where.config is not None:
+        given = "a target" if where.target is not None else "--config"
+        raise Failure(f"{given} and --url at once", "give one of them")
     from .remote import open_remote
 
     try:

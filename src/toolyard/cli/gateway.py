@@ -126,9 +126,9 @@ def _names(config: "Config") -> str:
 
 
 def _welcome(config: "Config", url: str, file: Path) -> None:
-    count = len(config.servers)
+    count = f"{len(config.servers)} server{'' if len(config.servers) == 1 else 's'}"
     lines = [
-        f"Toolyard {__version__} serves {count} server{'' if count == 1 else 's'} of {file}: {_names(config)}",
+        f"Toolyard {__version__} serves {count} of {file}: {_names(config)}",
         *(f"  left out: {item.name}: {item.reason}" for item in config.broken),
         "",
         f"  {click.style(url, bold=True)}",

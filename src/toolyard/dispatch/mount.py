@@ -7,6 +7,7 @@ twice (reads, lists, tools that call themselves read-only or idempotent).
 import asyncio
 import random
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -20,7 +21,7 @@ from ..wire.errors import McpError
 from .breaker import Breaker
 
 WAITING_PER_SLOT = 16
-FIRST_PAUSE = 0.1
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
 
 
 class Handles(Protocol):
@@ -58,12 +59,14 @@ class Mount:
         self.config = config
         self.server = config.name
         self.service = service
-        self.transport = transport
+        self.transport: Transport = transport
         self.address = ""
         self.port = 0
+        self.version: Callable[[], str] = lambda: ""
+        """The revision it speaks, as far as that is known."""
         self.breaker = Breaker(config.name)
         self.in_flight = 0
-        self.retried = 0
+        self.on_retry: Callable[[], None] = lambda: None
         self._gate = asyncio.Semaphore(config.concurrency)
         self._waiting = 0
         self._empty = asyncio.Event()
@@ -113,6 +116,13 @@ class Mount:
             await self._gate.acquire()
         self.in_flight += 1
 
+    def _may_try_again(self, error: UpstreamError, safe: bool, tries: int) -> bool:
+        if isinstance(error, Down):
+            return False
+        if isinstance(error, NotReached):  # as often as there is time, until the breaker opens
+            return self.config.retries > 0
+        return safe and isinstance(error, Lost | Garbled) and tries < self.config.retries
+
     async def _try(self, call: Call, safe: bool, deadline: float) -> Any:
         tries = 0
         while True:
@@ -120,14 +130,11 @@ class Mount:
                 result = await self.service.handle(call)
             except UpstreamError as error:
                 self.breaker.failed(error.reason)
-                again = isinstance(error, NotReached) or (safe and isinstance(error, Lost | Garbled))
-                pause = FIRST_PAUSE * 2**tries * random.uniform(0.5, 1.5)
+                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.5)
+                if not self._may_try_again(error, safe, tries) or time.monotonic() + pause > deadline:
+                    raise
                 tries += 1
-                if not again or tries > self.config.retries or isinstance(error, Down):
-                    raise
-                if time.monotonic() + pause > deadline:
-                    raise
-                self.retried += 1
+                self.on_retry()
                 await asyncio.sleep(pause)
                 self.breaker.check()
             except McpError:

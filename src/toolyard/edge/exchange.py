@@ -148,7 +148,7 @@ class Exchange:
                 await self._visit.send({"type": "http.response.body", "body": frame(body)})
 
     async def _finish_in_pieces(self, body: StreamedReply) -> None:
-        """A reply that is never whole in memory. As an event it is not kept: it is sent once or not at all."""
+        """A reply that is never whole in memory. It is sent once: an event of that size is not kept."""
         send = self._visit.send
         streaming = self._starting is not None
         if self._starting is not None:

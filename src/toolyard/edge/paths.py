@@ -1,4 +1,4 @@
-"""Several endpoints on one server: `/mcp` for everything, `/mcp/NAME` for one upstream, and what is beside them."""
+"""Several endpoints on one server: `/mcp` for everything, `/mcp/NAME` for one upstream, pages beside them."""
 
 from collections.abc import Callable
 from typing import Any, Protocol

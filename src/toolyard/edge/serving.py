@@ -47,6 +47,8 @@ def server(edge: Endpoint, host: str, port: int, log_level: str = "warning") -> 
         date_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         http=LimitedHttp,
+        # uvicorn would put its own handlers in the place of whatever was set up.
+        log_config=None,
     )
     return _Uvicorn(config, edge)
 

@@ -1,8 +1,9 @@
 """What can go wrong between us and an upstream, told apart by what may be done about it.
 
 UpstreamError       -32603, names the server; `data` has `server` and `reason`
-├── NotReached      the request never left, or was refused unread: any call may be tried again
+├── NotReached      the request never left, or was turned away unread: any call may be tried again
 │   └── Down        known to be down: do not even try now
+├── Refused         it was reached and will not have us: trying again as we are does not help
 ├── Lost            it left and no answer came: only what may run twice is tried again
 ├── Late            no answer within the time limit
 └── Garbled         the answer is not JSON-RPC
@@ -32,6 +33,10 @@ class NotReached(UpstreamError):
 
 
 class Down(NotReached):
+    pass
+
+
+class Refused(UpstreamError):
     pass
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from ..config import Http
 from ..wire.errors import McpError
 from ..wire.versions import LATEST_MODERN, Era
-from .errors import Garbled, NotReached, UpstreamError
+from .errors import Garbled, NotReached, Refused, UpstreamError
 from .handshake import DISCOVER, read_discovery
 from .http_client import Address, HttpClient
 from .http_legacy import LegacyHttp
@@ -43,6 +43,9 @@ class HttpConnector:
         except TimeoutError:
             self._era = None
             raise NotReached(self._server, f"it did not answer within {self._connect_timeout:g} s") from None
+        except Refused:
+            self._era = None
+            raise
         except UpstreamError as error:
             self._era = None
             # Nothing of a caller's was under way yet, so whatever happened, it may be tried again.

@@ -103,15 +103,13 @@ class Address:
     async def _redirected(
         self, method: str, headers: Mapping[str, str], body: bytes | None, response: "aiohttp.ClientResponse"
     ) -> "Reply":
-        """Follow within the same origin, as from /mcp to /mcp/; anywhere else it could carry our headers away."""
+        """Follow within the same origin, as from /mcp to /mcp/; elsewhere it could carry our headers away."""
         from yarl import URL
 
         target = self.url.join(URL(response.headers.get("Location", "")))
         response.release()
         if target.origin() != self.url.origin() or target == self.url:
-            raise NotReached(
-                self.server, f"it redirects to {target.origin()}; configure that address instead"
-            )
+            raise Refused(self.server, f"it redirects to {target.origin()}; configure that address instead")
         self.url = target
         return await self.send(method, headers, body)
 

@@ -7,7 +7,7 @@ from msgspec import UNSET
 from ..wire.errors import UNSUPPORTED_VERSION, McpError
 from ..wire.headers import NAMED_BY, encode_value
 from ..wire.messages import Request, decode_params, encode
-from .errors import Garbled, Lost, NotReached, UpstreamError
+from .errors import Garbled, Lost, NotReached, Refused, UpstreamError
 from .http_client import Address, Reply
 from .link import About, Ear, Params, Result, Standing, Watcher
 from .replies import result_of, understand
@@ -122,12 +122,10 @@ def refusal(server: str, reply: Reply) -> UpstreamError:
     """An HTTP error without JSON-RPC in it."""
     status = reply.status
     if status in (401, 403):
-        return NotReached(
-            server, f"it answered HTTP {status}: it wants credentials, or others than those in 'headers'"
-        )
+        return Refused(server, f"it answered HTTP {status}: it wants other credentials than 'headers' has")
     if status in (429, 503):
         after = reply.headers.get("Retry-After", "")
         return NotReached(server, f"it answered HTTP {status}", float(after) if after.isdigit() else None)
     if 400 <= status < 500 or 300 <= status < 400:
-        return NotReached(server, f"it answered HTTP {status}; is this the address of an MCP endpoint?")
+        return Refused(server, f"it answered HTTP {status}; is this the address of an MCP endpoint?")
     return Lost(server, f"it answered HTTP {status}")

@@ -1,4 +1,4 @@
-"""The transport of 2024-11-05: a GET stream carries all answers, requests are POSTed to an address it names."""
+"""The transport of 2024-11-05: a GET stream carries all answers, requests are POSTed where it says."""
 
 import asyncio
 from contextlib import suppress

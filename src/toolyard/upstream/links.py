@@ -20,7 +20,10 @@ LONGEST_PAUSE = 2.0
 
 
 class Backoff:
-    """How long to wait after a failure: twice as long each time, with jitter, up to two seconds; a breaker is there for the rest."""
+    """How long to wait after a failure: twice as long each time, with jitter, up to two seconds.
+
+    It keeps a flood of calls from becoming a flood of attempts; a breaker is there for the rest.
+    """
 
     def __init__(self) -> None:
         self.failures = 0
@@ -148,6 +151,13 @@ class Links:
         task = asyncio.create_task(link.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+    async def reset(self) -> None:
+        """Close what is open; the next who needs a link gets a new one."""
+        for link in [*self._links.values(), *filter(None, [self._shared])]:
+            self._close_later(link)
+        self._links.clear()
+        self._shared = None
 
     async def close(self) -> None:
         self._closed = True

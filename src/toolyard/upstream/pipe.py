@@ -7,6 +7,7 @@ way, in order, so that a slow client holds up nobody but itself.
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 from msgspec import Raw, Struct, field
@@ -118,10 +119,8 @@ class Pipe:
 
     def _cancel(self, method: str, id: int) -> None:
         if not self.closed and method != "initialize":
-            try:
+            with suppress(McpError):  # it does not read, or has ended: there is nobody to tell
                 self._write(encode(Notification("notifications/cancelled", {"requestId": id})))
-            except McpError:
-                pass  # it does not read, or has ended: there is nobody to tell
 
     async def notify(self, method: str, params: Params) -> None:
         if not self.closed:
@@ -150,7 +149,7 @@ class Pipe:
                 pending.put(message)
 
     def noise(self, error: Garbled, id: Id | None = None) -> None:
-        """What is no message. Without an id it is the answer to the one call under way, as far as can be told."""
+        """What is no message. Without an id it is taken for the answer to the one call under way."""
         if id is not None and id in self._pending:
             self._pending[id].put(error)
         elif len(self._pending) == 1:

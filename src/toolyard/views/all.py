@@ -70,7 +70,7 @@ class AllView(View):
         # What is not mounted yet may come with the next change of the configuration; tools always do.
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         capabilities |= {name: offer for name, offer in OFFERS.items() if any(name in one for one in found)}
-        extensions = {
+        extensions: dict[str, Any] = {
             name: {}
             for name in EXTENSIONS
             if (modern or name != TASKS_EXTENSION)

@@ -5,7 +5,7 @@ tasks are subscribed to upstream for as long as somebody listens.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -80,7 +80,7 @@ class Listening:
             listener.close()
 
     @contextmanager
-    def _hearing(self, wants: Callable[[Event], bool]) -> Iterator[Listener]:
+    def _hearing(self, wants: Callable[[Event], bool]) -> Generator[Listener, None, None]:
         with self._yard.catalogue.hub.listener(wants) as events:
             self._listeners.add(events)
             try:
@@ -239,7 +239,7 @@ class Listening:
 
 
 async def _acknowledged(relays: list[_Relay]) -> None:
-    """What happens after we say that we listen must not be missed; one that is slow is not waited for long."""
+    """What happens once we have said that we listen must not be missed. Nobody waits long for a slow one."""
     waiting = [asyncio.ensure_future(relay.acknowledged.wait()) for relay in relays]
     if waiting:
         try:

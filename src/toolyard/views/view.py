@@ -5,10 +5,9 @@ A view is a `wire.call.Service`, so every edge can serve it.
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
-import msgspec
-from msgspec import UNSET, Raw
+from msgspec import UNSET, Raw, Struct
 
 from ..bridge.results import kind_of
 from ..catalogue.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Catalogue, Entry
@@ -16,8 +15,8 @@ from ..catalogue.items import Kind
 from ..dispatch import Forward, Mount
 from ..pipeline import Handler
 from ..wire.call import Call
-from ..wire.eras import SERVER_KEY
-from ..wire.errors import InvalidParams, McpError, MethodNotFound
+from ..wire.eras import SERVER_KEY, TASKS_EXTENSION
+from ..wire.errors import InvalidParams, McpError, MethodNotFound, MissingCapability
 from ..wire.headers import check_params, encode_value
 from ..wire.messages import decode_params, encode
 from ..wire.seal import Sealer
@@ -50,6 +49,16 @@ class Yard:
         """Somebody looks at the lists; old ones may be read anew."""
         self.met: Callable[[Call], None] = lambda call: None
         """A client has introduced itself."""
+
+
+class _LegacyTask(Struct, rename="camel"):
+    task_id: str
+
+
+class _Begun(Struct):
+    """A task of 2025-11-25, just begun."""
+
+    task: _LegacyTask
 
 
 class View(ABC):
@@ -95,7 +104,7 @@ class View(ABC):
 
     @abstractmethod
     def resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]:
-        """Where a tool's or prompt's name leads, what it is called there; InvalidParams for an unknown one."""
+        """Where a tool's or prompt's name leads and what it is called there; InvalidParams if nowhere."""
 
     @abstractmethod
     def places_of(self, uri: str) -> tuple[list[Mount], str]:
@@ -180,7 +189,7 @@ class View(ABC):
     async def _call_tool(self, call: Call) -> Any:
         members = decode_params(call.params, dict[str, Raw])
         name = _string(members, "name")
-        mount, own, entry = self.resolve(TOOLS, name)
+        mount, own, entry = await self._resolve(TOOLS, name)
         headers = None
         if entry is not None and entry.item.headers:
             headers = _mirrored(call, entry, members)
@@ -193,6 +202,16 @@ class View(ABC):
         result = await self.yard.forward(forward)
         return self._with_ticket(call, mount, result)
 
+    async def _resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]:
+        """A client may remember a name from before we started; then its server's list is waited for."""
+        try:
+            return self.resolve(kind, name)
+        except InvalidParams:
+            if self.yard.catalogue.is_settled:
+                raise
+        await self.yard.catalogue.settled(self.yard.list_wait)
+        return self.resolve(kind, name)
+
     def _with_ticket(self, call: Call, mount: Mount, result: Any) -> Any:
         kind = getattr(result, "result_type", UNSET) if not isinstance(result, Raw) else kind_of(result)
         return self.yard.tickets.relabel(result, mount.server, call.caller) if kind == "task" else result
@@ -204,14 +223,14 @@ class View(ABC):
         begun = await self.yard.forward(forward)
         if not isinstance(begun, Raw) or b'"task"' not in bytes(begun):
             return begun
-        task = msgspec.json.decode(begun).get("task") or {}
-        waiting = _again(call, "tasks/result", Raw(encode({"taskId": task.get("taskId", "")})))
+        id = decode_params(begun, _Begun).task.task_id
+        waiting = _again(call, "tasks/result", Raw(encode({"taskId": id})))
         return await self.yard.forward(Forward(waiting, forward.mount, forward.name))
 
     async def _get_prompt(self, call: Call) -> Any:
         members = decode_params(call.params, dict[str, Raw])
         name = _string(members, "name")
-        mount, own, entry = self.resolve(PROMPTS, name)
+        mount, own, entry = await self._resolve(PROMPTS, name)
         forward = self._forward(call, mount, members, "name", name, own)
         forward.name = own if entry is not None else None
         forward.safe = True
@@ -239,7 +258,7 @@ class View(ABC):
         kind = _string(ref, "type")
         if kind == "ref/prompt":
             name = _string(ref, "name")
-            mount, own, _ = self.resolve(PROMPTS, name)
+            mount, own, _ = await self._resolve(PROMPTS, name)
             ref["name"] = Raw(encode(own))
         elif kind == "ref/resource":
             name = _string(ref, "uri")
@@ -256,6 +275,8 @@ class View(ABC):
     async def _task(self, call: Call) -> Any:
         members = decode_params(call.params, dict[str, Raw])
         ticket = _string(members, "taskId")
+        if not call.caller.supports(TASKS_EXTENSION):
+            raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
         server, id = self.yard.tickets.read(ticket, call.caller)
         mount = self.yard.mounts.get(server) if server in self.servers() else None
         if mount is None:
@@ -331,7 +352,7 @@ def _mirrored(call: Call, entry: Entry, members: Members) -> dict[str, str]:
     for item in entry.item.headers:
         value: Any = arguments
         for key in item.path:
-            value = value.get(key) if isinstance(value, dict) else None
+            value = cast(dict[str, Any], value).get(key) if isinstance(value, dict) else None
         if isinstance(value, str | int | bool):
             found[item.header] = encode_value(value)
     return found
