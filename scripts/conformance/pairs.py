@@ -214,4 +214,5 @@ def run_pairs(suite: Suite, pairs: Iterable[Pair], only: list[str], jobs: int) -
         compare(pair.name, pair.upstream.strict, found[pair.upstream][revision], found[pair][revision])
         for pair in pairs
         for revision in REVISIONS
+        if found[pair][revision].scenarios
     ]

@@ -37,6 +37,18 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
     )
 
 
+def show_choices(comparisons: list[Comparison]) -> None:
+    """Which checks were not judged through the gateway, so that nobody takes them for passed."""
+    where: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for comparison in comparisons:
+        for found in comparison.chosen:
+            where[found.scenario, found.check].append(comparison.pair)
+    if where:
+        print("its choice: the suite leaves it to a server, and says INFO instead of judging")
+    for (scenario, check), pairs in where.items():
+        print(f"  {scenario}: {check}: {', '.join(pairs)}")
+
+
 def score(result: Result) -> str:
     return f"{result.counts['SUCCESS']} / {sum(result.counts[status] for status in BAD)}"
 
