@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-from .errors import Garbled, Lost, NotReached
+from .errors import Garbled, Lost, NotReached, Refused
 from .events import Event, EventReader
 from .spool import BOUND, Spool, Spooled, SpoolError
 

@@ -16,7 +16,7 @@ from io import FileIO
 from ..wire.call import Streamed
 from .balance import Balance, Unbalanced
 
-BOUND = 8 * 2**20
+BOUND = 2**20
 LIMIT = 2**30
 HEAD = 64 * 1024
 TAIL = 4 * 1024
