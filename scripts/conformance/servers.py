@@ -48,11 +48,12 @@ def sdk1_python() -> Path:
             shutil.rmtree(SDK1_HOME, ignore_errors=True)
             subprocess.run([sys.executable, "-m", "venv", str(SDK1_HOME)], check=True)
             pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", SDK1]
-            if subprocess.run(pip, stdout=sys.stderr, check=False).returncode:
-                fail(
-                    f"'{SDK1}' could not be installed",
-                    "is the package index reachable? run it again to retry",
-                )
+            done = subprocess.run(
+                pip, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+            )
+            if done.returncode:
+                reason = f"'{SDK1}' could not be installed:\n{done.stdout}"
+                fail(reason, "is the package index reachable? run it again to retry")
             stamp.write_text(SDK1, "utf-8")
         return python
 

@@ -32,9 +32,8 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
             show_bad(f"{where}, directly", comparison.direct)
             show_bad(f"{where}, through the gateway", comparison.through, lost)
     show_table(header, rows, [comparison.passed for comparison in comparisons])
-    print(
-        "\npassed / failed or warned; 'its choice' is what the suite leaves to a server and reports as INFO"
-    )
+    print("\ndirectly and through: passed / failed or warned")
+    show_choices(comparisons)
 
 
 def show_choices(comparisons: list[Comparison]) -> None:
