@@ -82,7 +82,8 @@ def main() -> None:
     parser.add_argument("--hang", type=int, default=0, help="servers that never answer")
     options = parser.parse_args()
     end_with_parent()
-    serve(Farm(options.servers, options.tools, options.hang), options.port)
+    # Streams that gateways keep open are cut at the end, and each would be reported as an error.
+    serve(Farm(options.servers, options.tools, options.hang), options.port, log_level="critical")
 
 
 if __name__ == "__main__":

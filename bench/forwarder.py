@@ -98,8 +98,14 @@ def main() -> None:
     parser.add_argument("--upstream", required=True)
     options = parser.parse_args()
     end_with_parent()
-    # The headers that the gateway spares itself too.
-    serve(Forwarder(options.upstream), options.port, server_header=False, date_header=False)
+    # What the gateway spares itself too.
+    serve(
+        Forwarder(options.upstream),
+        options.port,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+    )
 
 
 if __name__ == "__main__":

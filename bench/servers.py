@@ -104,20 +104,19 @@ APPS: dict[str, Callable[[], Any]] = {"bare": bare, "kit": kit, "sdk": sdk}
 def serve(app: Any, port: int, **more: Any) -> None:
     import uvicorn
 
-    uvicorn.run(
-        app,
-        host=HOST,
-        port=port,
-        loop="uvloop",
-        http="httptools",
-        ws="none",
-        log_level="warning",
-        access_log=False,
+    settings: dict[str, Any] = {
+        "host": HOST,
+        "port": port,
+        "loop": "uvloop",
+        "http": "httptools",
+        "ws": "none",
+        "log_level": "warning",
+        "access_log": False,
         # The benchmark keeps its connections open while other servers have their turn.
-        timeout_keep_alive=600,
-        timeout_graceful_shutdown=1,
-        **more,
-    )
+        "timeout_keep_alive": 600,
+        "timeout_graceful_shutdown": 1,
+    }
+    uvicorn.run(app, **(settings | more))
 
 
 @contextmanager

@@ -37,7 +37,8 @@ def main() -> None:
     if options.stdio:
         asyncio.run(server.run_stdio())
     else:
-        serve(server.asgi(), options.port)
+        # Streams that gateways keep open are cut at the end, and each would be reported as an error.
+        serve(server.asgi(), options.port, log_level="critical")
 
 
 if __name__ == "__main__":
