@@ -7,21 +7,31 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 from bench.connection import WrongReply
-from bench.install import CannotInstall
 from bench.load import ERAS, connect, pump
 from bench.peers import Peer, Place
 from bench.process import ROOT, free_port, running, tree_cpu_seconds, tree_resident_bytes
-from bench.rounds import FIRST, Figures, Measured, Progress, Subject, measured_round, wait_for_tool
+from bench.rounds import (
+    FIRST,
+    WARMUP_CALLS,
+    Figures,
+    Measured,
+    Progress,
+    Subject,
+    measured_round,
+    wait_for_tool,
+)
 
 START_LIMIT_S = 180.0
 ERA_LIMIT_S = 5.0
 # Peers do 10 to 100 calls a second: as many as they manage in this time, but some for every connection.
 ROUND_S = 4.0
 CALLS_PER_CONNECTION = 1.5
+WARMUP_S = 1.0
 
 
 def peer(
@@ -35,8 +45,8 @@ def peer(
         with tempfile.TemporaryDirectory() as folder:
             place = Place(programs, Path(folder), free_port(), address)
             _run_peer(peer, place, connections, rounds, progress, found)
-    except (CannotInstall, RuntimeError, WrongReply, OSError, ValueError) as error:
-        found.missing[peer.key, ""] = str(error)
+    except Exception as error:  # other people's programs: there is no end to what can go wrong
+        found.missing[peer.key, ""] = str(error) or type(error).__name__
     return found
 
 
@@ -61,7 +71,7 @@ def _run_peer(
         log=logs / f"{peer.key}.log",
         limit_s=START_LIMIT_S,
     ) as process:
-        target = peer.reach(place)
+        target = replace(peer.reach(place), tool="")
         # Every peer speaks the legacy era; once it serves its tool there, the other era is a yes or no.
         target = wait_for_tool(process, target, "legacy", START_LIMIT_S)
         subjects: list[Subject] = []
@@ -86,6 +96,7 @@ def _few_calls(subject: Subject, connections: int, rounds: int, progress: Progre
     clients = connect(subject.target, subject.era, connections, handshake=True)
     try:
         pace = pump(clients, range(connections)).per_second
+        pump(clients, range(min(WARMUP_CALLS, int(pace * WARMUP_S))))
         calls = max(int(connections * CALLS_PER_CONNECTION), min(1000, int(pace * ROUND_S)))
         for turn in range(rounds):
             first = FIRST + turn * calls

@@ -79,8 +79,8 @@ def ours(
             for era in ERAS
             for name, (process, target) in ways.items()
         ]
-        for subject in subjects[1:]:
-            wait_for_tool(gateway if subject.name != "forwarder" else bare, subject.target, subject.era)
+        for process, target in ways.values():
+            wait_for_tool(process, target, "modern")
         for load in connections:
             found.figures |= interleaved(
                 subjects, connections=load, calls=calls, rounds=rounds, progress=progress

@@ -159,7 +159,7 @@ PEERS = (
     ),
     Peer(
         "npm",
-        "supergateway 4.0.0 + npm mcp-proxy",
+        "npm mcp-proxy + supergateway",
         ["mcp-proxy@6.7.19", "supergateway@4.0.0"],
         _npm_pair,
         npm=True,

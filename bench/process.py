@@ -78,7 +78,7 @@ def resident_bytes(pid: int) -> int:
 def tree_resident_bytes(pid: int) -> int:
     total = 0
     for member in tree(pid):
-        with suppress(OSError, KeyError):
+        with suppress(OSError, StopIteration):  # it ended meanwhile
             total += resident_bytes(member)
     return total
 
@@ -94,11 +94,8 @@ def forget_peak(pid: int) -> None:
 
 def _status(pid: int, field: str) -> int:
     lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8").splitlines()
-    return {
-        name: int(rest.split()[0]) * 1024
-        for name, _, rest in (_.partition(":") for _ in lines)
-        if name == field
-    }[field]
+    found = next(line for line in lines if line.startswith(f"{field}:"))
+    return int(found.split()[1]) * 1024
 
 
 class Process:
@@ -170,9 +167,18 @@ def running(
         ),
     )
     try:
-        process.wait_until_listening(limit_s)
+        try:
+            process.wait_until_listening(limit_s)
+        except RuntimeError as error:
+            raise RuntimeError(f"{error}{_last_words(log)}") from None
         yield process
     finally:
         process.end()
         if output:
             output.close()
+
+
+def _last_words(log: Path | None) -> str:
+    lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log else []
+    said = [line.strip() for line in lines if line.strip()]
+    return f"; it said: {said[-1]}" if said else ""

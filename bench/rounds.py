@@ -90,28 +90,34 @@ def interleaved(
 
 
 def wait_for_tool(process: Process, target: Target, era: Era, limit_s: float = 60.0) -> Target:
-    """The target with the name its echo tool has there; a gateway may need a while to know its upstream."""
+    """The target once it lists its tool; where that has no name yet, with the name of its echo tool.
+
+    A gateway may need a while to know its upstream, and each has its own way to name what is there.
+    """
     deadline = time.monotonic() + limit_s
     while True:
         process.check_alive()
         try:
-            client = Client(target, era)
-            try:
-                if era == "legacy":
-                    client.open_session()
-                names: list[str] = [tool["name"] for tool in client.ask("tools/list")["tools"]]
-            finally:
-                client.close()
-            if found := next((name for name in names if name == target.tool), None) or next(
-                (name for name in names if name.endswith("echo")), None
-            ):
-                return replace(target, tool=found)
+            names = _tools(target, era)
             reason = f"lists {names}"
+            for name in names:
+                if name == target.tool or (not target.tool and name.endswith("echo")):
+                    return replace(target, tool=name)
         except (WrongReply, OSError) as error:
             reason = str(error)
         if time.monotonic() > deadline:
-            raise WrongReply(f"no echo tool within {limit_s:.0f} s: {reason}")
+            raise WrongReply(f"no '{target.tool or 'echo'}' within {limit_s:.0f} s: {reason}")
         time.sleep(0.2)
+
+
+def _tools(target: Target, era: Era) -> list[str]:
+    client = Client(target, era)
+    try:
+        if era == "legacy":
+            client.open_session()
+        return [tool["name"] for tool in client.ask("tools/list")["tools"]]
+    finally:
+        client.close()
 
 
 def merged(parts: Sequence[Measured]) -> Measured:
