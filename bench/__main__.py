@@ -71,10 +71,10 @@ def arguments() -> argparse.Namespace:
     options = parser.parse_args()
     if options.quick:
         options.calls, options.rounds = 300, 3
-        options.peers = options.peers or []
+    asked: list[str] | None = options.peers
     # A chart of half the figures would replace one of all of them.
-    options.draw = options.peers is None and not options.quick
-    options.peers = [peer for peer in PEERS if options.peers is None or peer.key in options.peers]
+    options.draw = asked is None and not options.quick
+    options.peers = [peer for peer in PEERS if options.draw or peer.key in (asked or ())]
     if min(options.calls, options.rounds, *options.connections) < 1:
         parser.error("--calls, --rounds and --connections take numbers from 1 up")
     return options

@@ -6,7 +6,6 @@ object is what the gateway mounts in process, as `bench.upstream:server`.
 """
 
 import argparse
-import asyncio
 
 from toolyard.kit import Server
 
@@ -35,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     end_with_parent()
     if options.stdio:
-        asyncio.run(server.run_stdio())
+        server.run_stdio()
     else:
         # Streams that gateways keep open are cut at the end, and each would be reported as an error.
         serve(server.asgi(), options.port, log_level="critical")

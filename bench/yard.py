@@ -13,6 +13,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from bench.connection import WrongReply
 from bench.gateway import three_kinds, toolyard
@@ -42,7 +43,6 @@ class Yard:
     page_cpu_s: dict[Era, float] = field(default_factory=dict[Era, float])
     pages: int = 0
     tools: int = 0
-    list_bytes: int = 0
     resident: int = 0
     resident_after: int = 0
     first_page_s: float = 0.0
@@ -132,13 +132,12 @@ def _measure_pages(gateway: Process, found: Yard, progress: Progress) -> None:
         client = Client(Target(gateway.port), era)
         if era == "legacy":
             client.open_session()
-        _walk(client)
-        before, pages = cpu_seconds(gateway.pid), 0
+        names, found.pages = _walk(client)
+        found.tools = len(set(names))
+        before = cpu_seconds(gateway.pid)
         for _ in range(WALKS):
-            names, count = _walk(client)
-            pages += count
-        found.page_cpu_s[era] = (cpu_seconds(gateway.pid) - before) / pages
-        found.tools, found.pages = len(set(names)), pages // WALKS
+            _walk(client)
+        found.page_cpu_s[era] = (cpu_seconds(gateway.pid) - before) / (WALKS * found.pages)
         client.close()
 
 
@@ -173,8 +172,7 @@ def _one(gateway: Process, client: Client, tool: str, expected: str) -> Huge:
     return taken
 
 
-def _text(result: dict[str, object]) -> str:
-    content = result.get("content")
-    if result.get("isError") or not isinstance(content, list):
+def _text(result: dict[str, Any]) -> str:
+    if result.get("isError") or not result.get("content"):
         raise WrongReply(f"'big' failed: {str(result)[:300]}")
-    return str(content[0]["text"])
+    return str(result["content"][0]["text"])
