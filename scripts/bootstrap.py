@@ -1,8 +1,9 @@
 """Prepares the development environment; the Makefile calls it and nothing else should need to.
 
-Owns `.venv` (which interpreter, which packages) and `build/npm`. Owns no version: those are in
-`pyproject.toml`, `constraints.txt` and the Makefile. It runs on a bare Python, before anything is installed,
-so it uses the standard library only and stays readable to an old Python that must be told it is too old.
+Owns `.venv` (which interpreter, which packages), `build/npm` and `build/envs`. Owns no version: those are in
+`pyproject.toml`, `constraints.txt`, the Makefile and the requirements of an environment. It runs on a bare
+Python, before anything is installed, so it uses the standard library only and stays readable to an old Python
+that must be told it is too old.
 """
 
 import os
@@ -34,6 +35,7 @@ def main(arguments):
         "base": install_base,
         "dev": install_dev,
         "npm": install_npm,
+        "env": install_env,
         "constraints": renew_constraints,
     }
     commands[command](*rest)
@@ -53,18 +55,24 @@ def install_dev():
     (VENV / ".dev").touch()
 
 
-def install_npm(folder, package):
-    """Installs one npm package into a folder of its own, with the Node that came from PyPI."""
+def install_npm(folder, *packages):
+    """Installs npm packages into a folder of their own, with the Node that came from PyPI."""
     prefix = ROOT / folder
     prefix.mkdir(parents=True, exist_ok=True)
     options = ["--no-package-lock", "--no-audit", "--no-fund", "--save-exact", "--loglevel=error"]
     path = str(VENV / "bin") + os.pathsep + os.environ["PATH"]
     step(
-        package,
-        [str(VENV / "bin" / "npm"), "install", "--prefix", str(prefix), *options, package],
+        ", ".join(packages),
+        [str(VENV / "bin" / "npm"), "install", "--prefix", str(prefix), *options, *packages],
         "is the npm registry reachable? run make again to retry",
         PATH=path,
     )
+
+
+def install_env(folder, requirements):
+    """Installs what tests run as programs into an environment of its own: it must not meet our packages."""
+    create_environment(ROOT / folder)
+    install(requirements, ROOT / folder, ["--requirement", requirements], constrained=False)
 
 
 def renew_constraints():
