@@ -29,6 +29,8 @@ class Customer:
     _MIX: tuple[tuple[str, int], ...] = (
         ("echo", 50),
         ("once", 15),
+        ("linger", 6),
+        ("think", 6),
         ("steps", 6),
         ("ask", 6),
         ("page", 5),
@@ -67,6 +69,15 @@ class Customer:
         token = f"{upstream}-{next(_tokens)}"
         self._ledger.tokens[token] = False
         self._ledger.tokens[token] = await self._tool(upstream, "once", {"token": token}, token)
+
+    async def _linger(self, upstream: str) -> None:
+        token = f"{upstream}-{next(_tokens)}"
+        self._ledger.tokens[token] = False
+        arguments = {"token": token, "seconds": self._choice.uniform(0, 1)}
+        self._ledger.tokens[token] = await self._tool(upstream, "linger", arguments, token)
+
+    async def _think(self, upstream: str) -> None:
+        await self._tool(upstream, "think", {"seconds": self._choice.uniform(0, 1)}, "thought")
 
     async def _steps(self, upstream: str) -> None:
         await self._tool(upstream, "steps", {"count": 5}, "5 steps", progress=True)

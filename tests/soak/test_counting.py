@@ -23,7 +23,7 @@ async def test_a_good_server_answers_everything_once(kind: type[Client], tmp_pat
     async with serving(server.asgi()) as http, asyncio.timeout(20):
         customer = Customer(kind(http.url, ledger), [NAME], 0.001, random.Random(1))
         running = asyncio.create_task(customer.run(stop))
-        while len(ledger.seconds) < 9 or not ledger.rounds or not ledger.progress:
+        while len(ledger.seconds) < 11 or not ledger.rounds or not ledger.progress:
             await asyncio.sleep(0.01)
             assert not running.done()
         stop.set()

@@ -40,6 +40,20 @@ def soak_server(name: str, journal: Path, prefix: str = "") -> Server:
             file.write(token + "\n")
         return token
 
+    @server.tool(name=prefix + "linger")
+    async def linger(token: str, seconds: float) -> str:
+        """Must not be done twice, and takes its time, so that it is under way when its server is killed."""
+        with journal.open("a") as file:
+            file.write(token + "\n")
+        await asyncio.sleep(seconds)
+        return token
+
+    @server.tool(name=prefix + "think", read_only=True)
+    async def think(seconds: float) -> str:
+        """Takes its time and may be done again."""
+        await asyncio.sleep(seconds)
+        return "thought"
+
     @server.tool(name=prefix + "steps", read_only=True)
     async def steps(ctx: Context, count: int) -> str:
         """Tells how far it is."""
