@@ -204,8 +204,12 @@ class HttpProgram:
             case "huge-list":
                 _answer(writer, 200, speech.huge_list(reply))
             case "big" | "eat":
-                _answer(writer, 200, speech.big_result(reply, BIG))
-                await writer.drain()
+                parts = list(speech.big_result(reply, BIG))
+                size = str(sum(map(len, parts)))
+                _head(writer, 200, {"Content-Type": "application/json", "Content-Length": size})
+                for part in parts:
+                    writer.write(part)
+                    await writer.drain()
             case "endless-reply":
                 _start_stream(writer)
                 while True:

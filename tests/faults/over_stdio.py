@@ -64,15 +64,16 @@ class StdioProgram:
                 await asyncio.sleep(LOOK_S)
 
     async def _turn_stubborn(self) -> None:
-        """Hangs as the worst do: deaf to a polite end, with a child of its own."""
+        """Hangs as the worst do: for good, deaf to a polite end, with a child of its own.
+
+        Getting well is for the next process, which somebody has to start.
+        """
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
         # The argument is there for the test that looks for what is left over.
         sleep = [sys.executable, "-c", "import signal; signal.pause()", sys.argv[2]]
         child = await asyncio.create_subprocess_exec(*sleep)
         self.journal.note(f"child {child.pid}")
-        while self.mood.now() == "hang":  # noqa: ASYNC110  the mood is a file
-            await asyncio.sleep(LOOK_S)
-        os._exit(1)
+        await asyncio.Event().wait()
 
     async def _take(self, message: Message) -> None:
         method = str(message.get("method"))
@@ -129,7 +130,9 @@ class StdioProgram:
             case "huge-list":
                 await self._write(speech.huge_list(reply) + b"\n")
             case "big":
-                await self._write(speech.big_result(reply, BIG) + b"\n")
+                async with self._writing:
+                    for part in speech.big_result(reply, BIG):
+                        await asyncio.to_thread(_write_all, part)
             case "endless-reply":
                 while True:
                     await self._write(b"x" * 65536)
@@ -149,8 +152,11 @@ class StdioProgram:
 
     async def _drip(self, data: bytes) -> None:
         async with self._writing:
-            for byte in data:
-                await asyncio.to_thread(os.write, 1, bytes([byte]))
+            for place in range(len(data)):
+                if self.mood.now() == WELL:
+                    await asyncio.to_thread(_write_all, data[place:])
+                    return
+                await asyncio.to_thread(os.write, 1, data[place : place + 1])
                 await asyncio.sleep(DRIP_S)
 
     async def _say(self, message: Message) -> None:

@@ -1,8 +1,11 @@
-"""`python -m tests.faults.prober PORT TOOL…`: calls the good tools of a gateway and says how long it took.
+"""`python -m tests.faults.prober GATEWAY UPSTREAM TOOL…`: calls the good tools and says how long it took.
+
+GATEWAY and UPSTREAM are ports: `echo` of the upstream is called without the gateway too, for comparison.
 
 A process of its own, so that what a test does meanwhile (reading hundreds of megabytes, say) is not measured
 as the gateway's. The line `go` on standard input starts a window, the line `stop` ends it; one JSON object
-comes out for each window: the seconds of every call, and what was wrong with those that failed.
+comes out for each window: the seconds of every call through the gateway, of every direct one, and what was
+wrong with those that failed.
 """
 
 import asyncio
@@ -12,15 +15,16 @@ import time
 
 from tests.faults.talk import Talk
 
+DIRECT = "echo"
 PAUSE_S = 0.002
 """Between two calls of one tool: the load is steady and leaves the machine room for the fault."""
 
 
 class Prober:
-    def __init__(self, port: int, tools: list[str]) -> None:
-        self._port = port
-        self._tools = tools
+    def __init__(self, gateway: int, upstream: int, tools: list[str]) -> None:
+        self._places = [(gateway, tool) for tool in tools] + [(upstream, DIRECT)]
         self._seconds: list[float] = []
+        self._direct: list[float] = []
         self._failures: list[str] = []
         self._going = asyncio.Event()
 
@@ -28,19 +32,20 @@ class Prober:
         loop = asyncio.get_running_loop()
         reader = asyncio.StreamReader()
         await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
-        callers = [asyncio.create_task(self._call(tool)) for tool in self._tools]
+        callers = [asyncio.create_task(self._call(port, tool)) for port, tool in self._places]
         while line := await reader.readline():
             if line.strip() == b"go":
-                self._seconds, self._failures = [], []
+                self._seconds, self._direct, self._failures = [], [], []
                 self._going.set()
             else:
                 self._going.clear()
-                print(json.dumps({"seconds": self._seconds, "failures": self._failures}), flush=True)
+                found = {"seconds": self._seconds, "direct": self._direct, "failures": self._failures}
+                print(json.dumps(found), flush=True)
         for caller in callers:
             caller.cancel()
 
-    async def _call(self, tool: str) -> None:
-        talk = Talk(self._port)
+    async def _call(self, port: int, tool: str) -> None:
+        talk = Talk(port)
         number = 0
         while True:
             await self._going.wait()
@@ -54,9 +59,10 @@ class Prober:
             except (OSError, KeyError, ValueError, asyncio.IncompleteReadError) as error:
                 self._failures.append(f"{tool}: {error!r}"[:500])
                 talk.close()
-            self._seconds.append(time.perf_counter() - started)
+            seconds = self._direct if tool == DIRECT else self._seconds
+            seconds.append(time.perf_counter() - started)
             await asyncio.sleep(PAUSE_S)
 
 
 if __name__ == "__main__":
-    asyncio.run(Prober(int(sys.argv[1]), sys.argv[2:]).run())
+    asyncio.run(Prober(int(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]).run())

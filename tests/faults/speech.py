@@ -4,6 +4,7 @@ Written from the specification and on nothing of ours, so that the gateway is no
 """
 
 import json
+from collections.abc import Iterator
 from itertools import count
 from typing import Any, Literal
 
@@ -21,6 +22,8 @@ TOOLS: list[Message] = [
     {"name": "echo", "description": "Says it back.", "inputSchema": _TEXT, "annotations": _READ_ONLY},
     {"name": "write", "description": "Must not be done twice.", "inputSchema": _TEXT},
 ]
+
+_PART = b"x" * 2**16
 
 _flapping = count()
 _huge: list[bytes] = []
@@ -122,18 +125,20 @@ def endless_list(reply: Message) -> Message:
 
 def huge_list(reply: Message) -> bytes:
     if not _huge:
-        tools = [*TOOLS, *({"name": f"tool_{n}", "inputSchema": {"type": "object"}} for n in range(HUGE))]
-        _huge.append(json.dumps(tools).encode())
-    return _with_hole(
-        reply | {"result": reply["result"] | {"tools": 0}}, b'"tools": 0', b'"tools": ' + _huge[0]
-    )
+        more = b"".join(b', {"name": "tool_%d", "inputSchema": {"type": "object"}}' % n for n in range(HUGE))
+        _huge.append(json.dumps(TOOLS).encode()[:-1] + more + b"]")
+    return _huge[0].join(_around(reply, {"tools": "HOLE"}, b'"HOLE"'))
 
 
-def big_result(reply: Message, size: int) -> bytes:
+def big_result(reply: Message, size: int) -> Iterator[bytes]:
+    """In parts that cost nothing to make: the CPU of this process is not what a test wants to measure."""
     content = [{"type": "text", "text": "HOLE"}]
-    return _with_hole(reply | {"result": reply["result"] | {"content": content}}, b"HOLE", b"x" * size)
+    before, after = _around(reply, {"content": content}, b"HOLE")
+    yield before
+    for _ in range(size // len(_PART)):
+        yield _PART
+    yield after + b"\n"
 
 
-def _with_hole(reply: Message, hole: bytes, filling: bytes) -> bytes:
-    """Bytes beside JSON, because encoding a hundred megabytes would take the CPU that the test measures."""
-    return json.dumps(reply).encode().replace(hole, filling, 1)
+def _around(reply: Message, members: Message, hole: bytes) -> list[bytes]:
+    return json.dumps(reply | {"result": reply["result"] | members}).encode().split(hole)

@@ -54,7 +54,8 @@ class Talk:
         self._reader = self._writer = None
 
     async def _exchange(self, data: bytes) -> bytes:
-        if self._reader is None or self._writer is None:
+        if self._reader is None or self._writer is None or self._reader.at_eof():
+            self.close()  # an idle connection is let go after a while
             self._reader, self._writer = await asyncio.open_connection("127.0.0.1", self._port, limit=2**20)
         self._writer.write(data)
         try:
