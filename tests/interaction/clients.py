@@ -152,6 +152,8 @@ class Client:
     def __init__(self, habits: Habits) -> None:
         self.habits = habits
         self.era = habits.era
+        self.manner = habits.era
+        """In which era's way a question that goes wrong is told: the upstream's, where that judges it."""
         self.inbox = Inbox()
         self.about: Json = {}
         """What the server said of itself."""

@@ -1,19 +1,26 @@
-"""`connect`: the same conversation over every edge, in both eras."""
+"""`connect`: the same conversation over every edge, in both eras, directly and through the gateway."""
 
 import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import aiohttp
 import pytest
 
+from tests.interaction import mounted
 from tests.interaction.clients import Client, Habits, HttpClient, InProcessClient, StdioClient, soon
 from tests.interaction.shop import Shop
-from tests.serving import serving
+from tests.serving import MODERN, serving
+from toolyard.app import Gateway, asgi
+from toolyard.config import Config, GatewayConfig, Http, InProcess, ServerConfig
+from toolyard.edge.http import HttpEdge
 from toolyard.edge.stdio import serve
 from toolyard.kit import Server
+
+KEY = b"for the conversations of the tests"
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 """`connect(server, elicit=…, tasks=True, …)`: the keywords are those of `Habits`."""
@@ -69,7 +76,73 @@ async def _streams(source: int, sink: int) -> tuple[asyncio.StreamReader, asynci
     return reader, asyncio.StreamWriter(transport, flow, reader, loop)
 
 
-EDGES = {"in-process": in_process, "http": http, "stdio": stdio}
+@asynccontextmanager
+async def through_gateway(server: Server, habits: Habits, where: Http | InProcess) -> AsyncIterator[Client]:
+    """An HTTP client, the gateway's bare view of one upstream, and the server behind it."""
+    mounted.server = server
+    upstream = ServerConfig(name="up", where=where, timeout=30)
+    with TemporaryDirectory() as state:
+        settings = GatewayConfig(view="bare", server="up", state_dir=state, page_size=server.page_size)
+        async with _served(Gateway(Config(servers=(upstream,), gateway=settings), KEY), habits) as client:
+            yield client
+
+
+@asynccontextmanager
+async def _served(gateway: Gateway, habits: Habits) -> AsyncIterator[Client]:
+    app = asgi(gateway)
+    timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
+    async with serving(app) as served, aiohttp.ClientSession(timeout=timeout) as session:
+        client = HttpClient(habits, session, served.url, app.close)
+        await client.shake_hands()
+        yield client
+        await client.end()
+
+
+@asynccontextmanager
+async def to_modern(server: Server, habits: Habits) -> AsyncIterator[Client]:
+    async with (
+        serving(server.asgi()) as served,
+        through_gateway(server, habits, Http(url=served.url)) as client,
+    ):
+        yield client
+
+
+@asynccontextmanager
+async def to_legacy(server: Server, habits: Habits) -> AsyncIterator[Client]:
+    app = LegacyOnly(server.asgi())
+    async with serving(app) as served, through_gateway(server, habits, Http(url=served.url)) as client:
+        client.manner = "legacy"
+        yield client
+
+
+@asynccontextmanager
+async def to_module(server: Server, habits: Habits) -> AsyncIterator[Client]:
+    where = InProcess(module="tests.interaction.mounted:server")
+    async with through_gateway(server, habits, where) as client:
+        yield client
+
+
+class LegacyOnly:
+    """A server that has never heard of the modern era."""
+
+    def __init__(self, app: HttpEdge) -> None:
+        self._app = app
+        self.path = app.path
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] == "http" and (b"mcp-protocol-version", MODERN.encode()) in scope["headers"]:
+            await send({"type": "http.response.start", "status": 400, "headers": []})
+            await send({"type": "http.response.body", "body": b"Bad Request: no valid session ID provided"})
+            return
+        await self._app(scope, receive, send)
+
+    async def close(self) -> None:
+        await self._app.close()
+
+
+DIRECTLY = {"in-process": in_process, "http": http, "stdio": stdio}
+THROUGH = {"gateway-to-modern": to_modern, "gateway-to-legacy": to_legacy, "gateway-to-module": to_module}
+EDGES = DIRECTLY | THROUGH
 
 
 def _connect(edge: str, era: str) -> Connect:
@@ -94,6 +167,30 @@ def connect_modern(request: pytest.FixtureRequest, nothing_left_behind: None) ->
 @pytest.fixture(params=EDGES)
 def connect_legacy(request: pytest.FixtureRequest, nothing_left_behind: None) -> Connect:
     """Every edge in the legacy era, for what the modern one does not have."""
+    return _connect(request.param, "legacy")
+
+
+@pytest.fixture(params=DIRECTLY)
+def connect_directly(request: pytest.FixtureRequest, nothing_left_behind: None) -> Connect:
+    """The modern era without a gateway, for what a gateway says in its own words."""
+    return _connect(request.param, "modern")
+
+
+@pytest.fixture(params=[edge for edge in EDGES if edge != "gateway-to-legacy"])
+def connect_tasks(request: pytest.FixtureRequest, nothing_left_behind: None) -> Connect:
+    """Where there are tasks: the modern era to the end."""
+    return _connect(request.param, "modern")
+
+
+@pytest.fixture(params=[*DIRECTLY, "gateway-to-module"])
+def connect_process(request: pytest.FixtureRequest, nothing_left_behind: None) -> Connect:
+    """Where the server ends with what the client speaks to."""
+    return _connect(request.param, "modern")
+
+
+@pytest.fixture(params=[edge for edge in EDGES if edge != "gateway-to-modern"])
+def connect_legacy_server(request: pytest.FixtureRequest, nothing_left_behind: None) -> Connect:
+    """The legacy era to the end: a tool behind a modern upstream does not wait for its questions."""
     return _connect(request.param, "legacy")
 
 

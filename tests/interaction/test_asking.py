@@ -64,7 +64,7 @@ async def test_an_answer_that_does_not_fit_the_form_never_reaches_the_tool(
     connect: Connect, shop: Shop
 ) -> None:
     async with connect(shop.server, elicit=lambda _: accept(name=5)) as client:
-        if client.era == "legacy":
+        if client.manner == "legacy":
             result = await client.call("greet")
             assert result["isError"] is True
             assert "'name'" in result["content"][0]["text"]
@@ -169,7 +169,7 @@ async def test_a_client_is_not_asked_for_what_it_did_not_declare(
     connect: Connect, shop: Shop, tool: str, capability: str
 ) -> None:
     async with connect(shop.server) as client:
-        if client.era == "legacy":
+        if client.manner == "legacy":
             result = await client.call(tool)
             assert result["isError"] is True
             assert capability in result["content"][0]["text"]
@@ -184,7 +184,7 @@ async def test_a_client_is_not_asked_for_what_it_did_not_declare(
 @shows("asking.undeclared")
 async def test_a_client_that_only_fills_forms_is_not_sent_to_a_page(connect: Connect, shop: Shop) -> None:
     async with connect(shop.server, elicit=lambda _: {"action": "accept"}) as client:
-        if client.era == "legacy":
+        if client.manner == "legacy":
             assert (await client.call("pay"))["isError"] is True
         else:
             with pytest.raises(RpcError) as error:

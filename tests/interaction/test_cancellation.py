@@ -37,7 +37,9 @@ async def test_cancelling_a_call_that_waits_for_an_answer_ends_it(
 
 
 @shows("cancellation.of_a_question")
-async def test_a_question_the_tool_gave_up_on_is_withdrawn(connect_legacy: Connect, shop: Shop) -> None:
+async def test_a_question_the_tool_gave_up_on_is_withdrawn(
+    connect_legacy_server: Connect, shop: Shop
+) -> None:
     withdrawn = asyncio.Event()
 
     async def never(_: Json) -> Json:
@@ -47,7 +49,7 @@ async def test_a_question_the_tool_gave_up_on_is_withdrawn(connect_legacy: Conne
             withdrawn.set()
         return {}
 
-    async with connect_legacy(shop.server, elicit=never) as client:
+    async with connect_legacy_server(shop.server, elicit=never) as client:
         assert await client.text("hurry") == "too slow"
         await soon(withdrawn.wait())
 

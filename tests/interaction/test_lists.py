@@ -177,12 +177,12 @@ async def test_a_cursor_that_is_not_ours_is_refused(connect: Connect, shop: Shop
 
 @shows("caching.hints")
 async def test_what_may_be_cached_says_for_how_long_and_for_whom(
-    connect_modern: Connect, nothing_left_behind: None
+    connect_directly: Connect, nothing_left_behind: None
 ) -> None:
     shop = Shop(cache_ttl=2.5, cache_scope="public")
     cases: list[tuple[str, dict[str, Any]]] = [(method, {}) for method, _ in LISTS]
     cases += [("resources/read", {"uri": "shop://shelf"}), ("server/discover", {})]
-    async with connect_modern(shop.server) as client:
+    async with connect_directly(shop.server) as client:
         for method, params in cases:
             answer = await client.request(method, params)
             assert (answer["ttlMs"], answer["cacheScope"]) == (2500, "public")

@@ -35,9 +35,9 @@ async def test_a_legacy_client_learns_who_it_speaks_to_by_initialize(
 
 @shows("opening.discover")
 async def test_a_modern_client_learns_who_it_speaks_to_by_discover(
-    connect_modern: Connect, shop: Shop
+    connect_directly: Connect, shop: Shop
 ) -> None:
-    async with connect_modern(shop.server) as client:
+    async with connect_directly(shop.server) as client:
         about = client.about
     assert about["supportedVersions"] == ["2026-07-28"]
     assert about["capabilities"] == CAPABILITIES | {"extensions": {"io.modelcontextprotocol/tasks": {}}}

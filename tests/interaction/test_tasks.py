@@ -14,9 +14,9 @@ CHANGED = "notifications/tasks"
 
 @shows("tasks.created", "tasks.get")
 async def test_a_long_call_is_answered_with_a_task_that_can_be_followed(
-    connect_modern: Connect, shop: Shop
+    connect_tasks: Connect, shop: Shop
 ) -> None:
-    async with connect_modern(shop.server, tasks=True) as client:
+    async with connect_tasks(shop.server, tasks=True) as client:
         task = await client.call("order", {"item": "desk"})
         assert (task["resultType"], task["status"]) == ("task", "working")
         assert (task["ttlMs"], task["pollIntervalMs"]) == (60_000, 100)
@@ -41,8 +41,8 @@ async def test_a_client_that_does_not_follow_tasks_waits_for_the_answer(connect:
 
 
 @shows("tasks.undeclared")
-async def test_the_methods_of_tasks_need_the_extension(connect_modern: Connect, shop: Shop) -> None:
-    async with connect_modern(shop.server) as client:
+async def test_the_methods_of_tasks_need_the_extension(connect_tasks: Connect, shop: Shop) -> None:
+    async with connect_tasks(shop.server) as client:
         for method, params in (
             ("tasks/get", {"taskId": "x"}),
             ("tasks/cancel", {"taskId": "x"}),
@@ -56,8 +56,8 @@ async def test_the_methods_of_tasks_need_the_extension(connect_modern: Connect, 
 
 
 @shows("tasks.unknown")
-async def test_an_unknown_task_is_not_found(connect_modern: Connect, shop: Shop) -> None:
-    async with connect_modern(shop.server, tasks=True) as client:
+async def test_an_unknown_task_is_not_found(connect_tasks: Connect, shop: Shop) -> None:
+    async with connect_tasks(shop.server, tasks=True) as client:
         for method, more in (
             ("tasks/get", {}),
             ("tasks/cancel", {}),
@@ -69,8 +69,8 @@ async def test_an_unknown_task_is_not_found(connect_modern: Connect, shop: Shop)
 
 
 @shows("tasks.notifications")
-async def test_a_listener_hears_the_whole_task_at_every_change(connect_modern: Connect, shop: Shop) -> None:
-    async with connect_modern(shop.server, tasks=True) as client:
+async def test_a_listener_hears_the_whole_task_at_every_change(connect_tasks: Connect, shop: Shop) -> None:
+    async with connect_tasks(shop.server, tasks=True) as client:
         id = (await client.call("order"))["taskId"]
         await soon(shop.started.wait())
         async with client.hearing(tasks=[id, "unknown"]) as agreed:
@@ -87,12 +87,12 @@ async def test_a_listener_hears_the_whole_task_at_every_change(connect_modern: C
 
 @shows("tasks.input")
 async def test_a_task_asks_while_it_runs_and_takes_answers_in_parts(
-    connect_modern: Connect, shop: Shop
+    connect_tasks: Connect, shop: Shop
 ) -> None:
     def nobody(_: Json) -> Json:
         raise AssertionError("a task is answered by tasks/update")
 
-    async with connect_modern(shop.server, tasks=True, elicit=nobody, sample=nobody) as client:
+    async with connect_tasks(shop.server, tasks=True, elicit=nobody, sample=nobody) as client:
         id = (await client.call("commission"))["taskId"]
         async with client.hearing(tasks=[id]):
             state = await client.inbox.next(CHANGED, status="input_required")
@@ -115,8 +115,8 @@ async def test_a_task_asks_while_it_runs_and_takes_answers_in_parts(
 
 
 @shows("tasks.after_rounds")
-async def test_what_is_asked_before_the_task_is_asked_in_rounds(connect_modern: Connect, shop: Shop) -> None:
-    async with connect_modern(shop.server, tasks=True, elicit=lambda _: ADA) as client:
+async def test_what_is_asked_before_the_task_is_asked_in_rounds(connect_tasks: Connect, shop: Shop) -> None:
+    async with connect_tasks(shop.server, tasks=True, elicit=lambda _: ADA) as client:
         task = await client.call("reserve")
         assert task["resultType"] == "task"
         async with client.hearing(tasks=[task["taskId"]]):
@@ -125,8 +125,8 @@ async def test_what_is_asked_before_the_task_is_asked_in_rounds(connect_modern: 
 
 
 @shows("tasks.cancelled")
-async def test_a_cancelled_task_stops(connect_modern: Connect, shop: Shop) -> None:
-    async with connect_modern(shop.server, tasks=True) as client:
+async def test_a_cancelled_task_stops(connect_tasks: Connect, shop: Shop) -> None:
+    async with connect_tasks(shop.server, tasks=True) as client:
         id = (await client.call("order"))["taskId"]
         await soon(shop.started.wait())
         assert (await client.request("tasks/cancel", {"taskId": id}))["resultType"] == "complete"
@@ -135,8 +135,8 @@ async def test_a_cancelled_task_stops(connect_modern: Connect, shop: Shop) -> No
 
 
 @shows("tasks.failed")
-async def test_an_error_of_the_protocol_fails_the_task(connect_modern: Connect, shop: Shop) -> None:
-    async with connect_modern(shop.server, tasks=True) as client:
+async def test_an_error_of_the_protocol_fails_the_task(connect_tasks: Connect, shop: Shop) -> None:
+    async with connect_tasks(shop.server, tasks=True) as client:
         id = (await client.call("lose"))["taskId"]
         async with client.hearing(tasks=[id]):
             end = await client.inbox.next(CHANGED, status="failed")
@@ -144,8 +144,8 @@ async def test_an_error_of_the_protocol_fails_the_task(connect_modern: Connect, 
 
 
 @shows("tasks.server_closes")
-async def test_a_server_that_closes_cancels_what_runs(connect_modern: Connect, shop: Shop) -> None:
-    async with connect_modern(shop.server, tasks=True) as client:
+async def test_a_server_that_closes_cancels_what_runs(connect_process: Connect, shop: Shop) -> None:
+    async with connect_process(shop.server, tasks=True) as client:
         await client.call("order")
         await soon(shop.started.wait())
         await client.stop_server()

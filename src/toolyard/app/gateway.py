@@ -44,6 +44,8 @@ logger = logging.getLogger("toolyard.app")
 
 IDLE_CHECK_SECONDS = 60.0
 LEAVING_SECONDS = 120.0
+AT_ONCE = 16
+"""How many upstreams whose lists are known already are looked at together."""
 
 
 class _Mounted(Struct):
@@ -64,6 +66,7 @@ class Gateway:
         self.metrics = Metrics(self._states, lambda: len(self.parking)) if config.telemetry.metrics else None
         self._traces: Tracing | None = tracing.start(config.telemetry)
         self._http = HttpClient()
+        self._queue = asyncio.Semaphore(AT_ONCE)
         self._store = Store(state_folder(config))
         self._mounted: dict[str, _Mounted] = {}
         self._mounts: dict[str, Mount] = {}
@@ -150,6 +153,7 @@ class Gateway:
             OURS,
             MODERN_META,
             _Health(mount, service),
+            self._queue,
             # A process is not started for a list that is known already.
             lazy=config.start == "lazy" and isinstance(config.where, Stdio) and shelf.known,
         )

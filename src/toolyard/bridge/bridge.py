@@ -8,18 +8,19 @@
 | modern | legacy | parks the call; the client gets `input_required` and comes back |
 """
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw
 
+from ..kit.content import error_result
 from ..upstream.errors import UpstreamError
 from ..upstream.link import NOBODY, OURS, Link, Params, Result, profile_of
 from ..upstream.links import Links
 from ..upstream.spool import Spooled
 from ..wire.call import Call, Caller
 from ..wire.eras import TASKS_EXTENSION
-from ..wire.errors import INVALID_PARAMS, InvalidParams, McpError
+from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, InvalidParams, McpError
 from ..wire.messages import decode_params
 from ..wire.seal import BrokenSeal, Sealer
 from .ears import LEVELS, CallEar
@@ -96,13 +97,15 @@ class Bridge:
         extensions = link.about.capabilities.get("extensions")
         tasks = isinstance(extensions, dict) and TASKS_EXTENSION in extensions
         params = self._meta.add(call, params, tasks)
-        for _ in range(MAX_ROUNDS):
+        for number in range(MAX_ROUNDS):
             token = None
             if call.progress_token is not None and link.shares_tokens:
                 params, token = with_own_token(params)
             try:
                 result = await link.request(call.method, params, CallEar(call, token), token, _headers(call))
             except McpError as error:
+                if call.method == "tools/call" and _is_about_asking(error, number):
+                    return raw(error_result(error.message))
                 raise _in_legacy_words(call, error) from None
             kind = kind_of(result)
             if kind == "input_required" and not isinstance(result, Spooled):
@@ -138,7 +141,7 @@ class Bridge:
                     result = await self._parking.begin(parked, running)
             except McpError as error:
                 raise _in_modern_words(error) from None
-        return as_modern(call, result) if isinstance(result, Raw | Spooled) else result
+        return as_modern(call, result, link.about.info) if isinstance(result, Raw | Spooled) else result
 
     async def _set_level(self, link: Link, call: Call) -> None:
         """Make a session as talkative as its most curious caller; each hears only what they asked for."""
@@ -171,12 +174,17 @@ def _headers(call: Call) -> dict[str, str] | None:
     return None if call.param_headers is None else call.param_headers()
 
 
+def _is_about_asking(error: McpError, round: int) -> bool:
+    """Whether it is about a question of the upstream's: a legacy client, who did nothing wrong, is told so
+    by the tool's result, as a legacy upstream would have done it."""
+    if isinstance(error, UpstreamError):
+        return False
+    return error.code == MISSING_CAPABILITY or (round > 0 and error.code == INVALID_PARAMS)
+
+
 def _in_legacy_words(call: Call, error: McpError) -> McpError:
-    if (
-        call.method == "resources/read"
-        and error.code == INVALID_PARAMS
-        and not isinstance(error, UpstreamError)
-    ):
+    not_found = isinstance(error.data, dict) and "uri" in cast(dict[str, Any], error.data)
+    if call.method == "resources/read" and error.code == INVALID_PARAMS and not_found:
         return McpError(RESOURCE_NOT_FOUND, error.message, error.data)
     return error
 

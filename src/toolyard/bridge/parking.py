@@ -77,6 +77,11 @@ class Parked:
         return _fingerprint(self._method, self._params)
 
     async def ask(self, method: str, params: Raw) -> Raw:
+        if method == "elicitation/create" and b"elicitationId" in bytes(params):
+            # A name for a link is the legacy era's; the modern one has no message that would use it.
+            members = decode_params(params, dict[str, Raw])
+            members.pop("elicitationId", None)
+            params = Raw(msgspec.json.encode(members))
         self._count += 1
         key = f"{method.split('/')[0]}-{self._count}"
         question = _Question(InputRequest(method, params), asyncio.get_running_loop().create_future())

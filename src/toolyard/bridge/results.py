@@ -8,6 +8,7 @@ from msgspec import Raw, Struct
 from ..upstream.link import Result
 from ..upstream.spool import Spooled
 from ..wire.call import Call, Streamed
+from ..wire.eras import SERVER_KEY
 
 # Legacy results come without hints on caching; these say: it is yours, and may be old by now.
 _UNCACHED = b'"ttlMs":0,"cacheScope":"private",'
@@ -60,13 +61,15 @@ class Prefixed(Streamed):
         self._rest.close()
 
 
-def as_modern(call: Call, result: Result) -> "Raw | Prefixed":
-    """A legacy result with what the modern era requires of one."""
+def as_modern(call: Call, result: Result, info: Raw) -> "Raw | Prefixed":
+    """A legacy result with what the modern era requires of one, and who gave it, where there is room."""
     prefix = b'{"resultType":"complete",' + (_UNCACHED if call.method in _CACHEABLE else b"")
     if isinstance(result, Spooled):
         return Prefixed(prefix, result.window(1, result.size))
     body = bytes(result).strip()
-    if b'"resultType"' in body[:200]:
+    if b'"resultType"' in body:
         return result
+    if b'"_meta"' not in body:
+        prefix += b'"_meta":{"%s":%s},' % (SERVER_KEY.encode(), bytes(info))
     rest = body[1:].lstrip()
     return Raw(prefix.removesuffix(b",") + b"}" if rest == b"}" else prefix + rest)

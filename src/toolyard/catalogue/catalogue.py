@@ -47,6 +47,8 @@ class Shelf:
         self.settled = asyncio.Event()
         """Its first try is over, well or badly."""
         self.lists: dict[str, tuple[Item, ...]] = {}
+        self.digests: dict[str, bytes] = {}
+        """Of each list as its upstream sent it."""
         self.entries: dict[str, list[Entry]] = {kind.name: [] for kind in KINDS}
         self._by_bare: dict[str, dict[str, Entry]] = {kind.name: {} for kind in KINDS}
         self.reconfigure(config)
@@ -56,10 +58,12 @@ class Shelf:
         self._rename = config.rename
         self.pinned = frozenset(config.pinned)
         for kind in KINDS:
-            self.put(kind, self.lists.get(kind.name, ()))
+            self.put(kind, self.lists.pop(kind.name, ()))
 
     def put(self, kind: Kind, items: tuple[Item, ...]) -> bool:
         """Take a new list; whether it differs from the old one."""
+        if items is self.lists.get(kind.name):
+            return False
         changed = items != self.lists.get(kind.name)
         self.lists[kind.name] = items
         named = kind.key == "name"

@@ -19,7 +19,7 @@ from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
 from .catalogue import Catalogue, Identity, Shelf
 from .items import KINDS, Kind
-from .lists import BadList, read_list
+from .lists import BadList, Listed, read_list
 from .store import Store
 
 logger = logging.getLogger("toolyard.catalogue")
@@ -70,6 +70,7 @@ class Keeper:
         caller: Caller,
         meta: Raw,
         health: Health,
+        queue: asyncio.Semaphore,
         lazy: bool,
     ) -> None:
         self._config = config
@@ -81,6 +82,7 @@ class Keeper:
         self._caller = caller
         self._meta = meta
         self._health = health
+        self._queue = queue
         self._lazy = lazy
         self._wake = asyncio.Event()
         self._stale: set[str] = set()
@@ -121,7 +123,7 @@ class Keeper:
                 await self._wake.wait()
             self._wake.clear()
             try:
-                await self._refresh(KINDS)
+                await self._first_look()
                 failures = 0
                 await self._attend()
             except BadList as error:
@@ -142,6 +144,14 @@ class Keeper:
     async def _rest(self, pause: float) -> None:
         """Waking up early is for those who were not unwell a moment ago."""
         await asyncio.sleep(pause)
+
+    async def _first_look(self) -> None:
+        """What is known already can wait a little: a restart must not read a hundred lists at once."""
+        if self._shelf.known:
+            async with self._queue:
+                await self._refresh(KINDS)
+        else:
+            await self._refresh(KINDS)
 
     def _failed(self, reason: str) -> None:
         self.blame(reason)
@@ -175,13 +185,12 @@ class Keeper:
             identity = await self._identify()
             offered = identity.capabilities
             wanted = [kind for kind in kinds if kind.capability in offered]
-            lists = await asyncio.gather(
-                *(read_list(self._service, kind, self._caller, self._meta) for kind in wanted)
-            )
+            lists = await asyncio.gather(*(self._read(kind) for kind in wanted))
         found = dict(zip((kind.name for kind in wanted), lists, strict=True))
         changed = tuple(
             kind for kind in kinds if shelf.put(kind, found[kind.name].items if kind.name in found else ())
         )
+        shelf.digests |= {name: listed.digest for name, listed in found.items()}
         ttls = [listed.ttl for listed in lists if listed.ttl is not None]
         self._ttl = max(SHORTEST_TTL, min([*ttls, REFRESH_SECONDS]))
         self._read_at = time.monotonic()
@@ -197,6 +206,11 @@ class Keeper:
             self._catalogue.changed(self._config.name, changed)
         if changed or new or well_again:
             self._save()
+
+    async def _read(self, kind: Kind) -> Listed:
+        shelf = self._shelf
+        known = Listed(shelf.lists.get(kind.name, ()), shelf.digests.get(kind.name, b""))
+        return await read_list(self._service, kind, self._caller, self._meta, known)
 
     # Following changes
 

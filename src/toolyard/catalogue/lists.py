@@ -1,14 +1,18 @@
 """Reading an upstream's lists to their end, within limits."""
 
-from typing import Any
+from hashlib import blake2b
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from ..wire.call import NO_CHANNEL, Call, Caller, Streamed
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
 from .items import Item, Kind, Unusable, read_item
+
+T = TypeVar("T")
 
 MAX_ITEMS = 20_000
 MAX_PAGES = 1000
@@ -17,6 +21,8 @@ MAX_BYTES = 64 * 1024 * 1024
 
 class Listed(Struct, frozen=True):
     items: tuple[Item, ...] = ()
+    digest: bytes = b""
+    """Of the pages as they came: a list that is the same byte for byte need not be read again."""
     ttl: float | None = None
     """Seconds it is good for, by the upstream's word."""
     notes: tuple[str, ...] = ()
@@ -32,33 +38,43 @@ class _Page(Struct, rename="camel"):
     ttl_ms: float | None = None
 
 
-async def read_list(service: Any, kind: Kind, caller: Caller, meta: Raw) -> Listed:
-    items: dict[str, Item] = {}
-    notes: list[str] = []
-    ttl: float | None = None
+async def read_list(service: Any, kind: Kind, caller: Caller, meta: Raw, known: Listed) -> Listed:
+    """The whole list; `known` is what it was when last read."""
+    pages: list[bytes] = []
     cursor: str | None = None
-    size = 0
     for _ in range(MAX_PAGES):
         body = await _page(service, kind, caller, meta, cursor)
         if body is None:
             return Listed()
-        size += len(body)
-        page, raws = _decode(body, kind)
-        ttl = None if page.ttl_ms is None else page.ttl_ms / 1000
-        for number, raw in enumerate(raws):
+        pages.append(body)
+        if sum(map(len, pages)) > MAX_BYTES:
+            raise BadList(f"its list of {kind.name} has over {MAX_BYTES >> 20} MiB")
+        page = _decode(body, _Page, kind)
+        if page.next_cursor is None:
+            return _read(kind, pages, None if page.ttl_ms is None else page.ttl_ms / 1000, known)
+        if page.next_cursor == cursor:
+            raise BadList(f"its list of {kind.name} goes round in circles")
+        cursor = page.next_cursor
+    raise BadList(f"its list of {kind.name} has no end")
+
+
+def _read(kind: Kind, pages: list[bytes], ttl: float | None, known: Listed) -> Listed:
+    digest = blake2b(b"\0".join(pages), digest_size=16).digest()
+    if digest == known.digest:
+        return replace(known, ttl=ttl)
+    items: dict[str, Item] = {}
+    notes: list[str] = []
+    for body in pages:
+        members = _decode(body, dict[str, Raw], kind)
+        for number, raw in enumerate(_decode(members.get(kind.name, Raw(b"[]")), list[Raw], kind)):
             try:
                 item = read_item(kind, raw)
                 items.setdefault(item.own, item)
             except Unusable as error:
                 notes.append(f"{kind.name}[{number}] is left out: {error}")
-        if len(items) > MAX_ITEMS or size > MAX_BYTES:
-            raise BadList(f"its list of {kind.name} has over {MAX_ITEMS} items or {MAX_BYTES >> 20} MiB")
-        if page.next_cursor is None:
-            return Listed(tuple(items.values()), ttl, tuple(notes[:20]))
-        if page.next_cursor == cursor:
-            raise BadList(f"its list of {kind.name} goes round in circles")
-        cursor = page.next_cursor
-    raise BadList(f"its list of {kind.name} has no end")
+        if len(items) > MAX_ITEMS:
+            raise BadList(f"its list of {kind.name} has over {MAX_ITEMS} items")
+    return Listed(tuple(items.values()), digest, ttl, tuple(notes[:20]))
 
 
 async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str | None) -> bytes | None:
@@ -77,10 +93,8 @@ async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str
     return encode(result)
 
 
-def _decode(body: bytes, kind: Kind) -> tuple[_Page, list[Raw]]:
+def _decode(body: bytes | Raw, form: type[T], kind: Kind) -> T:
     try:
-        page = msgspec.json.decode(body, type=_Page)
-        members = msgspec.json.decode(body, type=dict[str, Raw])
-        return page, msgspec.json.decode(members.get(kind.name, Raw(b"[]")), type=list[Raw])
+        return msgspec.json.decode(body, type=form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise BadList(f"its list of {kind.name} cannot be understood: {error}") from None

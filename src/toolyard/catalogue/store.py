@@ -26,6 +26,7 @@ class _File(Struct):
     where: str
     identity: Identity
     lists: dict[str, list[Raw]]
+    digests: dict[str, bytes] = {}
     fault: str | None = None
 
 
@@ -50,6 +51,7 @@ class Store:
             return
         shelf.identity = saved.identity
         shelf.fault = saved.fault
+        shelf.digests = saved.digests
         for kind in KINDS:
             try:
                 shelf.put(kind, tuple(read_item(kind, raw) for raw in saved.lists.get(kind.name, [])))
@@ -67,7 +69,9 @@ class Store:
             kind.name: [Raw(shown(kind, item, item.own)) for item in shelf.lists.get(kind.name, ())]
             for kind in KINDS
         }
-        body = msgspec.json.encode(_File(FORMAT, _where(config), shelf.identity, lists, shelf.fault))
+        body = msgspec.json.encode(
+            _File(FORMAT, _where(config), shelf.identity, lists, shelf.digests, shelf.fault)
+        )
         try:
             await asyncio.to_thread(_write, path, body)
         except OSError as error:

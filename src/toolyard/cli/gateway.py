@@ -1,6 +1,7 @@
 """Serving the gateway: over HTTP until interrupted, or one client on standard input and output."""
 
 import asyncio
+import gc
 import signal
 import sys
 from collections.abc import Awaitable, Callable
@@ -41,7 +42,7 @@ def serve_gateway(file: Path, place: Place, debug: bool) -> None:
     with listen(place.host, place.port) as listening:
         warn_if_public(place.host, place.hosts)
         url = url_of(place.host, listening, place.path)
-        run(edge, listening, debug, lambda: _welcome(config, url, file))
+        run(edge, listening, debug, lambda: _ready(config, url, file))
 
 
 def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
@@ -123,6 +124,14 @@ def _log(config: "Config", debug: bool) -> None:
 
 def _names(config: "Config") -> str:
     return ", ".join(item.name for item in config.servers[:20]) or "none yet; `toolyard add` adds one"
+
+
+def _ready(config: "Config", url: str, file: Path) -> None:
+    # What is there by now stays; looking for garbage in it again and again was a tenth of every call's CPU.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 100)
+    _welcome(config, url, file)
 
 
 def _welcome(config: "Config", url: str, file: Path) -> None:

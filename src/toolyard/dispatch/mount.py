@@ -6,7 +6,6 @@ twice (reads, lists, tools that call themselves read-only or idempotent).
 
 import asyncio
 import random
-import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
@@ -19,6 +18,7 @@ from ..upstream.errors import Down, Garbled, Late, Lost, NotReached, UpstreamErr
 from ..wire.call import Call, Channel
 from ..wire.errors import McpError
 from .breaker import Breaker
+from .deadlines import Deadline, Deadlines
 
 WAITING_PER_SLOT = 16
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
@@ -29,26 +29,23 @@ class Handles(Protocol):
 
 
 class _Clock:
-    """A call's time limit, which stands still while its user is being asked."""
+    """A call's channel, whose time limit stands still while its user is being asked."""
 
-    __slots__ = ("_channel", "_timeout")
+    __slots__ = ("_channel", "_deadline")
 
-    def __init__(self, channel: Channel, timeout: asyncio.Timeout) -> None:
+    def __init__(self, channel: Channel, deadline: Deadline) -> None:
         self._channel = channel
-        self._timeout = timeout
+        self._deadline = deadline
 
     async def notify(self, method: str, params: Any) -> None:
         await self._channel.notify(method, params)
 
     async def ask(self, method: str, params: Any) -> Raw:
-        when = self._timeout.when()
-        asked = asyncio.get_running_loop().time()
-        self._timeout.reschedule(None)
+        left = self._deadline.pause()
         try:
             return await self._channel.ask(method, params)
         finally:
-            if when is not None and not self._timeout.expired():
-                self._timeout.reschedule(when + asyncio.get_running_loop().time() - asked)
+            self._deadline.resume(left)
 
     async def release(self, retry_ms: int | None) -> None:
         await self._channel.release(retry_ms)
@@ -67,6 +64,7 @@ class Mount:
         self.breaker = Breaker(config.name)
         self.in_flight = 0
         self.on_retry: Callable[[], None] = lambda: None
+        self._deadlines = Deadlines(config.timeout)
         self._gate = asyncio.Semaphore(config.concurrency)
         self._waiting = 0
         self._empty = asyncio.Event()
@@ -74,25 +72,27 @@ class Mount:
     async def call(self, call: Call, safe: bool) -> Any:
         """`safe`: it may run twice."""
         self.breaker.check()
-        limit = self.config.timeout
+        deadline = self._deadlines.start()
+        if call.caller.era == "legacy":
+            call.channel = _Clock(call.channel, deadline)
         try:
-            async with asyncio.timeout(limit) as timeout:
-                if call.caller.era == "legacy":
-                    call.channel = _Clock(call.channel, timeout)
-                await self._enter()
-                try:
-                    return await self._try(call, safe, time.monotonic() + limit)
-                finally:
-                    self.in_flight -= 1
-                    self._gate.release()
-                    if not self.in_flight:
-                        self._empty.set()
-        except TimeoutError as error:
-            if isinstance(error, Late):
+            await self._enter()
+            try:
+                return await self._try(call, safe, deadline)
+            finally:
+                self.in_flight -= 1
+                self._gate.release()
+                if not self.in_flight:
+                    self._empty.set()
+        except asyncio.CancelledError:
+            if not deadline.took_effect():
                 raise
+            limit = self.config.timeout
             late = Late(self.server, f"it did not answer {call.method!r} within {limit:g} s")
             self.breaker.failed(late.reason)
             raise late from None
+        finally:
+            deadline.end()
 
     async def idle(self, wait: float) -> None:
         """Wait until no call is under way, but not for ever."""
@@ -123,7 +123,7 @@ class Mount:
             return self.config.retries > 0
         return safe and isinstance(error, Lost | Garbled) and tries < self.config.retries
 
-    async def _try(self, call: Call, safe: bool, deadline: float) -> Any:
+    async def _try(self, call: Call, safe: bool, deadline: Deadline) -> Any:
         tries = 0
         while True:
             try:
@@ -131,7 +131,7 @@ class Mount:
             except UpstreamError as error:
                 self.breaker.failed(error.reason)
                 pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.5)
-                if not self._may_try_again(error, safe, tries) or time.monotonic() + pause > deadline:
+                if not self._may_try_again(error, safe, tries) or deadline.left < pause:
                     raise
                 tries += 1
                 self.on_retry()

@@ -36,6 +36,7 @@ _CALLERS_FAULT = frozenset(
         HEADER_MISMATCH,
         MISSING_CAPABILITY,
         UNSUPPORTED_VERSION,
+        -32002,  # a legacy server has no such resource
     }
 )
 

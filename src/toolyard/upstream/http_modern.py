@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from msgspec import UNSET
+from multidict import CIMultiDict
 
 from ..wire.errors import UNSUPPORTED_VERSION, McpError
 from ..wire.headers import NAMED_BY, encode_value
@@ -16,6 +17,9 @@ from .replies import result_of, understand
 _OTHER_ERA = (400, 404, 405, 406, 415)
 
 
+MAX_REMEMBERED = 1024
+
+
 class ModernHttp:
     shares_tokens = False
     busy = False  # nothing is held between requests, so closing it harms none
@@ -27,7 +31,9 @@ class ModernHttp:
         self.standing = Standing()
         self._address = address
         self._id = 0
-        self._headers: dict[str, dict[str, str]] = {}
+        # In the form that aiohttp would otherwise make of them for every request.
+        self._headers: dict[str, CIMultiDict[str]] = {}
+        self._named: dict[tuple[str, bytes], CIMultiDict[str]] = {}
 
     async def request(
         self,
@@ -46,18 +52,25 @@ class ModernHttp:
             return await self._follow(reply, id, ear)
         return result_of(self._address.server, understand(self._address.server, await reply.body()), id)
 
-    def _head(self, method: str, params: Params, more: Mapping[str, str] | None) -> dict[str, str]:
+    def _head(self, method: str, params: Params, more: Mapping[str, str] | None) -> "CIMultiDict[str]":
         fixed = self._headers.get(method)
         if fixed is None:
             version = {"MCP-Protocol-Version": self.about.version, "Mcp-Method": method}
-            fixed = self._headers[method] = {**self._address.headers, **version}
-        named_by = NAMED_BY.get(method)
-        if named_by is None and not more:
+            fixed = self._headers[method] = CIMultiDict({**self._address.headers, **version})
+        name = params.get(NAMED_BY.get(method, ""))
+        if name is None and not more:
             return fixed
-        found = dict(fixed)
-        if named_by is not None and named_by in params:
-            found["Mcp-Name"] = encode_value(decode_params(params[named_by], str))
+        # Tools are called again and again, and their headers are the same each time.
+        key = (method, bytes(name)) if name is not None else None
+        found = self._named.get(key) if key is not None else fixed.copy()
+        if found is None:
+            found = fixed.copy()
+            found["Mcp-Name"] = encode_value(decode_params(name, str))  # type: ignore[arg-type]
+            if len(self._named) >= MAX_REMEMBERED:
+                self._named.clear()
+            self._named[key] = found  # type: ignore[index]
         if more:
+            found = found.copy()
             found.update(more)
         return found
 

@@ -13,7 +13,7 @@ from ..wire.eras import TASKS_EXTENSION, UI_EXTENSION
 from ..wire.errors import InvalidParams
 from ..wire.types import Implementation
 from .instructions import instructions
-from .routes import servers_for
+from .routes import is_offered, servers_for
 from .view import View, Yard
 
 OFFERS: dict[str, Any] = {
@@ -62,6 +62,11 @@ class AllView(View):
         servers, own = servers_for(self.yard.catalogue, uri)
         mounts = self.yard.mounts
         return [mounts[server] for server in servers if server in mounts], own
+
+    def knows(self, uri: str) -> bool:
+        servers, own = servers_for(self.yard.catalogue, uri)
+        shelves = self.yard.catalogue.shelves
+        return any(is_offered(shelves[server], own) for server in servers)
 
     async def about(self, modern: bool) -> dict[str, Any]:
         catalogue = self.yard.catalogue

@@ -9,6 +9,7 @@ from ..catalogue.items import Kind
 from ..dispatch import Mount
 from ..wire.eras import TASKS_EXTENSION
 from ..wire.errors import InvalidParams, Unavailable
+from .routes import is_offered
 from .view import View, Yard
 
 
@@ -58,6 +59,9 @@ class BareView(View):
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]:
         return [self._mount], uri
+
+    def knows(self, uri: str) -> bool:
+        return is_offered(self._shelf, uri)
 
     async def about(self, modern: bool) -> dict[str, Any]:
         shelf = self._shelf

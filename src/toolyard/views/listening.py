@@ -6,7 +6,7 @@ tasks are subscribed to upstream for as long as somebody listens.
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from msgspec import UNSET, Raw
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MAX_SUBSCRIPTIONS = 1000
 PAUSE_SECONDS = 1.0
+ACKNOWLEDGE_SECONDS = 2.0
 TASK_CHANGED = "notifications/tasks"
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 LISTS = {
@@ -68,12 +69,20 @@ class _Relay:
         return None
 
 
+class _Session:
+    """A legacy session that listens: whether its subscriptions changed, and whether upstream knows."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self.applied = asyncio.Event()
+
+
 class Listening:
     def __init__(self, yard: "Yard", view: Sees) -> None:
         self._yard = yard
         self._view = view
         self._listeners: set[Listener] = set()
-        self._sessions: dict[str, asyncio.Event] = {}
+        self._sessions: dict[str, _Session] = {}
 
     def close(self) -> None:
         for listener in list(self._listeners):
@@ -209,32 +218,39 @@ class Listening:
                 await _ended([updating])
 
     async def subscribed(self, session: Session) -> None:
-        """A session wants other resources than before."""
-        if session.id in self._sessions:
-            self._sessions[session.id].set()
-            await asyncio.sleep(0)
+        """A session wants other resources than before; returns when that is so upstream too."""
+        known = self._sessions.get(session.id)
+        if known is not None:
+            known.applied.clear()
+            known.changed.set()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
+                    await known.applied.wait()
 
     async def _updates(self, call: Call) -> None:
         """Keep a session's subscriptions alive upstream, and renew them whenever they change."""
         session = call.session
         if session is None:
             return
-        changed = self._sessions[session.id] = asyncio.Event()
+        known = self._sessions[session.id] = _Session()
 
         async def pass_on(method: str, params: Any) -> None:
             await call.channel.notify(method, _unmarked(params))
 
         try:
             while True:
-                changed.clear()
+                known.changed.clear()
                 places = self._places(session.subscriptions)
                 following = self._follow_all(call.caller, places, {}, pass_on)
                 try:
-                    await changed.wait()
+                    await _acknowledged([relay for _, relay in following])
+                    if not known.changed.is_set():
+                        known.applied.set()
+                    await known.changed.wait()
                 finally:
                     await _ended([task for task, _ in following])
         finally:
-            if self._sessions.get(session.id) is changed:
+            if self._sessions.get(session.id) is known:
                 del self._sessions[session.id]
 
 
@@ -243,7 +259,7 @@ async def _acknowledged(relays: list[_Relay]) -> None:
     waiting = [asyncio.ensure_future(relay.acknowledged.wait()) for relay in relays]
     if waiting:
         try:
-            await asyncio.wait(waiting, timeout=2.0)
+            await asyncio.wait(waiting, timeout=ACKNOWLEDGE_SECONDS)
         finally:
             for future in waiting:
                 future.cancel()

@@ -36,6 +36,17 @@ def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
     return list(dict.fromkeys([*near, *(shelf.server for shelf in able)])), uri
 
 
+def is_offered(shelf: Shelf, uri: str) -> bool:
+    """Whether an upstream lists an address, or has a template that it may be of."""
+    templates = [entry.item.own for entry in shelf.entries[TEMPLATES.name]]
+    return (
+        shelf.find(RESOURCES, uri) is not None
+        or any(_matches(template, uri) for template in templates)
+        # Of a form that we do not know: it may well be one of these.
+        or any(_template(template) is None for template in templates)
+    )
+
+
 def _has_scheme(shelf: Shelf, scheme: str) -> bool:
     start = f"{scheme}:"
     entries = (*shelf.entries[RESOURCES.name], *shelf.entries[TEMPLATES.name])

@@ -111,6 +111,10 @@ class View(ABC):
         """Who may have a resource, likeliest first, and its address there."""
 
     @abstractmethod
+    def knows(self, uri: str) -> bool:
+        """Whether some upstream offers a resource at this address."""
+
+    @abstractmethod
     def servers(self) -> list[str]:
         """The upstreams that can be seen here."""
 
@@ -308,7 +312,7 @@ class View(ABC):
 
     async def _subscribe(self, call: Call) -> Any:
         uri = decode_params(call.params, UriParams).uri
-        if not self.places_of(uri)[0]:
+        if not self.knows(uri):
             raise _not_found(call, uri)
         if call.session is not None:
             if len(call.session.subscriptions | {uri}) > MAX_SUBSCRIPTIONS:

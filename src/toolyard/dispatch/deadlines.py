@@ -1,0 +1,84 @@
+"""Time limits of many calls with one timer.
+
+`asyncio.timeout` arms a timer for every call, which was a twentieth of a forwarded call's CPU. All calls
+to an upstream have the same limit, so one timer that looks at the oldest of them does.
+"""
+
+import asyncio
+from typing import Any
+
+
+class Deadline:
+    """The time limit of one call, which runs in the task that asked for it."""
+
+    __slots__ = ("_book", "due", "expired", "task")
+
+    def __init__(self, book: "Deadlines", task: "asyncio.Task[Any]", due: float) -> None:
+        self._book = book
+        self.task = task
+        self.due = due
+        self.expired = False
+
+    @property
+    def left(self) -> float:
+        return self.due - self._book.now()
+
+    def end(self) -> None:
+        self._book.running.pop(self, None)
+
+    def pause(self) -> float:
+        """Stop the clock; what is left of it."""
+        self.end()
+        return self.left
+
+    def resume(self, left: float) -> None:
+        if not self.expired:
+            self.due = self._book.now() + left
+            self._book.add(self)
+
+    def took_effect(self) -> bool:
+        """For a call that was cancelled: whether it was us, and nobody else."""
+        return self.expired and self.task.uncancel() == 0
+
+
+class Deadlines:
+    def __init__(self, limit: float) -> None:
+        self.limit = limit
+        self.running: dict[Deadline, None] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._armed = False
+
+    def start(self) -> Deadline:
+        loop = self._loop
+        if loop is None:
+            loop = self._loop = asyncio.get_running_loop()
+        # Naming the loop spares a system call: before Python 3.12 finding it asks for the process id.
+        task = asyncio.current_task(loop)
+        assert task is not None, "a call runs in a task"
+        deadline = Deadline(self, task, loop.time() + self.limit)
+        self.add(deadline)
+        return deadline
+
+    def now(self) -> float:
+        assert self._loop is not None
+        return self._loop.time()
+
+    def add(self, deadline: Deadline) -> None:
+        self.running[deadline] = None
+        if not self._armed:
+            self._arm(deadline.due)
+
+    def _arm(self, due: float) -> None:
+        assert self._loop is not None
+        self._armed = True
+        self._loop.call_at(due, self._look)
+
+    def _look(self) -> None:
+        self._armed = False
+        now = self.now()
+        for deadline in [deadline for deadline in self.running if deadline.due <= now]:
+            deadline.end()
+            deadline.expired = True
+            deadline.task.cancel()
+        if self.running:
+            self._arm(min(deadline.due for deadline in self.running))
