@@ -167,7 +167,7 @@ class Gateway:
         keeper.start()
 
     def _opened(self, server: str, keeper: Keeper) -> None:
-        keeper.wake_if_lazy()
+        keeper.opened()
         if self.metrics is not None:
             self.metrics.reconnected(server)
 

@@ -8,7 +8,7 @@
 | modern | legacy | parks the call; the client gets `input_required` and comes back |
 """
 
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 from msgspec import Raw
@@ -183,7 +183,8 @@ def _is_about_asking(error: McpError, round: int) -> bool:
 
 
 def _in_legacy_words(call: Call, error: McpError) -> McpError:
-    not_found = isinstance(error.data, dict) and "uri" in cast(dict[str, Any], error.data)
+    data: Any = error.data
+    not_found = isinstance(data, dict) and "uri" in data
     if call.method == "resources/read" and error.code == INVALID_PARAMS and not_found:
         return McpError(RESOURCE_NOT_FOUND, error.message, error.data)
     return error

@@ -89,6 +89,8 @@ class Keeper:
         self._read_at = 0.0
         self._ttl = REFRESH_SECONDS
         self._recent: list[float] = []
+        self._reading = False
+        self._elsewhere = False
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
@@ -104,9 +106,11 @@ class Keeper:
         self._lazy = False
         self._wake.set()
 
-    def wake_if_lazy(self) -> None:
-        """A caller has had it started, so its lists can be followed from now on."""
-        if self._lazy:
+    def opened(self) -> None:
+        """A caller had a new session opened: what it shows may differ, and it is the one to follow now."""
+        if not self._reading:
+            self._stale.update(kind.name for kind in KINDS)
+            self._elsewhere = True
             self.wake()
 
     def touch(self) -> None:
@@ -182,7 +186,11 @@ class Keeper:
     async def _refresh(self, kinds: tuple[Kind, ...]) -> None:
         shelf = self._shelf
         async with asyncio.timeout(self._config.connect_timeout + min(self._config.timeout, 10.0)):
-            identity = await self._identify()
+            self._reading = True
+            try:
+                identity = await self._identify()
+            finally:
+                self._reading = False
             offered = identity.capabilities
             wanted = [kind for kind in kinds if kind.capability in offered]
             lists = await asyncio.gather(*(self._read(kind) for kind in wanted))
@@ -226,11 +234,14 @@ class Keeper:
                     waking.cancel()
                 if self._wake.is_set():
                     self._wake.clear()
+                    if self._elsewhere:
+                        self._elsewhere = False
+                        await _ended(listening)
+                        listening = asyncio.create_task(self._listen())
                     await self._read_changes()
             await listening
         finally:
-            listening.cancel()
-            await asyncio.gather(listening, return_exceptions=True)
+            await _ended(listening)
 
     async def _read_changes(self) -> None:
         now = time.monotonic()
@@ -269,6 +280,11 @@ class Keeper:
 
     async def release(self, retry_ms: int | None) -> None:
         return None
+
+
+async def _ended(task: "asyncio.Task[None]") -> None:
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
 
 
 _saving: set["asyncio.Task[None]"] = set()

@@ -47,7 +47,8 @@ def setup(kind: Kind = "text", level: Level = "info") -> None:
 
 def finished(seen: Observed, outcome: Outcome, seconds: float) -> None:
     """The one line of a request: a warning when an upstream failed, else for debugging only."""
-    level = logging.WARNING if outcome in ("error", "timeout") else logging.DEBUG
+    failed = outcome in ("error", "timeout") and not getattr(seen.error, "expected", False)
+    level = logging.WARNING if failed else logging.DEBUG
     if not _calls.isEnabledFor(level):
         return
     extra = {"outcome": outcome, "duration_ms": round(seconds * 1000, 3), **_fields_of(seen)}

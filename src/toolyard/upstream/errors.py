@@ -33,7 +33,8 @@ class NotReached(UpstreamError):
 
 
 class Down(NotReached):
-    pass
+    expected = True
+    """That it is down was told when it was found out; the log need not repeat it for every call."""
 
 
 class Refused(UpstreamError):

@@ -32,6 +32,8 @@ class LineSplitter:
         self._limit = limit
         self._short = min(bound, limit)
         self._open: Spool | Skipped | None = None
+        self.skipped = 0
+        """Bytes of the line under way that were thrown away; 0 when it is one that can be kept."""
 
     def feed(self, data: bytes) -> list[Line]:
         """The lines that end in these bytes; empty ones are left out."""
@@ -53,6 +55,7 @@ class LineSplitter:
     def finish(self) -> list[Line]:
         """The line that is under way, as if it ended here."""
         line, self._open = self._open, None
+        self.skipped = 0
         if isinstance(line, Spool):
             try:
                 whole = line.finish()
@@ -72,6 +75,7 @@ class LineSplitter:
         if self._open is None:
             self._open = Spool(self._bound, self._limit)
         if isinstance(self._open, Skipped):
+            self.skipped += len(piece)
             self._open.add(piece)
             return
         try:

@@ -74,8 +74,11 @@ class Links:
         return await self.by_profile(profile_of(caller))
 
     async def any(self) -> Link:
-        """A link for what we ask in our own name: whichever is open, the latest first."""
-        for link in (self._shared, *reversed(self._links.values())):
+        """A link for what we ask in our own name: of those that are open the latest."""
+        # Servers show more to a client that can be asked; so what is open for one of those comes first.
+        asked = [link for profile, link in self._links.items() if profile is not NOBODY]
+        others = [link for profile, link in self._links.items() if profile is NOBODY]
+        for link in (self._shared, *reversed(asked), *others):
             if link is not None and not link.closed:
                 return link
         return await self.by_profile(self.favourite)

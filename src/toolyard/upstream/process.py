@@ -24,6 +24,8 @@ __all__ = ["Congested", "Gone", "Line", "Process", "StartError"]
 logger = logging.getLogger("toolyard.upstream")
 
 MAX_WAITING = 16 * 2**20
+MAX_SKIPPED = 16 * 2**20
+"""A line that could not be kept and still has no end after so much more will never have one."""
 GRACE_SECONDS = 2.0
 KILL_SECONDS = 5.0
 EXIT_SECONDS = 0.5
@@ -144,6 +146,8 @@ class Process:
     def _heard(self, fd: int, data: bytes) -> None:
         if fd == STDOUT:
             self._deliver(self._splitter.feed(data))
+            if self._splitter.skipped > MAX_SKIPPED:
+                self.kill("it wrote without an end what cannot be read")
         elif (pause := self._stderr.feed(data)) and self._ending is None and self._resuming is None:
             self._child.stderr.pause_reading()
             self._resuming = asyncio.get_running_loop().call_later(pause, self._resume)
