@@ -149,7 +149,7 @@ def run_gateway(options: argparse.Namespace) -> bool:
     table = gateway_report.rows(found)
     record = gateway_report.record(found, table, setting(options))
     keep(options, "bench-gateway", record, gateway_chart.draw)
-    report.show(table, f"The gateway: {options.rounds} rounds of {options.calls} calls")
+    report.show(table, f"The gateway: {options.rounds * options.calls} calls each, of ours")
     report.show_lines(gateway_report.speed_lines(gateway_report.speeds(found)))
     for note in gateway_report.notes(found):
         print(note)

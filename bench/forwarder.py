@@ -7,6 +7,8 @@ goes through as it is, so it serves both eras without knowing them.
 """
 
 import argparse
+import gc
+import importlib
 from typing import Any
 
 import msgspec
@@ -96,8 +98,17 @@ def main() -> None:
     )
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--upstream", required=True)
+    parser.add_argument(
+        "--tuned", action="store_true", help="with the garbage collector set as the gateway's"
+    )
     options = parser.parse_args()
     end_with_parent()
+    if options.tuned:
+        importlib.import_module("aiohttp")  # before the freeze, as in the gateway
+
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 100)
     # What the gateway spares itself too.
     serve(
         Forwarder(options.upstream),

@@ -26,10 +26,10 @@ def upstream() -> Generator[str, None, None]:
 
 
 @contextmanager
-def forwarder(address: str) -> Generator[Process, None, None]:
+def forwarder(address: str, *options: str) -> Generator[Process, None, None]:
     port = free_port()
     command = [sys.executable, "-m", "bench.forwarder", "--port", str(port), "--upstream", address]
-    with running("forwarder", command, port) as process:
+    with running("forwarder", [*command, *options], port) as process:
         yield process
 
 
@@ -66,9 +66,11 @@ def ours(
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         bare = stack.enter_context(forwarder(address))
+        tuned = stack.enter_context(forwarder(address, "--tuned"))
         gateway = stack.enter_context(toolyard(three_kinds(address), folder))
         ways = {
             "forwarder": (bare, Target(bare.port)),
+            "forwarder tuned": (tuned, Target(tuned.port)),
             "toolyard": (gateway, Target(gateway.port, tool="mcp__up__echo")),
             "toolyard bare view": (gateway, Target(gateway.port, "/mcp/up")),
             "toolyard stdio": (gateway, Target(gateway.port, tool="mcp__child__echo")),
