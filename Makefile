@@ -36,8 +36,8 @@ help: ## show this table
 	@echo
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-13s%s\n", $$1, $$2 }' Makefile
 
-run: $(BASE) ## start Toolyard with its demo server (ARGS go to `toolyard serve`)
-	@$(BIN)/toolyard serve $(ARGS)
+run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
+	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
 setup: $(DEV) $(NPM) $(THIRDPARTY) ## install everything that the other targets need
 

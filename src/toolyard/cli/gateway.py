@@ -15,7 +15,7 @@ from .. import __version__
 from . import yard
 from .host import Place, listen, own_names, url_of, warn_if_public
 from .key import check_variable, session_key
-from .welcome import snippets
+from .welcome import program, snippets
 
 if TYPE_CHECKING:
     from ..app import Gateway
@@ -144,7 +144,7 @@ def _welcome(config: "Config", url: str, file: Path) -> None:
         "",
         *snippets("toolyard", url, ["stdio", "--config", str(file.resolve())]),
         "In another terminal:",
-        f"  toolyard list --url {url}",
+        f"  {program()} list --url {url}",
         "",
         "Ctrl-C stops it; changes of the file are taken over while it runs.",
     ]

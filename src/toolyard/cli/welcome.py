@@ -68,10 +68,10 @@ def _stdio_arguments(target: str | None) -> list[str]:
 
 def _try_it(server: "Server", url: str) -> list[str]:
     example = "call echo text=hello" if "echo" in server.tools else "list"
-    return ["In another terminal:", f"  {_program()} {example} --url {url}"]
+    return ["In another terminal:", f"  {program()} {example} --url {url}"]
 
 
-def _program() -> str:
+def program() -> str:
     """What another terminal in this folder can call; it may have another PATH than ours."""
     found = Path(sys.argv[0]).absolute()
     if found.name == "toolyard" and found.is_relative_to(Path.cwd()):
