@@ -4,7 +4,6 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import aiohttp
@@ -13,14 +12,11 @@ import pytest
 from tests.interaction import mounted
 from tests.interaction.clients import Client, Habits, HttpClient, InProcessClient, StdioClient, soon
 from tests.interaction.shop import Shop
-from tests.serving import MODERN, serving
-from toolyard.app import Gateway, asgi
-from toolyard.config import Config, GatewayConfig, Http, InProcess, ServerConfig
-from toolyard.edge.http import HttpEdge
+from tests.serving import serving
+from tests.through import LegacyOnly, gateway_to
+from toolyard.config import Http, InProcess
 from toolyard.edge.stdio import serve
 from toolyard.kit import Server
-
-KEY = b"for the conversations of the tests"
 
 Connect = Callable[..., AbstractAsyncContextManager[Client]]
 """`connect(server, elicit=…, tasks=True, …)`: the keywords are those of `Habits`."""
@@ -80,18 +76,11 @@ async def _streams(source: int, sink: int) -> tuple[asyncio.StreamReader, asynci
 async def through_gateway(server: Server, habits: Habits, where: Http | InProcess) -> AsyncIterator[Client]:
     """An HTTP client, the gateway's bare view of one upstream, and the server behind it."""
     mounted.server = server
-    upstream = ServerConfig(name="up", where=where, timeout=30)
-    with TemporaryDirectory() as state:
-        settings = GatewayConfig(view="bare", server="up", state_dir=state, page_size=server.page_size)
-        async with _served(Gateway(Config(servers=(upstream,), gateway=settings), KEY), habits) as client:
-            yield client
-
-
-@asynccontextmanager
-async def _served(gateway: Gateway, habits: Habits) -> AsyncIterator[Client]:
-    app = asgi(gateway)
     timeout = aiohttp.ClientTimeout(total=None, sock_connect=10)
-    async with serving(app) as served, aiohttp.ClientSession(timeout=timeout) as session:
+    async with (
+        gateway_to(where, server.page_size) as (served, app),
+        aiohttp.ClientSession(timeout=timeout) as session,
+    ):
         client = HttpClient(habits, session, served.url, app.close)
         await client.shake_hands()
         yield client
@@ -120,24 +109,6 @@ async def to_module(server: Server, habits: Habits) -> AsyncIterator[Client]:
     where = InProcess(module="tests.interaction.mounted:server")
     async with through_gateway(server, habits, where) as client:
         yield client
-
-
-class LegacyOnly:
-    """A server that has never heard of the modern era."""
-
-    def __init__(self, app: HttpEdge) -> None:
-        self._app = app
-        self.path = app.path
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] == "http" and (b"mcp-protocol-version", MODERN.encode()) in scope["headers"]:
-            await send({"type": "http.response.start", "status": 400, "headers": []})
-            await send({"type": "http.response.body", "body": b"Bad Request: no valid session ID provided"})
-            return
-        await self._app(scope, receive, send)
-
-    async def close(self) -> None:
-        await self._app.close()
 
 
 DIRECTLY = {"in-process": in_process, "http": http, "stdio": stdio}

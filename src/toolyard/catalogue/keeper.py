@@ -86,6 +86,8 @@ class Keeper:
         self._lazy = lazy
         self._wake = asyncio.Event()
         self._stale: set[str] = set()
+        self._announced: set[str] = set()
+        """Of those, what the upstream itself said has changed."""
         self._read_at = 0.0
         self._ttl = REFRESH_SECONDS
         self._recent: list[float] = []
@@ -249,11 +251,13 @@ class Keeper:
         await asyncio.sleep(FLAPPING_SECONDS if len(self._recent) > FLAPPING_COUNT else CALM_SECONDS)
         self._wake.clear()
         stale, self._stale = self._stale, set()
+        announced, self._announced = self._announced, set()
         kinds = tuple(kind for kind in KINDS if kind.name in stale) or KINDS
         before = {kind.name: self._shelf.lists.get(kind.name) for kind in kinds}
         await self._refresh(kinds)
         # The upstream said so: clients hear it even when we see no difference.
-        same = tuple(k for k in kinds if k.name in stale and before[k.name] == self._shelf.lists.get(k.name))
+        lists = self._shelf.lists
+        same = tuple(k for k in kinds if k.name in announced and before[k.name] == lists.get(k.name))
         if same:
             self._catalogue.changed(self._config.name, same)
 
@@ -273,6 +277,7 @@ class Keeper:
         kinds = [kind.name for kind in KINDS if kind.changed == method]
         if kinds:
             self._stale.update(kinds)
+            self._announced.update(kinds)
             self._wake.set()
 
     async def ask(self, method: str, params: Any) -> Raw:
