@@ -1,0 +1,126 @@
+"""A gateway in this process, served on loopback, and a client in front of it."""
+
+import asyncio
+import socket
+import tempfile
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from tests.serving import PATIENCE, Answer, Client, LegacyClient, Line, http, modern, serving
+from toolyard.app import Gateway, asgi
+from toolyard.config import Config, GatewayConfig, Http, ServerConfig
+from toolyard.edge.serving import server as uvicorn_server
+
+KEY = b"for the yards of the tests, thirty-two"
+
+
+def at(url: str, name: str = "up", **options: Any) -> ServerConfig:
+    """A server at an address, with time limits for tests."""
+    headers = options.pop("headers", {})
+    transport = options.pop("transport", "auto")
+    where = Http(url=url, headers=headers, transport=transport)
+    return ServerConfig(name=name, where=where, **({"timeout": 10, "connect_timeout": 5} | options))
+
+
+class Yard:
+    def __init__(self, gateway: Gateway, client: Client) -> None:
+        self.gateway = gateway
+        self.client = client
+
+    async def modern(
+        self,
+        method: str,
+        params: dict[str, Any] | None = None,
+        path: str = "/mcp",
+        headers: dict[str, str] | None = None,
+        **options: Any,
+    ) -> Answer:
+        told, message = modern(method, params, **options)
+        return await self.client.post(told | (headers or {}), message, path)
+
+    async def call(self, tool: str, arguments: dict[str, Any] | None = None, **options: Any) -> Answer:
+        params = {"name": tool, "arguments": arguments or {}, **options.pop("more", {})}
+        return await self.modern("tools/call", params, **options)
+
+    async def says(self, tool: str, arguments: dict[str, Any] | None = None, **options: Any) -> str:
+        """The text of a result."""
+        return (await self.call(tool, arguments, **options)).result["content"][0]["text"]
+
+    async def tools(self, path: str = "/mcp") -> list[str]:
+        """The names of all, page by page."""
+        found: list[str] = []
+        cursor: dict[str, str] = {}
+        while True:
+            page = (await self.modern("tools/list", cursor, path)).result
+            found += [item["name"] for item in page["tools"]]
+            if "nextCursor" not in page:
+                return found
+            cursor = {"cursor": page["nextCursor"]}
+
+    async def health(self) -> Any:
+        answer = await self.client.raw(http("GET", "/health", host=f"127.0.0.1:{self.client.port}"))
+        return answer.json
+
+    async def server(self, name: str = "up") -> Any:
+        return (await self.health())["servers"][name]
+
+    async def until_health(self, check: Callable[[Any], Any]) -> Any:
+        """Look at /health, as a monitor would, until it shows something."""
+        async with asyncio.timeout(PATIENCE):
+            while not check(health := await self.health()):  # noqa: ASYNC110  it tells nobody
+                await asyncio.sleep(0.02)
+        return health
+
+    async def legacy(self, capabilities: dict[str, Any] | None = None) -> LegacyClient:
+        return await LegacyClient.start(self.client, capabilities=capabilities)
+
+    async def listen(self, path: str = "/mcp", **wanted: Any) -> Line:
+        """A modern subscription, already acknowledged."""
+        headers, message = modern("subscriptions/listen", {"notifications": wanted}, id=77)
+        line = await self.client.open(headers, message, path=path)
+        assert (await line.next_message())["method"] == "notifications/subscriptions/acknowledged"
+        return line
+
+
+@asynccontextmanager
+async def yard(
+    *servers: ServerConfig, state: str | None = None, identify: Any = None, **settings: Any
+) -> AsyncIterator[Yard]:
+    """Nothing of it is left when it is over: no task, and no connection that somebody holds."""
+    before = asyncio.all_tasks()
+    with tempfile.TemporaryDirectory() as folder:
+        gateway = GatewayConfig(state_dir=state or folder, **settings)
+        built = Gateway(Config(servers=servers, gateway=gateway), KEY)
+        async with serving(asgi(built, identify=identify)) as client:  # type: ignore[arg-type]
+            yield Yard(built, client)
+        left = {task for task in asyncio.all_tasks() - before if not _is_uvicorns(task)}
+        assert not left, f"tasks left behind: {left}"
+
+
+def _is_uvicorns(task: "asyncio.Task[Any]") -> bool:
+    """A request of an upstream's server, which notices a little later than we that its client is gone."""
+    return "run_asgi" in repr(task.get_coro()) or "serving" in repr(task.get_coro())
+
+
+@asynccontextmanager
+async def serving_at(app: Any, port: int) -> AsyncIterator[None]:
+    """Serve at a certain port, such as one where somebody else was before."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    server = uvicorn_server(app, "127.0.0.1", port)
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    await server.startup(sockets=[listener])
+    try:
+        yield
+    finally:
+        await server.shutdown(sockets=[listener])
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
