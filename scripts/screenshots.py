@@ -13,8 +13,11 @@ import re
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
-from dataclasses import dataclass
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from rich.console import Console
@@ -64,10 +67,45 @@ class Command:
 
 @dataclass(frozen=True)
 class Picture:
+    """Its commands run in the checkout; with `files`, in a folder that has these, `~` being the one above."""
+
     title: str
     commands: tuple[Command, ...]
     width: int = 100
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
 
+
+# Servers that `make setup` installs for the tests, the demo, and one that is not there.
+YARD = """\
+[servers.git]
+command = "mcp-server-git"
+allow = ["git_status", "git_log", "git_diff"]
+
+[servers.time]
+command = "mcp-server-time"
+
+[servers.demo]
+module = "toolyard.servers.demo:server"
+allow = ["echo", "add", "now"]
+
+[servers.notes]
+url = "http://127.0.0.1:9/mcp"
+"""
+
+MCP_JSON = """\
+{"mcpServers": {
+  "memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]},
+  "git": {"command": "uvx", "args": ["mcp-server-git"]}
+}}
+"""
+
+CLAUDE_JSON = """\
+{"mcpServers": {
+  "time": {"command": "mcp-server-time"},
+  "search": {"type": "http", "url": "https://search.example.com/mcp",
+             "headers": {"Authorization": "Bearer ${SEARCH_TOKEN}"}}
+}}
+"""
 
 PICTURES = {
     "list": Picture("toolyard list", (Command("toolyard list"),), width=126),
@@ -84,19 +122,46 @@ PICTURES = {
     "ask": Picture(
         "a tool that asks", (Command("toolyard call ask_name", answers=("Ada", "formal")),), width=84
     ),
-    "conformance": Picture("make conformance", (Command("make conformance | grep passed,"),), width=84),
+    "yard": Picture("toolyard list", (Command("toolyard list"),), width=110, files={"toolyard.toml": YARD}),
+    "import": Picture(
+        "toolyard import",
+        (Command("toolyard import"),),
+        width=100,
+        files={"toolyard.toml": YARD, "~/.cursor/mcp.json": MCP_JSON, "~/.claude.json": CLAUDE_JSON},
+    ),
+    "conformance": Picture("make conformance", (Command("make conformance 2>/dev/null"),), width=100),
 }
 
 
-def run(command: Command, width: int) -> str:
+@contextmanager
+def place(files: Mapping[str, str]) -> Generator[tuple[Path, dict[str, str]]]:
+    """Where to run, and what is different in the environment there. Nobody's own configuration is seen."""
+    with tempfile.TemporaryDirectory() as folder:
+        for name, text in files.items():
+            path = (
+                Path(folder, name.removeprefix("~/")) if name.startswith("~/") else Path(folder, "yard", name)
+            )
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        empty = {"XDG_CONFIG_HOME": f"{folder}/.config", "XDG_STATE_HOME": f"{folder}/.state"}
+        yield (Path(folder, "yard"), {**empty, "HOME": folder}) if files else (ROOT, empty)
+
+
+def run(command: Command, width: int, files: Mapping[str, str]) -> str:
     """What a command prints on a terminal of that width, its answers typed as it asks for them."""
+    with place(files) as (folder, more):
+        return _run(command, width, folder, more)
+
+
+def _run(command: Command, width: int, folder: Path, more: dict[str, str]) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, width, 0, 0))
     environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
-    environment |= {"TERM": "xterm-256color", "PATH": f"{ROOT / '.venv' / 'bin'}:{os.environ['PATH']}"}
+    bins = [ROOT / ".venv" / "bin", ROOT / "build" / "envs" / "thirdparty" / "bin"]
+    environment |= {"TERM": "xterm-256color", "PATH": ":".join(map(str, [*bins, os.environ["PATH"]])), **more}
     process = subprocess.Popen(
         ["bash", "-c", command.line],
-        cwd=ROOT,
+        cwd=folder,
         env=environment,
         stdin=theirs,
         stdout=theirs,
@@ -127,7 +192,7 @@ def transcript(picture: Picture) -> Text:
     shown = Text()
     for command in picture.commands:
         shown.append("$ ", "bold green").append(command.line, "bold").append("\n")
-        shown.append_text(Text.from_ansi(_settled(run(command, picture.width))))
+        shown.append_text(Text.from_ansi(_settled(run(command, picture.width, picture.files))))
         shown.append("\n")
     shown.rstrip()
     return shown
