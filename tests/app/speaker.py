@@ -124,6 +124,10 @@ class Exchange:
             pass
 
 
+class Left(Exception):
+    """Whoever was asked has gone."""
+
+
 Handler = Callable[[Exchange], Awaitable[None]]
 
 
@@ -188,7 +192,14 @@ class Speaker:
         id = f"question-{next(self._ids)}"
         answer = self._answers[id] = asyncio.get_running_loop().create_future()
         await exchange.event({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
-        return await answer
+        leaving = asyncio.ensure_future(self.held(exchange))
+        try:
+            await asyncio.wait({answer, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+        if not answer.done():
+            raise Left
+        return answer.result()
 
     async def close(self) -> None:
         self.closing.set()
@@ -209,7 +220,8 @@ class Speaker:
         self.seen.append(exchange)
         await self._note()
         try:
-            await self._answer(exchange)
+            with suppress(Left):
+                await self._answer(exchange)
         finally:
             await self._note()
 
