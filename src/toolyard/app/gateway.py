@@ -159,16 +159,16 @@ class Gateway:
         )
         mount.breaker.on_trouble = lambda reason, opened: _look_after(keeper, reason, opened)
         if isinstance(service, Bridge):
-            service.links.on_open = lambda: self._opened(config.name, keeper)
+            service.links.on_open = lambda again: self._opened(config.name, keeper, again)
         self._count_retries(mount)
         mount.version = lambda: shelf.identity.version
         self._mounted[config.name] = _Mounted(config, mount, keeper, service)
         self._mounts[config.name] = mount
         keeper.start()
 
-    def _opened(self, server: str, keeper: Keeper) -> None:
+    def _opened(self, server: str, keeper: Keeper, again: bool) -> None:
         keeper.opened()
-        if self.metrics is not None:
+        if again and self.metrics is not None:
             self.metrics.reconnected(server)
 
     def _count_retries(self, mount: Mount) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from ..edge.http import HttpEdge
 from ..edge.identity import Identify
 from ..edge.pace import Pace
-from ..edge.paths import Paths, Plain, json_page
+from ..edge.paths import Page, Paths, json_page
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
 from .gateway import Gateway
@@ -48,10 +48,10 @@ def asgi(
             await on_stop()
         await gateway.close()
 
-    pages: dict[str, Plain] = {"/health": json_page(gateway.health)}
+    pages = {"/health": json_page(gateway.health, lambda: {"status": gateway.health()["status"]})}
     metrics = gateway.metrics
     if metrics is not None:
-        pages["/metrics"] = lambda: (CONTENT_TYPE, metrics.render())
+        pages["/metrics"] = Page(lambda: (CONTENT_TYPE, metrics.render()))
     return Paths(
         path,
         edge(gateway.view(), path),

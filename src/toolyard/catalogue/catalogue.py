@@ -160,7 +160,8 @@ class Catalogue:
 
     def missing(self) -> dict[str, str]:
         """What is not there, or not current, and why."""
-        return {shelf.server: shelf.fault for shelf in self.shelves.values() if shelf.fault is not None}
+        reasons = {shelf.server: shelf.fault or "; ".join(shelf.notes) for shelf in self.shelves.values()}
+        return {server: reason for server, reason in reasons.items() if reason}
 
 
 __all__ = ["KINDS", "PROMPTS", "RESOURCES", "TEMPLATES", "TOOLS", "Catalogue", "Entry", "Identity", "Shelf"]

@@ -143,6 +143,9 @@ class Keeper:
                     await self._health.reset()
             except McpError as error:
                 self._failed(getattr(error, "reason", error.message))
+            except Exception as error:  # a supervisor goes on, whatever it meets
+                logger.error("looking after %s failed", self._config.name, exc_info=error)
+                self._failed("something unforeseen happened; the log has the details")
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures) * random.uniform(0.5, 1.0)
             failures = min(failures + 1, 10)
             await self._rest(pause)

@@ -1,5 +1,6 @@
 """Reading an upstream's lists to their end, within limits."""
 
+import asyncio
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -17,6 +18,8 @@ T = TypeVar("T")
 MAX_ITEMS = 20_000
 MAX_PAGES = 1000
 MAX_BYTES = 64 * 1024 * 1024
+READ_AT_ONCE = 256 * 1024
+"""A longer list is read in a thread: it takes milliseconds that others are waiting in."""
 
 
 class Listed(Struct, frozen=True):
@@ -51,7 +54,10 @@ async def read_list(service: Any, kind: Kind, caller: Caller, meta: Raw, known: 
             raise BadList(f"its list of {kind.name} has over {MAX_BYTES >> 20} MiB")
         page = _decode(body, _Page, kind)
         if page.next_cursor is None:
-            return _read(kind, pages, None if page.ttl_ms is None else page.ttl_ms / 1000, known)
+            ttl = None if page.ttl_ms is None else page.ttl_ms / 1000
+            if sum(map(len, pages)) <= READ_AT_ONCE:
+                return _read(kind, pages, ttl, known)
+            return await asyncio.to_thread(_read, kind, pages, ttl, known)
         if page.next_cursor == cursor:
             raise BadList(f"its list of {kind.name} goes round in circles")
         cursor = page.next_cursor
@@ -88,9 +94,17 @@ async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str
     if isinstance(result, Raw):
         return bytes(result)
     if isinstance(result, Streamed):
-        result.close()
-        raise BadList(f"a page of its {kind.name} is too big")
+        return await _whole(result, kind)
     return encode(result)
+
+
+async def _whole(result: Streamed, kind: Kind) -> bytes:
+    try:
+        if result.size > MAX_BYTES:
+            raise BadList(f"its list of {kind.name} has over {MAX_BYTES >> 20} MiB")
+        return b"".join([chunk async for chunk in result.chunks()])
+    finally:
+        result.close()
 
 
 def _decode(body: bytes | Raw, form: type[T], kind: Kind) -> T:

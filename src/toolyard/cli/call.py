@@ -78,4 +78,5 @@ def _find(client: Client, name: str, where: Where) -> dict[str, Any]:
     hints = [f"did you mean {' or '.join(map(repr, near))}?"] if near else []
     place = f" --url {where.url}" if where.url else f" {where.target}" if where.target else ""
     place = f" --config {where.config}" if where.config is not None else place
+    hints += [f"server {server!r} is missing: {why}" for server, why in client.about.missing.items()]
     raise Failure(f"no tool {name!r}", *hints, f"`toolyard list{place}` shows them all")

@@ -56,7 +56,8 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
         raise yard.Failure(f"no server {server!r} in {file}", f"it has {_names(config)}")
     gateway = yard.make(config, session_key(None))
     start, stop = _watching(gateway, file)
-    run(_Alive(gateway, server, start, stop))
+    alive = _Alive(gateway, server, start, stop)
+    run(alive, alive.end)
 
 
 class _Alive:
@@ -86,6 +87,9 @@ class _Alive:
         await self._view.listen(call)
 
     async def close(self) -> None:
+        await self._view.close()
+
+    async def end(self) -> None:
         if self._started:
             await self._stop()
             await self._gateway.close()

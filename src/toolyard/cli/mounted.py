@@ -1,6 +1,7 @@
 """The servers of a configuration as a client sees them, mounted for as long as the command runs."""
 
 import asyncio
+import logging
 from collections.abc import Coroutine
 from functools import partial
 from pathlib import Path
@@ -21,8 +22,8 @@ class Mounted:
     def __init__(self, file: Path, user: User, debug: bool) -> None:
         check_variable()
         config = yard.read(file)
-        if debug:
-            to_stderr(debug)
+        # What goes wrong with a server is shown as a warning of the command, not as a log line too.
+        to_stderr(debug) if debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
         self._loop = asyncio.new_event_loop()
         self._gateway = yard.make(config, None)
         try:

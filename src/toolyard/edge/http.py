@@ -85,6 +85,23 @@ class HttpEdge:
         else:
             await self._without_body(method, visit)
 
+    async def admits(self, head: Head) -> bool:
+        """Whether a request with these headers would be let in, for what is served beside the endpoint."""
+        if self._guard.refusal(head) is not None:
+            return False
+        if self._identify is None:
+            return True
+        try:
+            found = self._identify(head.pairs)
+            if not isinstance(found, Identity):
+                await found
+        except Refused:
+            return False
+        except Exception as error:  # the application's code, as in _identified
+            logger.error("identify failed", exc_info=error)
+            return False
+        return True
+
     async def close(self) -> None:
         """End open streams and background work. Whoever serves us calls it before waiting for connections."""
         if self._closing:  # our own server closes us first, and tells us so by the lifespan afterwards

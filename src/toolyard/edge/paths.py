@@ -2,15 +2,21 @@
 
 from collections.abc import Callable
 from typing import Any, Protocol
-from urllib.parse import unquote
+
+from msgspec import Struct
 
 from ..wire.errors import InvalidRequest
+from ..wire.headers import Head
 from ..wire.messages import encode, encode_error
 from .asgi import Receive, Scope, Send, send_json
 from .http import HttpEdge
 
-Plain = Callable[[], tuple[str, bytes]]
-"""A page: its content type and its bytes."""
+
+class Page(Struct, frozen=True):
+    """A page beside the endpoints: its content type and bytes, and those for whoever may not see it all."""
+
+    whole: Callable[[], tuple[str, bytes]]
+    brief: Callable[[], tuple[str, bytes]] | None = None
 
 
 class Endpoint(Protocol):
@@ -33,7 +39,7 @@ class Paths:
         main: HttpEdge,
         names: Callable[[], list[str]],
         open: Callable[[str, str], HttpEdge],
-        pages: dict[str, Plain],
+        pages: dict[str, Page],
         start: Callable[[], Any],
         stop: Callable[[], Any],
     ) -> None:
@@ -58,13 +64,24 @@ class Paths:
             return
         page = self._pages.get(path)
         if page is not None and scope["method"] in ("GET", "HEAD"):
-            await _send_page(send, *page())
+            await self._show(page, scope, send)
             return
         edge = await self._edge_of(path)
         if edge is None:
-            await self._nothing(path, send)
+            error = InvalidRequest(f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}")
+            await send_json(send, 404, encode_error(None, error), [])
         else:
             await edge(scope, receive, send)
+
+    async def _show(self, page: Page, scope: Scope, send: Send) -> None:
+        """Those who would not be let in at the endpoint, or come by another name, see less or nothing."""
+        if await self._main.admits(Head(scope["headers"])):
+            await _send_page(send, *page.whole())
+        elif page.brief is not None:
+            await _send_page(send, *page.brief())
+        else:
+            error = InvalidRequest("Not for you: the Host is not one of ours, or the credentials are missing")
+            await send_json(send, 403, encode_error(None, error), [])
 
     async def _edge_of(self, path: str) -> HttpEdge | None:
         if path.rstrip("/") == self.path:
@@ -72,20 +89,15 @@ class Paths:
         start = f"{self.path}/"
         if not path.startswith(start):
             return None
-        name = unquote(path.removeprefix(start).rstrip("/"))
+        name = path.removeprefix(start).rstrip("/")
         names = self._names()
         for gone in [known for known in self._edges if known not in names]:
             await self._edges.pop(gone).close()
         if name not in names:
             return None
         if name not in self._edges:
-            self._edges[name] = self._open(name, path.rstrip("/"))
+            self._edges[name] = self._open(name, start + name)
         return self._edges[name]
-
-    async def _nothing(self, path: str, send: Send) -> None:
-        known = ", ".join([self.path, *(f"{self.path}/{name}" for name in self._names()[:10])])
-        error = InvalidRequest(f"Nothing at {path[:80]!r}; there are {known}")
-        await send_json(send, 404, encode_error(None, error), [])
 
     async def _live(self, receive: Receive, send: Send) -> None:
         while True:
@@ -119,5 +131,5 @@ async def _send_page(send: Send, content_type: str, body: bytes) -> None:
     await send({"type": "http.response.body", "body": body})
 
 
-def json_page(value: Callable[[], Any]) -> Plain:
-    return lambda: ("application/json", encode(value()))
+def json_page(whole: Callable[[], Any], brief: Callable[[], Any]) -> Page:
+    return Page(lambda: ("application/json", encode(whole())), lambda: ("application/json", encode(brief())))

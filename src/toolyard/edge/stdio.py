@@ -11,7 +11,7 @@ import signal
 import stat
 import sys
 import threading
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
 
 from ..wire.call import Service
@@ -26,9 +26,17 @@ ATOMIC = 4096
 GRACE_SECONDS = 2.0
 
 
-def run(service: Service) -> None:
+Last = Callable[[], Awaitable[None]]
+
+
+async def _nothing() -> None:
+    return None
+
+
+def run(service: Service, last: Last = _nothing) -> None:
+    """`last` is done when every call has been answered: ending what the service stands on."""
     with _protocol_streams() as (source, sink), suppress(KeyboardInterrupt):
-        run_to_end(serve(service, source, sink))
+        run_to_end(serve(service, source, sink, last))
 
 
 @contextmanager
@@ -56,7 +64,7 @@ def _copy(fd: int, mode: int) -> int:
         return os.open(os.devnull, mode)
 
 
-async def serve(service: Service, source: int, sink: int) -> None:
+async def serve(service: Service, source: int, sink: int, last: Last = _nothing) -> None:
     """Serve the messages of one pair of file descriptors until the input ends or we are told to stop."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -76,6 +84,7 @@ async def serve(service: Service, source: int, sink: int) -> None:
         await service.close()
         await duplex.close(grace)
         await writer.flush(grace)
+        await last()
 
 
 class _Writer:

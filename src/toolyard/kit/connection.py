@@ -13,10 +13,10 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from ..wire.call import Call, Caller, Identity, Service, Session
+from ..wire.call import Call, Caller, Identity, Service, Session, Streamed
 from ..wire.eras import ClientInfo
 from ..wire.errors import McpError, MethodNotFound
-from ..wire.types import InputRequiredResult, Result
+from ..wire.types import Result
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN
 
 Answerer = Callable[[dict[str, Any]], Any | Awaitable[Any]]
@@ -78,13 +78,18 @@ class Connection:
         arguments = dict(params or {})
         for _ in range(MAX_ROUNDS):
             result = await self._once(method, arguments)
-            if not isinstance(result, InputRequiredResult):
-                return msgspec.json.decode(msgspec.json.encode(result))
+            if isinstance(result, Streamed):
+                return await _whole(result)
+            plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
+            if plain.get("resultType") != "input_required":
+                return plain
             answers = {
-                key: await self._reply(request.method, request.params)
-                for key, request in result.input_requests.items()
+                key: await self._reply(request["method"], request["params"])
+                for key, request in plain["inputRequests"].items()
             }
-            arguments |= {"inputResponses": answers, "requestState": result.request_state}
+            arguments |= {"inputResponses": answers}
+            if "requestState" in plain:
+                arguments["requestState"] = plain["requestState"]
         raise McpError(-32603, f"{method} asked for input {MAX_ROUNDS} times without an end")
 
     async def _once(self, method: str, params: dict[str, Any]) -> Result:
@@ -147,3 +152,10 @@ class Connection:
 
     async def release(self, retry_ms: int | None) -> None:
         return None
+
+
+async def _whole(result: Streamed) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(b"".join([chunk async for chunk in result.chunks()]))
+    finally:
+        result.close()

@@ -14,6 +14,9 @@ from .http_modern import ModernHttp
 from .http_old import OldSse
 from .link import DEAF, About, Link, Profile
 
+NO_POST = (400, 404, 405, 406, 410, 415)
+"""How a server of 2024-11-05, which knows no POST at its address, may answer one."""
+
 
 class HttpConnector:
     def __init__(
@@ -60,10 +63,12 @@ class HttpConnector:
             about = await self._discover(address)
             if about is not None:
                 return ModernHttp(address, about)
+        legacy = LegacyHttp(address)
         try:
-            return await _opened(LegacyHttp(address), profile)
+            return await _opened(legacy, profile)
         except UpstreamError as error:
-            # A server of 2024-11-05 knows no POST at its address.
+            if legacy.refused not in NO_POST:
+                raise
             try:
                 return await _opened(OldSse(address), profile)
             except UpstreamError:

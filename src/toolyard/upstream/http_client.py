@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ACCEPT = "application/json, text/event-stream"
 MAX_REFUSAL = 64 * 1024
+MAX_HOPS = 3
 
 
 class HttpClient:
@@ -80,7 +81,7 @@ class Address:
         self._unsent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
     async def send(
-        self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None
+        self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None, hops: int = 0
     ) -> "Reply":
         """A reply whose head has come. `url` is another than the upstream's own, for its old transport."""
         try:
@@ -97,21 +98,28 @@ class Address:
         except self._failures as error:
             raise Lost(self.server, f"the connection broke ({_why(error)})") from None
         if response.status in (307, 308) and url is None:
-            return await self._redirected(method, headers, body, response)
+            return await self._redirected(method, headers, body, response, hops + 1)
         return Reply(self, response, self._max_result)
 
     async def _redirected(
-        self, method: str, headers: Mapping[str, str], body: bytes | None, response: "aiohttp.ClientResponse"
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        response: "aiohttp.ClientResponse",
+        hops: int,
     ) -> "Reply":
         """Follow within the same origin, as from /mcp to /mcp/; elsewhere it could carry our headers away."""
         from yarl import URL
 
         target = self.url.join(URL(response.headers.get("Location", "")))
         response.release()
-        if target.origin() != self.url.origin() or target == self.url:
+        if hops > MAX_HOPS:
+            raise Refused(self.server, "its redirects go round in circles")
+        if target.origin() != self.url.origin():
             raise Refused(self.server, f"it redirects to {target.origin()}; configure that address instead")
         self.url = target
-        return await self.send(method, headers, body)
+        return await self.send(method, headers, body, hops=hops)
 
     def failed(self, error: BaseException) -> Lost:
         return Lost(self.server, f"the connection broke ({_why(error)})")

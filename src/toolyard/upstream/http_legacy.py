@@ -35,6 +35,8 @@ class LegacyHttp:
         self.closed = False
         self.standing = Standing()
         self._address = address
+        self.refused = 0
+        """The HTTP status it refused us with, when it did."""
         self._headers = dict(address.headers)
         self._id = 0
         self._desk = Desk(self._respond)
@@ -108,6 +110,7 @@ class LegacyHttp:
 
     async def _refused(self, reply: Reply) -> McpError:
         body = await reply.refusal()
+        self.refused = reply.status
         if reply.status == 404 and "Mcp-Session-Id" in self._headers:
             self._end()
             return NotReached(self._address.server, "it has forgotten our session")

@@ -107,6 +107,8 @@ class ModernHttp:
             return error
         if reply.status in _OTHER_ERA or (method == "server/discover" and reply.status in (500, 501)):
             self.closed = True
+            if method != "server/discover":  # it spoke our era before: whoever tries again negotiates anew
+                return NotReached(self.server, f"it answered HTTP {reply.status}, as another era would")
         return refusal(self._address.server, reply)
 
     async def notify(self, method: str, params: Params) -> None:

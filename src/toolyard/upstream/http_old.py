@@ -11,6 +11,8 @@ from .http_modern import refusal
 from .link import DEAF, Profile
 from .pipe import Pipe
 
+ENDED = "its stream ended"
+
 
 class OldSse(Pipe):
     """A pipe whose one direction is a stream and whose other is POSTs."""
@@ -32,13 +34,18 @@ class OldSse(Pipe):
         self._reading = asyncio.create_task(self._read(reply))
         await asyncio.wait({self._named, self._reading}, return_when=asyncio.FIRST_COMPLETED)
         if not self._named.done():
-            raise NotReached(self.server, "its stream ended before it named an address to POST to")
+            why = (
+                self.reason
+                if self.reason != ENDED
+                else "its stream ended before it named an address to POST to"
+            )
+            raise NotReached(self.server, why)
         self._endpoint = self._named.result()
         self.about = read_opening(self.server, await self.request("initialize", opening(profile), DEAF))
         await self.notify("notifications/initialized", {})
 
     async def _read(self, reply: Reply) -> None:
-        reason = "its stream ended"
+        reason = ENDED
         try:
             async for event in reply.events():
                 if event.event == "endpoint" and isinstance(event.data, bytes):

@@ -50,8 +50,9 @@ class Links:
         self.connector = connector
         self.about: About | None = None
         """As the latest link has it; None before the first."""
-        self.opened = 0
-        self.on_open: Callable[[], None] | None = None
+        self.on_open: Callable[[bool], None] = lambda again: None
+        """Told of each new link, and whether it takes the place of one that was lost."""
+        self._had: set[Profile | None] = set()
         self.favourite = NOBODY
         """The profile to open with when we ask in our own name and no link is there."""
         self._shared: Link | None = None
@@ -117,14 +118,16 @@ class Links:
             raise NotReached(self.server, "it is being unmounted")
         self._backoff.reset()
         self.about = link.about
-        self.opened += 1
+        kind = None if link.about.era == "modern" else profile
+        again = kind in self._had
+        if len(self._had) < MAX_LINKS:
+            self._had.add(kind)
         if link.about.era == "modern":
             self._shared = link
         else:
             self._links[profile] = link
             self._used[profile] = time.monotonic()
-        if self.on_open is not None:
-            self.on_open()
+        self.on_open(again)
         return link
 
     def _drop_closed(self) -> None:
