@@ -1,0 +1,242 @@
+"""Prompts, resources and completions of several servers at one address."""
+
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+
+from tests.app.speaker import Exchange, Json, Speaker, speaking
+from tests.app.yard import at, yard
+from tests.serving import PREFIX
+
+UPDATED = "notifications/resources/updated"
+
+
+class Library(Speaker):
+    """A server with prompts, resources and templates, that says whose answer it is."""
+
+    def __init__(self, name: str, era: str = "modern", **lists: list[Json]) -> None:
+        super().__init__(era)
+        self.name = name
+        self.capabilities |= {
+            "resources": {"subscribe": True, "listChanged": True},
+            "prompts": {},
+            "completions": {},
+        }
+        self.lists: dict[str, list[Json]] = {"resources": [], "templates": [], "prompts": [], **lists}
+        self.subscribed: list[str] = []
+        self.on |= {
+            "resources/list": self._resources,
+            "resources/templates/list": self._templates,
+            "prompts/list": self._prompts,
+            "resources/read": self._read,
+            "prompts/get": self._get,
+            "completion/complete": self._complete,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._unsubscribe,
+        }
+
+    async def _resources(self, exchange: Exchange) -> None:
+        await exchange.result({"resources": self.lists["resources"]})
+
+    async def _templates(self, exchange: Exchange) -> None:
+        await exchange.result({"resourceTemplates": self.lists["templates"]})
+
+    async def _prompts(self, exchange: Exchange) -> None:
+        await exchange.result({"prompts": self.lists["prompts"]})
+
+    async def _read(self, exchange: Exchange) -> None:
+        uri = exchange.params["uri"]
+        if "missing" in uri:
+            await exchange.error(-32602, "no such thing", 400, {"uri": uri})
+        else:
+            await exchange.result({"contents": [{"uri": uri, "text": f"{self.name} has {uri}"}]})
+
+    async def _get(self, exchange: Exchange) -> None:
+        words = {"type": "text", "text": f"{self.name} says {exchange.name}"}
+        await exchange.result({"messages": [{"role": "user", "content": words}]})
+
+    async def _complete(self, exchange: Exchange) -> None:
+        ref = exchange.params["ref"]
+        await exchange.result({"completion": {"values": [self.name, ref.get("name") or ref["uri"]]}})
+
+    async def _subscribe(self, exchange: Exchange) -> None:
+        self.subscribed.append(exchange.params["uri"])
+        await exchange.result({})
+
+    async def _unsubscribe(self, exchange: Exchange) -> None:
+        self.subscribed.remove(exchange.params["uri"])
+        await exchange.result({})
+
+    async def update(self, uri: str) -> None:
+        """Tell those who want to know: in the legacy era the session, in the modern one each listener."""
+        for listener in list(self.listeners):
+            mark = {"_meta": {PREFIX + "subscriptionId": listener.id}} if listener.is_modern else {}
+            wanted = listener.params["notifications"] if listener.is_modern else {}
+            if not listener.is_modern or uri in wanted.get("resourceSubscriptions", []):
+                await listener.notify(UPDATED, {"uri": uri, **mark})
+
+
+def resource(uri: str) -> Json:
+    return {"uri": uri, "name": uri}
+
+
+def template(uri: str) -> Json:
+    return {"uriTemplate": uri, "name": uri}
+
+
+NOTES = [resource("notes://today")]
+
+
+def two(**lists: Any) -> tuple[Library, Library]:
+    return Library("first", **lists), Library("second", **lists)
+
+
+async def read(front: Any, uri: str, path: str = "/mcp") -> Any:
+    return (await front.modern("resources/read", {"uri": uri}, path)).result["contents"][0]
+
+
+async def test_of_two_resources_with_one_address_the_first_is_listed_and_read():
+    first, second = two(resources=NOTES)
+    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
+        listed = (await front.modern("resources/list")).result["resources"]
+        assert [item["uri"] for item in listed] == ["notes://today"]
+        assert (await read(front, "notes://today"))["text"] == "first has notes://today"
+    assert not second.heard("resources/read")
+
+
+async def test_the_other_one_can_be_read_by_the_name_of_its_server():
+    first, second = two(resources=NOTES)
+    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b & c")) as front:
+        await front.tools()
+        uri = f"toolyard://{quote('b & c', safe='')}/{quote('notes://today', safe='')}"
+        assert (await read(front, uri))["text"] == "second has notes://today"
+        assert (await read(front, "notes://today", "/mcp/b%20%26%20c"))["text"] == "second has notes://today"
+
+
+async def test_an_address_of_no_list_is_asked_of_each_until_one_has_it():
+    first, second = Library("first"), Library("second")
+
+    async def refuse(exchange: Exchange) -> None:
+        await exchange.error(-32602, "not mine", 400, {"uri": exchange.params["uri"]})
+
+    first.on["resources/read"] = refuse
+    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
+        await front.tools()
+        assert (await read(front, "found://in/a/result"))["text"] == "second has found://in/a/result"
+
+
+async def test_an_address_that_fits_a_template_goes_to_its_server():
+    first = Library("first", templates=[template("files:///{path}")])
+    second = Library("second", templates=[template("rows://{table}/{id}")])
+    async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
+        await front.tools()
+        assert (await read(front, "rows://users/7"))["text"] == "second has rows://users/7"
+        assert (await read(front, "files:///readme"))["text"] == "first has files:///readme"
+    assert len(first.heard("resources/read")) == len(second.heard("resources/read")) == 1
+
+
+async def test_a_missing_resource_is_told_in_the_words_of_each_era():
+    async with speaking(Library("only")) as a, yard(at(a)) as front:
+        await front.tools()
+        modern = (await front.modern("resources/read", {"uri": "x://missing"})).error
+        assert modern["code"] == -32602
+        session = await front.legacy()
+        legacy = (await session.request("resources/read", {"uri": "x://missing"})).error
+        assert legacy["code"] == -32002
+        assert legacy["data"] == {"uri": "x://missing"}
+
+
+async def test_a_resource_is_read_before_anybody_lists():
+    async with speaking(Library("only", resources=NOTES)) as a, yard(at(a)) as front:
+        assert (await read(front, "notes://today"))["text"] == "only has notes://today"
+
+
+async def test_prompts_of_the_same_name_are_told_apart_and_renamed_ones_are_found():
+    first, second = two(prompts=[{"name": "greet"}])
+    async with (
+        speaking(first) as a,
+        speaking(second) as b,
+        yard(at(a, "a"), at(b, "b", rename={"greet": "hail"})) as front,
+    ):
+        listed = (await front.modern("prompts/list")).result["prompts"]
+        assert [item["name"] for item in listed] == ["mcp__a__greet", "mcp__b__hail"]
+        got = (await front.modern("prompts/get", {"name": "mcp__b__hail"})).result
+        assert got["messages"][0]["content"]["text"] == "second says greet"
+        gone = await front.modern("prompts/get", {"name": "mcp__b__greet"})
+        assert gone.error["code"] == -32602
+        bare = (await front.modern("prompts/get", {"name": "hail"}, "/mcp/b")).result
+        assert bare["messages"][0]["content"]["text"] == "second says greet"
+
+
+async def complete(front: Any, ref: Json, path: str = "/mcp") -> Any:
+    params = {"ref": ref, "argument": {"name": "x", "value": ""}}
+    return (await front.modern("completion/complete", params, path)).result["completion"]["values"]
+
+
+async def test_completions_find_their_server_through_names_and_templates():
+    first = Library("first", templates=[template("files:///{path}")], prompts=[{"name": "greet"}])
+    second = Library("second", templates=[template("rows://{table}")], prompts=[{"name": "greet"}])
+    async with (
+        speaking(first) as a,
+        speaking(second) as b,
+        yard(at(a, "a"), at(b, "b", rename={"greet": "hail"})) as front,
+    ):
+        await front.tools()
+        assert await complete(front, {"type": "ref/prompt", "name": "mcp__b__hail"}) == ["second", "greet"]
+        assert await complete(front, {"type": "ref/prompt", "name": "mcp__a__greet"}) == ["first", "greet"]
+        assert await complete(front, {"type": "ref/prompt", "name": "hail"}, "/mcp/b") == ["second", "greet"]
+        rows = {"type": "ref/resource", "uri": "rows://{table}"}
+        assert await complete(front, rows) == ["second", "rows://{table}"]
+        alias = {"type": "ref/resource", "uri": f"toolyard://a/{quote('files:///{path}', safe='')}"}
+        assert await complete(front, alias) == ["first", "files:///{path}"]
+
+
+async def test_a_reference_of_an_unknown_kind_is_refused():
+    async with speaking(Library("only")) as a, yard(at(a)) as front:
+        await front.tools()
+        params = {"ref": {"type": "ref/else"}, "argument": {"name": "x", "value": ""}}
+        assert (await front.modern("completion/complete", params)).error["code"] == -32602
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_updates_reach_who_subscribed_in_either_era_and_nobody_else(era: str):
+    library = Library("only", era, resources=[resource("notes://today"), resource("notes://other")])
+    async with speaking(library) as a, yard(at(a)) as front:
+        await front.tools()
+        await library.until_listened()
+        session = await front.legacy()
+        legacy = await session.listen()
+        assert (await session.request("resources/subscribe", {"uri": "notes://today"})).result == {}
+        modern = await front.listen(resourceSubscriptions=["notes://today"])
+        if era == "modern":
+            await library.until_listened(3)
+        await library.update("notes://other")
+        await library.update("notes://today")
+        for line in (modern, legacy):
+            told = await line.next_message()
+            assert told["method"] == UPDATED
+            assert told["params"]["uri"] == "notes://today"
+
+
+async def test_a_legacy_server_is_subscribed_once_for_all_and_let_go_by_the_last():
+    library = Library("only", "legacy", resources=NOTES)
+    async with speaking(library) as a, yard(at(a)) as front:
+        await front.tools()
+        lines = [await front.listen(resourceSubscriptions=["notes://today"]) for _ in range(3)]
+        assert library.subscribed == ["notes://today"]
+        for line in lines[:2]:
+            line.hang_up()
+        assert library.subscribed == ["notes://today"]
+        lines[2].hang_up()
+        await library.until(lambda: not library.subscribed)
+    assert len(library.heard("resources/subscribe")) == 1
+
+
+async def test_what_no_server_offers_is_not_offered():
+    async with speaking(Speaker("modern")) as a, yard(at(a)) as front:
+        discovered = (await front.modern("server/discover")).result
+        assert set(discovered["capabilities"]) == {"tools"}
+    async with speaking(Library("only")) as a, yard(at(a)) as front:
+        discovered = (await front.modern("server/discover")).result
+        assert {"tools", "resources", "prompts", "completions"} <= set(discovered["capabilities"])
