@@ -242,7 +242,7 @@ class Gateway:
 
     def _met(self, call: Call) -> None:
         """A client has come: what we ask in our own name, we ask as it would, and start no process twice."""
-        profile = profile_of(call.caller)
+        profile = profile_of(call.caller, call.session.id if call.session is not None else "")
         for mounted in self._mounted.values():
             if isinstance(mounted.service, Bridge):
                 mounted.service.links.favourite = profile

@@ -15,10 +15,10 @@ from msgspec import Raw
 
 from ..kit.content import error_result
 from ..upstream.errors import UpstreamError
-from ..upstream.link import NOBODY, OURS, Link, Params, Result, profile_of
+from ..upstream.link import DEAF, OURS, Link, Params, Result, askable
 from ..upstream.links import Links
 from ..upstream.spool import Spooled
-from ..wire.call import Call, Caller
+from ..wire.call import Call
 from ..wire.eras import TASKS_EXTENSION
 from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, InvalidParams, McpError
 from ..wire.messages import decode_params
@@ -28,7 +28,7 @@ from .listening import listen
 from .members import ModernMeta, for_legacy, is_complete, members_of, raw, with_own_token
 from .parking import Parked, Parking
 from .results import as_modern, kind_of
-from .rounds import ask_all, follow_task
+from .rounds import ask_all, check_questions, follow_task
 
 MAX_ROUNDS = 20
 RESOURCE_NOT_FOUND = -32002  # legacy; the modern era uses invalid params
@@ -46,7 +46,7 @@ class Bridge:
 
     async def handle(self, call: Call) -> Any:
         links = self.links
-        link = await (links.any() if call.caller is OURS else links.get(call.caller))
+        link = await (links.any() if call.caller is OURS else links.get(call))
         if call.method == "subscriptions/listen":
             return await listen(link, call)
         params = members_of(call)
@@ -68,7 +68,10 @@ class Bridge:
         if "requestState" in params:
             params = {**params, "requestState": self._unsealed(call, params["requestState"])}
         result = await link.request(call.method, params, CallEar(call, token), token, _headers(call))
-        return self._sealed(call, result) if kind_of(result) == "input_required" else result
+        if kind_of(result) != "input_required":
+            return result
+        check_questions(link.server, call, result)
+        return self._sealed(call, result)
 
     def _sealed(self, call: Call, result: Result) -> Result:
         """The upstream knows us, not our callers: what it gives one of them, another must not bring back."""
@@ -109,6 +112,7 @@ class Bridge:
                 raise _in_legacy_words(call, error) from None
             kind = kind_of(result)
             if kind == "input_required" and not isinstance(result, Spooled):
+                check_questions(link.server, call, result)
                 params |= await ask_all(call, result)
             elif kind == "task" and not isinstance(result, Spooled):
                 return await follow_task(link, call, result, self._meta.add(call, {}, tasks))
@@ -132,9 +136,10 @@ class Bridge:
             params, token = for_legacy(call, params)
             await self._set_level(link, call)
             try:
-                if profile_of(call.caller) is NOBODY:
+                if not askable(call.caller):
                     # Who cannot be asked anything need not be waited for in any special way.
-                    result = await link.request(call.method, params, CallEar(call, token), token)
+                    ear = DEAF if call.caller is OURS else CallEar(call, token)
+                    result = await link.request(call.method, params, ear, token)
                 else:
                     parked = Parked(call, params, token)
                     running = link.request(call.method, params, parked.ear, token)
@@ -159,12 +164,11 @@ class Bridge:
             except McpError:
                 pass  # it promised and does not: then there are no lines to be had
 
-    async def roots_changed(self, caller: Caller) -> None:
-        """A legacy caller has other folders open now: tell the session that speaks for it."""
-        if self.links.is_open:
-            link = await self.links.get(caller)
-            if link.about.era == "legacy":
-                await link.notify("notifications/roots/list_changed", {})
+    async def roots_changed(self, call: Call) -> None:
+        """A legacy caller has other folders open now: tell the session that speaks for it, if any does."""
+        link = self.links.of(call)
+        if link is not None:
+            await link.notify("notifications/roots/list_changed", {})
 
     async def close(self) -> None:
         await self.links.close()

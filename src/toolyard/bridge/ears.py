@@ -24,6 +24,10 @@ class CallEar:
         self.call = call
         self.token = token
 
+    @property
+    def principal(self) -> str:
+        return self.call.caller.identity.principal
+
     async def notify(self, method: str, params: Raw) -> None:
         if method not in PASSED_ON:
             return
@@ -68,6 +72,10 @@ class ListenEar:
 
     def __init__(self, call: Call) -> None:
         self._call = call
+
+    @property
+    def principal(self) -> str:
+        return self._call.caller.identity.principal
 
     async def notify(self, method: str, params: Raw) -> None:
         members = decode_params(params, dict[str, Raw])

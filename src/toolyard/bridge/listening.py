@@ -1,6 +1,7 @@
 """`subscriptions/listen` on an upstream of either era."""
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 from msgspec import UNSET, Raw
@@ -107,29 +108,31 @@ def _members(value: dict[str, Any]) -> dict[str, Raw]:
 
 
 async def _hold(link: Link, uri: str) -> None:
-    held = link.standing.held
-    held[uri] += 1
-    if held[uri] == 1:
-        await link.request("resources/subscribe", {"uri": raw(uri)}, DEAF)
+    standing = link.standing
+    async with standing.turn:
+        if not standing.held[uri]:
+            await link.request("resources/subscribe", {"uri": raw(uri)}, DEAF)
+        standing.held[uri] += 1
 
 
 def _let_go(link: Link, uri: str) -> None:
-    held = link.standing.held
-    held[uri] -= 1
-    if held[uri] <= 0:
-        del held[uri]
-        if not link.closed:
-            task = asyncio.ensure_future(_unsubscribe(link, uri))
-            _leaving.add(task)
-            task.add_done_callback(_leaving.discard)
+    task = asyncio.ensure_future(_unsubscribe(link, uri))
+    _leaving.add(task)
+    task.add_done_callback(_leaving.discard)
 
 
 _leaving: set["asyncio.Future[None]"] = set()
 
 
 async def _unsubscribe(link: Link, uri: str) -> None:
-    try:
-        async with asyncio.timeout(5):
-            await link.request("resources/unsubscribe", {"uri": raw(uri)}, DEAF)
-    except (McpError, TimeoutError):
-        pass  # it goes with the session at the latest
+    """It goes with the session at the latest, so failing does no harm."""
+    standing = link.standing
+    async with standing.turn:
+        standing.held[uri] -= 1
+        if standing.held[uri] > 0:
+            return
+        del standing.held[uri]
+        if not link.closed:
+            with suppress(McpError, TimeoutError):
+                async with asyncio.timeout(5):
+                    await link.request("resources/unsubscribe", {"uri": raw(uri)}, DEAF)

@@ -6,7 +6,8 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from ..upstream.link import DEAF, Link, Params, Result
+from ..upstream.errors import Garbled
+from ..upstream.link import ASKED_BY, DEAF, Link, Params, Result, askable
 from ..upstream.spool import Spooled
 from ..wire.call import Call
 from ..wire.errors import INTERNAL_ERROR, ErrorObject, McpError
@@ -37,6 +38,24 @@ class _Task(Struct, rename="camel"):
     result: Raw = _NONE
     error: ErrorObject | None = None
     input_requests: dict[str, _Question] = {}
+
+
+def check_questions(server: str, call: Call, result: Result) -> None:
+    """An upstream may only ask what the client said it can be asked."""
+    if isinstance(result, Spooled):
+        raise Garbled(server, "its questions are too big")
+    try:
+        asked = decode_params(result, _Asked).input_requests
+    except McpError as error:
+        raise Garbled(server, f"its questions cannot be understood: {error.message}") from None
+    _check(server, call, asked)
+
+
+def _check(server: str, call: Call, questions: dict[str, _Question]) -> None:
+    declared = askable(call.caller)
+    for question in questions.values():
+        if ASKED_BY.get(question.method) not in declared:
+            raise Garbled(server, f"it asks {question.method[:80]!r}, which the client cannot be asked")
 
 
 async def ask_all(call: Call, result: Raw) -> Params:
@@ -89,6 +108,7 @@ async def follow_task(link: Link, call: Call, result: Raw, meta: Params) -> Resu
                 await call.channel.notify(PROGRESS, told)
             fresh = {key: item for key, item in task.input_requests.items() if key not in answered}
             if task.status == "input_required" and fresh:
+                _check(link.server, call, fresh)
                 answers = await _answers(call, fresh)
                 answered |= fresh.keys()
                 await link.request(

@@ -24,7 +24,7 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class Identity(Struct, frozen=True):
-    """What an upstream said of itself."""
+    """What an upstream said of itself, checked when it came in."""
 
     version: str = ""
     info: Raw = Raw(b"{}")

@@ -11,29 +11,36 @@ from typing import Any
 class Deadline:
     """The time limit of one call, which runs in the task that asked for it."""
 
-    __slots__ = ("_book", "due", "expired", "task")
+    __slots__ = ("_asked", "_book", "_left", "due", "ended", "expired", "task")
 
     def __init__(self, book: "Deadlines", task: "asyncio.Task[Any]", due: float) -> None:
         self._book = book
         self.task = task
         self.due = due
         self.expired = False
+        self.ended = False
+        self._asked = 0
+        self._left = 0.0
 
     @property
     def left(self) -> float:
         return self.due - self._book.now()
 
     def end(self) -> None:
+        self.ended = True
         self._book.running.pop(self, None)
 
-    def pause(self) -> float:
-        """Stop the clock; what is left of it."""
-        self.end()
-        return self.left
+    def pause(self) -> None:
+        """A question is put to the user: the clock stands still until all are answered."""
+        if self._asked == 0:
+            self._left = self.left
+            self._book.running.pop(self, None)
+        self._asked += 1
 
-    def resume(self, left: float) -> None:
-        if not self.expired:
-            self.due = self._book.now() + left
+    def resume(self) -> None:
+        self._asked -= 1
+        if self._asked == 0 and not self.ended and not self.expired:
+            self.due = self._book.now() + self._left
             self._book.add(self)
 
     def took_effect(self) -> bool:
@@ -44,9 +51,10 @@ class Deadline:
 class Deadlines:
     def __init__(self, limit: float) -> None:
         self.limit = limit
+        self._due = 0.0
         self.running: dict[Deadline, None] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._armed = False
+        self._timer: asyncio.TimerHandle | None = None
 
     def start(self) -> Deadline:
         loop = self._loop
@@ -65,19 +73,21 @@ class Deadlines:
 
     def add(self, deadline: Deadline) -> None:
         self.running[deadline] = None
-        if not self._armed:
+        if self._timer is None or deadline.due < self._due:
             self._arm(deadline.due)
 
     def _arm(self, due: float) -> None:
         assert self._loop is not None
-        self._armed = True
-        self._loop.call_at(due, self._look)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._due = due
+        self._timer = self._loop.call_at(due, self._look)
 
     def _look(self) -> None:
-        self._armed = False
+        self._timer = None
         now = self.now()
         for deadline in [deadline for deadline in self.running if deadline.due <= now]:
-            deadline.end()
+            del self.running[deadline]
             deadline.expired = True
             deadline.task.cancel()
         if self.running:

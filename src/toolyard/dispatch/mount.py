@@ -5,6 +5,7 @@ twice (reads, lists, tools that call themselves read-only or idempotent).
 """
 
 import asyncio
+import logging
 import random
 from collections.abc import Callable
 from contextlib import suppress
@@ -14,11 +15,13 @@ from msgspec import Raw
 
 from ..config import ServerConfig
 from ..telemetry.observed import Transport
-from ..upstream.errors import Down, Garbled, Late, Lost, NotReached, UpstreamError
+from ..upstream.errors import Down, Garbled, Late, Lost, NotReached, Stale, UpstreamError
 from ..wire.call import Call, Channel
 from ..wire.errors import McpError
 from .breaker import Breaker
 from .deadlines import Deadline, Deadlines
+
+logger = logging.getLogger("toolyard.dispatch")
 
 WAITING_PER_SLOT = 16
 FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
@@ -41,11 +44,11 @@ class _Clock:
         await self._channel.notify(method, params)
 
     async def ask(self, method: str, params: Any) -> Raw:
-        left = self._deadline.pause()
+        self._deadline.pause()
         try:
             return await self._channel.ask(method, params)
         finally:
-            self._deadline.resume(left)
+            self._deadline.resume()
 
     async def release(self, retry_ms: int | None) -> None:
         await self._channel.release(retry_ms)
@@ -116,8 +119,8 @@ class Mount:
             await self._gate.acquire()
         self.in_flight += 1
 
-    def _may_try_again(self, error: UpstreamError, safe: bool, tries: int) -> bool:
-        if isinstance(error, Down):
+    def _may_try_again(self, error: UpstreamError, safe: bool, tries: int, stale: bool) -> bool:
+        if isinstance(error, Down) or (stale and isinstance(error, Stale)):
             return False
         if isinstance(error, NotReached):  # as often as there is time, until the breaker opens
             return self.config.retries > 0
@@ -125,14 +128,17 @@ class Mount:
 
     async def _try(self, call: Call, safe: bool, deadline: Deadline) -> Any:
         tries = 0
+        stale = False
         while True:
             try:
                 result = await self.service.handle(call)
             except UpstreamError as error:
                 self.breaker.failed(error.reason)
                 pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.5)
-                if not self._may_try_again(error, safe, tries) or deadline.left < pause:
+                pause = max(pause, error.retry_after or 0.0)
+                if not self._may_try_again(error, safe, tries, stale) or deadline.left < pause:
                     raise
+                stale = stale or isinstance(error, Stale)
                 tries += 1
                 self.on_retry()
                 await asyncio.sleep(pause)
@@ -140,6 +146,10 @@ class Mount:
             except McpError:
                 self.breaker.answered()
                 raise
+            except Exception as error:  # whatever it made us stumble over, it is this upstream's doing
+                logger.error("a call to %s failed in an unforeseen way", self.server, exc_info=error)
+                self.breaker.failed("its answer was not foreseen")
+                raise Garbled(self.server, "its answer was not foreseen; the log has the details") from None
             else:
                 self.breaker.answered()
                 return result

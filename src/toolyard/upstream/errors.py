@@ -2,6 +2,7 @@
 
 UpstreamError       -32603, names the server; `data` has `server` and `reason`
 ├── NotReached      the request never left, or was turned away unread: any call may be tried again
+│   ├── Stale       our session, or the era we took it for, is not good any more: try again, once
 │   └── Down        known to be down: do not even try now
 ├── Refused         it was reached and will not have us: trying again as we are does not help
 ├── Lost            it left and no answer came: only what may run twice is tried again
@@ -26,9 +27,14 @@ class UpstreamError(McpError):
         super().__init__(INTERNAL_ERROR, f"Server {server!r}: {reason}", data)
         self.server = server
         self.reason = reason
+        self.retry_after = retry_after
 
 
 class NotReached(UpstreamError):
+    pass
+
+
+class Stale(NotReached):
     pass
 
 

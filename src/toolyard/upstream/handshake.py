@@ -12,6 +12,7 @@ from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, LEGACY_VERSIONS
 from .errors import Garbled
 from .link import About, Params, Profile, Result
 
+MAX_INFO = 64 * 1024
 CLIENT_INFO = {"name": "toolyard", "version": __version__}
 
 MODERN_META = Raw(
@@ -45,7 +46,7 @@ def read_discovery(server: str, result: Result) -> About:
     found = _decode(server, result, _Discovery)
     if LATEST_MODERN not in found.supported_versions:
         raise McpError(UNSUPPORTED_VERSION, f"it speaks {', '.join(found.supported_versions[:5])} only")
-    return About(LATEST_MODERN, Raw(bytes(found.meta.info)), found.capabilities, found.instructions)
+    return About(LATEST_MODERN, _info(found.meta.info), tidy(found.capabilities), found.instructions)
 
 
 def opening(profile: Profile) -> Params:
@@ -62,9 +63,26 @@ def read_opening(server: str, result: Result) -> About:
     found = _decode(server, result, _Initialized)
     if found.protocol_version not in LEGACY_VERSIONS:
         raise Garbled(server, f"it wants to speak the unknown revision {found.protocol_version[:40]!r}")
-    return About(
-        found.protocol_version, Raw(bytes(found.server_info)), found.capabilities, found.instructions
-    )
+    capabilities = tidy(found.capabilities)
+    return About(found.protocol_version, _info(found.server_info), capabilities, found.instructions)
+
+
+def tidy(capabilities: dict[str, Any]) -> dict[str, Any]:
+    """Capabilities as a stranger declared them, less what is not of the right form."""
+    found = _objects(capabilities)
+    if "extensions" in found:
+        found["extensions"] = _objects(found["extensions"])
+    return found
+
+
+def _objects(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in members.items() if isinstance(value, dict)}
+
+
+def _info(info: Raw) -> Raw:
+    """`serverInfo`, if it is an object of reasonable size."""
+    body = bytes(info)
+    return Raw(body) if body.startswith(b"{") and len(body) <= MAX_INFO else Raw(b"{}")
 
 
 def _decode(server: str, result: Result, kind: type[Any]) -> Any:

@@ -112,8 +112,12 @@ class Address:
         """Follow within the same origin, as from /mcp to /mcp/; elsewhere it could carry our headers away."""
         from yarl import URL
 
-        target = self.url.join(URL(response.headers.get("Location", "")))
         response.release()
+        try:
+            target = self.url.join(URL(response.headers.get("Location", "")))
+            target.origin()
+        except ValueError:
+            raise Refused(self.server, "it redirects to what is no address") from None
         if hops > MAX_HOPS:
             raise Refused(self.server, "its redirects go round in circles")
         if target.origin() != self.url.origin():

@@ -9,21 +9,27 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
+from msgspec import Raw, Struct, field
+
 from ..wire.errors import McpError
-from ..wire.messages import Message, Notification, Request, encode
+from ..wire.messages import Id, Message, Notification, Request, decode_params, encode
 from ..wire.versions import LATEST_LEGACY
 from .desk import Desk
-from .errors import Lost, NotReached, UpstreamError
+from .errors import Lost, NotReached, Stale, UpstreamError
 from .handshake import opening, read_opening
 from .http_client import Address, Reply
 from .http_modern import refusal, spoken
 from .link import DEAF, About, Ear, Params, Profile, Result, Standing, Watcher
 from .replies import result_of, understand
 
+SESSION_GONE = (400, 404, 405, 406)
+"""How a server says that, which may also be one of another era in the old one's place."""
 RESUME_SECONDS = 1.0
 MAX_RESUMES = 10
 LISTEN_AGAIN_SECONDS = 5.0
+PROGRESS = "notifications/progress"
 CLOSE_SECONDS = 2.0
+TELL_SECONDS = 10.0
 
 
 class LegacyHttp:
@@ -45,6 +51,7 @@ class LegacyHttp:
 
     async def open(self, profile: Profile) -> None:
         self._id = 1
+        self._desk.askable = profile.askable
         reply = await self._address.send(
             "POST", self._headers, encode(Request(1, "initialize", opening(profile)))
         )
@@ -61,7 +68,7 @@ class LegacyHttp:
 
     @property
     def busy(self) -> bool:
-        return self._desk.latest is not None
+        return self._desk.busy
 
     # Saying
 
@@ -82,7 +89,7 @@ class LegacyHttp:
         try:
             reply = await self._address.send("POST", self._headers, encode(Request(id, method, params)))
             if reply.status != 200:
-                raise await self._refused(reply)
+                raise await self._refused(reply, id)
             return await self._answer(reply, id, ear)
         except asyncio.CancelledError:
             self._mind(self._tell(encode(Notification("notifications/cancelled", {"requestId": id}))))
@@ -101,25 +108,30 @@ class LegacyHttp:
 
     async def _tell(self, body: bytes) -> None:
         if not self.closed:
-            (await self._address.send("POST", self._headers, body)).release()
+            try:
+                async with asyncio.timeout(TELL_SECONDS):
+                    (await self._address.send("POST", self._headers, body)).release()
+            except TimeoutError:
+                raise Lost(self.server, f"it did not take a message within {TELL_SECONDS:g} s") from None
 
     def _mind(self, work: Any) -> None:
         task = asyncio.create_task(_quietly(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
-    async def _refused(self, reply: Reply) -> McpError:
+    async def _refused(self, reply: Reply, id: int = 1) -> McpError:
+        """What an HTTP error means. With an answer to our request in it, it is that answer."""
         body = await reply.refusal()
         self.refused = reply.status
-        if reply.status == 404 and "Mcp-Session-Id" in self._headers:
+        answer = spoken(body, id)
+        if answer is not None:
+            return answer
+        if reply.status in SESSION_GONE and id > 1:
             self._end()
-            return NotReached(self._address.server, "it has forgotten our session")
-        error = spoken(body)
-        if reply.status in (400, 405, 406):
-            self._end()  # it may have been replaced by one of another kind: negotiate anew
-        if error is not None and reply.status < 500:
-            return NotReached(self._address.server, f"it answered HTTP {reply.status}: {error.message[:200]}")
-        return refusal(self._address.server, reply)
+            error = spoken(body)
+            why = f": {error.message[:200]}" if error is not None else ""
+            return Stale(self.server, f"it does not know our session any more (HTTP {reply.status}{why})")
+        return refusal(self.server, reply)
 
     # Hearing
 
@@ -127,14 +139,15 @@ class LegacyHttp:
         server = self._address.server
         if not reply.is_stream:
             return result_of(server, understand(server, await reply.body()), id)
-        resumes = 0
+        in_vain = 0
         last: str | None = None
         while True:
+            before = last
             found, last, pause = await self._follow(reply, id, ear, last)
             if found is not None:
                 return result_of(server, found, id)
-            resumes += 1
-            if last is None or resumes > MAX_RESUMES:
+            in_vain = in_vain + 1 if last == before else 0
+            if last is None or in_vain > MAX_RESUMES:
                 raise Lost(server, "the stream ended without an answer")
             await ear.release(int(pause * 1000))
             await asyncio.sleep(pause)
@@ -154,10 +167,10 @@ class LegacyHttp:
                     continue
                 message = understand(self._address.server, event.data)
                 if message.is_request:
-                    self._desk.take_request(message, None if ear is DEAF else ear)
+                    self._desk.take_request(message, id)
                 elif message.is_notification:
-                    if self._desk.take_notification(str(message.method), message.params) is not None:
-                        await ear.notify(str(message.method), message.params)
+                    self._desk.take_notification(str(message.method), message.params)
+                    await ear.notify(str(message.method), message.params)
                 elif message.id == id:
                     done = True
                     return message, last, pause
@@ -200,10 +213,11 @@ class LegacyHttp:
             self._desk.take_request(message)
         elif message.is_notification:
             method = str(message.method)
-            if self._desk.take_notification(method, message.params) is not None:
-                ear = self._desk.latest
-                if ear is not None:
-                    self._mind(ear.notify(method, message.params))
+            ear = self._desk.ear_of(self._desk.take_notification(method, message.params))
+            if method == PROGRESS:
+                ear = self._tokens.get(_token(message.params))
+            if ear is not None:
+                self._mind(ear.notify(method, message.params))
 
     def watch(self, watcher: Watcher) -> None:
         self._desk.watch(watcher)
@@ -228,6 +242,17 @@ class LegacyHttp:
             with suppress(UpstreamError, TimeoutError):
                 async with asyncio.timeout(CLOSE_SECONDS):
                     (await self._address.send("DELETE", self._headers, None)).release()
+
+
+class _Progress(Struct):
+    token: Id = field(default="", name="progressToken")
+
+
+def _token(params: Raw) -> str:
+    try:
+        return str(decode_params(params, _Progress).token)
+    except McpError:
+        return ""
 
 
 async def _quietly(work: Any) -> None:

@@ -8,7 +8,7 @@ from multidict import CIMultiDict
 from ..wire.errors import UNSUPPORTED_VERSION, McpError
 from ..wire.headers import NAMED_BY, encode_value
 from ..wire.messages import Request, decode_params, encode
-from .errors import Garbled, Lost, NotReached, Refused, UpstreamError
+from .errors import Garbled, Lost, NotReached, Refused, Stale, UpstreamError
 from .http_client import Address, Reply
 from .link import About, Ear, Params, Result, Standing, Watcher
 from .replies import result_of, understand
@@ -103,12 +103,12 @@ class ModernHttp:
         if error is not None:
             if error.code == UNSUPPORTED_VERSION:
                 self.closed = True  # it was replaced by one of another revision: negotiate anew
-                return NotReached(self._address.server, "it does not speak this revision any more")
+                return Stale(self._address.server, "it does not speak this revision any more")
             return error
         if reply.status in _OTHER_ERA or (method == "server/discover" and reply.status in (500, 501)):
             self.closed = True
             if method != "server/discover":  # it spoke our era before: whoever tries again negotiates anew
-                return NotReached(self.server, f"it answered HTTP {reply.status}, as another era would")
+                return Stale(self.server, f"it answered HTTP {reply.status}, as one of another era would")
         return refusal(self._address.server, reply)
 
     async def notify(self, method: str, params: Params) -> None:
@@ -124,13 +124,16 @@ class ModernHttp:
         self.closed = True
 
 
-def spoken(body: bytes) -> McpError | None:
-    """The JSON-RPC error in the body of an HTTP error, if there is one."""
+def spoken(body: bytes, id: int | None = None) -> McpError | None:
+    """The JSON-RPC error in the body of an HTTP error, if there is one; with `id`, only the answer to it."""
     try:
-        error = understand("", body).error
+        message = understand("", body)
     except UpstreamError:
         return None
-    return None if error is UNSET else McpError(error.code, error.message, error.data)
+    error = message.error
+    if error is UNSET or (id is not None and message.id != id):
+        return None
+    return McpError(error.code, error.message, error.data)
 
 
 def refusal(server: str, reply: Reply) -> UpstreamError:
@@ -140,7 +143,8 @@ def refusal(server: str, reply: Reply) -> UpstreamError:
         return Refused(server, f"it answered HTTP {status}: it wants other credentials than 'headers' has")
     if status in (429, 503):
         after = reply.headers.get("Retry-After", "")
-        return NotReached(server, f"it answered HTTP {status}", float(after) if after.isdigit() else None)
+        seconds = float(after) if after.isascii() and after.isdigit() and len(after) < 6 else None
+        return NotReached(server, f"it answered HTTP {status}", seconds)
     if 400 <= status < 500 or 300 <= status < 400:
         return Refused(server, f"it answered HTTP {status}; is this the address of an MCP endpoint?")
     return Lost(server, f"it answered HTTP {status}")

@@ -34,13 +34,10 @@ class OldSse(Pipe):
         self._reading = asyncio.create_task(self._read(reply))
         await asyncio.wait({self._named, self._reading}, return_when=asyncio.FIRST_COMPLETED)
         if not self._named.done():
-            why = (
-                self.reason
-                if self.reason != ENDED
-                else "its stream ended before it named an address to POST to"
-            )
-            raise NotReached(self.server, why)
+            unnamed = "its stream ended before it named an address to POST to"
+            raise NotReached(self.server, unnamed if self.reason == ENDED else self.reason)
         self._endpoint = self._named.result()
+        self.ask_only(profile.askable)
         self.about = read_opening(self.server, await self.request("initialize", opening(profile), DEAF))
         await self.notify("notifications/initialized", {})
 
@@ -61,7 +58,10 @@ class OldSse(Pipe):
     def _name(self, data: bytes) -> None:
         from yarl import URL
 
-        target = self._address.url.join(URL(data.decode(errors="replace").strip()))
+        try:
+            target = self._address.url.join(URL(data.decode(errors="replace").strip()))
+        except ValueError:
+            raise Garbled(self.server, f"it names {data[:80]!r}, which is no address") from None
         if target.origin() != self._address.url.origin():
             raise Garbled(self.server, f"it wants messages POSTed elsewhere, to {target.origin()}")
         if not self._named.done():

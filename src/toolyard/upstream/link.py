@@ -4,6 +4,7 @@ A `Link` is an open way in one era. It carries requests as members of `params` w
 JSON, and gives results back the same way. What it hears meanwhile goes to the request's `Ear`.
 """
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Protocol
@@ -21,7 +22,12 @@ from .spool import Spooled
 Params = dict[str, Raw]
 Result = Raw | Spooled
 
-ASKABLE = ("elicitation", "sampling", "roots")
+ASKED_BY = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+"""The questions there are, and the capability that says a client can be asked them."""
 
 
 class About(Struct, frozen=True):
@@ -38,23 +44,33 @@ class About(Struct, frozen=True):
 
 
 class Profile(Struct, frozen=True):
-    """As whom a legacy session speaks: what its client can be asked, and for whom.
+    """As whom a legacy session speaks: what its client can be asked, and which client that is.
 
-    Callers who can be asked nothing share one; a question could reach the wrong person otherwise.
+    Callers who can be asked nothing share one. Those who can have one each, or a question, and the
+    folders a server remembers, could be another client's.
     """
 
     capabilities: bytes = b"{}"
-    principal: str = ""
+    askable: frozenset[str] = frozenset()
+    client: str = ""
 
 
 NOBODY = Profile()
 
 
-def profile_of(caller: Caller) -> Profile:
-    declared = {name: caller.capabilities[name] for name in ASKABLE if name in caller.capabilities}
+def askable(caller: Caller) -> dict[str, Any]:
+    """What a caller declared that it can be asked."""
+    return {name: caller.capabilities[name] for name in ASKED_BY.values() if name in caller.capabilities}
+
+
+def profile_of(caller: Caller, session: str) -> Profile:
+    """`session` tells a legacy client from others; a modern one is told by its name and thread."""
+    declared = askable(caller)
     if not declared:
         return NOBODY
-    return Profile(msgspec.json.encode(declared, order="sorted"), caller.identity.principal)
+    identity = caller.identity
+    client = "\0".join((identity.principal, identity.thread, caller.client.name, session))
+    return Profile(msgspec.json.encode(declared, order="sorted"), frozenset(declared), client)
 
 
 OURS = Caller(LATEST_MODERN, {}, ClientInfo("toolyard", __version__), Identity(tenant="", agent="toolyard"))
@@ -63,6 +79,11 @@ OURS = Caller(LATEST_MODERN, {}, ClientInfo("toolyard", __version__), Identity(t
 
 class Ear(Protocol):
     """Hears what an upstream says while it works on a request."""
+
+    @property
+    def principal(self) -> str:
+        """Whose request it is."""
+        ...
 
     async def notify(self, method: str, params: Raw) -> None: ...
 
@@ -77,6 +98,8 @@ class Ear(Protocol):
 
 class _Deaf:
     """For what we ask of an upstream ourselves."""
+
+    principal = ""
 
     async def notify(self, method: str, params: Raw) -> None:
         return None
@@ -97,6 +120,8 @@ class Standing(Struct):
     log_level: str | None = None
     held: Counter[str] = field(default_factory=Counter[str])
     """How many of our listeners want each resource; it is subscribed to once."""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Subscribing and unsubscribing go one after the other."""
 
 
 class Watcher(Protocol):

@@ -9,11 +9,11 @@ import random
 import time
 from collections.abc import Callable
 
-from ..wire.call import Caller
+from ..wire.call import Call
 from .errors import NotReached, UpstreamError
 from .link import NOBODY, About, Connector, Link, Profile, profile_of
 
-MAX_LINKS = 32
+MAX_LINKS = 64
 IDLE_SECONDS = 300.0
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
@@ -67,12 +67,17 @@ class Links:
     def is_open(self) -> bool:
         return any(not link.closed for link in (*self._links.values(), *filter(None, [self._shared])))
 
-    async def get(self, caller: Caller) -> Link:
-        """A link for this caller. Opens one if need be, after the pause that earlier failures ask for."""
+    async def get(self, call: Call) -> Link:
+        """A link for this call. Opens one if need be, after the pause that earlier failures ask for."""
         shared = self._shared
         if shared is not None and not shared.closed:
             return shared
-        return await self.by_profile(profile_of(caller))
+        return await self.by_profile(_profile(call))
+
+    def of(self, call: Call) -> Link | None:
+        """The session that speaks for this call's client, if there is one."""
+        link = self._links.get(_profile(call))
+        return None if link is None or link.closed else link
 
     async def any(self) -> Link:
         """A link for what we ask in our own name: of those that are open the latest."""
@@ -176,3 +181,7 @@ class Links:
         closing = [*self._closing, *(asyncio.create_task(link.close()) for link in links), *opening]
         if closing:
             await asyncio.wait(closing)
+
+
+def _profile(call: Call) -> Profile:
+    return profile_of(call.caller, call.session.id if call.session is not None else "")

@@ -8,9 +8,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
 
-from msgspec import Raw, Struct, field
+from msgspec import Struct, field
 
 from ..wire.eras import SUBSCRIPTION_KEY
 from ..wire.errors import McpError
@@ -76,11 +75,15 @@ class Pipe:
         self._pending: dict[Id, _Pending] = {}
         self._tokens: dict[str, _Pending] = {}
         self._desk = Desk(self._respond)
-        self._ending: list[asyncio.Task[Any]] = []
+        self._ending: list[asyncio.Future[None]] = []
 
     @property
     def busy(self) -> bool:
-        return self._desk.latest is not None
+        return self._desk.busy
+
+    def ask_only(self, askable: frozenset[str]) -> None:
+        """What the client of this session said it can be asked."""
+        self._desk.askable = askable
 
     # Saying
 
@@ -157,24 +160,20 @@ class Pipe:
 
     def _take_notification(self, message: Message) -> None:
         method = str(message.method)
-        pending = self._addressee(message.params)
-        if pending is None:
+        try:
+            notes = decode_params(message.params, _Notes)
+        except McpError:
+            return
+        if notes.token is not None:
+            pending = self._tokens.get(str(notes.token))
+        elif notes.meta is not None and notes.meta.subscription is not None:
+            pending = self._pending.get(notes.meta.subscription)
+        else:
             id = self._desk.take_notification(method, message.params)
             pending = None if id is None else self._pending.get(id)
+        # One that names a call which is over is nobody's: not that of another call in any case.
         if pending is not None:
             pending.put(message)
-
-    def _addressee(self, params: Raw) -> _Pending | None:
-        """Whose notification it is, if it says so: by progress token or subscription."""
-        try:
-            notes = decode_params(params, _Notes)
-        except McpError:
-            return None
-        if notes.token is not None:
-            return self._tokens.get(str(notes.token))
-        if notes.meta is not None and notes.meta.subscription is not None:
-            return self._pending.get(notes.meta.subscription)
-        return None
 
     def watch(self, watcher: Watcher) -> None:
         self._desk.watch(watcher)

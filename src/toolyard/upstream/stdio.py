@@ -41,9 +41,8 @@ class StdioLink(Pipe):
         if isinstance(line, Skipped):
             self.noise(Garbled(self.server, line.reason), line.id)
         elif isinstance(line, bytes) and not line.lstrip().startswith(b"{"):
-            # Many print a greeting or a warning there; it is no part of the protocol.
-            logger.warning("%s wrote on standard output what is no message: %r", self.server, line[:120])
-            self.noise(Garbled(self.server, f"it wrote {line[:80]!r} instead of an answer"))
+            # Many print a greeting or a warning there. One that says nothing else runs into its time limits.
+            logger.debug("%s wrote on standard output what is no message: %r", self.server, line[:120])
         else:
             self.take(line)
 
@@ -131,6 +130,7 @@ class StdioConnector:
             return None
 
     async def _initialize(self, link: StdioLink, profile: Profile) -> About:
+        link.ask_only(profile.askable)
         about = read_opening(self._server, await link.request("initialize", opening(profile), DEAF))
         link.about = about
         await link.notify("notifications/initialized", {})

@@ -237,19 +237,23 @@ class Listening:
         async def pass_on(method: str, params: Any) -> None:
             await call.channel.notify(method, _unmarked(params))
 
+        following: list[asyncio.Task[None]] = []
         try:
             while True:
                 known.changed.clear()
                 places = self._places(session.subscriptions)
-                following = self._follow_all(call.caller, places, {}, pass_on)
+                started = self._follow_all(call.caller, places, {}, pass_on)
+                # The new ones stand before the old ones go: nothing is missed between them.
+                before, following = following, [task for task, _ in started]
                 try:
-                    await _acknowledged([relay for _, relay in following])
-                    if not known.changed.is_set():
-                        known.applied.set()
-                    await known.changed.wait()
+                    await _acknowledged([relay for _, relay in started])
                 finally:
-                    await _ended([task for task, _ in following])
+                    await _ended(before)
+                if not known.changed.is_set():
+                    known.applied.set()
+                await known.changed.wait()
         finally:
+            await _ended(following)
             if self._sessions.get(session.id) is known:
                 del self._sessions[session.id]
 

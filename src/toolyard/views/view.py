@@ -3,12 +3,15 @@
 A view is a `wire.call.Service`, so every edge can serve it.
 """
 
+import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any, cast
 
 from msgspec import UNSET, Raw, Struct
 
+from ..bridge import Bridge
 from ..bridge.results import kind_of
 from ..catalogue.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Catalogue, Entry
 from ..catalogue.items import Kind
@@ -31,6 +34,7 @@ Answer = Callable[[Call], Awaitable[Any]]
 
 RESOURCE_NOT_FOUND = -32002  # legacy; the modern era uses invalid params
 MAX_SUBSCRIPTIONS = 1000
+TELL_SECONDS = 10.0
 
 
 class Yard:
@@ -202,28 +206,33 @@ class View(ABC):
             forward.name = own
             forward.safe = entry.item.safe
             if entry.item.task_only:
-                return await self._as_task(forward, members)
+                return await self._as_task(call, forward)
         result = await self.yard.forward(forward)
         return self._with_ticket(call, mount, result)
 
     async def _resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]:
         """A client may remember a name from before we started; then its server's list is waited for."""
-        try:
-            return self.resolve(kind, name)
-        except InvalidParams:
-            if self.yard.catalogue.is_settled:
-                raise
-        await self.yard.catalogue.settled(self.yard.list_wait)
+        if not self.yard.catalogue.is_settled:
+            with suppress(InvalidParams):
+                found = self.resolve(kind, name)
+                if found[2] is not None:
+                    return found
+            await self.yard.catalogue.settled(self.yard.list_wait)
         return self.resolve(kind, name)
+
+    async def _places_of(self, uri: str) -> tuple[list[Mount], str]:
+        if not self.yard.catalogue.is_settled and not self.knows(uri):
+            await self.yard.catalogue.settled(self.yard.list_wait)
+        return self.places_of(uri)
 
     def _with_ticket(self, call: Call, mount: Mount, result: Any) -> Any:
         kind = getattr(result, "result_type", UNSET) if not isinstance(result, Raw) else kind_of(result)
         return self.yard.tickets.relabel(result, mount.server, call.caller) if kind == "task" else result
 
-    async def _as_task(self, forward: Forward, members: Members) -> Any:
+    async def _as_task(self, call: Call, forward: Forward) -> Any:
         """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""
-        call = forward.call
-        call.params = Raw(encode({**decode_params(call.params, dict[str, Raw]), "task": {}}))
+        begin = forward.call
+        begin.params = Raw(encode({**decode_params(begin.params, dict[str, Raw]), "task": {}}))
         begun = await self.yard.forward(forward)
         if not isinstance(begun, Raw) or b'"task"' not in bytes(begun):
             return begun
@@ -243,7 +252,7 @@ class View(ABC):
     async def _read_resource(self, call: Call) -> Any:
         members = decode_params(call.params, dict[str, Raw])
         uri = _string(members, "uri")
-        mounts, own = self.places_of(uri)
+        mounts, own = await self._places_of(uri)
         refused: McpError | None = None
         for mount in mounts:
             forward = self._forward(call, mount, members, "uri", uri, own)
@@ -266,7 +275,7 @@ class View(ABC):
             ref["name"] = Raw(encode(own))
         elif kind == "ref/resource":
             name = _string(ref, "uri")
-            mounts, own = self.places_of(name)
+            mounts, own = await self._places_of(name)
             if not mounts:
                 raise InvalidParams(f"Unknown resource: {name[:80]!r}")
             mount = mounts[0]
@@ -329,11 +338,22 @@ class View(ABC):
         return Result()
 
     async def _roots_changed(self, call: Call) -> None:
+        """Told side by side and behind the client's back: one that hangs holds up nobody."""
         for server in self.servers():
             mount = self.yard.mounts.get(server)
-            tell = getattr(mount.service, "roots_changed", None) if mount is not None else None
-            if tell is not None:
-                await tell(call.caller)
+            if mount is not None and isinstance(mount.service, Bridge):
+                task = asyncio.create_task(_quietly(mount.service.roots_changed(call)))
+                _telling.add(task)
+                task.add_done_callback(_telling.discard)
+
+
+_telling: set["asyncio.Task[None]"] = set()
+
+
+async def _quietly(work: Awaitable[None]) -> None:
+    with suppress(McpError, TimeoutError):
+        async with asyncio.timeout(TELL_SECONDS):
+            await work
 
 
 def _again(call: Call, method: str, params: Raw) -> Call:
