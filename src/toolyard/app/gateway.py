@@ -7,6 +7,7 @@ configuration is taken over while it runs: what did not change stays connected, 
 import asyncio
 import logging
 import os
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -23,7 +24,7 @@ from ..dispatch import Mount
 from ..pipeline import pipeline
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
-from ..upstream.handshake import MODERN_META
+from ..upstream.handshake import INSTANCE, MODERN_META
 from ..upstream.http import HttpConnector
 from ..upstream.http_client import HttpClient
 from ..upstream.inprocess import InProcess
@@ -33,6 +34,7 @@ from ..upstream.stdio import StdioConnector
 from ..views import AllView, BareView
 from ..views.view import View, Yard
 from ..wire.call import Call
+from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from ..wire.versions import Era, era_of
@@ -73,6 +75,8 @@ class Gateway:
         self._views: dict[str, View] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._minding: asyncio.Task[None] | None = None
+        self.needs_restart: list[str] = []
+        """Settings that were changed while it runs and cannot be taken over."""
         self.config_fault: str | None = None
         """Why the configuration on disk is not the one that runs."""
         self._yard = Yard(self.catalogue, self._mounts, pipeline(self.metrics, self._traces), self.sealer)
@@ -116,9 +120,14 @@ class Gateway:
                 self._mount(server)
             elif known.config != server:
                 self._change(known, server)
-        self.config = config
-        self._yard.page_size = config.gateway.page_size
-        self._yard.list_wait = config.gateway.list_wait
+        before, self.config = self.config, config
+        settings = config.gateway
+        self._yard.page_size = settings.page_size
+        self._yard.list_wait = settings.list_wait
+        self.parking.reconfigure(settings.park_ttl, settings.park_limit)
+        self.needs_restart = _needs_restart(before, config) or self.needs_restart
+        if self.needs_restart:
+            logger.warning("changed, but not before a restart: %s", ", ".join(self.needs_restart))
 
     def _change(self, known: _Mounted, server: ServerConfig) -> None:
         old = known.config
@@ -133,8 +142,8 @@ class Gateway:
             return
         # Only what we make of it is different: the connection stays.
         known.config = server
-        known.mount = self._mounts[server.name] = _mount_of(server, known.service, known.mount)
-        self._count_retries(known.mount)
+        known.mount.reconfigure(server)
+        known.keeper.reconfigure(server)
         self.catalogue.shelves[server.name].reconfigure(server)
         self.catalogue.changed(server.name, KINDS)
 
@@ -191,7 +200,13 @@ class Gateway:
     def _unmount(self, name: str) -> None:
         mounted = self._mounted.pop(name)
         del self._mounts[name]
-        task = asyncio.create_task(self._let_finish(mounted))
+        view = self._views.pop(name, None)
+        if view is not None:
+            self._leave(view.close())
+        self._leave(self._let_finish(mounted))
+
+    def _leave(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
@@ -199,6 +214,7 @@ class Gateway:
         """Its calls under way have until their own time limit."""
         await mounted.keeper.stop()
         await mounted.mount.idle(min(mounted.config.timeout, LEAVING_SECONDS))
+        await self.parking.idle(mounted.config.name)
         await mounted.service.close()
 
     async def _let_go(self, mounted: _Mounted) -> None:
@@ -229,9 +245,6 @@ class Gateway:
             self._views[server] = BareView(self._yard, server)
         return self._views[server]
 
-    def forget_view(self, server: str) -> None:
-        self._views.pop(server, None)
-
     @property
     def servers(self) -> list[str]:
         return list(self._mounted)
@@ -242,6 +255,8 @@ class Gateway:
 
     def _met(self, call: Call) -> None:
         """A client has come: what we ask in our own name, we ask as it would, and start no process twice."""
+        if call.caller.client.version.endswith(f"+{INSTANCE}"):
+            raise InvalidRequest("this is the gateway itself; take its own address out of its configuration")
         profile = profile_of(call.caller, call.session.id if call.session is not None else "")
         for mounted in self._mounted.values():
             if isinstance(mounted.service, Bridge):
@@ -262,6 +277,8 @@ class Gateway:
         }
         if self.config_fault is not None:
             found["config"] = self.config_fault
+        elif self.needs_restart:
+            found["config"] = f"changed, but not before a restart: {', '.join(self.needs_restart)}"
         return found
 
     def _server_health(self, mounted: _Mounted) -> dict[str, Any]:
@@ -331,7 +348,7 @@ class _Whole(AllView):
         return self._gateway.health()
 
 
-def _mount_of(config: ServerConfig, service: Bridge | InProcess, before: Mount | None = None) -> Mount:
+def _mount_of(config: ServerConfig, service: Bridge | InProcess) -> Mount:
     where = config.where
     transport = "stdio" if isinstance(where, Stdio) else "http" if isinstance(where, Http) else "inprocess"
     mount = Mount(config, service, transport)
@@ -339,8 +356,6 @@ def _mount_of(config: ServerConfig, service: Bridge | InProcess, before: Mount |
         parts = urlsplit(where.url)
         mount.address = parts.hostname or ""
         mount.port = parts.port or (443 if parts.scheme == "https" else 80)
-    if before is not None:
-        mount.breaker = before.breaker
     return mount
 
 
@@ -351,6 +366,15 @@ async def _identify(service: Bridge | InProcess) -> Identity:
     else:
         about = await service.about()
     return Identity(about.version, Raw(bytes(about.info)), about.capabilities, about.instructions)
+
+
+def _needs_restart(before: Config, now: Config) -> list[str]:
+    gateway = [
+        f"gateway.{name}"
+        for name in ("view", "server", "name", "instructions", "state_dir")
+        if getattr(before.gateway, name) != getattr(now.gateway, name)
+    ]
+    return gateway + (["telemetry"] if before.telemetry != now.telemetry else [])
 
 
 def state_folder(config: Config) -> Path | None:

@@ -32,21 +32,27 @@ async def watch(
     while True:
         forced = await _pause(again, look_every)
         now = _marks(files)
-        if now == marks and not forced:
+        # What is wrong may be put right in a file that we do not know of, such as a missing include.
+        if now == marks and not forced and gateway.config_fault is None:
             continue
-        marks = now
         try:
             config = read(path)
         except ConfigError as error:
-            gateway.config_fault = str(error)
-            logger.error("the changed configuration is not used: %s", error)
+            marks = now
+            if gateway.config_fault != str(error):
+                gateway.config_fault = str(error)
+                logger.error("the changed configuration is not used: %s", error)
             continue
         gateway.config_fault = None
         if config != gateway.config:
-            await gateway.reload(config)
+            try:
+                await gateway.reload(config)
+            except Exception as error:  # whoever watches goes on watching
+                logger.error("the changed configuration could not be taken over", exc_info=error)
             logger.info("the configuration was read again: %d servers", len(config.servers))
+        # The marks are those from before reading: a change since then is read next time.
         files = config.files or (path,)
-        marks = _marks(files)
+        marks = {file: now.get(file, _mark(file)) for file in files}
 
 
 async def _pause(again: asyncio.Event | None, seconds: float) -> bool:

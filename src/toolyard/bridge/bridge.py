@@ -48,7 +48,8 @@ class Bridge:
         links = self.links
         link = await (links.any() if call.caller is OURS else links.get(call))
         if call.method == "subscriptions/listen":
-            return await listen(link, call)
+            # Changes of lists may be told on any session; a caller's resources are those of its own.
+            return await listen(link, call, links if call.caller is OURS else link)
         params = members_of(call)
         modern = call.caller.era == "modern"
         if link.about.era == "modern":
@@ -141,8 +142,8 @@ class Bridge:
                     ear = DEAF if call.caller is OURS else CallEar(call, token)
                     result = await link.request(call.method, params, ear, token)
                 else:
-                    parked = Parked(call, params, token)
-                    running = link.request(call.method, params, parked.ear, token)
+                    parked = Parked(link.server, call, params, token)
+                    running = link.request(call.method, params, parked, token)
                     result = await self._parking.begin(parked, running)
             except McpError as error:
                 raise _in_modern_words(error) from None

@@ -2,13 +2,13 @@
 
 import asyncio
 from contextlib import suppress
-from typing import Any
+from typing import Any, Protocol
 
 from msgspec import UNSET, Raw
 
 from ..upstream.desk import LISTS_CHANGED, RESOURCE_UPDATED
 from ..upstream.errors import Lost
-from ..upstream.link import DEAF, Link
+from ..upstream.link import DEAF, Link, Watcher
 from ..wire.call import Call
 from ..wire.errors import McpError
 from ..wire.messages import decode_params
@@ -19,20 +19,29 @@ from .members import members_of, raw
 MAX_PENDING = 10_000
 
 
-async def listen(link: Link, call: Call) -> Any:
+class Source(Protocol):
+    """Where changes are told: a legacy session, or all of an upstream's."""
+
+    def watch(self, watcher: Watcher) -> None: ...
+
+    def unwatch(self, watcher: Watcher) -> None: ...
+
+
+async def listen(link: Link, call: Call, source: Source) -> Any:
     """Passes on what is subscribed to until the caller goes; Lost when the upstream does."""
     if link.about.era == "modern":
         return await link.request(call.method, members_of(call), ListenEar(call))
-    await _Listening(link, call).run()
+    await _Listening(link, call, source).run()
     return {}
 
 
 class _Listening:
     """The same on a legacy session: its notifications filtered, and a subscription for each resource."""
 
-    def __init__(self, link: Link, call: Call) -> None:
+    def __init__(self, link: Link, call: Call, source: Source) -> None:
         self._link = link
         self._call = call
+        self._source = source
         self._wanted = decode_params(call.params, ListenParams).notifications
         self._uris = set(self._wanted.resource_subscriptions or ())
         self._pending: dict[tuple[str, str], Raw] = {}
@@ -41,7 +50,7 @@ class _Listening:
 
     async def run(self) -> None:
         link, call = self._link, self._call
-        link.watch(self._hear)
+        self._source.watch(self._hear)
         held: list[str] = []
         try:
             for uri in self._uris:
@@ -59,7 +68,7 @@ class _Listening:
                     await call.channel.notify(method, marked(decode_params(params, dict[str, Raw]), call))
             raise Lost(link.server, "the connection ended")
         finally:
-            link.unwatch(self._hear)
+            self._source.unwatch(self._hear)
             for uri in held:
                 _let_go(link, uri)
 
@@ -80,7 +89,7 @@ class _Listening:
     def _hear(self, method: str, params: Raw) -> None:
         about = ""
         if method == "":
-            self._ended = True
+            self._ended = self._link.closed
         elif method == RESOURCE_UPDATED:
             try:
                 about = decode_params(params, UriParams).uri

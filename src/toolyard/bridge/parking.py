@@ -37,44 +37,32 @@ class _Question(Struct):
     answer: asyncio.Future[Raw]
 
 
-class _Ear(CallEar):
-    """Keeps the upstream's questions until the client comes for them."""
+class Parked(CallEar):
+    """One call, whoever waits for it at the moment. It keeps questions until the client comes for them."""
 
-    __slots__ = ("parked",)
+    __slots__ = ("_asked", "_count", "_params", "_questions", "attended", "id", "round", "running", "server")
 
-    def __init__(self, call: Call, token: str | None, parked: "Parked") -> None:
+    def __init__(self, server: str, call: Call, params: Params, token: str | None) -> None:
         super().__init__(call, token)
-        self.parked = parked
-
-    async def notify(self, method: str, params: Raw) -> None:
-        if self.parked.attended:  # between two rounds nobody listens
-            await super().notify(method, params)
-
-    async def ask(self, method: str, params: Raw) -> Raw:
-        return await self.parked.ask(method, params)
-
-
-class Parked:
-    """One call, whoever waits for it at the moment."""
-
-    def __init__(self, call: Call, params: Params, token: str | None) -> None:
+        self.server = server
         self.id = secrets.token_urlsafe(12)
-        self.principal = call.caller.identity.principal
         self.attended = True
         self.round = 0
         """Counts the times it was left; the state of an earlier round is worth nothing."""
-        self._method = call.method
-        self._params = params
         self.running: asyncio.Future[Result] | None = None
-        self.ear = _Ear(call, token, self)
+        self._params = params
         self._questions: dict[str, _Question] = {}
         self._count = 0
         self._asked = asyncio.Event()
 
+    async def notify(self, method: str, params: Raw) -> None:
+        if self.attended:  # between two rounds nobody listens
+            await super().notify(method, params)
+
     @property
     def request(self) -> str:
         """What a retry must ask again; worked out only when the call has to wait."""
-        return _fingerprint(self._method, self._params)
+        return _fingerprint(self.call.method, self._params)
 
     async def ask(self, method: str, params: Raw) -> Raw:
         if method == "elicitation/create" and b"elicitationId" in bytes(params):
@@ -128,6 +116,16 @@ class Parking:
         self._parked: dict[str, Parked] = {}
         self._held: Counter[str] = Counter()
         self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._all_gone = asyncio.Event()
+
+    def reconfigure(self, ttl: float, limit: int) -> None:
+        self._ttl, self._limit = ttl, limit
+
+    async def idle(self, server: str) -> None:
+        """Wait until no call of an upstream is parked any more; each has its time."""
+        while any(parked.server == server for parked in self._parked.values()):
+            self._all_gone.clear()
+            await self._all_gone.wait()
 
     def __len__(self) -> int:
         return len(self._parked)
@@ -143,7 +141,7 @@ class Parking:
         """Bring answers to a call that waits for them."""
         parked = self._find(call, params)
         self._leave(parked)
-        parked.ear.call = call
+        parked.call = call
         parked.attended = True
         answers = params.get("inputResponses")
         if answers is not None:
@@ -153,6 +151,9 @@ class Parking:
     async def _attend(self, parked: Parked) -> Result | InputRequiredResult:
         result = await parked.wait()
         if result is not None:
+            # The call and its result must not keep each other.
+            parked.running = None
+            self._all_gone.set()
             return result
         parked.attended = False
         parked.round += 1
@@ -183,6 +184,7 @@ class Parking:
     def _expire(self, parked: Parked) -> None:
         self._leave(parked)
         self._cancel(parked)
+        self._all_gone.set()
 
     def _cancel(self, parked: Parked) -> None:
         if parked.running is not None:

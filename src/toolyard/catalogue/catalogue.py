@@ -5,11 +5,15 @@ from collections.abc import Iterator
 from typing import Any
 
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from ..config import ServerConfig
 from ..kit.hub import Event, Hub
 from .items import KINDS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, Item, Kind, admitted
-from .names import shown_name
+from .names import alias, shown_name
+from .templates import Templates
+
+FAILED_BEFORE_SECONDS = 0.5
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -41,6 +45,8 @@ class Shelf:
         self.identity = Identity()
         self.known = False
         """Whether its lists were ever read, now or in an earlier life of the gateway."""
+        self.failed_before = False
+        """Never seen well, not in an earlier life of the gateway either: nobody waits long for it."""
         self.fault: str | None = None
         """Why it is missing, or why what is shown of it may be old."""
         self.notes: tuple[str, ...] = ()
@@ -51,6 +57,7 @@ class Shelf:
         """Of each list as its upstream sent it."""
         self.entries: dict[str, list[Entry]] = {kind.name: [] for kind in KINDS}
         self._by_bare: dict[str, dict[str, Entry]] = {kind.name: {} for kind in KINDS}
+        self.templates = Templates([])
         self.reconfigure(config)
 
     def reconfigure(self, config: ServerConfig) -> None:
@@ -74,6 +81,8 @@ class Shelf:
             bare = self._rename.get(item.own, item.own) if named else item.own
             name = shown_name(self.server, bare) if named else item.own
             found.setdefault(bare, Entry(self.server, name, bare, item))
+        if kind is TEMPLATES:
+            self.templates = Templates(list(found))
         self._by_bare[kind.name] = found
         self.entries[kind.name] = list(found.values())
         return changed
@@ -123,11 +132,13 @@ class Catalogue:
         self._index.clear()
 
     def all(self, kind: Kind) -> list[Entry]:
-        """Every entry, in the order of mounting; of two resources with one address the first."""
+        """Every entry, in the order of mounting; of two resources with one address the later has an alias."""
         order = self._order.get(kind.name)
         if order is None:
             found: dict[str, Entry] = {}
             for entry in self._walk(kind):
+                if entry.name in found and kind is RESOURCES:
+                    entry = replace(entry, name=alias(entry.server, entry.item.own))
                 found.setdefault(entry.name, entry)
             self._index[kind.name] = found
             order = self._order[kind.name] = list(found.values())
@@ -146,11 +157,14 @@ class Catalogue:
     def is_settled(self) -> bool:
         return all(shelf.known or shelf.settled.is_set() for shelf in self.shelves.values())
 
-    async def settled(self, wait: float) -> None:
-        """Wait for the first try of every upstream never seen before, but not for long."""
-        new = [shelf for shelf in self.shelves.values() if not shelf.known and not shelf.settled.is_set()]
+    async def settled(self, wait: float, whose: list[Shelf] | None = None) -> None:
+        """Wait for the first try of every upstream never seen before, or of these; but not for long."""
+        shelves = self.shelves.values() if whose is None else whose
+        new = [shelf for shelf in shelves if not shelf.settled.is_set() and (whose or not shelf.known)]
         if not new:
             return
+        if whose is None and all(shelf.failed_before for shelf in new):
+            wait = min(wait, FAILED_BEFORE_SECONDS)
         waiting = [asyncio.ensure_future(shelf.settled.wait()) for shelf in new]
         try:
             await asyncio.wait(waiting, timeout=wait)

@@ -92,8 +92,10 @@ class Keeper:
         self._ttl = REFRESH_SECONDS
         self._recent: list[float] = []
         self._reading = False
-        self._elsewhere = False
         self._task: asyncio.Task[None] | None = None
+
+    def reconfigure(self, config: ServerConfig) -> None:
+        self._config = config
 
     def start(self) -> None:
         self._task = asyncio.create_task(self._run())
@@ -109,10 +111,9 @@ class Keeper:
         self._wake.set()
 
     def opened(self) -> None:
-        """A caller had a new session opened: what it shows may differ, and it is the one to follow now."""
+        """A caller had a new session opened: what it shows may differ."""
         if not self._reading:
             self._stale.update(kind.name for kind in KINDS)
-            self._elsewhere = True
             self.wake()
 
     def touch(self) -> None:
@@ -124,7 +125,7 @@ class Keeper:
     async def _run(self) -> None:
         failures = 0
         while True:
-            if self._lazy and self._shelf.known:
+            if self._lazy and self._shelf.known and self._shelf.fault is None:
                 self._shelf.settled.set()
                 await self._wake.wait()
             self._wake.clear()
@@ -239,10 +240,6 @@ class Keeper:
                     waking.cancel()
                 if self._wake.is_set():
                     self._wake.clear()
-                    if self._elsewhere:
-                        self._elsewhere = False
-                        await _ended(listening)
-                        listening = asyncio.create_task(self._listen())
                     await self._read_changes()
             await listening
         finally:

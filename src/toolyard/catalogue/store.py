@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from .. import __version__
 from ..config import ServerConfig
 from .catalogue import Identity, Shelf
 from .items import KINDS, Unusable, read_item, shown
@@ -23,6 +24,8 @@ FORMAT = 1
 
 class _File(Struct):
     format: int
+    by: str
+    """The version that wrote it: another may read items in another way."""
     where: str
     identity: Identity
     lists: dict[str, list[Raw]]
@@ -47,19 +50,22 @@ class Store:
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             logger.warning("what was saved of %r cannot be read: %s", config.name, error)
             return
-        if saved.format != FORMAT or saved.where != _where(config):
+        if saved.format != FORMAT or saved.by != __version__ or saved.where != _where(config):
             return
+        try:
+            lists = {
+                kind: tuple(read_item(kind, raw) for raw in saved.lists.get(kind.name, [])) for kind in KINDS
+            }
+        except Unusable as error:
+            logger.warning("what was saved of %r cannot be used: %s", config.name, error)
+            return
+        for kind, items in lists.items():
+            shelf.put(kind, items)
         shelf.identity = saved.identity
-        shelf.fault = saved.fault
         shelf.digests = saved.digests
-        for kind in KINDS:
-            try:
-                shelf.put(kind, tuple(read_item(kind, raw) for raw in saved.lists.get(kind.name, [])))
-            except Unusable as error:
-                logger.warning("what was saved of %r cannot be used: %s", config.name, error)
-                return
-        # One that has never been listed but was tried before need not be waited for either.
-        shelf.known = True
+        shelf.fault = saved.fault
+        shelf.known = bool(saved.identity.version)
+        shelf.failed_before = not shelf.known
 
     async def save(self, config: ServerConfig, shelf: Shelf) -> None:
         path = self._path(config.name)
@@ -70,7 +76,7 @@ class Store:
             for kind in KINDS
         }
         body = msgspec.json.encode(
-            _File(FORMAT, _where(config), shelf.identity, lists, shelf.digests, shelf.fault)
+            _File(FORMAT, __version__, _where(config), shelf.identity, lists, shelf.digests, shelf.fault)
         )
         try:
             await asyncio.to_thread(_write, path, body)

@@ -27,7 +27,7 @@ class Mounted:
         self._loop = asyncio.new_event_loop()
         self._gateway = yard.make(config, None)
         try:
-            self._run(self._gateway.start())
+            self._run(self._started(config.gateway.list_wait))
             self._connection = Connection(
                 self._gateway.view(),
                 capabilities=CAPABILITIES,
@@ -42,6 +42,13 @@ class Mounted:
             raise
         self._about = about_of(found["_meta"][SERVER_KEY], found)
         self._broken = {item.name: item.reason for item in config.broken}
+
+    async def _started(self, wait: float) -> None:
+        """With a fresh look at what is new or was not well; a reason from last time may be out of date."""
+        await self._gateway.start()
+        catalogue = self._gateway.catalogue
+        doubtful = [shelf for shelf in catalogue.shelves.values() if shelf.fault or not shelf.known]
+        await catalogue.settled(wait, doubtful)
 
     @property
     def about(self) -> About:

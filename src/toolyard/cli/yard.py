@@ -1,5 +1,6 @@
 """The configuration that a command is about, and the gateway made of it."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +9,9 @@ from .failure import Failure
 if TYPE_CHECKING:
     from ..app import Gateway
     from ..config import Config
+
+
+MAX_NESTING = 3
 
 
 def config_file(target: str | None, given: Path | None) -> Path | None:
@@ -40,7 +44,13 @@ def failed(error: Exception) -> Failure:
 def make(config: "Config", key: bytes | None) -> "Gateway":
     from ..app import Gateway  # 150 ms of CPU with all that it mounts servers by
     from ..telemetry.tracing import TracesUnavailable
+    from ..upstream.launch import NESTING, nesting
 
+    if nesting(os.environ) > MAX_NESTING:
+        # An entry that starts this very gateway, as `import` may bring one along, would never end.
+        raise Failure(
+            f"gateways start gateways, {MAX_NESTING} deep", f"see {NESTING} and who starts this one"
+        )
     try:
         return Gateway(config, key)
     except TracesUnavailable as error:

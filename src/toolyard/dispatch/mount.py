@@ -7,6 +7,7 @@ twice (reads, lists, tools that call themselves read-only or idempotent).
 import asyncio
 import logging
 import random
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
@@ -15,7 +16,7 @@ from msgspec import Raw
 
 from ..config import ServerConfig
 from ..telemetry.observed import Transport
-from ..upstream.errors import Down, Garbled, Late, Lost, NotReached, Stale, UpstreamError
+from ..upstream.errors import Busy, Down, Garbled, Late, Lost, NotReached, Stale, UpstreamError
 from ..wire.call import Call, Channel
 from ..wire.errors import McpError
 from .breaker import Breaker
@@ -68,9 +69,13 @@ class Mount:
         self.in_flight = 0
         self.on_retry: Callable[[], None] = lambda: None
         self._deadlines = Deadlines(config.timeout)
-        self._gate = asyncio.Semaphore(config.concurrency)
-        self._waiting = 0
+        self._queue: deque[asyncio.Future[None]] = deque()
         self._empty = asyncio.Event()
+
+    def reconfigure(self, config: ServerConfig) -> None:
+        """Other limits for calls from now on; those under way keep theirs."""
+        self.config = config
+        self._deadlines.limit = config.timeout
 
     async def call(self, call: Call, safe: bool) -> Any:
         """`safe`: it may run twice."""
@@ -83,10 +88,7 @@ class Mount:
             try:
                 return await self._try(call, safe, deadline)
             finally:
-                self.in_flight -= 1
-                self._gate.release()
-                if not self.in_flight:
-                    self._empty.set()
+                self._leave()
         except asyncio.CancelledError:
             if not deadline.took_effect():
                 raise
@@ -107,17 +109,32 @@ class Mount:
 
     async def _enter(self) -> None:
         """Wait for a place among the calls it takes at a time; the queue for one is not endless."""
-        if self._gate.locked():
-            if self._waiting >= self.config.concurrency * WAITING_PER_SLOT:
-                raise NotReached(self.server, "too many calls are waiting for it already")
-            self._waiting += 1
-            try:
-                await self._gate.acquire()
-            finally:
-                self._waiting -= 1
-        else:
-            await self._gate.acquire()
-        self.in_flight += 1
+        if self.in_flight < self.config.concurrency and not self._queue:
+            self.in_flight += 1
+            return
+        if len(self._queue) >= self.config.concurrency * WAITING_PER_SLOT:
+            raise Busy(self.server, "too many calls are waiting for it already")
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():  # its turn had just come; it is somebody else's now
+                self._leave()
+            else:
+                with suppress(ValueError):  # whoever left last may have passed it over already
+                    self._queue.remove(turn)
+            raise
+
+    def _leave(self) -> None:
+        self.in_flight -= 1
+        while self._queue and self.in_flight < self.config.concurrency:
+            turn = self._queue.popleft()
+            if not turn.done():
+                self.in_flight += 1
+                turn.set_result(None)
+        if not self.in_flight:
+            self._empty.set()
 
     def _may_try_again(self, error: UpstreamError, safe: bool, tries: int, stale: bool) -> bool:
         if isinstance(error, Down) or (stale and isinstance(error, Stale)):
@@ -133,7 +150,8 @@ class Mount:
             try:
                 result = await self.service.handle(call)
             except UpstreamError as error:
-                self.breaker.failed(error.reason)
+                if not isinstance(error, Busy):
+                    self.breaker.failed(error.reason)
                 pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.5)
                 pause = max(pause, error.retry_after or 0.0)
                 if not self._may_try_again(error, safe, tries, stale) or deadline.left < pause:

@@ -2,6 +2,7 @@
 
 UpstreamError       -32603, names the server; `data` has `server` and `reason`
 ├── NotReached      the request never left, or was turned away unread: any call may be tried again
+│   ├── Busy        we have too much under way with it: it is not its fault
 │   ├── Stale       our session, or the era we took it for, is not good any more: try again, once
 │   └── Down        known to be down: do not even try now
 ├── Refused         it was reached and will not have us: trying again as we are does not help
@@ -31,6 +32,10 @@ class UpstreamError(McpError):
 
 
 class NotReached(UpstreamError):
+    pass
+
+
+class Busy(NotReached):
     pass
 
 

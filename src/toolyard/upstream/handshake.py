@@ -1,5 +1,6 @@
 """The first words with an upstream, in either era: what we say of ourselves, what it says of itself."""
 
+from secrets import token_hex
 from typing import Any
 
 import msgspec
@@ -13,7 +14,9 @@ from .errors import Garbled
 from .link import About, Params, Profile, Result
 
 MAX_INFO = 64 * 1024
-CLIENT_INFO = {"name": "toolyard", "version": __version__}
+INSTANCE = token_hex(4)
+"""Tells this process from other gateways, so that one notices when it is its own upstream."""
+CLIENT_INFO = {"name": "toolyard", "version": f"{__version__}+{INSTANCE}"}
 
 MODERN_META = Raw(
     msgspec.json.encode({VERSION_KEY: LATEST_MODERN, CAPABILITIES_KEY: {}, CLIENT_KEY: CLIENT_INFO})

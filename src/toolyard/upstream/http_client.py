@@ -7,7 +7,6 @@ and `http_legacy`'s business.
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from .errors import Garbled, Lost, NotReached, Refused
 from .events import Event, EventReader
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
 ACCEPT = "application/json, text/event-stream"
 MAX_REFUSAL = 64 * 1024
 MAX_HOPS = 3
+EVENTS_PER_TURN = 100
 
 
 class HttpClient:
@@ -39,6 +39,8 @@ class HttpClient:
                 timeout=aiohttp.ClientTimeout(total=None),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
                 requote_redirect_url=False,
+                # Unpacking would happen on the loop, and a few bytes may become a great many.
+                auto_decompress=False,
             )
         return self._session
 
@@ -66,12 +68,10 @@ class Address:
         self.server = server
         self.url = URL(url)
         self._client = client
-        # Compressing costs more than it saves on the way to a neighbour.
-        encoding = "gzip, deflate" if urlsplit(url).scheme == "https" else "identity"
         self.headers = {
             "Content-Type": "application/json",
             "Accept": ACCEPT,
-            "Accept-Encoding": encoding,
+            "Accept-Encoding": "identity",
             "User-Agent": "toolyard",
             **headers,
         }
@@ -99,6 +99,9 @@ class Address:
             raise Lost(self.server, f"the connection broke ({_why(error)})") from None
         if response.status in (307, 308) and url is None:
             return await self._redirected(method, headers, body, response, hops + 1)
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            response.close()
+            raise Garbled(self.server, "it compressed its answer, which we did not ask for")
         return Reply(self, response, self._max_result)
 
     async def _redirected(
@@ -151,7 +154,7 @@ class Reply:
         response = self._response
         length = response.headers.get("Content-Length", "")
         try:
-            if length.isdigit() and int(length) <= BOUND and "Content-Encoding" not in response.headers:
+            if length.isdigit() and int(length) <= BOUND:
                 return await response.read()
             spool = Spool(BOUND, self._max_result)
             try:
@@ -190,8 +193,12 @@ class Reply:
         """Events until the stream ends. Lost when it breaks."""
         reader = EventReader(BOUND, self._max_result)
         try:
+            count = 0
             async for chunk in self._response.content.iter_any():
                 for event in reader.feed(chunk):
+                    count += 1
+                    if count % EVENTS_PER_TURN == 0:
+                        await asyncio.sleep(0)
                     yield event
         except SpoolError as error:
             raise Garbled(self._address.server, str(error)) from None

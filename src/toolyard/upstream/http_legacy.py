@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Raw, Struct, field
 
-from ..wire.errors import McpError
+from ..wire.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode
 from ..wire.versions import LATEST_LEGACY
 from .desk import Desk
@@ -124,6 +124,9 @@ class LegacyHttp:
         body = await reply.refusal()
         self.refused = reply.status
         answer = spoken(body, id)
+        if answer is not None and answer.code in (UNSUPPORTED_VERSION, HEADER_MISMATCH):
+            self._end()
+            return Stale(self.server, f"it speaks another revision now ({answer.message[:200]})")
         if answer is not None:
             return answer
         if reply.status in SESSION_GONE and id > 1:

@@ -1,5 +1,7 @@
 """An upstream that lives in this process: a kit server, handed calls as they are, with nothing serialised."""
 
+import asyncio
+import time
 from typing import Any
 
 import msgspec
@@ -15,6 +17,9 @@ from .errors import NotReached
 from .handshake import DISCOVER
 from .link import OURS, About
 
+AGAIN_SECONDS = 60.0
+"""A module that failed to load is not imported again before."""
+
 
 class InProcess:
     """Loaded when first used; one that fails to load is tried again like one that cannot be reached."""
@@ -23,20 +28,29 @@ class InProcess:
         self._name = server
         self._module = module
         self._server: Server | None = None
+        self._loading = asyncio.Lock()
+        self._failed: str | None = None
+        self._again = 0.0
 
-    def _loaded(self) -> Server:
-        if self._server is None:
-            try:
-                self._server = load(self._module)
-            except LoadError as error:
-                raise NotReached(self._name, error.message) from None
-        return self._server
+    async def _loaded(self) -> Server:
+        """Imported in a thread: what somebody else's module does meanwhile may take long."""
+        async with self._loading:
+            if self._server is None:
+                if self._failed is not None and time.monotonic() < self._again:
+                    raise NotReached(self._name, self._failed)
+                try:
+                    self._server = await asyncio.to_thread(load, self._module)
+                except LoadError as error:
+                    self._failed, self._again = error.message, time.monotonic() + AGAIN_SECONDS
+                    raise NotReached(self._name, error.message) from None
+            return self._server
 
     async def handle(self, call: Call) -> Any:
-        return await self._loaded().service.handle(call)
+        server = self._server or await self._loaded()
+        return await server.service.handle(call)
 
     async def about(self) -> About:
-        server = self._loaded()
+        server = await self._loaded()
         call = Call("server/discover", Raw(encode(DISCOVER)), OURS, NO_CHANNEL, 1)
         found: DiscoverResult = await server.service.handle(call)
         info = Raw(msgspec.json.encode(server.implementation))

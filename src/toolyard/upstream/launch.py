@@ -8,6 +8,7 @@ from typing import Protocol
 from msgspec import Struct
 
 OURS = "TOOLYARD_"
+NESTING = "TOOLYARD_NESTING"
 
 
 class Program(Protocol):
@@ -40,11 +41,18 @@ class Launch(Struct, frozen=True):
     cwd: str | None
 
 
+def nesting(environment: Mapping[str, str]) -> int:
+    """How many gateways this process was started by, one from another."""
+    given = environment.get(NESTING, "")
+    return int(given) if given.isascii() and given.isdigit() and len(given) < 4 else 0
+
+
 def prepare(program: Program, parent: Mapping[str, str] | None = None) -> Launch:
     parent = os.environ if parent is None else parent
     # Our own settings, the key above all, are nobody else's business.
     env = {name: value for name, value in parent.items() if not name.startswith(OURS)}
     env.update(program.env)
+    env[NESTING] = str(nesting(parent) + 1)
     cwd = None if program.cwd is None else _folder(program.cwd)
     return Launch((_find(program.command, env, cwd), *program.args), env, cwd)
 

@@ -7,7 +7,7 @@ JSON, and gives results back the same way. What it hears meanwhile goes to the r
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -52,15 +52,29 @@ class Profile(Struct, frozen=True):
 
     capabilities: bytes = b"{}"
     askable: frozenset[str] = frozenset()
+    principal: str = ""
     client: str = ""
 
 
 NOBODY = Profile()
 
 
+_DETAILS = {
+    "elicitation": ("form", "url"),
+    "sampling": ("context", "tools"),
+    "roots": ("listChanged",),
+}
+
+
 def askable(caller: Caller) -> dict[str, Any]:
-    """What a caller declared that it can be asked."""
-    return {name: caller.capabilities[name] for name in ASKED_BY.values() if name in caller.capabilities}
+    """What a caller declared that it can be asked, less what the protocol does not know."""
+    found: dict[str, Any] = {}
+    for name, details in _DETAILS.items():
+        declared: Any = caller.capabilities.get(name)
+        if isinstance(declared, dict):
+            members = cast(dict[str, Any], declared)
+            found[name] = {detail: members[detail] for detail in details if detail in members}
+    return found
 
 
 def profile_of(caller: Caller, session: str) -> Profile:
@@ -69,8 +83,9 @@ def profile_of(caller: Caller, session: str) -> Profile:
     if not declared:
         return NOBODY
     identity = caller.identity
-    client = "\0".join((identity.principal, identity.thread, caller.client.name, session))
-    return Profile(msgspec.json.encode(declared, order="sorted"), frozenset(declared), client)
+    client = "\0".join((identity.thread, caller.client.name, session))
+    capabilities = msgspec.json.encode(declared, order="sorted")
+    return Profile(capabilities, frozenset(declared), identity.principal, client)
 
 
 OURS = Caller(LATEST_MODERN, {}, ClientInfo("toolyard", __version__), Identity(tenant="", agent="toolyard"))

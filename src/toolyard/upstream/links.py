@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable
 
 from ..wire.call import Call
-from .errors import NotReached, UpstreamError
-from .link import NOBODY, About, Connector, Link, Profile, profile_of
+from .errors import Busy, NotReached, UpstreamError
+from .link import NOBODY, About, Connector, Link, Profile, Watcher, profile_of
 
 MAX_LINKS = 64
+MAX_LINKS_EACH = 16
 IDLE_SECONDS = 300.0
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
@@ -60,6 +61,7 @@ class Links:
         self._used: dict[Profile, float] = {}
         self._opening: dict[Profile, asyncio.Task[Link]] = {}
         self._closing: set[asyncio.Task[None]] = set()
+        self._watchers: dict[Watcher, None] = {}
         self._backoff = Backoff()
         self._closed = False
 
@@ -112,12 +114,13 @@ class Links:
         self._drop_closed()
         if (pause := self._backoff.pause) > 0:
             await asyncio.sleep(pause)
-        self._make_room()
+        self._make_room(profile)
         try:
             link = await self.connector.open(profile)
         except UpstreamError:
             self._backoff.failed()
             raise
+        self._used = {known: at for known, at in self._used.items() if known in self._links}
         if self._closed:
             await link.close()
             raise NotReached(self.server, "it is being unmounted")
@@ -132,6 +135,8 @@ class Links:
         else:
             self._links[profile] = link
             self._used[profile] = time.monotonic()
+            for watcher in self._watchers:
+                link.watch(watcher)
         self.on_open(again)
         return link
 
@@ -143,13 +148,19 @@ class Links:
             self._close_later(self._shared)
             self._shared = None
 
-    def _make_room(self) -> None:
-        while len(self._links) >= MAX_LINKS:
-            idle = [profile for profile, link in self._links.items() if not link.busy]
-            if not idle:
-                raise NotReached(self.server, f"all of its {MAX_LINKS} sessions are busy")
-            oldest = min(idle, key=lambda profile: self._used.get(profile, 0))
-            self._close_later(self._links.pop(oldest))
+    def _make_room(self, profile: Profile) -> None:
+        """Sessions are few: a principal has a share of them, and who needs none of their own is let in."""
+        if profile is NOBODY:
+            return
+        theirs = [known for known in self._links if known.principal == profile.principal]
+        others = [known for known in self._links if known is not NOBODY]
+        for known, limit in ((theirs, MAX_LINKS_EACH), (others, MAX_LINKS)):
+            if len(known) >= limit:
+                idle = [one for one in known if one in self._links and not self._links[one].busy]
+                if not idle:
+                    raise Busy(self.server, f"{len(known)} sessions with it are busy already")
+                oldest = min(idle, key=lambda one: self._used.get(one, 0))
+                self._close_later(self._links.pop(oldest))
 
     def close_idle(self) -> None:
         """Let go of sessions that nobody has used for a while, but for the latest."""
@@ -162,6 +173,17 @@ class Links:
         task = asyncio.create_task(link.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
+
+    def watch(self, watcher: Watcher) -> None:
+        """Hear what any legacy session says of its own accord, also of those that are opened later."""
+        self._watchers[watcher] = None
+        for link in self._links.values():
+            link.watch(watcher)
+
+    def unwatch(self, watcher: Watcher) -> None:
+        self._watchers.pop(watcher, None)
+        for link in self._links.values():
+            link.unwatch(watcher)
 
     async def reset(self) -> None:
         """Close what is open; the next who needs a link gets a new one."""

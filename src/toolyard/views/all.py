@@ -22,6 +22,7 @@ OFFERS: dict[str, Any] = {
     "completions": {},
     "logging": {},
 }
+MAX_COMPARED = 200
 EXTENSIONS = (TASKS_EXTENSION, UI_EXTENSION)
 
 
@@ -53,8 +54,12 @@ class AllView(View):
 
     def _unknown(self, kind: Kind, name: str) -> str:
         what = "tool" if kind is TOOLS else "prompt"
-        names = [entry.name for entry in self.entries(kind)]
-        near = get_close_matches(name[:80], names[:5000], 3, 0.6)
+        # Comparing takes long: only with those of the same server or of the same name, and with few.
+        start = "__".join(name.split("__", 2)[:2]) + "__"
+        end = name[len(start) - 2 :]
+        known = [entry.name for entry in self.entries(kind)]
+        names = [one for one in known if one.startswith(start)] or [one for one in known if one.endswith(end)]
+        near = get_close_matches(name[:80], names[:MAX_COMPARED], 3, 0.6)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         return f"Unknown {what}: {name[:80]!r}{hint}"
 

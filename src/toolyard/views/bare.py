@@ -55,7 +55,7 @@ class BareView(View):
         if entry is None and not shelf.shows(name):
             what = "tool" if kind is TOOLS else "prompt" if kind is PROMPTS else "resource"
             raise InvalidParams(f"Unknown {what}: {name[:80]!r}")
-        return self._mount, name if entry is None else entry.item.own, entry
+        return self._mount, shelf.own_name(name) if entry is None else entry.item.own, entry
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]:
         return [self._mount], uri
@@ -66,7 +66,7 @@ class BareView(View):
     async def about(self, modern: bool) -> dict[str, Any]:
         shelf = self._shelf
         if not shelf.known:
-            await self.yard.catalogue.settled(self.yard.list_wait)
+            await self.yard.catalogue.settled(self.yard.list_wait, [shelf])
         identity = shelf.identity
         capabilities = {name: value for name, value in identity.capabilities.items() if name != "tasks"}
         for name in ("tools", "prompts", "resources"):

@@ -101,6 +101,8 @@ class Listening:
 
     async def modern(self, call: Call) -> Any:
         wanted = decode_params(call.params, ListenParams).notifications
+        if len(wanted.resource_subscriptions or ()) > MAX_SUBSCRIPTIONS:
+            raise InvalidParams(f"A subscription may name {MAX_SUBSCRIPTIONS} resources")
         agreed = SubscriptionFilter()
         for member in LISTS.values():
             if getattr(wanted, member) is True:
@@ -139,8 +141,6 @@ class Listening:
             mounts, own = self._view.places_of(uri)
             if mounts:
                 found[uri] = (mounts[0].server, own)
-        if len(found) > MAX_SUBSCRIPTIONS:
-            raise InvalidParams(f"A subscription may name {MAX_SUBSCRIPTIONS} resources")
         return found
 
     def _tasks(self, call: Call, wanted: SubscriptionFilter) -> dict[str, tuple[str, str]]:

@@ -46,7 +46,7 @@ class Pages:
         pieces.append(b",".join([shown(kind, entry.item, name_of(entry)) for entry in found]))
         pieces.append(b"]")
         if found and start + len(found) < len(entries):
-            pieces.append(b',"nextCursor":"%s"' % self._cursor(found[-1]))
+            pieces.append(b',"nextCursor":"%s"' % self._cursor(found[-1], start + len(found) - 1))
         if call.caller.era == "modern":
             pieces.append(
                 b',"ttlMs":%d,"cacheScope":"private","resultType":"complete","_meta":{"%s":%s}'
@@ -55,15 +55,15 @@ class Pages:
         pieces.append(b"}")
         return Raw(b"".join(pieces))
 
-    def _cursor(self, entry: Entry) -> bytes:
+    def _cursor(self, entry: Entry, position: int) -> bytes:
         number = self._yard.catalogue.shelves[entry.server].number
-        return base64.urlsafe_b64encode(encode([number, entry.bare]))
+        return base64.urlsafe_b64encode(encode([number, entry.bare, position]))
 
     def _after(self, kind: Kind, entries: list[Entry], cursor: str) -> int:
         """Where the next page begins: after the entry that the last one ended with, were it gone or not."""
         try:
             decoded = base64.b64decode(cursor, altchars=b"-_", validate=True)
-            number, bare = msgspec.json.decode(decoded, type=tuple[int, str])
+            number, bare, at = msgspec.json.decode(decoded, type=tuple[int, str, int])
         except (binascii.Error, ValueError, msgspec.DecodeError):
             raise InvalidParams(f"Invalid cursor {cursor[:80]!r}; start again without one") from None
         shelves = self._yard.catalogue.shelves
@@ -74,4 +74,5 @@ class Pages:
                 return position + 1
             if shelf > number and position < following:
                 following = position
-        return following
+        # It has gone: about where it was, among those of its server.
+        return min(max(at, 0), following)

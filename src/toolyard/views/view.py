@@ -17,7 +17,8 @@ from ..catalogue.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Catalogu
 from ..catalogue.items import Kind
 from ..dispatch import Forward, Mount
 from ..pipeline import Handler
-from ..wire.call import Call
+from ..upstream.errors import Late
+from ..wire.call import NO_CHANNEL, Call
 from ..wire.eras import SERVER_KEY, TASKS_EXTENSION
 from ..wire.errors import InvalidParams, McpError, MethodNotFound, MissingCapability
 from ..wire.headers import check_params, encode_value
@@ -237,8 +238,14 @@ class View(ABC):
         if not isinstance(begun, Raw) or b'"task"' not in bytes(begun):
             return begun
         id = decode_params(begun, _Begun).task.task_id
-        waiting = _again(call, "tasks/result", Raw(encode({"taskId": id})))
-        return await self.yard.forward(Forward(waiting, forward.mount, forward.name))
+        params = Raw(encode({"taskId": id}))
+        try:
+            waiting = _again(call, "tasks/result", params)
+            return await self.yard.forward(Forward(waiting, forward.mount, forward.name))
+        except (asyncio.CancelledError, Late):
+            ending = Call("tasks/cancel", params, call.caller, NO_CHANNEL, call.id, None, call.session)
+            _tell(forward.mount.service.handle(ending))
+            raise
 
     async def _get_prompt(self, call: Call) -> Any:
         members = decode_params(call.params, dict[str, Raw])
@@ -342,15 +349,20 @@ class View(ABC):
         for server in self.servers():
             mount = self.yard.mounts.get(server)
             if mount is not None and isinstance(mount.service, Bridge):
-                task = asyncio.create_task(_quietly(mount.service.roots_changed(call)))
-                _telling.add(task)
-                task.add_done_callback(_telling.discard)
+                _tell(mount.service.roots_changed(call))
 
 
 _telling: set["asyncio.Task[None]"] = set()
 
 
-async def _quietly(work: Awaitable[None]) -> None:
+def _tell(work: Awaitable[Any]) -> None:
+    """Behind the caller's back, whatever comes of it."""
+    task = asyncio.create_task(_quietly(work))
+    _telling.add(task)
+    task.add_done_callback(_telling.discard)
+
+
+async def _quietly(work: Awaitable[Any]) -> None:
     with suppress(McpError, TimeoutError):
         async with asyncio.timeout(TELL_SECONDS):
             await work
