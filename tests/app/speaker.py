@@ -5,12 +5,14 @@ It stands on nothing of ours, so that the gateway is not measured against itself
 
 import asyncio
 import json
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from itertools import count
 from typing import Any
 
-from tests.serving import MODERN, PATIENCE, PREFIX, serving
+from tests.serving import MODERN, PATIENCE, PREFIX
+from toolyard.edge.serving import server as uvicorn_server
 
 LEGACY = "2025-11-25"
 TOOLS_CHANGED = "notifications/tools/list_changed"
@@ -340,7 +342,32 @@ async def _live(receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def speaking(speaker: Speaker) -> AsyncIterator[str]:
-    """The speaker at an address, which is what comes back."""
-    async with serving(speaker) as client:  # type: ignore[arg-type]
-        yield client.url
+async def speaking(speaker: Any, port: int = 0) -> AsyncIterator[str]:
+    """The speaker at an address, which is what comes back; at the port of another before it, if told so."""
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", port))
+    port = listener.getsockname()[1]
+    server = uvicorn_server(speaker, "127.0.0.1", port)
+    server.config.load()
+    server.lifespan = server.config.lifespan_class(server.config)
+    await server.startup(sockets=[listener])
+    try:
+        yield f"http://127.0.0.1:{port}/mcp"
+    finally:
+        # What uvicorn does, less its pauses; there are hundreds of these.
+        for listening in server.servers:
+            listening.close()
+        await speaker.close()
+        for connection in list(server.server_state.connections):
+            connection.transport.abort()
+        if server.server_state.tasks:
+            await asyncio.wait(server.server_state.tasks, timeout=PATIENCE)
+        await server.lifespan.shutdown()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

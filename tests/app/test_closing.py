@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.speaker import Exchange, Speaker, speaking
-from tests.app.yard import KEY, at, free_port, yard
+from tests.app.speaker import Exchange, Speaker, free_port, speaking
+from tests.app.yard import KEY, at, yard
 from tests.serving import modern
 from toolyard.app import Gateway
 from toolyard.config import Config, GatewayConfig, ServerConfig, Stdio

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, speaking, text, tool
-from tests.app.yard import Yard, at, free_port, yard
+from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, free_port, speaking, text, tool
+from tests.app.yard import Yard, at, yard
 from tests.serving import PATIENCE
 from toolyard.app import watch
 from toolyard.config import Config, ConfigError, ServerConfig, load
@@ -170,15 +170,21 @@ async def watched(front: Yard, path: Path, again: asyncio.Event | None = None) -
         await asyncio.gather(watching, return_exceptions=True)
 
 
-def write(path: Path, *servers: tuple[str, str], more: str = "") -> None:
-    path.write_text("\n".join([*(f'[servers.{name}]\nurl = "{url}"' for name, url in servers), more]))
+def write(path: Path, *servers: tuple[str, str]) -> None:
+    tables = [f'[servers.{name}]\nurl = "{url}"' for name, url in servers]
+    path.write_text("\n".join([f'[gateway]\nstate_dir = "{path.parent}"', *tables]))
+
+
+def as_written(path: Path) -> Any:
+    """The gateway of a file."""
+    return yard(*load(path).servers, state=str(path.parent))
 
 
 async def test_a_changed_file_is_taken_over_and_a_broken_one_is_not(tmp_path: Path):
     path = tmp_path / "toolyard.toml"
     async with speaking(Speaker("modern")) as a, speaking(Speaker("modern")) as b:
         write(path, ("a", a))
-        async with yard(*load(path).servers) as front, watched(front, path):
+        async with as_written(path) as front, watched(front, path):
             assert await front.tools() == ["mcp__a__echo"]
             write(path, ("a", a), ("b", b))
             await front.until_health(lambda health: "b" in health["servers"])
@@ -197,7 +203,7 @@ async def test_a_file_that_is_gone_for_a_moment_changes_nothing(tmp_path: Path):
     path = tmp_path / "toolyard.toml"
     async with speaking(Speaker("modern")) as a:
         write(path, ("a", a))
-        async with yard(*load(path).servers) as front, watched(front, path):
+        async with as_written(path) as front, watched(front, path):
             path.unlink()
             health = await front.until_health(lambda health: "config" in health)
             assert set(health["servers"]) == {"a"}
@@ -210,7 +216,7 @@ async def test_a_change_that_came_before_it_was_watched_is_taken_over(tmp_path: 
     path = tmp_path / "toolyard.toml"
     async with speaking(Speaker("modern")) as a, speaking(Speaker("modern")) as b:
         write(path, ("a", a))
-        async with yard(*load(path).servers) as front:
+        async with as_written(path) as front:
             write(path, ("a", a), ("b", b))
             async with watched(front, path), asyncio.timeout(1):
                 await front.until_health(lambda health: "b" in health["servers"])
@@ -220,8 +226,8 @@ async def test_an_included_file_is_watched_too(tmp_path: Path):
     path, included = tmp_path / "toolyard.toml", tmp_path / "mcp.json"
     async with speaking(Speaker("modern")) as a:
         included.write_text('{"mcpServers": {}}')
-        path.write_text('include = ["mcp.json"]\n')
-        async with yard() as front:
+        path.write_text(f'include = ["mcp.json"]\n[gateway]\nstate_dir = "{tmp_path}"\n')
+        async with as_written(path) as front:
             front.gateway.config = load(path)
             async with watched(front, path):
                 included.write_text(json.dumps({"mcpServers": {"a": {"url": a}}}))
@@ -232,7 +238,7 @@ async def test_an_entry_that_cannot_be_used_is_named_and_the_others_go_on(tmp_pa
     path = tmp_path / "toolyard.toml"
     async with speaking(Speaker("modern")) as a:
         write(path, ("a", a))
-        async with yard(*load(path).servers) as front, watched(front, path):
+        async with as_written(path) as front, watched(front, path):
             write(path, ("a", a), ("b", "http://localhost/${NO_SUCH_VARIABLE_HERE}"))
             health = await front.until_health(lambda health: "b" in health["servers"])
             assert health["servers"]["b"]["state"] == "broken"

@@ -1,7 +1,6 @@
 """A gateway in this process, served on loopback, and a client in front of it."""
 
 import asyncio
-import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -10,7 +9,6 @@ from typing import Any
 from tests.serving import PATIENCE, Answer, Client, LegacyClient, Line, http, modern, serving
 from toolyard.app import Gateway, asgi
 from toolyard.config import Config, GatewayConfig, Http, ServerConfig
-from toolyard.edge.serving import server as uvicorn_server
 
 KEY = b"for the yards of the tests, thirty-two"
 
@@ -101,26 +99,3 @@ async def yard(
 def _is_uvicorns(task: "asyncio.Task[Any]") -> bool:
     """A request of an upstream's server, which notices a little later than we that its client is gone."""
     return "run_asgi" in repr(task.get_coro()) or "serving" in repr(task.get_coro())
-
-
-@asynccontextmanager
-async def serving_at(app: Any, port: int) -> AsyncIterator[None]:
-    """Serve at a certain port, such as one where somebody else was before."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listener.bind(("127.0.0.1", port))
-    server = uvicorn_server(app, "127.0.0.1", port)
-    server.config.load()
-    server.lifespan = server.config.lifespan_class(server.config)
-    await server.startup(sockets=[listener])
-    try:
-        yield
-    finally:
-        await server.shutdown(sockets=[listener])
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -309,7 +309,6 @@ async def test_a_task_only_tool_of_a_legacy_server_gives_a_plain_answer_to_clien
     assert all("task" in item.params for item in tasks.speaker.heard("tools/call"))
 
 
-@pytest.mark.xfail(strict=True, reason="only the question for its result is cancelled, the task goes on")
 async def test_a_task_only_tool_of_a_legacy_server_is_cancelled_with_its_call():
     tasks = OldTasks()
     async with speaking(tasks.speaker) as url, bare(url) as front:

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from tests.app.speaker import IDEMPOTENT, READ_ONLY, Exchange, Speaker, speaking, text, tool
-from tests.app.yard import Yard, at, free_port, serving_at, yard
+from tests.app.speaker import IDEMPOTENT, READ_ONLY, Exchange, Speaker, free_port, speaking, text, tool
+from tests.app.yard import Yard, at, yard
 from tests.serving import PATIENCE, http
 
 TOOLS = [tool("read", **READ_ONLY), tool("put", **IDEMPOTENT), tool("write")]
@@ -82,11 +82,11 @@ async def test_a_call_that_never_left_is_made_when_its_server_is_back_whatever_t
     port = free_port()
     speaker = Speaker("modern", TOOLS)
     async with yard(at(f"http://127.0.0.1:{port}/mcp"), list_wait=0.1) as front:
-        async with serving_at(Speaker("modern", TOOLS), port):
+        async with speaking(Speaker("modern", TOOLS), port):
             await front.until_health(lambda health: health["servers"]["up"]["state"] == "up")
         call = asyncio.create_task(front.says("mcp__up__write", {"text": "once"}))
         await front.until_health(lambda health: health["servers"]["up"]["in_flight"] == 1)
-        async with serving_at(speaker, port):
+        async with speaking(speaker, port):
             assert await asyncio.wait_for(call, PATIENCE) == "once"
     assert speaker.calls("write") == 1
 

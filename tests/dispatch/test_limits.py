@@ -5,8 +5,8 @@ from contextlib import AsyncExitStack
 
 import pytest
 
-from tests.app.speaker import Exchange, Speaker, speaking, text, tool
-from tests.app.yard import at, free_port, serving_at, yard
+from tests.app.speaker import Exchange, Speaker, free_port, speaking, text, tool
+from tests.app.yard import at, yard
 from tests.serving import PATIENCE
 from toolyard.config import Http, ServerConfig
 from toolyard.dispatch import breaker, mount
@@ -143,7 +143,7 @@ async def test_a_call_that_gives_up_waiting_leaves_its_place_to_others():
     async with speaking(speaker) as url, yard(at(url, concurrency=1, timeout=0.4)) as front:
         await front.tools()
         answers = await asyncio.gather(*(front.call(ECHO) for _ in range(3)))
-        assert all("0.4 s" in answer.error["message"] for answer in answers)
+        assert ["0.4 s" in answer.error["message"] for answer in answers] == [True] * 3, answers
         await speaker.until(lambda: left)
         del speaker.on["tools/call"]
         assert (await front.server())["in_flight"] == 0
@@ -202,12 +202,12 @@ async def test_errors_that_a_server_says_itself_do_not_count_against_it():
 async def test_a_call_to_one_that_was_well_a_moment_ago_waits_while_it_restarts():
     port = free_port()
     async with yard(at(f"http://127.0.0.1:{port}/mcp"), list_wait=0.1) as front:
-        async with serving_at(Speaker("modern"), port):
+        async with speaking(Speaker("modern"), port):
             await front.until_health(lambda health: health["servers"]["up"]["state"] == "up")
             assert await front.says(ECHO, {"text": "before"}) == "before"
         call = asyncio.create_task(front.says(ECHO, {"text": "meanwhile"}))
         await front.until_health(lambda health: health["servers"]["up"]["in_flight"] == 1)
-        async with serving_at(Speaker("modern"), port):
+        async with speaking(Speaker("modern"), port):
             assert await asyncio.wait_for(call, PATIENCE) == "meanwhile"
 
 
@@ -281,7 +281,7 @@ async def test_tools_of_one_that_is_down_stay_listed_and_those_of_others_work():
     async with AsyncExitStack() as stack:
         url = await stack.enter_async_context(speaking(good))
         bad = await stack.enter_async_context(AsyncExitStack())
-        await bad.enter_async_context(serving_at(Speaker("modern"), port))
+        await bad.enter_async_context(speaking(Speaker("modern"), port))
         servers = at(f"http://127.0.0.1:{port}/mcp", "bad"), at(url, "good")
         front = await stack.enter_async_context(yard(*servers))
         assert await front.tools() == ["mcp__bad__echo", "mcp__good__fine"]

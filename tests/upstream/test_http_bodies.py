@@ -18,28 +18,20 @@ ECHO = "mcp__up__echo"
 MIB = 2**20
 
 
-async def test_a_compressed_answer_is_read():
-    speaker = Speaker("modern")
-
-    async def call(exchange: Exchange) -> None:
-        body = gzip.compress(json.dumps(exchange.reply(text("small inside"))).encode())
-        await exchange.whole(200, "application/json", body, content_encoding="gzip")
-
-    speaker.on["tools/call"] = call
-    async with speaking(speaker) as url, yard(at(url)) as front:
-        assert await front.says(ECHO) == "small inside"
-
-
-async def test_a_compressed_answer_that_grows_beyond_the_limit_is_refused():
-    speaker = Speaker("modern")
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_nothing_compressed_is_asked_for_and_what_comes_so_is_refused(era: str):
+    speaker = Speaker(era)
 
     async def call(exchange: Exchange) -> None:
         body = gzip.compress(json.dumps(exchange.reply(text("0" * 8 * MIB))).encode())
         await exchange.whole(200, "application/json", body, content_encoding="gzip")
 
     speaker.on["tools/call"] = call
-    async with speaking(speaker) as url, yard(at(url, max_result=4 * MIB)) as front:
-        assert "4 MiB" in (await front.call(ECHO)).error["message"]
+    async with speaking(speaker) as url, yard(at(url)) as front:
+        assert "compressed" in (await front.call(ECHO)).error["message"]
+        del speaker.on["tools/call"]
+        assert await front.says(ECHO, {"text": "plain"}) == "plain"
+    assert {item.headers.get("accept-encoding") for item in speaker.seen} == {"identity"}
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])

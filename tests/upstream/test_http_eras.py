@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.app.speaker import LEGACY, Exchange, Speaker, speaking
-from tests.app.yard import at, free_port, serving_at, yard
+from tests.app.speaker import LEGACY, Exchange, Speaker, free_port, speaking
+from tests.app.yard import at, yard
 
 ECHO = "mcp__up__echo"
 
@@ -87,11 +87,11 @@ async def test_a_server_replaced_by_one_of_the_other_era_is_spoken_to_in_its_own
     port = free_port()
     async with AsyncExitStack() as stack:
         old = await stack.enter_async_context(AsyncExitStack())
-        await old.enter_async_context(serving_at(Speaker(first), port))
+        await old.enter_async_context(speaking(Speaker(first), port))
         front = await stack.enter_async_context(yard(at(f"http://127.0.0.1:{port}/mcp")))
         assert await front.says(ECHO, {"text": "old"}) == "old"
         await old.aclose()
-        await stack.enter_async_context(serving_at(Speaker(second), port))
+        await stack.enter_async_context(speaking(Speaker(second), port))
         assert await front.says(ECHO, {"text": "new"}) == "new"
 
 

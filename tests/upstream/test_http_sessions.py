@@ -9,7 +9,6 @@ import pytest
 
 from tests.app.speaker import LEGACY, Exchange, Speaker, speaking, text, tool
 from tests.app.yard import at, yard
-from tests.serving import serving
 
 ECHO = "mcp__up__echo"
 
@@ -190,7 +189,7 @@ class OldServer:
 @pytest.mark.parametrize("transport", ["auto", "sse"])
 async def test_a_server_of_the_old_transport_is_found_and_answers(transport: str):
     server = OldServer()
-    async with serving(server) as client, yard(at(client.url, transport=transport)) as front:  # type: ignore[arg-type]
+    async with speaking(server) as url, yard(at(url, transport=transport)) as front:
         assert await front.says(ECHO, {"text": "hello"}) == "hello"
         assert (await front.server())["version"] == "2024-11-05"
     if transport == "sse":
@@ -199,7 +198,7 @@ async def test_a_server_of_the_old_transport_is_found_and_answers(transport: str
 
 async def test_a_server_of_the_old_transport_whose_stream_ended_is_opened_anew():
     server = OldServer()
-    async with serving(server) as client, yard(at(client.url, transport="sse")) as front:  # type: ignore[arg-type]
+    async with speaking(server) as url, yard(at(url, transport="sse")) as front:
         assert await front.says(ECHO, {"text": "first"}) == "first"
         server.cut.set()
         await front.until_health(lambda _: server.streams == 2 or server.cut.is_set())
@@ -211,8 +210,8 @@ async def test_a_server_of_the_old_transport_that_wants_posts_elsewhere_is_refus
     elsewhere = Speaker()
     async with speaking(elsewhere) as other:
         server = OldServer(endpoint=other)
-        async with serving(server) as client:  # type: ignore[arg-type]
-            config = at(client.url, transport="sse", headers={"Authorization": "secret"})
+        async with speaking(server) as url:
+            config = at(url, transport="sse", headers={"Authorization": "secret"})
             async with yard(config, list_wait=1.0) as front:
                 assert await front.tools() == []
                 assert "elsewhere" in json.dumps(await front.server())

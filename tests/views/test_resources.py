@@ -96,11 +96,11 @@ async def read(front: Any, uri: str, path: str = "/mcp") -> Any:
     return (await front.modern("resources/read", {"uri": uri}, path)).result["contents"][0]
 
 
-async def test_of_two_resources_with_one_address_the_first_is_listed_and_read():
+async def test_of_two_resources_with_one_address_the_first_has_it_and_the_other_is_listed_as_its_servers():
     first, second = two(resources=NOTES)
     async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
         listed = (await front.modern("resources/list")).result["resources"]
-        assert [item["uri"] for item in listed] == ["notes://today"]
+        assert [item["uri"] for item in listed] == ["notes://today", "toolyard://b/notes%3A%2F%2Ftoday"]
         assert (await read(front, "notes://today"))["text"] == "first has notes://today"
     assert not second.heard("resources/read")
 
