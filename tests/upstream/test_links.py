@@ -1,0 +1,246 @@
+"""The open ways to one upstream: opened once, shared by whom they may be shared by, renewed, let go."""
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from msgspec import Raw
+
+from tests.serving import PATIENCE
+from toolyard.upstream import links
+from toolyard.upstream.errors import NotReached
+from toolyard.upstream.link import (
+    NOBODY,
+    OURS,
+    About,
+    Ear,
+    Params,
+    Profile,
+    Result,
+    Standing,
+    Watcher,
+    profile_of,
+)
+from toolyard.upstream.links import Backoff, Links
+from toolyard.wire.call import NO_CHANNEL, Call, Caller, Identity, Session
+
+MODERN, LEGACY = "2026-07-28", "2025-11-25"
+
+
+class Way:
+    """A link that carries nothing."""
+
+    shares_tokens = False
+
+    def __init__(self, profile: Profile, version: str) -> None:
+        self.profile = profile
+        self.about = About(version)
+        self.server = "up"
+        self.standing = Standing()
+        self.closed = False
+        self.busy = False
+
+    async def request(
+        self,
+        method: str,
+        params: Params,
+        ear: Ear,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Result:
+        return Raw(b"{}")
+
+    async def notify(self, method: str, params: Params) -> None:
+        return None
+
+    def watch(self, watcher: Watcher) -> None:
+        return None
+
+    def unwatch(self, watcher: Watcher) -> None:
+        return None
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class Opener:
+    """Opens ways of one era; fails as often as it is told to."""
+
+    def __init__(self, version: str = LEGACY, failures: int = 0) -> None:
+        self.version = version
+        self.failures = failures
+        self.opened: list[Way] = []
+        self.tries = 0
+        self.tried = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.gate.set()
+
+    async def open(self, profile: Profile) -> Any:
+        self.tries += 1
+        self.tried.set()
+        await self.gate.wait()
+        if self.failures:
+            self.failures -= 1
+            raise NotReached("up", "not yet")
+        self.opened.append(Way(profile, self.version))
+        return self.opened[-1]
+
+
+def call(tenant: str = "a", session: str = "1", version: str = LEGACY, **capabilities: Any) -> Call:
+    caller = Caller(version, capabilities, identity=Identity(tenant=tenant))
+    place = Session(id=session) if version == LEGACY else None
+    return Call("tools/call", Raw(b"{}"), caller, NO_CHANNEL, 1, session=place)
+
+
+ASKABLE: dict[str, Any] = {"elicitation": {}}
+
+
+async def test_a_modern_upstream_has_one_way_for_all():
+    opener = Opener(MODERN)
+    tested = Links("up", opener)
+    first = await tested.get(call("a", **ASKABLE))
+    assert await tested.get(call("b")) is first
+    assert await tested.any() is first
+    await tested.close()
+    assert len(opener.opened) == 1
+
+
+async def test_callers_who_cannot_be_asked_share_a_session_and_others_do_not():
+    tested = Links("up", Opener())
+    plain = await tested.get(call("a"))
+    assert await tested.get(call("b", experimental={})) is plain
+    askable = await tested.get(call("a", **ASKABLE))
+    assert askable is not plain
+    assert await tested.get(call("a", **ASKABLE)) is askable
+    assert await tested.get(call("b", **ASKABLE)) is not askable
+    assert await tested.get(call("a", "another session", **ASKABLE)) is not askable
+    await tested.close()
+
+
+async def test_callers_who_come_together_open_one_way():
+    opener = Opener()
+    opener.gate.clear()
+    tested = Links("up", opener)
+    waiting = [asyncio.create_task(tested.get(call())) for _ in range(10)]
+    await asyncio.wait_for(opener.tried.wait(), PATIENCE)
+    waiting[0].cancel()
+    opener.gate.set()
+    first, *others = await asyncio.gather(*waiting, return_exceptions=True)
+    assert isinstance(first, asyncio.CancelledError)
+    assert len({id(way) for way in others}) == 1
+    assert opener.tries == 1
+    await tested.close()
+
+
+async def test_a_way_that_closed_is_opened_anew():
+    opener = Opener()
+    tested = Links("up", opener)
+    first: Any = await tested.get(call())
+    first.closed = True
+    assert await tested.get(call()) is not first
+    await tested.close()
+
+
+async def test_an_upstream_that_changed_its_era_is_followed():
+    opener = Opener(LEGACY)
+    tested = Links("up", opener)
+    first: Any = await tested.get(call(**ASKABLE))
+    first.closed = True
+    opener.version = MODERN
+    second = await tested.get(call(**ASKABLE))
+    assert await tested.get(call("b")) is second
+    await tested.close()
+
+
+async def test_after_a_failure_the_next_try_waits_a_little():
+    opener = Opener(failures=1)
+    tested = Links("up", opener)
+    with pytest.raises(NotReached, match="not yet"):
+        await tested.get(call())
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    await tested.get(call())
+    assert loop.time() - started >= links.FIRST_PAUSE * 0.5 * 0.9
+    await tested.close()
+
+
+def test_pauses_grow_with_jitter_up_to_a_bound():
+    backoff = Backoff()
+    assert backoff.pause == 0
+    for number in range(40):
+        backoff.failed()
+        longest = min(links.LONGEST_PAUSE, links.FIRST_PAUSE * 2**number)
+        assert longest * 0.5 * 0.9 <= backoff.pause <= longest
+    backoff.reset()
+    assert backoff.pause == 0
+
+
+async def test_there_are_only_so_many_sessions_and_the_oldest_idle_one_makes_room():
+    opener = Opener()
+    tested = Links("up", opener)
+    for number in range(links.MAX_LINKS):
+        way: Any = await tested.get(call(str(number), **ASKABLE))
+        way.busy = number == 0
+    await tested.get(call("one more", **ASKABLE))
+    await asyncio.sleep(0)
+    assert [way.closed for way in opener.opened[:3]] == [False, True, False]
+    for way in opener.opened:
+        way.busy = not way.closed
+    with pytest.raises(NotReached, match="sessions with it are busy"):
+        await tested.get(call("and another", **ASKABLE))
+    await tested.close()
+    assert all(way.closed for way in opener.opened)
+
+
+async def test_idle_sessions_are_let_go_but_for_the_latest(monkeypatch: pytest.MonkeyPatch):
+    opener = Opener()
+    tested = Links("up", opener)
+    for tenant in ("a", "b", "c"):
+        await tested.get(call(tenant, **ASKABLE))
+    opener.opened[1].busy = True
+    tested.close_idle()
+    await asyncio.sleep(0)
+    assert not any(way.closed for way in opener.opened)
+    monkeypatch.setattr(links, "IDLE_SECONDS", -1.0)
+    tested.close_idle()
+    await asyncio.sleep(0)
+    assert [way.closed for way in opener.opened] == [True, False, False]
+    await tested.close()
+
+
+async def test_closing_ends_what_is_being_opened_and_nothing_opens_afterwards():
+    opener = Opener()
+    opener.gate.clear()
+    tested = Links("up", opener)
+    waiting = asyncio.create_task(tested.get(call()))
+    await asyncio.wait_for(opener.tried.wait(), PATIENCE)
+    await tested.close()
+    with pytest.raises((asyncio.CancelledError, NotReached)):
+        await waiting
+    with pytest.raises(NotReached, match="unmounted"):
+        await tested.get(call())
+    assert opener.opened == []
+
+
+async def test_a_reset_closes_all_and_the_next_gets_a_new_one():
+    opener = Opener()
+    tested = Links("up", opener)
+    first = await tested.get(call())
+    await tested.reset()
+    assert await tested.get(call()) is not first
+    await tested.close()
+    assert all(way.closed for way in opener.opened)
+
+
+def test_a_profile_is_what_its_client_can_be_asked_and_whose_it_is():
+    def profile(*client: str, **capabilities: Any) -> Profile:
+        return profile_of(call(client[0], **capabilities).caller, client[1])
+
+    assert profile_of(OURS, "") is NOBODY
+    assert profile("a", "1", experimental={}, tasks={}) is NOBODY
+    first = profile("a", "1", elicitation={}, roots={})
+    assert first == profile("a", "1", roots={}, elicitation={}, experimental={})
+    assert first != profile("b", "1", elicitation={}, roots={})
+    assert first != profile("a", "2", elicitation={}, roots={})
+    assert first != profile("a", "1", elicitation={})
