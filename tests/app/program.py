@@ -6,6 +6,7 @@ modern | legacy   the era it speaks; legacy unless told
 deaf              says nothing to a method it does not know, and nothing at all before `initialize`
 banner            prints a greeting first
 noisy             prints what is no JSON between its answers
+fleeting          ends as soon as the first words are exchanged
 """
 
 import json
@@ -20,6 +21,7 @@ from typing import Any
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 PREFIX = "io.modelcontextprotocol/"
 
+FIRST_WORDS = {"modern": ("server/discover",), "legacy": ("notifications/initialized",)}
 READ_ONLY = {"annotations": {"readOnlyHint": True}}
 TOOLS: list[dict[str, Any]] = [
     {"name": "echo"},
@@ -54,6 +56,8 @@ class Program:
             self._note(message)
             for answer in self._take(message):
                 self._say(answer)
+            if "fleeting" in self._habits and message.get("method") in FIRST_WORDS[self._era]:
+                return
 
     def _note(self, what: Any) -> None:
         with self._journal.open("a") as file:

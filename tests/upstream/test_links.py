@@ -165,6 +165,23 @@ async def test_after_a_failure_the_next_try_waits_a_little():
     await tested.close()
 
 
+@pytest.mark.xfail(strict=True, reason="opened again and again without a pause")
+async def test_ways_that_close_as_soon_as_they_are_open_are_not_opened_without_a_pause():
+    class Fleeting(Opener):
+        async def open(self, profile: Profile) -> Any:
+            way = await super().open(profile)
+            way.closed = True
+            return way
+
+    opener = Fleeting()
+    tested = Links("up", opener)
+    with pytest.raises((NotReached, TimeoutError)):
+        async with asyncio.timeout(0.5):
+            await tested.get(call())
+    assert opener.tries < 20
+    await tested.close()
+
+
 def test_pauses_grow_with_jitter_up_to_a_bound():
     backoff = Backoff()
     assert backoff.pause == 0

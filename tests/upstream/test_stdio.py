@@ -277,6 +277,15 @@ async def test_a_program_that_ends_at_once_is_named_with_its_last_words():
         assert "the key is missing" in (await front.server())["reason"]
 
 
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_program_that_ends_after_its_first_words_is_not_started_without_a_pause(
+    journal: Journal, era: str
+):
+    async with bare(journal, era, "fleeting", timeout=1.5) as front:
+        assert "'up'" in (await front.call("echo")).error["message"]
+        assert len(journal.processes) < 20
+
+
 async def test_what_a_program_prints_on_standard_error_is_in_the_log(
     journal: Journal, caplog: pytest.LogCaptureFixture
 ):
