@@ -169,13 +169,18 @@ async def test_writing_to_one_who_is_gone_tells_why():
 
 
 @on_both_loops
-async def test_it_has_our_environment_without_our_secrets_and_with_its_own(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TOOLYARD_KEY", "secret")
+async def test_it_has_what_it_needs_of_our_environment_and_no_secret_of_others(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    for name in ("TOOLYARD_KEY", "DOCS_TOKEN", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.setenv(name, "secret")
+    monkeypatch.setenv("LC_TIME", "pt_BR.UTF-8")
     monkeypatch.setenv("SHARED", "ours")
     kid = await kept("show", env={"OWN": "its", "SHARED": "its too"})
     env = (await kid.hear())["env"]
     assert (env["OWN"], env["SHARED"], env["PATH"]) == ("its", "its too", os.environ["PATH"])
-    assert "TOOLYARD_KEY" not in env
+    assert env["LC_TIME"] == "pt_BR.UTF-8"
+    assert "secret" not in env.values()
     await kid.process.stop()
 
 

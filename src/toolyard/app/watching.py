@@ -28,7 +28,7 @@ async def watch(
 ) -> None:
     """Runs until cancelled. Setting `again` has the files read at once, changed or not."""
     files = gateway.config.files or (path,)
-    marks = _marks(files)
+    marks: _Marks = {}  # read once more at first: it may have changed since
     while True:
         forced = await _pause(again, look_every)
         now = _marks(files)

@@ -19,6 +19,7 @@ class CallEar:
     """Speaks to the caller of one call, whose progress token it puts back."""
 
     __slots__ = ("call", "token")
+    asks_at_once = True
 
     def __init__(self, call: Call, token: str | None) -> None:
         self.call = call
@@ -69,6 +70,8 @@ class CallEar:
 
 class ListenEar:
     """Passes on what a subscription brings, under the caller's own subscription id."""
+
+    asks_at_once = False
 
     def __init__(self, call: Call) -> None:
         self._call = call

@@ -40,6 +40,7 @@ class _Question(Struct):
 class Parked(CallEar):
     """One call, whoever waits for it at the moment. It keeps questions until the client comes for them."""
 
+    asks_at_once = False
     __slots__ = ("_asked", "_count", "_params", "_questions", "attended", "id", "round", "running", "server")
 
     def __init__(self, server: str, call: Call, params: Params, token: str | None) -> None:

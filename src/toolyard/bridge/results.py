@@ -9,6 +9,7 @@ from ..upstream.link import Result
 from ..upstream.spool import Spooled
 from ..wire.call import Call, Streamed
 from ..wire.eras import SERVER_KEY
+from ..wire.messages import decode_params, encode
 
 # Legacy results come without hints on caching; these say: it is yours, and may be old by now.
 _UNCACHED = b'"ttlMs":0,"cacheScope":"private",'
@@ -68,7 +69,10 @@ def as_modern(call: Call, result: Result, info: Raw) -> "Raw | Prefixed":
         return Prefixed(prefix, result.window(1, result.size))
     body = bytes(result).strip()
     if b'"resultType"' in body:
-        return result
+        # The word means nothing in the legacy era, and must not mean anything here.
+        members = decode_params(result, dict[str, Raw])
+        members.pop("resultType", None)
+        body = encode(members)
     if b'"_meta"' not in body:
         prefix += b'"_meta":{"%s":%s},' % (SERVER_KEY.encode(), bytes(info))
     rest = body[1:].lstrip()

@@ -86,9 +86,16 @@ async def _ask(call: Call, question: _Question) -> Raw:
     return await call.channel.ask(question.method, params)
 
 
+def _task(server: str, shown: Raw) -> _Task:
+    try:
+        return decode_params(shown, _Task)
+    except McpError as error:
+        raise Garbled(server, f"what it calls a task cannot be understood: {error.message}") from None
+
+
 async def follow_task(link: Link, call: Call, result: Raw, meta: Params) -> Result:
     """Wait for a task as its client would, and return what it comes to."""
-    task = decode_params(result, _Task)
+    task = _task(link.server, result)
     id = raw(task.task_id)
     answered: set[str] = set()
     said: str | None = None
@@ -96,6 +103,8 @@ async def follow_task(link: Link, call: Call, result: Raw, meta: Params) -> Resu
     try:
         while True:
             if task.status == "completed":
+                if not bytes(task.result).lstrip().startswith(b"{"):
+                    raise Garbled(link.server, "the result of its task is not an object")
                 return Raw(bytes(task.result))
             if task.status == "failed":
                 error = task.error or ErrorObject(INTERNAL_ERROR, "The task failed")
@@ -121,7 +130,7 @@ async def follow_task(link: Link, call: Call, result: Raw, meta: Params) -> Resu
             if isinstance(shown, Spooled):
                 shown.close()
                 raise McpError(INTERNAL_ERROR, "The task's result is too big to be passed on")
-            task = decode_params(shown, _Task)
+            task = _task(link.server, shown)
     except asyncio.CancelledError:
         cancelling = link.request("tasks/cancel", {**meta, "taskId": id}, DEAF)
         await asyncio.shield(asyncio.ensure_future(_quietly(cancelling)))

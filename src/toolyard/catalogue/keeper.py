@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from msgspec import Raw
 
 from ..config import ServerConfig
+from ..telemetry.masking import masked
 from ..wire.call import Call, Caller
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
@@ -170,6 +171,7 @@ class Keeper:
 
     def blame(self, reason: str) -> None:
         """Have it known why this upstream is not, or not all, there."""
+        reason = masked(reason)
         if self._shelf.fault != reason:
             logger.warning("%s: %s", self._config.name, reason)
             self._shelf.fault = reason

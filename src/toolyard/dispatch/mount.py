@@ -76,6 +76,7 @@ class Mount:
         """Other limits for calls from now on; those under way keep theirs."""
         self.config = config
         self._deadlines.limit = config.timeout
+        self._admit()
 
     async def call(self, call: Call, safe: bool) -> Any:
         """`safe`: it may run twice."""
@@ -83,8 +84,10 @@ class Mount:
         deadline = self._deadlines.start()
         if call.caller.era == "legacy":
             call.channel = _Clock(call.channel, deadline)
+        entered = False
         try:
             await self._enter()
+            entered = True
             try:
                 return await self._try(call, safe, deadline)
             finally:
@@ -93,6 +96,9 @@ class Mount:
             if not deadline.took_effect():
                 raise
             limit = self.config.timeout
+            if not entered:
+                places = self.config.concurrency
+                raise Busy(self.server, f"its {places} places were all taken for {limit:g} s") from None
             late = Late(self.server, f"it did not answer {call.method!r} within {limit:g} s")
             self.breaker.failed(late.reason)
             raise late from None
@@ -128,13 +134,16 @@ class Mount:
 
     def _leave(self) -> None:
         self.in_flight -= 1
+        self._admit()
+        if not self.in_flight:
+            self._empty.set()
+
+    def _admit(self) -> None:
         while self._queue and self.in_flight < self.config.concurrency:
             turn = self._queue.popleft()
             if not turn.done():
                 self.in_flight += 1
                 turn.set_result(None)
-        if not self.in_flight:
-            self._empty.set()
 
     def _may_try_again(self, error: UpstreamError, safe: bool, tries: int, stale: bool) -> bool:
         if isinstance(error, Down) or (stale and isinstance(error, Stale)):

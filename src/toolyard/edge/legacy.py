@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from ..wire.call import NO_CHANNEL, Call, Service
+from ..wire.call import NO_CHANNEL, SESSION_ENDED, Call, Service
 from ..wire.eras import read_legacy_progress_token
 from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
@@ -31,13 +31,14 @@ NO_SESSION = (
 class LegacyExchange(Exchange):
     """A lost connection does not cancel the call: its stream is kept for the client to come back to."""
 
-    __slots__ = ("_asking", "_door", "_stream", "_token")
+    __slots__ = ("_asking", "_door", "_finished", "_stream", "_token")
 
     def __init__(self, door: "LegacyDoor", token: Token, visit: Visit, streams: bool) -> None:
         super().__init__(door.watchman, visit, streams)
         self._door = door
         self._token = token
         self._stream: Stream | None = None
+        self._finished = False
         self._asking: set[asyncio.Future[Raw]] = set()
 
     def hung_up(self) -> None:
@@ -58,6 +59,7 @@ class LegacyExchange(Exchange):
             await self.write(stream.put(b""))
 
     async def finish(self, status: int, body: bytes | StreamedReply) -> None:
+        self._finished = True
         if self._starting is not None:
             await asyncio.shield(self._starting)
         if isinstance(body, StreamedReply) and self._stream is not None:
@@ -78,7 +80,7 @@ class LegacyExchange(Exchange):
             await self._visit.send({"type": "http.response.body", "body": framed})
 
     async def _emit(self, message: bytes) -> bool:
-        if not await self.start_stream() or self._stream is None:
+        if self._finished or not await self.start_stream() or self._stream is None:
             return False
         await self._yield_to_follower(self._stream)
         await self.write(self._stream.put(message))
@@ -290,6 +292,8 @@ class LegacyDoor:
         self.streams.end_session(nonce)
         for exchange in [running for key, running in self._running.items() if key[0] == nonce]:
             exchange.stop()
+        ended = Call(SESSION_ENDED, Raw(b"{}"), opened.caller, NO_CHANNEL, session=opened.session)
+        await take_notification(self._service, ended)
         await send_empty(visit.send, 204, visit.headers)
 
     async def close(self) -> None:

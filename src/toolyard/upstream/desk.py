@@ -7,6 +7,7 @@ channel; elsewhere they are dropped, since they might be about somebody else's a
 """
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -16,6 +17,8 @@ from ..wire.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, ErrorObject, McpErro
 from ..wire.messages import ErrorReply, Id, Message, Reply, decode_params, encode
 from ..wire.types import CancelledParams
 from .link import ASKED_BY, DEAF, Ear, Watcher
+
+logger = logging.getLogger("toolyard.upstream")
 
 MAX_QUESTIONS = 100
 HOMELESS_SECONDS = 300.0
@@ -75,11 +78,14 @@ class Desk:
 
     def leave(self, id: int) -> None:
         """A call is over, and with it what was asked in its name."""
-        if self._calls.ears.pop(id, None) is not None and self._questions:
-            for question in list(self._questions.values()):
-                if question.call == id and question.task is not None:
-                    question.over = True
-                    question.task.cancel()
+        ear = self._calls.ears.pop(id, None)
+        if ear is None or not self._questions:
+            return
+        for question in list(self._questions.values()):
+            with_client = question.method == ROOTS and ear.asks_at_once
+            if question.call == id and question.task is not None and not with_client:
+                question.over = True
+                question.task.cancel()
 
     def ear_of(self, id: int | None) -> Ear | None:
         return None if id is None else self._calls.ears.get(id)
@@ -111,6 +117,9 @@ class Desk:
             body = encode(Reply(question.id, await self._result(question)))
         except McpError as error:
             body = _refusal(question.id, error)
+        except Exception as error:  # whatever the way to the client does, the server gets an answer
+            logger.warning("a question of a server could not be put: %r", error)
+            body = _refusal(question.id, McpError(INTERNAL_ERROR, "the client could not be asked"))
         await self._respond(body)
 
     async def _result(self, question: _Question) -> Any:

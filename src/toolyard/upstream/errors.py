@@ -13,15 +13,19 @@ UpstreamError       -32603, names the server; `data` has `server` and `reason`
 
 from typing import Any
 
+from ..telemetry.masking import masked
 from ..wire.errors import INTERNAL_ERROR, McpError
 from ..wire.text import clean
+
+MAX_REASON = 500
 
 
 class UpstreamError(McpError):
     """`reason` is a sentence without the server's name, fit for lists and /health."""
 
     def __init__(self, server: str, reason: str, retry_after: float | None = None) -> None:
-        reason = clean(reason)
+        # Reasons are shown to everybody, and may hold an upstream's own words.
+        reason = masked(clean(reason))[:MAX_REASON]
         data: dict[str, Any] = {"server": server, "reason": reason}
         if retry_after is not None:
             data["retryAfterMs"] = int(retry_after * 1000)

@@ -67,6 +67,8 @@ class Address:
 
         self.server = server
         self.url = URL(url)
+        if self.url.user is not None and any(name.lower() == "authorization" for name in headers):
+            self.url = self.url.with_user(None)  # there can be one of them only
         self._client = client
         self.headers = {
             "Content-Type": "application/json",

@@ -4,6 +4,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
+from ..wire.messages import recover_id
 from .errors import Garbled, NotReached, UpstreamError
 from .handshake import opening, read_opening
 from .http_client import Address, Reply
@@ -73,16 +74,20 @@ class OldSse(Pipe):
         task.add_done_callback(self._posting.discard)
 
     async def _post(self, body: bytes) -> None:
+        """One that is refused concerns its own request only, unless we are not known there any more."""
         try:
             reply = await self._address.send("POST", self._address.headers, body, self._endpoint)
         except UpstreamError as error:
-            self.end(error.reason)
+            self.noise(error, recover_id(body))
             return
-        if reply.status >= 400:
-            reply.abandon()
+        if reply.status < 400:
+            reply.release()
+            return
+        reply.abandon()
+        if reply.status in (401, 403, 404, 410):
             self.end(refusal(self.server, reply).reason)
         else:
-            reply.release()
+            self.noise(refusal(self.server, reply), recover_id(body))
 
     async def close(self) -> None:
         await super().close()

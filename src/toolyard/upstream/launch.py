@@ -7,7 +7,20 @@ from typing import Protocol
 
 from msgspec import Struct
 
-OURS = "TOOLYARD_"
+# What a program needs to run at all. Everything else may be a secret that is meant for somebody else, and
+# has to be given in its entry: env = { TOKEN = "${TOKEN}" }.
+_NAMES = """
+    HOME LOGNAME USER PATH SHELL TERM LANG LANGUAGE TZ TMPDIR TMP TEMP PWD COLORTERM NO_COLOR
+    SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS
+    HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy
+    VIRTUAL_ENV PYENV_ROOT PYENV_VERSION NVM_DIR NVM_BIN VOLTA_HOME FNM_DIR ASDF_DIR ASDF_DATA_DIR
+    JAVA_HOME GOPATH GOROOT CARGO_HOME RUSTUP_HOME DOTNET_ROOT BUN_INSTALL DENO_DIR
+    DISPLAY WAYLAND_DISPLAY XAUTHORITY DBUS_SESSION_BUS_ADDRESS SSH_AUTH_SOCK DOCKER_HOST
+    SYSTEMROOT SYSTEMDRIVE WINDIR COMSPEC PATHEXT APPDATA LOCALAPPDATA PROGRAMDATA PROGRAMFILES
+    USERPROFILE USERNAME HOMEDRIVE HOMEPATH PROCESSOR_ARCHITECTURE NUMBER_OF_PROCESSORS
+"""
+PASSED_ON = frozenset(_NAMES.split())
+PASSED_ON_PREFIXES = ("LC_", "XDG_")
 NESTING = "TOOLYARD_NESTING"
 
 
@@ -41,6 +54,10 @@ class Launch(Struct, frozen=True):
     cwd: str | None
 
 
+def _is_harmless(name: str) -> bool:
+    return name in PASSED_ON or name.startswith(PASSED_ON_PREFIXES)
+
+
 def nesting(environment: Mapping[str, str]) -> int:
     """How many gateways this process was started by, one from another."""
     given = environment.get(NESTING, "")
@@ -49,8 +66,7 @@ def nesting(environment: Mapping[str, str]) -> int:
 
 def prepare(program: Program, parent: Mapping[str, str] | None = None) -> Launch:
     parent = os.environ if parent is None else parent
-    # Our own settings, the key above all, are nobody else's business.
-    env = {name: value for name, value in parent.items() if not name.startswith(OURS)}
+    env = {name: value for name, value in parent.items() if _is_harmless(name)}
     env.update(program.env)
     env[NESTING] = str(nesting(parent) + 1)
     cwd = None if program.cwd is None else _folder(program.cwd)

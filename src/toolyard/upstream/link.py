@@ -100,6 +100,11 @@ class Ear(Protocol):
         """Whose request it is."""
         ...
 
+    @property
+    def asks_at_once(self) -> bool:
+        """A question is with the client as soon as it is put, and can be answered when the call is over."""
+        ...
+
     async def notify(self, method: str, params: Raw) -> None: ...
 
     async def ask(self, method: str, params: Raw) -> Raw:
@@ -115,6 +120,7 @@ class _Deaf:
     """For what we ask of an upstream ourselves."""
 
     principal = ""
+    asks_at_once = False
 
     async def notify(self, method: str, params: Raw) -> None:
         return None

@@ -59,7 +59,7 @@ class Links:
         self._shared: Link | None = None
         self._links: dict[Profile, Link] = {}
         self._used: dict[Profile, float] = {}
-        self._opening: dict[Profile, asyncio.Task[Link]] = {}
+        self._opening: dict[Profile | None, asyncio.Task[Link]] = {}
         self._closing: set[asyncio.Task[None]] = set()
         self._watchers: dict[Watcher, None] = {}
         self._backoff = Backoff()
@@ -81,6 +81,15 @@ class Links:
         link = self._links.get(_profile(call))
         return None if link is None or link.closed else link
 
+    def let_go(self, call: Call) -> None:
+        """This call's client has gone: close the session that was its own."""
+        profile = _profile(call)
+        link = None if profile is NOBODY else self._links.pop(profile, None)
+        if link is not None:
+            self._close_later(link)
+        if self.favourite == profile:
+            self.favourite = NOBODY
+
     async def any(self) -> Link:
         """A link for what we ask in our own name: of those that are open the latest."""
         # Servers show more to a client that can be asked; so what is open for one of those comes first.
@@ -92,20 +101,27 @@ class Links:
         return await self.by_profile(self.favourite)
 
     async def by_profile(self, profile: Profile) -> Link:
-        link = self._links.get(profile)
-        if link is None or link.closed:
-            link = await self._open_once(profile)
-        self._used[profile] = time.monotonic()
-        return link
+        while True:
+            if self._shared is not None and not self._shared.closed:
+                return self._shared
+            link = self._links.get(profile)
+            if link is not None and not link.closed:
+                self._used[profile] = time.monotonic()
+                return link
+            await self._open_once(profile)
 
     async def _open_once(self, profile: Profile) -> Link:
-        """Callers who come while a link is being opened wait for it together."""
+        """Callers who come while a link is being opened wait for it together.
+
+        Until it is known to be a legacy upstream, one link may well serve all of them.
+        """
         if self._closed:
             raise NotReached(self.server, "it is being unmounted")
-        task = self._opening.get(profile)
+        key = profile if self.about is not None and self.about.era == "legacy" else None
+        task = self._opening.get(key)
         if task is None:
-            task = self._opening[profile] = asyncio.create_task(self._open(profile))
-            task.add_done_callback(lambda _: self._opening.pop(profile, None))
+            task = self._opening[key] = asyncio.create_task(self._open(profile))
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
             # When all who wait have given up, nobody would look at its failure.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
         return await asyncio.shield(task)

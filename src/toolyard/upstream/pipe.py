@@ -15,7 +15,7 @@ from ..wire.eras import SUBSCRIPTION_KEY
 from ..wire.errors import McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode
 from .desk import Desk
-from .errors import Garbled, Lost, NotReached
+from .errors import Garbled, Lost, NotReached, UpstreamError
 from .link import About, Ear, Params, Result, Standing, Watcher
 from .replies import result_of, understand
 from .spool import Spooled
@@ -151,7 +151,7 @@ class Pipe:
             if pending is not None:
                 pending.put(message)
 
-    def noise(self, error: Garbled, id: Id | None = None) -> None:
+    def noise(self, error: UpstreamError, id: Id | None = None) -> None:
         """What is no message. Without an id it is taken for the answer to the one call under way."""
         if id is not None and id in self._pending:
             self._pending[id].put(error)

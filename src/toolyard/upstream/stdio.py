@@ -65,9 +65,7 @@ class StdioConnector:
     async def open(self, profile: Profile) -> StdioLink:
         link = StdioLink(self._server)
         try:
-            link.process = await Process.start(
-                self._server, self._where, on_line=link.hear, on_end=link.end, limit=self._max_result
-            )
+            await self._start(link)
         except StartError as error:
             raise NotReached(self._server, str(error)) from None
         try:
@@ -88,6 +86,20 @@ class StdioConnector:
             raise
         self._era = link.about.era
         return link
+
+    async def _start(self, link: StdioLink) -> None:
+        starting = asyncio.ensure_future(
+            Process.start(
+                self._server, self._where, on_line=link.hear, on_end=link.end, limit=self._max_result
+            )
+        )
+        try:
+            link.process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            # It is being started all the same; nobody leaves before it is gone again.
+            link.process = await starting
+            await link.close()
+            raise
 
     async def _agree(self, link: StdioLink, profile: Profile) -> About:
         if self._era == "legacy":

@@ -27,6 +27,8 @@ EXTENSIONS = (TASKS_EXTENSION, UI_EXTENSION)
 
 
 class AllView(View):
+    sees_all = True
+
     def __init__(self, yard: Yard, implementation: Implementation, own_instructions: str = "") -> None:
         super().__init__(yard)
         self._implementation = implementation

@@ -9,6 +9,7 @@ from ..catalogue.items import Kind
 from ..dispatch import Mount
 from ..wire.eras import TASKS_EXTENSION
 from ..wire.errors import InvalidParams, Unavailable
+from .instructions import brief
 from .routes import is_offered
 from .view import View, Yard
 
@@ -80,7 +81,7 @@ class BareView(View):
             capabilities["extensions"] = extensions
         text = identity.instructions
         if shelf.fault is not None:
-            text = f"{text or ''}\n\nThis server is not available now: {shelf.fault}".strip()
+            text = f"{text or ''}\n\nThis server is not available now: {brief(shelf.fault)}".strip()
         return {
             "capabilities": capabilities,
             "serverInfo": identity.info if identity.version else {"name": self._server, "version": "0"},

@@ -14,9 +14,14 @@ def instructions(own: str, catalogue: Catalogue) -> str:
             parts.append(f"## {shelf.server}\n{_cut(text, MAX_EACH)}")
     missing = catalogue.missing()
     if missing:
-        lines = [f"- {server}: {_cut(reason, 300)}" for server, reason in missing.items()]
+        lines = [f"- {server}: {brief(reason)}" for server, reason in missing.items()]
         parts.append("## Not available now\n" + "\n".join(lines))
     return _cut("\n\n".join(parts), MAX_ALL)
+
+
+def brief(reason: str) -> str:
+    """Our own words, without what a server wrote before it died: a model reads this."""
+    return _cut(reason.partition(": ")[0], 120)
 
 
 def _cut(text: str, size: int) -> str:

@@ -44,6 +44,9 @@ LISTS = {
 
 
 class Sees(Protocol):
+    sees_all: bool
+    """Every upstream there is, or will be."""
+
     def servers(self) -> list[str]: ...
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
@@ -81,6 +84,7 @@ class Listening:
     def __init__(self, yard: "Yard", view: Sees) -> None:
         self._yard = yard
         self._view = view
+        self._sees_all = view.sees_all
         self._listeners: set[Listener] = set()
         self._sessions: dict[str, _Session] = {}
 
@@ -114,11 +118,16 @@ class Listening:
         if wanted.task_ids is not UNSET:
             agreed.task_ids = list(tasks)
         mark = {SUBSCRIPTION_KEY: call.id}
-        visible = set(self._view.servers())
+        visible = self._view.servers
 
         def wants(event: Event) -> bool:
             member = LISTS.get(event.method)
-            return member is not None and event.about in visible and getattr(agreed, member) is True
+            # A server that has just gone is not among them any more, and its tools are gone with it.
+            return (
+                member is not None
+                and (self._sees_all or event.about in visible())
+                and (getattr(agreed, member) is True)
+            )
 
         async def pass_on(method: str, params: Any) -> None:
             await call.channel.notify(method, _marked(params, mark))
@@ -207,7 +216,7 @@ class Listening:
         visible = self._view.servers
 
         def wants(event: Event) -> bool:
-            return event.method in LISTS and event.about in visible()
+            return event.method in LISTS and (self._sees_all or event.about in visible())
 
         with self._hearing(wants) as events:
             updating = asyncio.create_task(self._updates(call))

@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from ..upstream.errors import Garbled
 from ..wire.call import Caller
 from ..wire.errors import InvalidParams
 from ..wire.messages import decode_params, encode
@@ -39,11 +40,12 @@ class Tickets:
         """A result or notification with its task id replaced by a ticket."""
         if isinstance(result, TaskState):
             return msgspec.structs.replace(result, task_id=self.issue(server, result.task_id, caller))
-        members: dict[str, Any] = (
-            decode_params(result, dict[str, Raw]) if isinstance(result, Raw) else dict(result)
-        )
-        if "taskId" in members:
+        try:
+            members: dict[str, Any] = (
+                decode_params(result, dict[str, Raw]) if isinstance(result, Raw) else dict(result)
+            )
             id = members["taskId"]
-            own = decode_params(id, str) if isinstance(id, Raw) else id
-            members["taskId"] = self.issue(server, own, caller)
-        return Raw(encode(members))
+            own = decode_params(id, str) if isinstance(id, Raw) else str(id)
+        except (InvalidParams, KeyError):
+            raise Garbled(server, "what it calls a task has no id") from None
+        return Raw(encode({**members, "taskId": self.issue(server, own, caller)}))

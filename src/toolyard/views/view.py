@@ -18,7 +18,7 @@ from ..catalogue.items import Kind
 from ..dispatch import Forward, Mount
 from ..pipeline import Handler
 from ..upstream.errors import Late
-from ..wire.call import NO_CHANNEL, Call
+from ..wire.call import NO_CHANNEL, SESSION_ENDED, Call
 from ..wire.eras import SERVER_KEY, TASKS_EXTENSION
 from ..wire.errors import InvalidParams, McpError, MethodNotFound, MissingCapability
 from ..wire.headers import check_params, encode_value
@@ -67,6 +67,8 @@ class _Begun(Struct):
 
 
 class View(ABC):
+    sees_all = False
+
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
         self._pages = Pages(yard, self)
@@ -97,6 +99,7 @@ class View(ABC):
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._unsubscribe,
             "notifications/roots/list_changed": self._roots_changed,
+            SESSION_ENDED: self._session_ended,
         }
 
     # What the views differ in
@@ -343,6 +346,13 @@ class View(ABC):
             call.session.subscriptions.discard(uri)
             await self._listening.subscribed(call.session)
         return Result()
+
+    async def _session_ended(self, call: Call) -> None:
+        """What was opened upstream for this client alone goes with it."""
+        for server in self.servers():
+            mount = self.yard.mounts.get(server)
+            if mount is not None and isinstance(mount.service, Bridge):
+                mount.service.links.let_go(call)
 
     async def _roots_changed(self, call: Call) -> None:
         """Told side by side and behind the client's back: one that hangs holds up nobody."""

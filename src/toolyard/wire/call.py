@@ -78,6 +78,10 @@ class Caller:
         return isinstance(extensions, dict) and extension in extensions
 
 
+SESSION_ENDED = "notifications/session_ended"
+"""What an edge tells its service when a legacy client has ended its session; no client sends it."""
+
+
 class Session(Struct):
     """What a legacy session has set and a request cannot carry: log level and subscriptions."""
 
