@@ -31,6 +31,9 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "die"},
     {"name": "die_reading", **READ_ONLY},
     {"name": "change"},
+    {"name": "big"},
+    {"name": "steps"},
+    {"name": "late"},
 ]
 for item in TOOLS:
     item["inputSchema"] = {"type": "object"}
@@ -44,6 +47,7 @@ class Program:
         self._initialized = False
         self._ids = count(1)
         self._asked: dict[str, Any] = {}
+        self._late: list[Any] = []
         self._writing = threading.Lock()
 
     def run(self) -> None:
@@ -103,6 +107,8 @@ class Program:
     def _call(self, id: Any, params: Any) -> Iterator[Any]:
         name, arguments = params["name"], params.get("arguments") or {}
         if name == "echo":
+            yield from self._late
+            self._late.clear()
             yield self._text(id, arguments.get("text", ""))
         elif name == "who":
             yield self._text(id, str(os.getpid()))
@@ -112,6 +118,14 @@ class Program:
             schema = {"type": "object", "properties": {}}
             told = {"message": arguments.get("text", "Sure?"), "requestedSchema": schema}
             yield {"id": question, "method": "elicitation/create", "params": told}
+        elif name == "big":
+            yield self._text(id, "é" + "x" * arguments["size"] + "\u2028")
+        elif name == "steps":
+            told = {"progressToken": params["_meta"]["progressToken"], "progress": 1}
+            yield {"method": "notifications/progress", "params": {**told, "message": arguments["text"]}}
+            yield self._text(id, arguments["text"])
+        elif name == "late":
+            self._late.append(self._text(id, "too late"))
         elif name == "change":
             yield {"method": "notifications/tools/list_changed"}
             yield self._text(id, "changed")

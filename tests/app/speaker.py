@@ -344,21 +344,27 @@ async def _live(receive: Any, send: Any) -> None:
 @asynccontextmanager
 async def speaking(speaker: Any, port: int = 0) -> AsyncIterator[str]:
     """The speaker at an address, which is what comes back; at the port of another before it, if told so."""
+    async with on_port(speaker, port) as port:
+        yield f"http://127.0.0.1:{port}/mcp"
+
+
+@asynccontextmanager
+async def on_port(app: Any, port: int = 0) -> AsyncIterator[int]:
+    """An app on loopback, as `serving` has it, that ends without uvicorn's pauses: there are many here."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     port = listener.getsockname()[1]
-    server = uvicorn_server(speaker, "127.0.0.1", port)
+    server = uvicorn_server(app, "127.0.0.1", port)
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
     await server.startup(sockets=[listener])
     try:
-        yield f"http://127.0.0.1:{port}/mcp"
+        yield port
     finally:
-        # What uvicorn does, less its pauses; there are hundreds of these.
         for listening in server.servers:
             listening.close()
-        await speaker.close()
+        await app.close()
         for connection in list(server.server_state.connections):
             connection.transport.abort()
         if server.server_state.tasks:

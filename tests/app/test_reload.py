@@ -24,7 +24,6 @@ def connections(speaker: Speaker) -> int:
     return len(speaker.heard("server/discover")) + len(speaker.openings)
 
 
-@pytest.mark.xfail(strict=True, reason="a modern subscription sees the servers of its beginning only")
 async def test_an_added_server_is_served_and_clients_are_told():
     async with speaking(Speaker("modern")) as a, speaking(Speaker("modern")) as b, yard(at(a, "a")) as front:
         assert await front.tools() == ["mcp__a__echo"]
@@ -211,7 +210,6 @@ async def test_a_file_that_is_gone_for_a_moment_changes_nothing(tmp_path: Path):
             await front.until_health(lambda health: "config" not in health)
 
 
-@pytest.mark.xfail(strict=True, reason="what the file was when it was read is not compared")
 async def test_a_change_that_came_before_it_was_watched_is_taken_over(tmp_path: Path):
     path = tmp_path / "toolyard.toml"
     async with speaking(Speaker("modern")) as a, speaking(Speaker("modern")) as b:

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from tests.serving import PATIENCE, Answer, Client, LegacyClient, Line, http, modern, serving
+from tests.app.speaker import on_port
+from tests.serving import PATIENCE, Answer, Client, LegacyClient, Line, http, modern
 from toolyard.app import Gateway, asgi
 from toolyard.config import Config, GatewayConfig, Http, ServerConfig
 
@@ -90,8 +91,16 @@ async def yard(
     with tempfile.TemporaryDirectory() as folder:
         gateway = GatewayConfig(state_dir=state or folder, **settings)
         built = Gateway(Config(servers=servers, gateway=gateway), KEY)
-        async with serving(asgi(built, identify=identify)) as client:  # type: ignore[arg-type]
-            yield Yard(built, client)
+        async with on_port(asgi(built, identify=identify)) as port:
+            client = Client(port)
+            try:
+                yield Yard(built, client)
+            finally:
+                client.close()
+        await asyncio.sleep(0)  # those that were cancelled last notice it now
+        saving = [task for task in asyncio.all_tasks() - before if "Store.save" in repr(task)]
+        if saving:  # closing does not wait for these yet: see test_closing.py
+            await asyncio.wait(saving)
         left = {task for task in asyncio.all_tasks() - before if not _is_uvicorns(task)}
         assert not left, f"tasks left behind: {left}"
 

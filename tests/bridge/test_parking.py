@@ -8,6 +8,7 @@ import pytest
 from tests.app.speaker import Exchange, Json, Speaker, speaking, text
 from tests.app.yard import Yard, at, yard
 from tests.serving import Answer, modern
+from toolyard.config import Config
 from toolyard.wire.call import Identity
 
 ELICITATION = {"elicitation": {}}
@@ -243,6 +244,19 @@ async def test_a_client_that_cannot_be_asked_is_not_and_the_tool_learns_it():
     async with speaking(speaker) as url, bare(url) as front:
         answer = (await front.call("echo")).result
         assert answer["content"][0]["text"] == "refused"
+
+
+async def test_a_call_that_is_parked_goes_on_though_its_server_was_taken_out_of_the_configuration():
+    speaker = asking("Sure?")
+    async with speaking(speaker) as url, yard(at(url)) as front:
+        await front.tools()
+        parked = (await begin(front, "mcp__up__echo")).result
+        config = front.gateway.config
+        await front.gateway.reload(Config(servers=(), gateway=config.gateway))
+        await front.gateway.reload(config)
+        await front.tools()
+        done = await go_on(front, parked, tool="mcp__up__echo")
+        assert done.result["content"][0]["text"] == "accept"
 
 
 async def test_parked_calls_end_with_the_gateway():

@@ -226,6 +226,31 @@ async def test_a_list_that_is_good_for_long_is_not_read_again_by_looking():
     assert len(speaker.heard("tools/list")) == 1
 
 
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_changed_list_that_cannot_be_read_leaves_the_old_one_and_is_read_when_it_can(era: str):
+    speaker = Speaker(era)
+    well = True
+
+    async def listing(exchange: Exchange) -> None:
+        if well:
+            await exchange.result({"tools": speaker.tools})
+        else:
+            await exchange.plain(500, "oh")
+
+    speaker.on["tools/list"] = listing
+    async with speaking(speaker) as url, yard(at(url)) as front:
+        assert await front.tools() == [ECHO]
+        await speaker.until_listened()
+        well = False
+        speaker.tools = [tool("echo"), tool("new")]
+        await speaker.tell(TOOLS_CHANGED)
+        await speaker.until(lambda: len(speaker.heard("tools/list")) > 1)
+        assert await front.tools() == [ECHO]
+        assert await front.says(ECHO, {"text": "works"}) == "works"
+        well = True
+        await until_tools(front, [ECHO, "mcp__up__new"])
+
+
 # Away and back
 
 

@@ -195,6 +195,49 @@ async def test_a_question_to_a_client_that_cannot_be_asked_is_refused_and_the_ca
         assert "code" in json.loads(said)
 
 
+# Answers
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_an_answer_of_several_mebibytes_is_passed_on_as_it_was(journal: Journal, era: str):
+    async with bare(journal, era) as front:
+        said = await front.says("big", {"size": 3 * 2**20})
+        assert said == "é" + "x" * 3 * 2**20 + "\u2028"
+        session = await front.legacy()
+        assert (await session.call("big", size=3 * 2**20)).result["content"][0]["text"] == said
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_an_answer_over_the_limit_is_refused_by_name_and_the_next_one_is_read(
+    journal: Journal, era: str
+):
+    async with bare(journal, era, max_result=2**20) as front:
+        error = (await front.call("big", {"size": 3 * 2**20})).error
+        assert "'up'" in error["message"]
+        assert "1 MiB" in error["message"]
+        assert await front.says("echo", {"text": "small"}) == "small"
+    assert len(journal.processes) == 1
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_an_answer_that_comes_after_its_time_is_nobody_elses(journal: Journal, era: str):
+    async with bare(journal, era, timeout=0.5) as front:
+        assert "0.5 s" in (await front.call("late")).error["message"]
+        assert await front.says("echo", {"text": "mine"}) == "mine"
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_progress_reaches_its_own_call_though_two_clients_use_one_token(journal: Journal, era: str):
+    async with bare(journal, era) as front:
+        calls = [front.call("steps", {"text": words}, progress="same") for words in ("one", "two", "three")]
+        for words, answer in zip(("one", "two", "three"), await asyncio.gather(*calls), strict=True):
+            told, last = [event.json for event in answer.events if event.is_message]
+            assert told["params"]["progressToken"] == "same"
+            assert told["params"]["message"] == words
+            assert last["result"]["content"][0]["text"] == words
+    assert len(journal.processes) == 1
+
+
 # Ends
 
 
