@@ -351,7 +351,8 @@ async def speaking(speaker: Any, port: int = 0) -> AsyncIterator[str]:
 @asynccontextmanager
 async def on_port(app: Any, port: int = 0) -> AsyncIterator[int]:
     """An app on loopback, as `serving` has it, that ends without uvicorn's pauses: there are many here."""
-    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    # Named as TCP, so that asyncio switches off Nagle's delays.
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", port))
     port = listener.getsockname()[1]
