@@ -34,6 +34,7 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "big"},
     {"name": "steps"},
     {"name": "late"},
+    {"name": "odd"},
 ]
 for item in TOOLS:
     item["inputSchema"] = {"type": "object"}
@@ -124,6 +125,8 @@ class Program:
             told = {"progressToken": params["_meta"]["progressToken"], "progress": 1}
             yield {"method": "notifications/progress", "params": {**told, "message": arguments["text"]}}
             yield self._text(id, arguments["text"])
+        elif name == "odd":
+            yield {"id": id, "result": 5}
         elif name == "late":
             self._late.append(self._text(id, "too late"))
         elif name == "change":

@@ -64,7 +64,6 @@ async def test_nothing_is_left_of_a_gateway_that_was_used(tmp_path: Path):
         assert not {name for name in descriptors() - files if not name.startswith("socket")}
 
 
-@pytest.mark.xfail(strict=True, reason="closing does not wait for what is being written")
 async def test_what_was_read_last_is_on_disk_when_the_gateway_has_closed(tmp_path: Path):
     async with speaking(Speaker("modern")) as url:
         for number in range(5):

@@ -98,9 +98,6 @@ async def yard(
             finally:
                 client.close()
         await asyncio.sleep(0)  # those that were cancelled last notice it now
-        saving = [task for task in asyncio.all_tasks() - before if "Store.save" in repr(task)]
-        if saving:  # closing does not wait for these yet: see test_closing.py
-            await asyncio.wait(saving)
         left = {task for task in asyncio.all_tasks() - before if not _is_uvicorns(task)}
         assert not left, f"tasks left behind: {left}"
 

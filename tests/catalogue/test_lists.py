@@ -281,3 +281,38 @@ async def test_a_list_that_cannot_be_read_takes_no_calls_away():
         assert await front.tools() == []
         assert "circles" in (await front.server())["notes"][0]
         assert await front.says("echo", {"text": "anyway"}, path="/mcp/up") == "anyway"
+
+
+BAD_PROMPTS: dict[str, Any] = {
+    "no list": lambda exchange: exchange.result({"prompts": "x"}),
+    "an error": lambda exchange: exchange.error(-32603, "prompts are broken"),
+    "no end": lambda exchange: exchange.result({"prompts": [], "nextCursor": "a"}),
+    "no json": lambda exchange: exchange.whole(200, "application/json", b"<html>"),
+    "half a character": lambda exchange: exchange.whole(
+        200,
+        "application/json",
+        b'{"jsonrpc":"2.0","id":%d,"result":{"prompts":[{"name":"\\ud800"}]}}' % exchange.id,
+    ),
+}
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.parametrize("how", BAD_PROMPTS)
+async def test_a_list_that_cannot_be_read_takes_none_of_the_others_away(era: str, how: str):
+    speaker = Speaker(era)
+    speaker.capabilities["prompts"] = {}
+    speaker.on["prompts/list"] = BAD_PROMPTS[how]
+    async with speaking(speaker) as url, yard(at(url)) as front:
+        assert await front.tools() == ["mcp__up__echo"]
+        assert await front.says("mcp__up__echo", {"text": "works"}) == "works"
+        server = await front.server()
+        assert server["state"] == "up"
+        assert "prompts" in json.dumps(server.get("notes"))
+
+
+@pytest.mark.parametrize("offer", [None, True, {}, {"listChanged": None}])
+async def test_what_is_offered_in_a_sloppy_way_is_offered(offer: Any):
+    speaker = Speaker("modern")
+    speaker.capabilities = {"tools": offer}
+    async with speaking(speaker) as url, yard(at(url)) as front:
+        assert await front.tools() == ["mcp__up__echo"]

@@ -107,10 +107,7 @@ async def test_a_call_turned_away_for_now_is_made_again_whatever_the_tool(status
     assert speaker.calls("write") == 2
 
 
-ENDLESS = pytest.mark.xfail(strict=True, reason="negotiated anew, and called again, until the time is up")
-
-
-@pytest.mark.parametrize("status", [401, 403, pytest.param(404, marks=ENDLESS), 410])
+@pytest.mark.parametrize("status", [401, 403, 410])
 async def test_a_refusal_is_not_tried_again_even_for_a_tool_that_may_run_twice(status: int):
     speaker = Speaker("modern", TOOLS)
 
@@ -121,6 +118,20 @@ async def test_a_refusal_is_not_tried_again_even_for_a_tool_that_may_run_twice(s
     async with speaking(speaker) as url, yard(at(url, timeout=2)) as front:
         assert str(status) in (await front.call("mcp__up__read")).error["message"]
     assert speaker.calls("read") == 1
+
+
+@pytest.mark.parametrize("status", [400, 404, 405, 406, 415])
+async def test_a_refusal_in_the_way_of_another_era_is_tried_once_more_after_asking_for_the_era(status: int):
+    speaker = Speaker("modern", TOOLS)
+
+    async def call(exchange: Exchange) -> None:
+        await exchange.plain(status, "what?")
+
+    speaker.on["tools/call"] = call
+    async with speaking(speaker) as url, yard(at(url, timeout=3)) as front:
+        assert str(status) in (await front.call("mcp__up__write")).error["message"]
+    assert speaker.calls("write") == 2
+    assert len(speaker.heard("server/discover")) <= 3
 
 
 @pytest.mark.parametrize(("name", "times"), [("read", 2), ("write", 1)])

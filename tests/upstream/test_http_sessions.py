@@ -26,6 +26,23 @@ async def test_a_forgotten_session_is_opened_anew_and_the_call_goes_through_once
     assert len(speaker.openings) == 2
 
 
+async def test_a_forgotten_session_is_opened_anew_also_when_that_is_said_in_json():
+    speaker = Speaker("legacy")
+
+    async def forgetful(exchange: Exchange) -> bool:
+        unknown = "mcp-session-id" in exchange.headers and not speaker.sessions
+        if unknown and exchange.verb == "POST":
+            await exchange.error(-32001, "Session not found", 404)
+            return True
+        return False
+
+    speaker.before = forgetful
+    async with speaking(speaker) as url, yard(at(url)) as front:
+        assert await front.says(ECHO, {"text": "first"}) == "first"
+        speaker.sessions.clear()
+        assert await front.says(ECHO, {"text": "second"}) == "second"
+
+
 async def test_a_session_is_given_back_when_the_gateway_closes():
     speaker = Speaker("legacy")
     async with speaking(speaker) as url:

@@ -165,7 +165,6 @@ async def test_after_a_failure_the_next_try_waits_a_little():
     await tested.close()
 
 
-@pytest.mark.xfail(strict=True, reason="opened again and again without a pause")
 async def test_ways_that_close_as_soon_as_they_are_open_are_not_opened_without_a_pause():
     class Fleeting(Opener):
         async def open(self, profile: Profile) -> Any:
@@ -206,6 +205,21 @@ async def test_there_are_only_so_many_sessions_and_the_oldest_idle_one_makes_roo
         way.busy = not way.closed
     with pytest.raises(NotReached, match="sessions with it are busy"):
         await tested.get(call("and another", **ASKABLE))
+    await tested.close()
+    assert all(way.closed for way in opener.opened)
+
+
+@pytest.mark.parametrize("tenants", [1, 200])
+async def test_there_are_no_more_sessions_when_all_come_at_the_same_time(tenants: int):
+    opener = Opener()
+    tested = Links("up", opener)
+    await tested.get(call())  # it is known to be a legacy one
+    calls = [call(f"tenant {number % tenants}", str(number), **ASKABLE) for number in range(200)]
+    async with asyncio.timeout(PATIENCE):
+        await asyncio.gather(*map(tested.get, calls), return_exceptions=True)
+        await asyncio.sleep(0)
+    limit = links.MAX_LINKS_EACH if tenants == 1 else links.MAX_LINKS
+    assert sum(not way.closed for way in opener.opened) <= limit + 1
     await tested.close()
     assert all(way.closed for way in opener.opened)
 

@@ -145,6 +145,18 @@ async def test_a_modern_program_serves_every_client_by_one_process(journal: Jour
     assert len(journal.processes) == 1
 
 
+async def test_a_change_of_roots_is_told_to_the_session_of_who_has_them(journal: Journal):
+    async with bare(journal, "legacy") as front:
+        await (await front.legacy()).call("who")
+        session = await front.legacy({"roots": {"listChanged": True}})
+        process = (await session.call("who")).result["content"][0]["text"]
+        await session.notify("notifications/roots/list_changed")
+        told = "notifications/roots/list_changed"
+        await journal.until(lambda: journal.read(told))
+        (line,) = [line for line in journal.lines() if line["read"].get("method") == told]
+        assert str(line["pid"]) == process
+
+
 # Questions
 
 
@@ -217,6 +229,21 @@ async def test_an_answer_over_the_limit_is_refused_by_name_and_the_next_one_is_r
         assert "1 MiB" in error["message"]
         assert await front.says("echo", {"text": "small"}) == "small"
     assert len(journal.processes) == 1
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_an_answer_that_makes_no_sense_ends_its_own_call_at_once_and_no_other(
+    journal: Journal, era: str
+):
+    async with bare(journal, era, timeout=5) as front:
+        await front.tools()
+        holding = asyncio.create_task(front.call("hold"))
+        await journal.until(lambda: journal.calls("hold"))
+        async with asyncio.timeout(2):
+            assert "'up'" in (await front.call("odd")).error["message"]
+        assert not holding.done()
+        holding.cancel()
+        await asyncio.gather(holding, return_exceptions=True)
 
 
 @pytest.mark.parametrize("era", ["modern", "legacy"])
