@@ -75,6 +75,8 @@ class Gateway:
         self._views: dict[str, View] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._minding: asyncio.Task[None] | None = None
+        self.many_tenants = False
+        """Whether callers are told apart, and so must not see each other's affairs; set before it starts."""
         self.needs_restart: list[str] = []
         """Settings that were changed while it runs and cannot be taken over."""
         self.config_fault: str | None = None
@@ -195,7 +197,9 @@ class Gateway:
             connector = HttpConnector(name, where, self._http, config.connect_timeout, config.max_result, era)
         else:
             return InProcess(name, where.module)
-        return Bridge(Links(name, connector), self.sealer, self.parking)
+        links = Links(name, connector)
+        links.many_tenants = self.many_tenants
+        return Bridge(links, self.sealer, self.parking)
 
     def _unmount(self, name: str) -> None:
         mounted = self._mounted.pop(name)
@@ -214,7 +218,8 @@ class Gateway:
         """Its calls under way have until their own time limit."""
         await mounted.keeper.stop()
         await mounted.mount.idle(min(mounted.config.timeout, LEAVING_SECONDS))
-        await self.parking.idle(mounted.config.name)
+        if isinstance(mounted.service, Bridge):
+            await mounted.service.idle()
         await mounted.service.close()
 
     async def _let_go(self, mounted: _Mounted) -> None:

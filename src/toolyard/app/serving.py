@@ -26,6 +26,8 @@ def asgi(
 ) -> Paths:
     """`on_start` and `on_stop` are for whoever needs the gateway running, such as a watcher of its file."""
 
+    gateway.many_tenants = identify is not None
+
     def edge(service: Service, at: str) -> HttpEdge:
         return HttpEdge(
             service,

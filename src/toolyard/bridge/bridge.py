@@ -8,6 +8,8 @@
 | modern | legacy | parks the call; the client gets `input_required` and comes back |
 """
 
+import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
@@ -15,7 +17,7 @@ from msgspec import Raw
 
 from ..kit.content import error_result
 from ..upstream.errors import UpstreamError
-from ..upstream.link import DEAF, OURS, Link, Params, Result, askable
+from ..upstream.link import DEAF, OURS, Deaf, Link, Params, Result, askable
 from ..upstream.links import Links
 from ..upstream.spool import Spooled
 from ..wire.call import Call
@@ -43,6 +45,8 @@ class Bridge:
         self._sealer = sealer
         self._parking = parking
         self._meta = ModernMeta()
+        self._under_way = 0
+        self._none_left = asyncio.Event()
 
     async def handle(self, call: Call) -> Any:
         links = self.links
@@ -68,7 +72,7 @@ class Bridge:
             params, token = with_own_token(params)
         if "requestState" in params:
             params = {**params, "requestState": self._unsealed(call, params["requestState"])}
-        result = await link.request(call.method, params, CallEar(call, token), token, _headers(call))
+        result = await link.request(call.method, params, _ear(call, token), token, _headers(call))
         if kind_of(result) != "input_required":
             return result
         check_questions(link.server, call, result)
@@ -139,15 +143,30 @@ class Bridge:
             try:
                 if not askable(call.caller):
                     # Who cannot be asked anything need not be waited for in any special way.
-                    ear = DEAF if call.caller is OURS else CallEar(call, token)
-                    result = await link.request(call.method, params, ear, token)
+                    result = await link.request(call.method, params, _ear(call, token), token)
                 else:
-                    parked = Parked(link.server, call, params, token)
-                    running = link.request(call.method, params, parked, token)
+                    parked = Parked(call, params, token)
+                    running = self._counted(link.request(call.method, params, parked, token))
                     result = await self._parking.begin(parked, running)
             except McpError as error:
                 raise _in_modern_words(error) from None
         return as_modern(call, result, link.about.info) if isinstance(result, Raw | Spooled) else result
+
+    async def _counted(self, request: Awaitable[Result]) -> Result:
+        """A call that may be parked: whoever closes us waits for it, whether its client is there or not."""
+        self._under_way += 1
+        try:
+            return await request
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self._none_left.set()
+
+    async def idle(self) -> None:
+        """Wait until no call is parked here any more; each has its time."""
+        while self._under_way:
+            self._none_left.clear()
+            await self._none_left.wait()
 
     async def _set_level(self, link: Link, call: Call) -> None:
         """Make a session as talkative as its most curious caller; each hears only what they asked for."""
@@ -173,6 +192,10 @@ class Bridge:
 
     async def close(self) -> None:
         await self.links.close()
+
+
+def _ear(call: Call, token: str | None) -> CallEar | Deaf:
+    return DEAF if call.caller is OURS else CallEar(call, token)
 
 
 def _headers(call: Call) -> dict[str, str] | None:

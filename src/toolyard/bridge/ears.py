@@ -72,13 +72,10 @@ class ListenEar:
     """Passes on what a subscription brings, under the caller's own subscription id."""
 
     asks_at_once = False
+    principal = ""  # it is no call: nothing is asked or told in its name
 
     def __init__(self, call: Call) -> None:
         self._call = call
-
-    @property
-    def principal(self) -> str:
-        return self._call.caller.identity.principal
 
     async def notify(self, method: str, params: Raw) -> None:
         members = decode_params(params, dict[str, Raw])

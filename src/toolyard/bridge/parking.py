@@ -41,11 +41,10 @@ class Parked(CallEar):
     """One call, whoever waits for it at the moment. It keeps questions until the client comes for them."""
 
     asks_at_once = False
-    __slots__ = ("_asked", "_count", "_params", "_questions", "attended", "id", "round", "running", "server")
+    __slots__ = ("_asked", "_count", "_params", "_questions", "attended", "id", "round", "running")
 
-    def __init__(self, server: str, call: Call, params: Params, token: str | None) -> None:
+    def __init__(self, call: Call, params: Params, token: str | None) -> None:
         super().__init__(call, token)
-        self.server = server
         self.id = secrets.token_urlsafe(12)
         self.attended = True
         self.round = 0
@@ -117,16 +116,9 @@ class Parking:
         self._parked: dict[str, Parked] = {}
         self._held: Counter[str] = Counter()
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._all_gone = asyncio.Event()
 
     def reconfigure(self, ttl: float, limit: int) -> None:
         self._ttl, self._limit = ttl, limit
-
-    async def idle(self, server: str) -> None:
-        """Wait until no call of an upstream is parked any more; each has its time."""
-        while any(parked.server == server for parked in self._parked.values()):
-            self._all_gone.clear()
-            await self._all_gone.wait()
 
     def __len__(self) -> int:
         return len(self._parked)
@@ -154,7 +146,6 @@ class Parking:
         if result is not None:
             # The call and its result must not keep each other.
             parked.running = None
-            self._all_gone.set()
             return result
         parked.attended = False
         parked.round += 1
@@ -185,7 +176,6 @@ class Parking:
     def _expire(self, parked: Parked) -> None:
         self._leave(parked)
         self._cancel(parked)
-        self._all_gone.set()
 
     def _cancel(self, parked: Parked) -> None:
         if parked.running is not None:

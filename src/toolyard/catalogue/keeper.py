@@ -12,9 +12,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ..config import ServerConfig
 from ..telemetry.masking import masked
+from ..upstream.errors import UpstreamError
 from ..wire.call import Call, Caller
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
@@ -92,7 +94,10 @@ class Keeper:
         self._read_at = 0.0
         self._ttl = REFRESH_SECONDS
         self._recent: list[float] = []
+        self._saving: set[asyncio.Task[None]] = set()
         self._reading = False
+        self._calmer = False
+        """Its last list was of no use: it is not asked again at once."""
         self._task: asyncio.Task[None] | None = None
 
     def reconfigure(self, config: ServerConfig) -> None:
@@ -105,6 +110,7 @@ class Keeper:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        await asyncio.gather(*self._saving)
 
     def wake(self) -> None:
         """Look after it now: somebody uses it, or found it unwell."""
@@ -134,8 +140,6 @@ class Keeper:
                 await self._first_look()
                 failures = 0
                 await self._attend()
-            except BadList as error:
-                self._unreadable(error)
             except TimeoutError as error:
                 if isinstance(error, McpError):
                     self._failed(error.message)
@@ -177,19 +181,10 @@ class Keeper:
             self._shelf.fault = reason
             self._save()
 
-    def _unreadable(self, error: BadList) -> None:
-        """It is there and takes calls; only what it says of itself is of no use. What was known stays."""
-        reason = str(error)
-        if reason not in self._shelf.notes:
-            logger.warning("%s: %s", self._config.name, reason)
-        self._shelf.notes = (reason,)
-        self._shelf.settled.set()
-        self._health.well()
-
     def _save(self) -> None:
         task = asyncio.create_task(self._store.save(self._config, self._shelf))
-        _saving.add(task)
-        task.add_done_callback(_saving.discard)
+        self._saving.add(task)
+        task.add_done_callback(self._saving.discard)
 
     async def _refresh(self, kinds: tuple[Kind, ...]) -> None:
         shelf = self._shelf
@@ -224,9 +219,21 @@ class Keeper:
             self._save()
 
     async def _read(self, kind: Kind) -> Listed:
+        """Each list for itself: one that is of no use leaves the others, and what was known of it, alone."""
         shelf = self._shelf
         known = Listed(shelf.lists.get(kind.name, ()), shelf.digests.get(kind.name, b""))
-        return await read_list(self._service, kind, self._caller, self._meta, known)
+        try:
+            return await read_list(self._service, kind, self._caller, self._meta, known)
+        except BadList as error:
+            note = str(error)
+        except UpstreamError:
+            raise
+        except McpError as error:
+            note = f"it does not list its {kind.name}: {error.message[:200]}"
+        if note not in shelf.notes:
+            logger.warning("%s: %s", self._config.name, note)
+        self._calmer = True
+        return replace(known, digest=b"", notes=(masked(note),))
 
     # Following changes
 
@@ -250,7 +257,9 @@ class Keeper:
     async def _read_changes(self) -> None:
         now = time.monotonic()
         self._recent = [moment for moment in self._recent if now - moment < 30.0] + [now]
-        await asyncio.sleep(FLAPPING_SECONDS if len(self._recent) > FLAPPING_COUNT else CALM_SECONDS)
+        flapping = len(self._recent) > FLAPPING_COUNT or self._calmer
+        self._calmer = False
+        await asyncio.sleep(FLAPPING_SECONDS if flapping else CALM_SECONDS)
         self._wake.clear()
         stale, self._stale = self._stale, set()
         announced, self._announced = self._announced, set()
@@ -292,6 +301,3 @@ class Keeper:
 async def _ended(task: "asyncio.Task[None]") -> None:
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-_saving: set["asyncio.Task[None]"] = set()

@@ -9,6 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ..upstream.errors import Garbled
 from ..wire.call import NO_CHANNEL, Call, Caller, Streamed
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
@@ -53,7 +54,11 @@ async def read_list(service: Any, kind: Kind, caller: Caller, meta: Raw, known: 
         pages.append(body)
         if sum(map(len, pages)) > MAX_BYTES:
             raise BadList(f"its list of {kind.name} has over {MAX_BYTES >> 20} MiB")
-        page = _decode(body, _Page, kind)
+        page = (
+            _decode(body, _Page, kind)
+            if len(body) <= READ_AT_ONCE
+            else await asyncio.to_thread(_decode, body, _Page, kind)
+        )
         if page.next_cursor is None:
             ttl = None if page.ttl_ms is None else page.ttl_ms / 1000
             if sum(map(len, pages)) <= READ_AT_ONCE:
@@ -91,6 +96,8 @@ async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str
     params = {"_meta": meta} if cursor is None else {"_meta": meta, "cursor": cursor}
     try:
         result = await service.handle(Call(kind.method, Raw(encode(params)), caller, NO_CHANNEL, 1))
+    except Garbled as error:
+        raise BadList(f"its list of {kind.name} is of no use: {error.reason}") from None
     except McpError as error:
         if error.code == METHOD_NOT_FOUND:
             return None

@@ -86,6 +86,9 @@ class _Alive:
     async def listen(self, call: Any) -> None:
         await self._view.listen(call)
 
+    async def end_session(self, call: Any) -> None:
+        await self._view.end_session(call)
+
     async def close(self) -> None:
         await self._view.close()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from ..wire.call import NO_CHANNEL, SESSION_ENDED, Call, Service
+from ..wire.call import NO_CHANNEL, Call, Service
 from ..wire.eras import read_legacy_progress_token
 from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
@@ -192,11 +192,12 @@ class LegacyDoor:
         assert isinstance(message.method, str)
         assert isinstance(message.id, int | str)
         try:
-            id, caller = self._sessions.start(decode_params(message.params, InitializeParams), visit.identity)
+            opening = decode_params(message.params, InitializeParams)
+            id, caller, session = self._sessions.start(opening, visit.identity)
         except McpError as error:
             await send_json(visit.send, 400, encode_error(message.id, error), visit.headers)
             return
-        call = Call(message.method, message.params, caller, NO_CHANNEL, message.id)
+        call = Call(message.method, message.params, caller, NO_CHANNEL, message.id, session=session)
         _, body = await answer(self._service, call)
         assert isinstance(body, bytes)
         await send_json(visit.send, 200, body, [*visit.headers, (b"mcp-session-id", id.encode())])
@@ -224,7 +225,8 @@ class LegacyDoor:
             if exchange is not None:
                 exchange.stop()
             return
-        call = Call(message.method, message.params, opened.caller, NO_CHANNEL)
+        session = self._sessions.state(opened)
+        call = Call(message.method, message.params, opened.caller, NO_CHANNEL, session=session)
         await take_notification(self._service, call)
 
     def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":
@@ -292,8 +294,8 @@ class LegacyDoor:
         self.streams.end_session(nonce)
         for exchange in [running for key, running in self._running.items() if key[0] == nonce]:
             exchange.stop()
-        ended = Call(SESSION_ENDED, Raw(b"{}"), opened.caller, NO_CHANNEL, session=opened.session)
-        await take_notification(self._service, ended)
+        ended = Call("", Raw(b"{}"), opened.caller, NO_CHANNEL, session=opened.session)
+        await self._service.end_session(ended)
         await send_empty(visit.send, 204, visit.headers)
 
     async def close(self) -> None:

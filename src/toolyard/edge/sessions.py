@@ -65,8 +65,8 @@ class Sessions:
         self._held: dict[str, Session] = {}
         self._opened: dict[tuple[str, Identity], Opened] = {}
 
-    def start(self, params: InitializeParams, identity: Identity) -> tuple[str, Caller]:
-        """A new session's id, and who opened it."""
+    def start(self, params: InitializeParams, identity: Identity) -> tuple[str, Caller, Session]:
+        """A new session: its id, who opened it, and what it begins with."""
         client = client_from(params.client_info)
         token = Token(
             nonce=secrets.token_urlsafe(12),
@@ -81,7 +81,7 @@ class Sessions:
         id = self._sealer.seal(msgspec.json.encode(token), _PURPOSE)
         if len(id) > MAX_ID_BYTES:
             raise InvalidParams("clientInfo and capabilities are too large to open a session with")
-        return id, _caller_of(token, identity)
+        return id, _caller_of(token, identity), Session(token.nonce)
 
     def find(self, id: str, identity: Identity) -> Opened | None:
         """The session of an id, or None when it is forged, foreign, expired or ended."""

@@ -164,6 +164,9 @@ class _HostedService:
         channel = _HostChannel(self._host, _tool_use(call))
         return msgspec.structs.replace(call, caller=caller, channel=channel)
 
+    async def end_session(self, call: Call) -> None:
+        await self._service.end_session(call)
+
     async def listen(self, call: Call) -> None:
         """Nothing would carry a change notification to Claude Code."""
 

@@ -55,6 +55,9 @@ class KitService:
     async def listen(self, call: Call) -> None:
         await self._listening.listen_legacy(call)
 
+    async def end_session(self, call: Call) -> None:
+        """What a session set is with the edge; nothing is kept here."""
+
     async def close(self) -> None:
         self._server.hub.close()
         await self._server.tasks.close()

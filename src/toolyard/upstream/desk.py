@@ -16,7 +16,7 @@ from msgspec import Raw, Struct, field
 from ..wire.errors import INTERNAL_ERROR, METHOD_NOT_FOUND, ErrorObject, McpError
 from ..wire.messages import ErrorReply, Id, Message, Reply, decode_params, encode
 from ..wire.types import CancelledParams
-from .link import ASKED_BY, DEAF, Ear, Watcher
+from .link import ASKED_BY, Ear, Watcher
 
 logger = logging.getLogger("toolyard.upstream")
 
@@ -67,7 +67,7 @@ class Desk:
     # Calls under way
 
     def enter(self, id: int, ear: Ear) -> None:
-        if ear is DEAF:
+        if not ear.principal:
             return
         calls = self._calls
         calls.ears[id] = ear

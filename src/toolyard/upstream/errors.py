@@ -65,4 +65,5 @@ class Late(UpstreamError, TimeoutError):
 
 
 class Garbled(UpstreamError):
-    pass
+    id: int | str | None = None
+    """Of the request whose answer it would have been, where that can be told."""

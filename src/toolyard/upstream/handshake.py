@@ -79,7 +79,12 @@ def tidy(capabilities: dict[str, Any]) -> dict[str, Any]:
 
 
 def _objects(members: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in members.items() if isinstance(value, dict)}
+    """That a member is there is what counts; many say `true` or `null` for an empty object."""
+    return {
+        name: value if isinstance(value, dict) else {}
+        for name, value in members.items()
+        if value is not False
+    }
 
 
 def _info(info: Raw) -> Raw:

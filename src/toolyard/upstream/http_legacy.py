@@ -123,6 +123,9 @@ class LegacyHttp:
         """What an HTTP error means. With an answer to our request in it, it is that answer."""
         body = await reply.refusal()
         self.refused = reply.status
+        if reply.status == 404 and id > 1 and "Mcp-Session-Id" in self._headers:
+            self._end()  # which is what it means, whatever else it says
+            return Stale(self.server, "it has forgotten our session")
         answer = spoken(body, id)
         if answer is not None and answer.code in (UNSUPPORTED_VERSION, HEADER_MISMATCH):
             self._end()

@@ -97,7 +97,7 @@ class Ear(Protocol):
 
     @property
     def principal(self) -> str:
-        """Whose request it is."""
+        """Whose request it is; empty for what is asked in our own name."""
         ...
 
     @property
@@ -116,7 +116,7 @@ class Ear(Protocol):
         ...
 
 
-class _Deaf:
+class Deaf:
     """For what we ask of an upstream ourselves."""
 
     principal = ""
@@ -132,7 +132,7 @@ class _Deaf:
         return None
 
 
-DEAF = _Deaf()
+DEAF = Deaf()
 
 
 class Standing(Struct):

@@ -16,6 +16,7 @@ from .link import NOBODY, About, Connector, Link, Profile, Watcher, profile_of
 MAX_LINKS = 64
 MAX_LINKS_EACH = 16
 IDLE_SECONDS = 300.0
+LIVED_SECONDS = 1.0
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
 
@@ -56,10 +57,14 @@ class Links:
         self._had: set[Profile | None] = set()
         self.favourite = NOBODY
         """The profile to open with when we ask in our own name and no link is there."""
+        self.many_tenants = False
+        """Whether callers may be strangers to each other."""
         self._shared: Link | None = None
         self._links: dict[Profile, Link] = {}
         self._used: dict[Profile, float] = {}
         self._opening: dict[Profile | None, asyncio.Task[Link]] = {}
+        self._starting: set[Profile] = set()
+        self._opened_at = 0.0
         self._closing: set[asyncio.Task[None]] = set()
         self._watchers: dict[Watcher, None] = {}
         self._backoff = Backoff()
@@ -81,6 +86,15 @@ class Links:
         link = self._links.get(_profile(call))
         return None if link is None or link.closed else link
 
+    def _own(self) -> Profile:
+        """As whom we read lists for everybody: able to do what the latest client can, but nobody's session.
+
+        What a server shows because of one tenant's answers is not another's to see; so nothing is answered.
+        """
+        if self.favourite is NOBODY:
+            return NOBODY
+        return Profile(self.favourite.capabilities, client="catalogue")
+
     def let_go(self, call: Call) -> None:
         """This call's client has gone: close the session that was its own."""
         profile = _profile(call)
@@ -92,6 +106,8 @@ class Links:
 
     async def any(self) -> Link:
         """A link for what we ask in our own name: of those that are open the latest."""
+        if self.many_tenants:
+            return await self.by_profile(self._own())
         # Servers show more to a client that can be asked; so what is open for one of those comes first.
         asked = [link for profile, link in self._links.items() if profile is not NOBODY]
         others = [link for profile, link in self._links.items() if profile is NOBODY]
@@ -128,19 +144,26 @@ class Links:
 
     async def _open(self, profile: Profile) -> Link:
         self._drop_closed()
+        if time.monotonic() - self._opened_at < LIVED_SECONDS and not self.is_open:
+            self._backoff.failed()  # the last one was gone as soon as it was there
         if (pause := self._backoff.pause) > 0:
             await asyncio.sleep(pause)
         self._make_room(profile)
+        self._starting.add(profile)
         try:
             link = await self.connector.open(profile)
         except UpstreamError:
             self._backoff.failed()
             raise
+        finally:
+            self._starting.discard(profile)
         self._used = {known: at for known, at in self._used.items() if known in self._links}
         if self._closed:
             await link.close()
             raise NotReached(self.server, "it is being unmounted")
-        self._backoff.reset()
+        if time.monotonic() - self._opened_at > LIVED_SECONDS:
+            self._backoff.reset()
+        self._opened_at = time.monotonic()
         self.about = link.about
         kind = None if link.about.era == "modern" else profile
         again = kind in self._had
@@ -168,15 +191,15 @@ class Links:
         """Sessions are few: a principal has a share of them, and who needs none of their own is let in."""
         if profile is NOBODY:
             return
-        theirs = [known for known in self._links if known.principal == profile.principal]
-        others = [known for known in self._links if known is not NOBODY]
+        others = {*self._links, *self._starting} - {NOBODY, profile}
+        theirs = {known for known in others if known.principal == profile.principal}
         for known, limit in ((theirs, MAX_LINKS_EACH), (others, MAX_LINKS)):
-            if len(known) >= limit:
-                idle = [one for one in known if one in self._links and not self._links[one].busy]
+            idle = [one for one in known if one in self._links and not self._links[one].busy]
+            idle.sort(key=lambda one: self._used.get(one, 0))
+            for _ in range(len(known) - limit + 1):
                 if not idle:
                     raise Busy(self.server, f"{len(known)} sessions with it are busy already")
-                oldest = min(idle, key=lambda one: self._used.get(one, 0))
-                self._close_later(self._links.pop(oldest))
+                self._close_later(self._links.pop(idle.pop(0)))
 
     def close_idle(self) -> None:
         """Let go of sessions that nobody has used for a while, but for the latest."""

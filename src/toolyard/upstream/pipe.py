@@ -130,8 +130,9 @@ class Pipe:
             self._write(encode(Notification(method, params)))
 
     async def _respond(self, body: bytes) -> None:
-        if not self.closed:
-            self._write(body)
+        with suppress(McpError):  # it does not read: it will miss the answer soon enough
+            if not self.closed:
+                self._write(body)
 
     # Hearing
 
@@ -140,7 +141,7 @@ class Pipe:
         try:
             message = understand(self.server, body)
         except Garbled as error:
-            self.noise(error)
+            self.noise(error, error.id)
             return
         if message.is_request:
             self._desk.take_request(message)

@@ -14,7 +14,9 @@ def understand(server: str, body: bytes | Spooled) -> Message:
     try:
         return read_message(body)
     except BadMessage as error:
-        raise Garbled(server, f"its answer is not JSON-RPC: {error}") from None
+        garbled = Garbled(server, f"its answer is not JSON-RPC: {error}")
+        garbled.id = error.id
+        raise garbled from None
 
 
 def result_of(server: str, message: Message, id: Id) -> Result:

@@ -18,7 +18,7 @@ from ..catalogue.items import Kind
 from ..dispatch import Forward, Mount
 from ..pipeline import Handler
 from ..upstream.errors import Late
-from ..wire.call import NO_CHANNEL, SESSION_ENDED, Call
+from ..wire.call import NO_CHANNEL, Call
 from ..wire.eras import SERVER_KEY, TASKS_EXTENSION
 from ..wire.errors import InvalidParams, McpError, MethodNotFound, MissingCapability
 from ..wire.headers import check_params, encode_value
@@ -99,7 +99,6 @@ class View(ABC):
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._unsubscribe,
             "notifications/roots/list_changed": self._roots_changed,
-            SESSION_ENDED: self._session_ended,
         }
 
     # What the views differ in
@@ -347,7 +346,7 @@ class View(ABC):
             await self._listening.subscribed(call.session)
         return Result()
 
-    async def _session_ended(self, call: Call) -> None:
+    async def end_session(self, call: Call) -> None:
         """What was opened upstream for this client alone goes with it."""
         for server in self.servers():
             mount = self.yard.mounts.get(server)

@@ -78,10 +78,6 @@ class Caller:
         return isinstance(extensions, dict) and extension in extensions
 
 
-SESSION_ENDED = "notifications/session_ended"
-"""What an edge tells its service when a legacy client has ended its session; no client sends it."""
-
-
 class Session(Struct):
     """What a legacy session has set and a request cannot carry: log level and subscriptions."""
 
@@ -161,6 +157,10 @@ class Service(Protocol):
 
     async def listen(self, call: Call) -> None:
         """Legacy: pass change notifications to `call.channel` until cancelled or the service closes."""
+        ...
+
+    async def end_session(self, call: Call) -> None:
+        """A legacy client has ended its session: nothing more will come in its name."""
         ...
 
     async def close(self) -> None:
