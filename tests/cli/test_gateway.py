@@ -276,6 +276,7 @@ def test_a_hangup_has_the_file_read_and_ends_nothing(yard: Toolyard):
     variable = '[servers.cellar]\nmodule = "${CELLAR}"'
     yard.write("toolyard.toml", configured(yard.folder, "garden", more=variable))
     with yard.serving(CELLAR=f"{yard.folder}/kitchen.py:server") as served:
+        assert set(health(served)["servers"]) == {"garden", "cellar"}
         yard.write("toolyard.toml", configured(yard.folder, "garden"))
         served.process.send_signal(signal.SIGHUP)
         until(lambda: set(health(served)["servers"]) == {"garden"})
