@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from ..kit.content import error_result
-from ..upstream.errors import UpstreamError
+from ..upstream.errors import Garbled, UpstreamError
 from ..upstream.link import DEAF, OURS, Deaf, Link, Params, Result, askable
 from ..upstream.links import Links
 from ..upstream.spool import Spooled
@@ -73,7 +73,10 @@ class Bridge:
         if "requestState" in params:
             params = {**params, "requestState": self._unsealed(call, params["requestState"])}
         result = await link.request(call.method, params, _ear(call, token), token, _headers(call))
-        if kind_of(result) != "input_required":
+        kind = kind_of(result)
+        if kind == "task" and not call.caller.supports(TASKS_EXTENSION):
+            raise Garbled(link.server, "it answered with a task, which the client did not say it can follow")
+        if kind != "input_required":
             return result
         check_questions(link.server, call, result)
         return self._sealed(call, result)

@@ -58,6 +58,7 @@ class Shelf:
         self.entries: dict[str, list[Entry]] = {kind.name: [] for kind in KINDS}
         self._by_bare: dict[str, dict[str, Entry]] = {kind.name: {} for kind in KINDS}
         self.templates = Templates([])
+        self._schemes: dict[str, set[str]] = {}
         self.reconfigure(config)
 
     def reconfigure(self, config: ServerConfig) -> None:
@@ -83,12 +84,19 @@ class Shelf:
             found.setdefault(bare, Entry(self.server, name, bare, item))
         if kind is TEMPLATES:
             self.templates = Templates(list(found))
+        if not named:
+            self._schemes[kind.name] = {uri.partition(":")[0] for uri in found}
         self._by_bare[kind.name] = found
         self.entries[kind.name] = list(found.values())
         return changed
 
     def find(self, kind: Kind, bare: str) -> Entry | None:
         return self._by_bare[kind.name].get(bare)
+
+    def has_scheme(self, uri: str) -> bool:
+        """Whether it offers anything at addresses of this kind."""
+        scheme = uri.partition(":")[0]
+        return any(scheme in schemes for schemes in self._schemes.values())
 
     def admits(self, own: str) -> bool:
         return self._admits(own)

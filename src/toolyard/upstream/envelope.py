@@ -49,7 +49,11 @@ def _parse(body: bytes, shown: bytes) -> Message:
     try:
         return parse(body)
     except McpError as error:
-        raise BadMessage(error.message, shown, recover_id(body)) from None
+        id = recover_id(body)
+        # A text that is no JSON as a whole may still have an id in its usual place.
+        raise BadMessage(
+            error.message, shown, guess_id(body[:HEAD], body[-TAIL:]) if id is None else id
+        ) from None
 
 
 def _read_spooled(body: Spooled) -> Message:

@@ -24,8 +24,11 @@ def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
     matching = [shelf.server for shelf in shelves if shelf.templates.match(uri) is not None]
     if matching:
         return matching, uri
-    # A tool's result may mention what no list does.
-    return [shelf.server for shelf in shelves if "resources" in shelf.identity.capabilities], uri
+    # A tool's result may mention what no list does. Only those who have such addresses are asked: an address
+    # may say more than a stranger should read.
+    near = [shelf.server for shelf in shelves if shelf.has_scheme(uri)]
+    able = [shelf.server for shelf in shelves if "resources" in shelf.identity.capabilities]
+    return near or (able if len(able) == 1 else []), uri
 
 
 def is_offered(shelf: Shelf, uri: str) -> bool:
