@@ -114,16 +114,27 @@ async def test_the_other_one_can_be_read_by_the_name_of_its_server():
         assert (await read(front, "notes://today", "/mcp/b%20%26%20c"))["text"] == "second has notes://today"
 
 
-async def test_an_address_of_no_list_is_asked_of_each_until_one_has_it():
-    first, second = Library("first"), Library("second")
-
-    async def refuse(exchange: Exchange) -> None:
-        await exchange.error(-32602, "not mine", 400, {"uri": exchange.params["uri"]})
-
-    first.on["resources/read"] = refuse
+async def test_an_address_of_no_list_is_asked_of_those_with_its_scheme_and_shown_to_nobody_else():
+    first, second = Library("first"), Library("second", resources=[resource("found://one")])
     async with speaking(first) as a, speaking(second) as b, yard(at(a, "a"), at(b, "b")) as front:
         await front.tools()
         assert (await read(front, "found://in/a/result"))["text"] == "second has found://in/a/result"
+        unknown = await front.modern("resources/read", {"uri": "crm://customers/17?token=secret"})
+        assert unknown.error["code"] == -32602
+        asked = await read(front, f"toolyard://a/{quote('crm://customers/17', safe='')}")
+        assert asked["text"] == "first has crm://customers/17"
+    assert [item.params["uri"] for item in first.heard("resources/read")] == ["crm://customers/17"]
+
+
+async def test_an_address_of_no_list_is_asked_of_the_only_server_with_resources():
+    library = Library("only")
+    async with (
+        speaking(Speaker("modern")) as a,
+        speaking(library) as b,
+        yard(at(a, "a"), at(b, "b")) as front,
+    ):
+        await front.tools()
+        assert (await read(front, "found://in/a/result"))["text"] == "only has found://in/a/result"
 
 
 async def test_an_address_that_fits_a_template_goes_to_its_server():
