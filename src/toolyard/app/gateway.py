@@ -10,13 +10,12 @@ import os
 from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from .. import __version__
 from ..bridge import Bridge, Parking
-from ..catalogue.catalogue import KINDS, Catalogue, Identity, Shelf
+from ..catalogue.catalogue import KINDS, Catalogue, Shelf
 from ..catalogue.keeper import Keeper
 from ..catalogue.store import Store
 from ..config import Config, Http, ServerConfig, Stdio
@@ -28,16 +27,18 @@ from ..upstream.handshake import INSTANCE, MODERN_META
 from ..upstream.http import HttpConnector
 from ..upstream.http_client import HttpClient
 from ..upstream.inprocess import InProcess
-from ..upstream.link import OURS, About, profile_of
+from ..upstream.link import OURS, profile_of
 from ..upstream.links import Links
 from ..upstream.stdio import StdioConnector
 from ..views import AllView, BareView
-from ..views.view import View, Yard
+from ..views.view import View
+from ..views.yard import Yard
 from ..wire.call import Call
 from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from ..wire.versions import Era, era_of
+from .mounting import Health, identify, look_after, mount_of
 
 if TYPE_CHECKING:
     from ..telemetry.spans import Tracing
@@ -153,22 +154,22 @@ class Gateway:
         shelf = self.catalogue.add(config)
         self._store.load(config, shelf)
         service = self._service(config, shelf)
-        mount = _mount_of(config, service)
+        mount = mount_of(config, service)
         keeper = Keeper(
             config,
             shelf,
             self.catalogue,
             self._store,
             service,
-            lambda: _identify(service),
+            lambda: identify(service),
             OURS,
             MODERN_META,
-            _Health(mount, service),
+            Health(mount, service),
             self._queue,
             # A process is not started for a list that is known already.
             lazy=config.start == "lazy" and isinstance(config.where, Stdio) and shelf.known,
         )
-        mount.breaker.on_trouble = lambda reason, opened: _look_after(keeper, reason, opened)
+        mount.breaker.on_trouble = lambda reason, opened: look_after(keeper, reason, opened)
         if isinstance(service, Bridge):
             service.links.on_open = lambda again: self._opened(config.name, keeper, again)
         self._count_retries(mount)
@@ -314,34 +315,6 @@ class Gateway:
         ]
 
 
-class _Health:
-    """An upstream's breaker and connections, as its keeper needs them."""
-
-    def __init__(self, mount: Mount, service: Bridge | InProcess) -> None:
-        self._mount = mount
-        self._service = service
-        self.well = mount.breaker.well
-        self.unwell = mount.breaker.unwell
-
-    @property
-    def is_open(self) -> bool:
-        return self._mount.breaker.is_open
-
-    @property
-    def busy(self) -> bool:
-        return self._mount.in_flight > 0
-
-    async def reset(self) -> None:
-        if isinstance(self._service, Bridge):
-            await self._service.links.reset()
-
-
-def _look_after(keeper: Keeper, reason: str, opened: bool) -> None:
-    if opened:
-        keeper.blame(reason)
-    keeper.wake()
-
-
 class _Whole(AllView):
     """The view of everything, whose health is the gateway's."""
 
@@ -351,26 +324,6 @@ class _Whole(AllView):
 
     def health(self) -> dict[str, Any]:
         return self._gateway.health()
-
-
-def _mount_of(config: ServerConfig, service: Bridge | InProcess) -> Mount:
-    where = config.where
-    transport = "stdio" if isinstance(where, Stdio) else "http" if isinstance(where, Http) else "inprocess"
-    mount = Mount(config, service, transport)
-    if isinstance(where, Http):
-        parts = urlsplit(where.url)
-        mount.address = parts.hostname or ""
-        mount.port = parts.port or (443 if parts.scheme == "https" else 80)
-    return mount
-
-
-async def _identify(service: Bridge | InProcess) -> Identity:
-    about: About
-    if isinstance(service, Bridge):
-        about = (await service.links.any()).about
-    else:
-        about = await service.about()
-    return Identity(about.version, Raw(bytes(about.info)), about.capabilities, about.instructions)
 
 
 def _needs_restart(before: Config, now: Config) -> list[str]:

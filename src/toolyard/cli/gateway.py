@@ -30,7 +30,14 @@ def serve_gateway(file: Path, place: Place, debug: bool) -> None:
     config = yard.read(file)
     _log(config, debug)
     gateway = yard.make(config, session_key(place.key_file))
-    start, stop = _watching(gateway, file)
+    watch, stop = _watching(gateway, file)
+    listening = listen(place.host, place.port)
+    url = url_of(place.host, listening, place.path)
+
+    async def start() -> None:
+        await watch()
+        _ready(config, url, file)
+
     edge = asgi(
         gateway,
         path=place.path.rstrip("/") or "/",
@@ -39,10 +46,9 @@ def serve_gateway(file: Path, place: Place, debug: bool) -> None:
         on_start=start,
         on_stop=stop,
     )
-    with listen(place.host, place.port) as listening:
+    with listening:
         warn_if_public(place.host, place.hosts)
-        url = url_of(place.host, listening, place.path)
-        run(edge, listening, debug, lambda: _ready(config, url, file))
+        run(edge, listening, debug)
 
 
 def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:

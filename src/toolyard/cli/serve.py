@@ -80,7 +80,9 @@ def command(
         run(edge, listening, debug, lambda: welcome(found, url_of(host, listening, path), server))
 
 
-def run(edge: "Endpoint", listening: socket.socket, debug: bool, on_ready: Callable[[], None]) -> None:
+def run(
+    edge: "Endpoint", listening: socket.socket, debug: bool, on_ready: Callable[[], None] = lambda: None
+) -> None:
     import asyncio
 
     from ..edge.running import run_to_end

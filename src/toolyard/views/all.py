@@ -14,7 +14,8 @@ from ..wire.errors import InvalidParams
 from ..wire.types import Implementation
 from .instructions import instructions
 from .routes import is_offered, servers_for
-from .view import View, Yard
+from .view import View
+from .yard import Yard
 
 OFFERS: dict[str, Any] = {
     "prompts": {"listChanged": True},

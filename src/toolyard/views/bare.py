@@ -11,7 +11,8 @@ from ..wire.eras import TASKS_EXTENSION
 from ..wire.errors import InvalidParams, Unavailable
 from .instructions import brief
 from .routes import is_offered
-from .view import View, Yard
+from .view import View
+from .yard import Yard
 
 
 class BareView(View):

@@ -29,7 +29,7 @@ from ..wire.types import ListenParams, Result, SubscriptionFilter
 from ..wire.versions import LATEST_MODERN
 
 if TYPE_CHECKING:
-    from .view import Yard
+    from .yard import Yard
 
 MAX_SUBSCRIPTIONS = 1000
 PAUSE_SECONDS = 1.0

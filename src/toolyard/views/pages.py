@@ -16,7 +16,7 @@ from ..wire.messages import decode_params, encode
 from ..wire.types import ListParams
 
 if TYPE_CHECKING:
-    from .view import Yard
+    from .yard import Yard
 
 TTL_MS = 5_000
 

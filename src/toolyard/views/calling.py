@@ -1,0 +1,233 @@
+"""Calls on their way to an upstream: found by name, passed on under the upstream's own, answered."""
+
+import asyncio
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Protocol, cast
+
+from msgspec import UNSET, Raw, Struct
+
+from ..bridge.results import kind_of
+from ..catalogue.catalogue import PROMPTS, TOOLS, Entry
+from ..catalogue.items import Kind
+from ..dispatch import Forward, Mount
+from ..upstream.errors import Late
+from ..wire.call import NO_CHANNEL, Call
+from ..wire.eras import TASKS_EXTENSION
+from ..wire.errors import InvalidParams, McpError, MissingCapability
+from ..wire.headers import check_params, encode_value
+from ..wire.messages import decode_params, encode
+
+if TYPE_CHECKING:
+    from .yard import Yard
+
+Members = dict[str, Raw]
+
+RESOURCE_NOT_FOUND = -32002  # legacy; the modern era uses invalid params
+TELL_SECONDS = 10.0
+
+
+class Finds(Protocol):
+    """A view, as far as it knows where names lead."""
+
+    def resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]: ...
+
+    def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
+
+    def knows(self, uri: str) -> bool: ...
+
+    def servers(self) -> list[str]: ...
+
+
+class _LegacyTask(Struct, rename="camel"):
+    task_id: str
+
+
+class _Begun(Struct):
+    """A task of 2025-11-25, just begun."""
+
+    task: _LegacyTask
+
+
+class Calling:
+    def __init__(self, yard: "Yard", view: Finds) -> None:
+        self._yard = yard
+        self._view = view
+
+    async def call_tool(self, call: Call) -> Any:
+        members = decode_params(call.params, dict[str, Raw])
+        name = _string(members, "name")
+        mount, own, entry = await self._resolve(TOOLS, name)
+        headers = None
+        if entry is not None and entry.item.headers:
+            headers = _mirrored(call, entry, members)
+        forward = self._forward(call, mount, members, "name", name, own, headers)
+        if entry is not None:
+            forward.name = own
+            forward.safe = entry.item.safe
+            if entry.item.task_only:
+                return await self._as_task(call, forward)
+        result = await self._yard.forward(forward)
+        return self._with_ticket(call, mount, result)
+
+    async def _resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]:
+        """A client may remember a name from before we started; then its server's list is waited for."""
+        if not self._yard.catalogue.is_settled:
+            with suppress(InvalidParams):
+                found = self._view.resolve(kind, name)
+                if found[2] is not None:
+                    return found
+            await self._yard.catalogue.settled(self._yard.list_wait)
+        return self._view.resolve(kind, name)
+
+    async def _places_of(self, uri: str) -> tuple[list[Mount], str]:
+        if not self._yard.catalogue.is_settled and not self._view.knows(uri):
+            await self._yard.catalogue.settled(self._yard.list_wait)
+        return self._view.places_of(uri)
+
+    def _with_ticket(self, call: Call, mount: Mount, result: Any) -> Any:
+        kind = getattr(result, "result_type", UNSET) if not isinstance(result, Raw) else kind_of(result)
+        return self._yard.tickets.relabel(result, mount.server, call.caller) if kind == "task" else result
+
+    async def _as_task(self, call: Call, forward: Forward) -> Any:
+        """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""
+        begin = forward.call
+        begin.params = Raw(encode({**decode_params(begin.params, dict[str, Raw]), "task": {}}))
+        begun = await self._yard.forward(forward)
+        if not isinstance(begun, Raw) or b'"task"' not in bytes(begun):
+            return begun
+        id = decode_params(begun, _Begun).task.task_id
+        params = Raw(encode({"taskId": id}))
+        try:
+            waiting = _again(call, "tasks/result", params)
+            return await self._yard.forward(Forward(waiting, forward.mount, forward.name))
+        except (asyncio.CancelledError, Late):
+            ending = Call("tasks/cancel", params, call.caller, NO_CHANNEL, call.id, None, call.session)
+            tell(forward.mount.service.handle(ending))
+            raise
+
+    async def get_prompt(self, call: Call) -> Any:
+        members = decode_params(call.params, dict[str, Raw])
+        name = _string(members, "name")
+        mount, own, entry = await self._resolve(PROMPTS, name)
+        forward = self._forward(call, mount, members, "name", name, own)
+        forward.name = own if entry is not None else None
+        forward.safe = True
+        return await self._yard.forward(forward)
+
+    async def read_resource(self, call: Call) -> Any:
+        members = decode_params(call.params, dict[str, Raw])
+        uri = _string(members, "uri")
+        mounts, own = await self._places_of(uri)
+        refused: McpError | None = None
+        for mount in mounts:
+            forward = self._forward(call, mount, members, "uri", uri, own)
+            forward.name, forward.safe = own, True
+            try:
+                return await self._yard.forward(forward)
+            except McpError as error:
+                if len(mounts) == 1:
+                    raise
+                refused = refused or error
+        raise refused or not_found(call, uri)
+
+    async def complete(self, call: Call) -> Any:
+        members = decode_params(call.params, dict[str, Raw])
+        ref = decode_params(members.get("ref", Raw(b"{}")), dict[str, Raw])
+        kind = _string(ref, "type")
+        if kind == "ref/prompt":
+            name = _string(ref, "name")
+            mount, own, _ = await self._resolve(PROMPTS, name)
+            ref["name"] = Raw(encode(own))
+        elif kind == "ref/resource":
+            name = _string(ref, "uri")
+            mounts, own = await self._places_of(name)
+            if not mounts:
+                raise InvalidParams(f"Unknown resource: {name[:80]!r}")
+            mount = mounts[0]
+            ref["uri"] = Raw(encode(own))
+        else:
+            raise InvalidParams(f"params.ref.type is 'ref/prompt' or 'ref/resource', not {kind[:40]!r}")
+        passed = _again(call, call.method, Raw(encode({**members, "ref": ref})))
+        return await self._yard.forward(Forward(passed, mount, None, safe=True))
+
+    async def task(self, call: Call) -> Any:
+        members = decode_params(call.params, dict[str, Raw])
+        ticket = _string(members, "taskId")
+        if not call.caller.supports(TASKS_EXTENSION):
+            raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
+        server, id = self._yard.tickets.read(ticket, call.caller)
+        mount = self._yard.mounts.get(server) if server in self._view.servers() else None
+        if mount is None:
+            raise InvalidParams(f"Task not found: {ticket[:80]!r}; its server is not mounted any more")
+        forward = self._forward(call, mount, members, "taskId", ticket, id)
+        forward.safe = call.method == "tasks/get"
+        result = await self._yard.forward(forward)
+        return (
+            self._yard.tickets.relabel(result, server, call.caller) if call.method == "tasks/get" else result
+        )
+
+    def _forward(
+        self,
+        call: Call,
+        mount: Mount,
+        members: Members,
+        key: str,
+        shown: str,
+        own: str,
+        headers: dict[str, str] | None = None,
+    ) -> Forward:
+        """The same call, under the name that the upstream knows."""
+        params = call.params if shown == own else Raw(encode({**members, key: own}))
+        passed = _again(call, call.method, params)
+        passed.param_headers = None if headers is None else lambda: headers
+        return Forward(passed, mount)
+
+
+_telling: set["asyncio.Task[None]"] = set()
+
+
+def tell(work: Awaitable[Any]) -> None:
+    """Behind the caller's back, whatever comes of it."""
+    task = asyncio.create_task(_quietly(work))
+    _telling.add(task)
+    task.add_done_callback(_telling.discard)
+
+
+async def _quietly(work: Awaitable[Any]) -> None:
+    with suppress(McpError, TimeoutError):
+        async with asyncio.timeout(TELL_SECONDS):
+            await work
+
+
+def _again(call: Call, method: str, params: Raw) -> Call:
+    return Call(method, params, call.caller, call.channel, call.id, call.progress_token, call.session)
+
+
+def _string(members: Members, key: str) -> str:
+    raw = members.get(key)
+    if raw is None:
+        raise InvalidParams(f"params.{key} is missing")
+    return decode_params(raw, str)
+
+
+def _mirrored(call: Call, entry: Entry, members: Members) -> dict[str, str]:
+    """The arguments that a tool wants to see in headers; those that a client sent must agree."""
+    arguments = decode_params(members.get("arguments", Raw(b"{}")), dict[str, Any])
+    if call.param_headers is not None:
+        check_params(list(entry.item.headers), arguments, call.param_headers())
+    found: dict[str, str] = {}
+    for item in entry.item.headers:
+        value: Any = arguments
+        for key in item.path:
+            value = cast(dict[str, Any], value).get(key) if isinstance(value, dict) else None
+        if isinstance(value, str | int | bool):
+            found[item.header] = encode_value(value)
+    return found
+
+
+def not_found(call: Call, uri: str) -> McpError:
+    message = f"Resource not found: {uri[:200]!r}"
+    if call.caller.era == "modern":
+        return InvalidParams(message, {"uri": uri})
+    return McpError(RESOURCE_NOT_FOUND, message, {"uri": uri})

@@ -1,0 +1,28 @@
+"""What every view stands on."""
+
+from collections.abc import Callable, Mapping
+
+from ..catalogue.catalogue import Catalogue
+from ..dispatch import Mount
+from ..pipeline import Handler
+from ..wire.call import Call
+from ..wire.seal import Sealer
+from .tickets import Tickets
+
+
+class Yard:
+    """Shared by all of them."""
+
+    def __init__(
+        self, catalogue: Catalogue, mounts: Mapping[str, Mount], forward: Handler, sealer: Sealer
+    ) -> None:
+        self.catalogue = catalogue
+        self.mounts = mounts
+        self.forward = forward
+        self.tickets = Tickets(sealer)
+        self.page_size = 500
+        self.list_wait = 5.0
+        self.touch: Callable[[], None] = lambda: None
+        """Somebody looks at the lists; old ones may be read anew."""
+        self.met: Callable[[Call], None] = lambda call: None
+        """A client has introduced itself."""
