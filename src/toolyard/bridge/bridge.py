@@ -126,9 +126,7 @@ class Bridge:
                 return await follow_task(link, call, result, self._meta.add(call, {}, tasks))
             else:
                 return result
-        raise McpError(
-            -32603, f"Server {self.links.server!r} asked for input {MAX_ROUNDS} times without an end"
-        )
+        raise Garbled(self.links.server, f"it asked for input {MAX_ROUNDS} times without an end")
 
     # A legacy upstream
 

@@ -154,11 +154,7 @@ class Keeper:
                 self._failed("something unforeseen happened; the log has the details")
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures) * random.uniform(0.5, 1.0)
             failures = min(failures + 1, 10)
-            await self._rest(pause)
-
-    async def _rest(self, pause: float) -> None:
-        """Waking up early is for those who were not unwell a moment ago."""
-        await asyncio.sleep(pause)
+            await asyncio.sleep(pause)
 
     async def _first_look(self) -> None:
         """What is known already can wait a little: a restart must not read a hundred lists at once."""
