@@ -71,7 +71,7 @@ async def serve(service: Service, source: int, sink: int, last: Last = _nothing)
     for number in (signal.SIGTERM, signal.SIGINT):
         with suppress(NotImplementedError, ValueError, RuntimeError):
             loop.add_signal_handler(number, stop.set)
-    writer = _Writer(sink)
+    writer = _Writer(sink, stop.set)
     duplex = Duplex(service, writer.write, writer.write_pieces)
     reading = asyncio.create_task(_read(source, duplex, writer))
     stopping = asyncio.create_task(stop.wait())
@@ -95,8 +95,10 @@ class _Writer:
     whatever happens to the call it came from.
     """
 
-    def __init__(self, sink: int) -> None:
+    def __init__(self, sink: int, on_broken: Callable[[], None]) -> None:
         self._sink = sink
+        self._on_broken = on_broken
+        """Told when nobody reads any more: then there is nobody to serve."""
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._pending = 0
         self._drained = asyncio.Event()
@@ -139,6 +141,7 @@ class _Writer:
             return False
         except OSError:
             self._broken = True
+            self._on_broken()
             return True
         if written < len(line):
             self._enqueue(line[written:])
@@ -169,6 +172,8 @@ class _Writer:
                 select.select([], [self._sink], [])
             except OSError:
                 self._broken = True
+                with suppress(RuntimeError):  # the loop has closed
+                    self._loop.call_soon_threadsafe(self._on_broken)
                 return
 
     def _wrote(self, size: int) -> None:

@@ -8,6 +8,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable
+from contextvars import Context
 
 from ..wire.call import Call
 from .errors import Busy, NotReached, UpstreamError
@@ -136,7 +137,8 @@ class Links:
         key = profile if self.about is not None and self.about.era == "legacy" else None
         task = self._opening.get(key)
         if task is None:
-            task = self._opening[key] = asyncio.create_task(self._open(profile))
+            # A link outlives the call that had it opened, and must not speak in its name in the log.
+            task = self._opening[key] = asyncio.create_task(self._open(profile), context=Context())
             task.add_done_callback(lambda _: self._opening.pop(key, None))
             # When all who wait have given up, nobody would look at its failure.
             task.add_done_callback(lambda done: done.cancelled() or done.exception())
