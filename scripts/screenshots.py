@@ -199,9 +199,13 @@ def transcript(picture: Picture) -> Text:
 
 
 def _settled(output: str) -> str:
-    """The output as it stands at the end: lines that were rewritten, only as they were last."""
+    """The output as it stands at the end: lines that were rewritten, only as they were last.
+
+    That make had to install something first is no part of the picture.
+    """
     lines = output.replace("\r\n", "\n").split("\n")
-    return "\n".join(re.split(r"\r(?:\x1b\[K)?", line)[-1] for line in lines)
+    shown = (re.split(r"\r(?:\x1b\[K)?", line)[-1] for line in lines)
+    return "\n".join(line for line in shown if not line.startswith("setup: "))
 
 
 def draw(name: str, picture: Picture) -> Path:
