@@ -76,6 +76,7 @@ class Gateway:
         self._views: dict[str, View] = {}
         self._leaving: set[asyncio.Task[None]] = set()
         self._minding: asyncio.Task[None] | None = None
+        self._started_with = config
         self.many_tenants = False
         """Whether callers are told apart, and so must not see each other's affairs; set before it starts."""
         self.needs_restart: list[str] = []
@@ -123,12 +124,12 @@ class Gateway:
                 self._mount(server)
             elif known.config != server:
                 self._change(known, server)
-        before, self.config = self.config, config
+        self.config = config
         settings = config.gateway
         self._yard.page_size = settings.page_size
         self._yard.list_wait = settings.list_wait
         self.parking.reconfigure(settings.park_ttl, settings.park_limit)
-        self.needs_restart = _needs_restart(before, config) or self.needs_restart
+        self.needs_restart = _needs_restart(self._started_with, config)
         if self.needs_restart:
             logger.warning("changed, but not before a restart: %s", ", ".join(self.needs_restart))
 
@@ -276,7 +277,7 @@ class Gateway:
         whole = all(server["state"] != "down" for server in servers.values()) and not broken
         found: dict[str, Any] = {
             "status": "ok" if whole and self.config_fault is None else "degraded",
-            "server": {"name": self.config.gateway.name, "version": __version__},
+            "server": {"name": self._started_with.gateway.name, "version": __version__},
             "tools": sum(server["tools"] for server in servers.values()),
             "parked": len(self.parking),
             "servers": {**servers, **broken},
