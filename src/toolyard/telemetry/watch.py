@@ -57,4 +57,6 @@ class Watch:
                 seen.server, seen.method, ended, seconds, seen.request_bytes, seen.response_bytes or 0
             )
         logs.finished(seen, ended, seconds)
+        # What was begun during the call keeps its context, and must not keep its frames with the error.
+        seen.error = None
         current.reset(self._token)

@@ -25,6 +25,7 @@ HOMELESS_SECONDS = 300.0
 OVER = "the call it belongs to is over"
 ROOTS = "roots/list"
 """Asked for a client, not for a call: when the call it was put to is over, the next one is asked."""
+ROOTS_SECONDS = 1.0
 
 Respond = Callable[[bytes], Awaitable[None]]
 LISTS_CHANGED = frozenset(
@@ -81,11 +82,17 @@ class Desk:
         ear = self._calls.ears.pop(id, None)
         if ear is None or not self._questions:
             return
-        for question in list(self._questions.values()):
-            with_client = question.method == ROOTS and ear.asks_at_once
-            if question.call == id and question.task is not None and not with_client:
-                question.over = True
-                question.task.cancel()
+        for question in [one for one in self._questions.values() if one.call == id]:
+            if question.method == ROOTS and ear.asks_at_once:
+                # The client has it, and may be about to answer.
+                asyncio.get_running_loop().call_later(ROOTS_SECONDS, self._give_up, question, id)
+            else:
+                self._give_up(question, id)
+
+    def _give_up(self, question: _Question, call: int) -> None:
+        if question.call == call and question.task is not None and not question.task.done():
+            question.over = True
+            question.task.cancel()
 
     def ear_of(self, id: int | None) -> Ear | None:
         return None if id is None else self._calls.ears.get(id)
@@ -145,6 +152,10 @@ class Desk:
     async def _put(self, question: _Question, ear: Ear) -> Raw:
         try:
             return await ear.ask(question.method, question.params)
+        except McpError:
+            if self.ear_of(question.call) is None:  # its call was answered before the question was out
+                raise _Over from None
+            raise
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if question.over and task is not None and task.uncancel() == 0:
