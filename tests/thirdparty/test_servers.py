@@ -104,7 +104,8 @@ async def test_a_time_is_converted(mounted: Mounted, era: str):
 @pytest.mark.parametrize("era", CLIENTS)
 async def test_a_page_is_fetched(mounted: Mounted, era: str):
     async with to(mounted, era) as peer:
-        fetched = await peer.call("mcp__fetch__fetch", url=mounted.page)
+        # As it is: to simplify a page, the server first installs a program of its own from npm.
+        fetched = await peer.call("mcp__fetch__fetch", url=mounted.page, raw=True)
     assert "A page on loopback" in fetched.text
 
 

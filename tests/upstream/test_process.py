@@ -465,7 +465,7 @@ async def test_a_flood_on_standard_error_leaves_us_time_for_others():
         kid.process.write(b"1")
         await kid.hear()
         await asyncio.sleep(0.05)
-    assert time.process_time() - used < 0.7
+    assert time.process_time() - used < 0.9  # of a second: unthrottled it would be all of it
     await asyncio.gather(flooder.process.stop(grace=0.1), kid.process.stop())
 
 

@@ -143,7 +143,7 @@ def _ready(config: "Config", url: str, file: Path) -> None:
     # What is there by now stays; looking for garbage in it again and again was a tenth of every call's CPU.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
+    gc.set_threshold(10_000, 10, 10)
     _welcome(config, url, file)
 
 
