@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from ..config import ServerConfig
 from ..telemetry.masking import masked
-from ..upstream.errors import UpstreamError
+from ..upstream.errors import Garbled, UpstreamError
 from ..wire.call import Call, Caller
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
@@ -192,7 +192,10 @@ class Keeper:
                 self._reading = False
             offered = identity.capabilities
             wanted = [kind for kind in kinds if kind.capability in offered]
-            lists = await asyncio.gather(*(self._read(kind) for kind in wanted))
+            garbled: list[Garbled] = []
+            lists = await asyncio.gather(*(self._read(kind, garbled) for kind in wanted))
+            if garbled and len(garbled) == len(wanted):
+                raise garbled[0]  # it says nothing that can be understood
         found = dict(zip((kind.name for kind in wanted), lists, strict=True))
         changed = tuple(
             kind for kind in kinds if shelf.put(kind, found[kind.name].items if kind.name in found else ())
@@ -214,7 +217,7 @@ class Keeper:
         if changed or new or well_again:
             self._save()
 
-    async def _read(self, kind: Kind) -> Listed:
+    async def _read(self, kind: Kind, garbled: list[Garbled]) -> Listed:
         """Each list for itself: one that is of no use leaves the others, and what was known of it, alone."""
         shelf = self._shelf
         known = Listed(shelf.lists.get(kind.name, ()), shelf.digests.get(kind.name, b""))
@@ -222,6 +225,9 @@ class Keeper:
             return await read_list(self._service, kind, self._caller, self._meta, known)
         except BadList as error:
             note = str(error)
+        except Garbled as error:
+            garbled.append(error)
+            note = f"its list of {kind.name} is of no use: {error.reason}"
         except UpstreamError:
             raise
         except McpError as error:

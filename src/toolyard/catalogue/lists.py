@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ..upstream.errors import Garbled
 from ..wire.call import NO_CHANNEL, Call, Caller, Streamed
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
@@ -96,8 +95,6 @@ async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str
     params = {"_meta": meta} if cursor is None else {"_meta": meta, "cursor": cursor}
     try:
         result = await service.handle(Call(kind.method, Raw(encode(params)), caller, NO_CHANNEL, 1))
-    except Garbled as error:
-        raise BadList(f"its list of {kind.name} is of no use: {error.reason}") from None
     except McpError as error:
         if error.code == METHOD_NOT_FOUND:
             return None
