@@ -106,14 +106,14 @@ class HttpProgram:
     async def _post(self, writer: asyncio.StreamWriter, headers: Headers, message: Message) -> None:
         method = str(message.get("method"))
         self.journal.note(method)
-        if method == "tools/call":
-            self.journal.note(speech.named(message))
         action = self.mood.does(method)
         if action == "hang":
             await asyncio.Event().wait()
         if refusal := self._refusal(headers, message):
             _answer(writer, *refusal)
             return
+        if method == "tools/call":
+            self.journal.note(speech.named(message))
         if method == "subscriptions/listen":
             _start_stream(writer)
             writer.write(_chunk(_event(speech.acknowledgement(message))))
