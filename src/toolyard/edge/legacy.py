@@ -83,6 +83,8 @@ class LegacyExchange(Exchange):
         if self._finished or not await self.start_stream() or self._stream is None:
             return False
         await self._yield_to_follower(self._stream)
+        if self._finished:  # while we waited for the stream to begin
+            return False
         await self.write(self._stream.put(message))
         return True
 

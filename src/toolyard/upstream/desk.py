@@ -154,7 +154,7 @@ class Desk:
     async def _put(self, question: _Question, ear: Ear) -> Raw:
         try:
             return await ear.ask(question.method, question.params)
-        except McpError:
+        except Exception:
             if self.ear_of(question.call) is None:  # its call was answered before the question was out
                 raise _Over from None
             raise
