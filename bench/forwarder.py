@@ -108,7 +108,7 @@ def main() -> None:
 
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 20, 100)
+        gc.set_threshold(10_000, 10, 10)
     # What the gateway spares itself too.
     serve(
         Forwarder(options.upstream),

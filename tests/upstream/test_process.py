@@ -459,13 +459,14 @@ async def test_a_flood_on_standard_error_leaves_us_time_for_others():
     for number in range(100):
         kid.process.write(b"%d" % number)
         assert await kid.hear() == {"echo": number}
-    used = time.process_time()
+    answered = 0
     start = time.monotonic()
     while time.monotonic() - start < 1.0:
         kid.process.write(b"1")
         await kid.hear()
+        answered += 1
         await asyncio.sleep(0.05)
-    assert time.process_time() - used < 0.9  # of a second: unthrottled it would be all of it
+    assert answered >= 5  # of at most 20: the flood is read, but not at everybody's cost
     await asyncio.gather(flooder.process.stop(grace=0.1), kid.process.stop())
 
 
