@@ -73,7 +73,7 @@ class Bridge:
         if "requestState" in params:
             params = {**params, "requestState": self._unsealed(call, params["requestState"])}
         result = await link.request(call.method, params, _ear(call, token), token, _headers(call))
-        kind = kind_of(result)
+        kind = kind_of(link.server, result)
         if kind == "task" and not call.caller.supports(TASKS_EXTENSION):
             raise Garbled(link.server, "it answered with a task, which the client did not say it can follow")
         if kind != "input_required":
@@ -118,7 +118,7 @@ class Bridge:
                 if call.method == "tools/call" and _is_about_asking(error, number):
                     return raw(error_result(error.message))
                 raise _in_legacy_words(call, error) from None
-            kind = kind_of(result)
+            kind = kind_of(link.server, result)
             if kind == "input_required" and not isinstance(result, Spooled):
                 check_questions(link.server, call, result)
                 params |= await ask_all(call, result)

@@ -2,9 +2,10 @@
 
 from collections.abc import AsyncIterator
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 
+from ..upstream.envelope import BadMessage, peek
+from ..upstream.errors import Garbled
 from ..upstream.link import Result
 from ..upstream.spool import Spooled
 from ..wire.call import Call, Streamed
@@ -25,24 +26,12 @@ _CACHEABLE = frozenset(
 )
 
 
-class _Kind(Struct, rename="camel"):
-    result_type: str = "complete"
-
-
-_decode_kind = msgspec.json.Decoder(_Kind).decode
-
-
-def kind_of(result: Result) -> str:
-    """`complete`, `input_required` or `task`. Nearly all are the first, which costs a search for a word."""
-    if isinstance(result, Spooled):
-        return "complete"
-    body = bytes(result)
-    if b'"input_required"' not in body and b'"task"' not in body:
-        return "complete"
+def kind_of(server: str, result: Result) -> str:
+    """`complete`, `input_required` or `task`."""
     try:
-        return _decode_kind(body).result_type
-    except (msgspec.DecodeError, UnicodeDecodeError):
-        return "complete"
+        return peek(result)
+    except BadMessage as error:
+        raise Garbled(server, f"its result cannot be understood: {error.reason}") from None
 
 
 class Prefixed(Streamed):

@@ -86,7 +86,10 @@ class Calling:
         return self._view.places_of(uri)
 
     def _with_ticket(self, call: Call, mount: Mount, result: Any) -> Any:
-        kind = getattr(result, "result_type", UNSET) if not isinstance(result, Raw) else kind_of(result)
+        if call.caller.era == "legacy":  # it was given a plain answer; the word means nothing there
+            return result
+        is_raw = isinstance(result, Raw)
+        kind = kind_of(mount.server, result) if is_raw else getattr(result, "result_type", UNSET)
         return self._yard.tickets.relabel(result, mount.server, call.caller) if kind == "task" else result
 
     async def _as_task(self, call: Call, forward: Forward) -> Any:
