@@ -7,10 +7,22 @@ from pathlib import Path
 import pytest
 from msgspec.structs import fields
 
-from toolyard.config import Config, GatewayConfig, Http, InProcess, ServerConfig, Stdio, TelemetryConfig, load
+from toolyard.config import (
+    Composio,
+    Config,
+    GatewayConfig,
+    Http,
+    InProcess,
+    SearchConfig,
+    ServerConfig,
+    StateConfig,
+    Stdio,
+    TelemetryConfig,
+    load,
+)
 from toolyard.config.entry import KEYS
 from toolyard.config.sources import KEYS as TOP
-from toolyard.config.tables import GATEWAY, TELEMETRY
+from toolyard.config.tables import GATEWAY, SEARCH, STATE, TELEMETRY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "config.md").read_text()
 FIRST_CELLS = re.compile(r"^\| `(\w+)` \|", re.M)
@@ -27,6 +39,8 @@ def documented(*headings: str) -> list[str]:
     [
         ("At the top", TOP),
         ("`[gateway]`", GATEWAY),
+        ("`[search]`", SEARCH),
+        ("`[state]`", STATE),
         ("`[telemetry]`", TELEMETRY),
         ("Servers", KEYS),
     ],
@@ -36,19 +50,33 @@ def test_every_key_is_in_its_table_once_and_no_table_has_another(heading: str, k
 
 
 def test_every_field_has_a_key():
-    models = {GatewayConfig: GATEWAY, TelemetryConfig: TELEMETRY}
+    models = {GatewayConfig: GATEWAY, SearchConfig: SEARCH, StateConfig: STATE, TelemetryConfig: TELEMETRY}
     for model, keys in models.items():
         assert [field.name for field in fields(model)] == list(keys)
-    of_servers = {field.name for model in (ServerConfig, Stdio, Http, InProcess) for field in fields(model)}
+    kinds = (ServerConfig, Stdio, Http, InProcess, Composio)
+    of_servers = {field.name for model in kinds for field in fields(model)}
     assert of_servers - {"name", "where"} == set(KEYS) - {"enabled", "type"}
 
 
 def test_the_documented_defaults_are_the_real_ones():
     rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| `([^`]+)` \|", PAGE, re.M)
-    told = {key: default for key, default in rows if "/" not in default and key not in ("include", "enabled")}
+    told = {
+        key: default
+        for key, default in rows
+        if "/" not in default and key not in ("include", "enabled", "api_key")
+    }
     real = {
         field.name: field.default
-        for model in (ServerConfig, Stdio, Http, GatewayConfig, TelemetryConfig)
+        for model in (
+            ServerConfig,
+            Stdio,
+            Http,
+            Composio,
+            GatewayConfig,
+            SearchConfig,
+            StateConfig,
+            TelemetryConfig,
+        )
         for field in fields(model)
     }
     sizes = {'"2GiB"': 2 * 2**30, '"1GiB"': 2**30}

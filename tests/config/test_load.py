@@ -9,6 +9,7 @@ import pytest
 
 from tests.config.conftest import Load, Refused
 from toolyard.config import (
+    Composio,
     ConfigError,
     GatewayConfig,
     Http,
@@ -228,7 +229,13 @@ def test_a_mistake_in_a_server_is_told_with_file_server_and_key(
         ('[servers.""]\ncommand = "x"', "[servers.] has no name", None),
         ('[servers.git]\ncommand = " "', "'command' is empty", None),
         ('include = "a.toml"', "'include' must be a list of texts, not text", "include = ["),
-        ('[gateway]\nview = "search"', 'cannot be "search" yet', 'use "all"'),
+        ('[gateway]\ndialects = ["suna", "suna"]', "must have at least one, and none twice", None),
+        ('[gateway]\ndialects = ["tuna"]', "'dialects' of [gateway] must be", "did you mean 'suna'?"),
+        ('[search]\nlimit = 0', "'limit' of [search] must be 1 or more", None),
+        ('[state]\nurl = "mongodb://x"', "'url' of [state] is not an address of a store", "redis://host"),
+        ('[state]\nurl = "${NOT_SET_ANYWHERE}"', "NOT_SET_ANYWHERE", None),
+        ('[servers.c]\ntype = "composio"\nurl = "http://x"', "has 'url'", None),
+        ('[servers.c]\ntype = "composio"\nuser_id = "{user}"', "{user}", "{tenant}"),
         ('[gateway]\nview = "bear"', "'view' of [gateway] must be", "did you mean 'bare'?"),
         ('[gateway]\nview = "bare"', "no 'server'", 'server = "NAME"'),
         ('[gateway]\nserver = "gti"\n[servers.git]\ncommand = "x"', "unknown server 'gti'", "'git'"),
@@ -336,3 +343,42 @@ def test_importing_the_configuration_loads_neither_the_framework_nor_the_network
         "socket",
         "toolyard.kit",
     }
+
+
+def test_composio_takes_what_it_does_not_say_from_the_variables_of_its_own_clients(tmp_path: Path):
+    (tmp_path / "toolyard.toml").write_text(
+        '[servers.apps]\ntype = "composio"\nuser_id = "{tenant}-{thread}"'
+    )
+    env = {"COMPOSIO_API_KEY": "ak_1", "COMPOSIO_BASE_URL": "http://127.0.0.1:9900"}
+    (server,) = load(tmp_path / "toolyard.toml", env).servers
+    assert server.where == Composio(
+        api_key="ak_1", user_id="{tenant}-{thread}", base_url="http://127.0.0.1:9900"
+    )
+
+
+def test_composio_without_a_key_breaks_only_itself(tmp_path: Path):
+    (tmp_path / "toolyard.toml").write_text('[servers.apps]\ntype = "composio"\n[servers.git]\ncommand = "x"')
+    config = load(tmp_path / "toolyard.toml", {})
+    assert [server.name for server in config.servers] == ["git"]
+    assert "COMPOSIO_API_KEY is not set" in config.broken[0].reason
+
+
+@pytest.mark.parametrize(
+    ("given", "used"),
+    [
+        ("", ""),
+        ("memory:", "memory:"),
+        ("sqlite:", "sqlite:"),
+        ("sqlite:state.db", "sqlite://{folder}/state.db"),
+        ("sqlite:///srv/state.db", "sqlite:///srv/state.db"),
+        ("redis://${HOST}:6379/0", "redis://db:6379/0"),
+    ],
+)
+def test_where_state_is_kept_is_relative_to_the_file_and_may_name_variables(
+    tmp_path: Path, given: str, used: str
+):
+    (tmp_path / "toolyard.toml").write_text(f'[state]\nurl = "{given}"')
+    env = {"HOST": "db", "ENCRYPTION_KEY": "secret"}
+    state = load(tmp_path / "toolyard.toml", env).state
+    assert state.url == used.format(folder=tmp_path)
+    assert state.key == "secret"

@@ -8,23 +8,29 @@ from .errors import ConfigError
 from .loading import check, find, load
 from .models import (
     Broken,
+    Composio,
     Config,
     GatewayConfig,
     Http,
     InProcess,
+    SearchConfig,
     ServerConfig,
+    StateConfig,
     Stdio,
     TelemetryConfig,
 )
 
 __all__ = [
     "Broken",
+    "Composio",
     "Config",
     "ConfigError",
     "GatewayConfig",
     "Http",
     "InProcess",
+    "SearchConfig",
     "ServerConfig",
+    "StateConfig",
     "Stdio",
     "TelemetryConfig",
     "check",

@@ -12,12 +12,13 @@ from typing import Any
 from msgspec import Struct
 
 from .errors import Unusable, Wrong, nearest, nearest_or_all
-from .models import Http, InProcess, ServerConfig, Stdio
+from .models import Composio, Http, InProcess, ServerConfig, Stdio
 from .substitution import substitute
 from .values import (
     Reader,
     filled,
     flag,
+    header_name,
     headers,
     names,
     one_of,
@@ -25,6 +26,7 @@ from .values import (
     seconds,
     size,
     table,
+    template,
     texts,
     url,
     variables,
@@ -34,9 +36,25 @@ from .values import (
 # What makes an entry one of its kind, and what only that kind has.
 KINDS: dict[str, dict[str, Reader]] = {
     "command": {"args": texts, "env": variables, "cwd": filled, "max_memory": size},
-    "url": {"headers": headers, "transport": one_of("auto", "sse")},
+    "url": {
+        "headers": headers,
+        "transport": one_of("auto", "sse"),
+        "era": one_of("auto", "caller"),
+        "session_url": url,
+        "session_header": header_name,
+    },
     "module": {},
+    "composio": {
+        "api_key": filled,
+        "user_id": template("tenant", "agent", "thread"),
+        "base_url": url,
+        "api": one_of("router", "labs"),
+        "toolkits": names,
+        "callback_url": url,
+    },
 }
+MARKED = ("command", "url", "module")
+"""The kinds that are told by the key of the same name; the others by `type`."""
 COMMON: dict[str, Reader] = {
     "allow": names,
     "deny": names,
@@ -51,9 +69,14 @@ COMMON: dict[str, Reader] = {
 }
 SWITCHES: dict[str, Reader] = {
     "enabled": flag,
-    "type": one_of("stdio", "http", "streamable-http", "sse"),
+    "type": one_of("stdio", "http", "streamable-http", "sse", "composio"),
 }
-TYPES = {"command": ("stdio",), "url": ("http", "streamable-http", "sse"), "module": ()}
+TYPES = {
+    "command": ("stdio",),
+    "url": ("http", "streamable-http", "sse"),
+    "module": (),
+    "composio": ("composio",),
+}
 _READERS: dict[str, Reader] = {
     "command": filled,
     "url": url,
@@ -100,8 +123,10 @@ def server_config(entry: Entry, env: Mapping[str, str]) -> ServerConfig:
     _heed_type(values, kind)
     own = {key: values[key] for key in (kind, *KINDS[kind]) if key in values}
     folder = entry.file.parent
-    where: Stdio | Http | InProcess
-    if kind == "command":
+    where: Stdio | Http | InProcess | Composio
+    if kind == "composio":
+        where = _composio(own, env)
+    elif kind == "command":
         own["command"] = os.path.expanduser(own["command"])
         if "cwd" in own:
             own["cwd"] = absolute(own["cwd"], folder)
@@ -112,6 +137,16 @@ def server_config(entry: Entry, env: Mapping[str, str]) -> ServerConfig:
         where = InProcess(module=_located(own["module"], folder))
     common = {key: values[key] for key in COMMON if key in values}
     return ServerConfig(name=entry.name, where=where, **common)
+
+
+def _composio(own: dict[str, Any], env: Mapping[str, str]) -> Composio:
+    """What it does not say is taken from the variables that Composio's own clients read."""
+    if "api_key" not in own and not env.get("COMPOSIO_API_KEY"):
+        raise Unusable("has no 'api_key' and COMPOSIO_API_KEY is not set", "set one of them")
+    own.setdefault("api_key", env.get("COMPOSIO_API_KEY", ""))
+    if "base_url" not in own and env.get("COMPOSIO_BASE_URL"):
+        own["base_url"] = url(env["COMPOSIO_BASE_URL"])
+    return Composio(**own)
 
 
 def own_fields(entry: Entry) -> dict[str, Any]:
@@ -130,9 +165,11 @@ def own_fields(entry: Entry) -> dict[str, Any]:
 
 
 def _kind(fields: Mapping[str, Any]) -> str:
-    given = [key for key in KINDS if key in fields]
+    if fields.get("type") == "composio":
+        return "composio"
+    given = [key for key in MARKED if key in fields]
     if not given:
-        near = next((hint for key in fields if (hint := nearest(key, KINDS))), None)
+        near = next((hint for key in fields if (hint := nearest(key, MARKED))), None)
         raise Wrong("has none of 'command', 'url' and 'module'", near or "give one of them")
     if len(given) > 1:
         raise Wrong(f"has {' and '.join(map(repr, given))} at once", "a server is of one kind: keep one")
@@ -148,6 +185,7 @@ def check_keys(fields: Mapping[str, Any]) -> None:
 def _checked(fields: dict[str, Any], kind: str, foreign: bool) -> dict[str, Any]:
     """The fields without those of other kinds, which in an entry of ours are a mistake."""
     others = {key: other for other, keys in KINDS.items() if other != kind for key in keys}
+    others |= {key: key for key in MARKED if key != kind}
     for key in fields:
         if key in others and not foreign:
             raise Wrong(f"has {key!r}, which goes with {others[key]!r}, not with {kind!r}")

@@ -9,7 +9,7 @@ from .errors import ConfigError, Unusable, Wrong, nearest_or_all
 from .models import Broken, Config, GatewayConfig, ServerConfig
 from .reading import shown
 from .sources import Source, sources
-from .tables import gateway, telemetry
+from .tables import gateway, search, state, telemetry
 
 FILES = ("toolyard.toml", "toolyard.json")
 
@@ -34,13 +34,16 @@ def _built(read: list[Source], env: Mapping[str, str]) -> Config:
     servers, broken = _servers(entries, env)
     for source in read:
         _check_tables(source)
+    own = {} if asked.foreign else asked.data
     settings = gateway(asked.data, asked.file) if not asked.foreign else GatewayConfig()
     _check_bare(settings, [entry.name for entry in entries], asked.file)
     return Config(
         servers=servers,
         broken=broken,
         gateway=settings,
-        telemetry=telemetry({} if asked.foreign else asked.data, asked.file),
+        search=search(own, asked.file),
+        state=state(own, asked.file, env),
+        telemetry=telemetry(own, asked.file),
         files=tuple(source.file for source in read),
     )
 
@@ -93,6 +96,7 @@ def _check_tables(source: Source) -> None:
     """An included file keeps its gateway to itself, but a mistake in it is still one."""
     if not source.foreign:
         gateway(source.data, source.file)
+        search(source.data, source.file)
         telemetry(source.data, source.file)
 
 

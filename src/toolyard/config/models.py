@@ -22,6 +22,11 @@ class Http(Struct, frozen=True, kw_only=True):
     url: str
     headers: dict[str, str] = {}
     transport: Literal["auto", "sse"] = "auto"
+    era: Literal["auto", "caller"] = "auto"
+    """`caller`: a server of both eras is spoken to in that of whoever calls."""
+    session_url: str = ""
+    """Where a session of its own is begun for each thread; without it there is none."""
+    session_header: str = "x-composio-session-id"
 
 
 class InProcess(Struct, frozen=True, kw_only=True):
@@ -30,11 +35,23 @@ class InProcess(Struct, frozen=True, kw_only=True):
     module: str
 
 
+class Composio(Struct, frozen=True, kw_only=True):
+    """Composio's tool router: tools of many apps, found by its own search, in a session for each thread."""
+
+    api_key: str
+    user_id: str = "{tenant}"
+    """As whom apps are connected; `{tenant}`, `{agent}` and `{thread}` are those of the caller."""
+    base_url: str = "https://backend.composio.dev"
+    api: Literal["router", "labs"] = "router"
+    toolkits: tuple[str, ...] = ()
+    callback_url: str = ""
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     """One upstream. Two that are equal need no reconnection when the file is read anew."""
 
     name: str
-    where: Stdio | Http | InProcess
+    where: Stdio | Http | InProcess | Composio
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
     rename: dict[str, str] = {}
@@ -55,8 +72,9 @@ class Broken(Struct, frozen=True, kw_only=True):
 
 
 class GatewayConfig(Struct, frozen=True, kw_only=True):
-    view: Literal["all", "bare"] = "all"
+    view: Literal["search", "all", "bare"] = "search"
     server: str = ""
+    dialects: tuple[str, ...] = ("native",)
     name: str = "toolyard"
     instructions: str = ""
     state_dir: str = ""
@@ -64,6 +82,23 @@ class GatewayConfig(Struct, frozen=True, kw_only=True):
     page_size: int = 500
     park_ttl: float = 600.0
     park_limit: int = 1000
+
+
+class SearchConfig(Struct, frozen=True, kw_only=True):
+    learn: bool = True
+    limit: int = 5
+    schema_tokens: int = 2000
+    remote_seconds: float = 8.0
+    batch_concurrency: int = 8
+    batch_seconds: float = 120.0
+
+
+class StateConfig(Struct, frozen=True, kw_only=True):
+    """What outlives a request: sessions, credential profiles, what was learnt."""
+
+    url: str = ""
+    session_ttl: float = 3600.0
+    key: str = ""
 
 
 class TelemetryConfig(Struct, frozen=True, kw_only=True):
@@ -81,5 +116,7 @@ class Config(Struct, frozen=True, kw_only=True):
     servers: tuple[ServerConfig, ...] = ()
     broken: tuple[Broken, ...] = ()
     gateway: GatewayConfig = GatewayConfig()
+    search: SearchConfig = SearchConfig()
+    state: StateConfig = StateConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
     files: tuple[Path, ...] = ()

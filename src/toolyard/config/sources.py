@@ -12,8 +12,8 @@ from .errors import ConfigError, Wrong, nearest_or_all
 from .reading import is_toml, parse, read, shown
 from .values import filled, table, texts
 
-KEYS = ("include", "gateway", "telemetry", "servers", "mcpServers")
-_OURS = ("include", "gateway", "telemetry")
+KEYS = ("include", "gateway", "search", "state", "telemetry", "servers", "mcpServers")
+_OURS = ("include", "gateway", "search", "state", "telemetry")
 
 
 class Source(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The tables `[gateway]` and `[telemetry]`."""
+"""The tables that are not servers: `[gateway]`, `[search]`, `[state]` and `[telemetry]`."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,8 +6,9 @@ from typing import Any
 
 from .entry import absolute
 from .errors import ConfigError, Wrong, nearest_or_all
-from .models import GatewayConfig, TelemetryConfig
+from .models import GatewayConfig, SearchConfig, StateConfig, TelemetryConfig
 from .reading import shown
+from .substitution import substitute
 from .values import (
     Reader,
     filled,
@@ -15,22 +16,18 @@ from .values import (
     one_of,
     seconds,
     seconds_or_none,
+    some_of,
+    state_url,
     table,
     text,
     url_or_nothing,
     whole,
 )
 
-
-def _view(value: Any) -> str:
-    if value == "search":
-        raise Wrong('cannot be "search" yet: that view comes with a later version', 'use "all" until then')
-    return one_of("all", "bare")(value)
-
-
 GATEWAY: dict[str, Reader] = {
-    "view": _view,
+    "view": one_of("search", "all", "bare"),
     "server": text,
+    "dialects": some_of("native", "suna", "composio", "rube"),
     "name": filled,
     "instructions": text,
     "state_dir": text,
@@ -38,6 +35,19 @@ GATEWAY: dict[str, Reader] = {
     "page_size": whole(1),
     "park_ttl": seconds,
     "park_limit": whole(1),
+}
+SEARCH: dict[str, Reader] = {
+    "learn": flag,
+    "limit": whole(1),
+    "schema_tokens": whole(0),
+    "remote_seconds": seconds,
+    "batch_concurrency": whole(1),
+    "batch_seconds": seconds,
+}
+STATE: dict[str, Reader] = {
+    "url": state_url,
+    "session_ttl": seconds,
+    "key": text,
 }
 TELEMETRY: dict[str, Reader] = {
     "metrics": flag,
@@ -61,11 +71,32 @@ def gateway(data: Mapping[str, Any], file: Path) -> GatewayConfig:
     return found
 
 
+def search(data: Mapping[str, Any], file: Path) -> SearchConfig:
+    return SearchConfig(**_read(data, "search", SEARCH, file))
+
+
+def state(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StateConfig:
+    """Its texts may be secrets, so they may name variables; without `key`, ENCRYPTION_KEY is one."""
+    values = _read(data, "state", STATE, file, env)
+    address: str = values.get("url", "")
+    if path := address.removeprefix("sqlite:").removeprefix("//") if address.startswith("sqlite:") else "":
+        values["url"] = f"sqlite://{absolute(path, file.parent)}"
+    values.setdefault("key", env.get("ENCRYPTION_KEY", ""))
+    return StateConfig(**values)
+
+
 def telemetry(data: Mapping[str, Any], file: Path) -> TelemetryConfig:
     return TelemetryConfig(**_read(data, "telemetry", TELEMETRY, file))
 
 
-def _read(data: Mapping[str, Any], name: str, readers: Mapping[str, Reader], file: Path) -> dict[str, Any]:
+def _read(
+    data: Mapping[str, Any],
+    name: str,
+    readers: Mapping[str, Reader],
+    file: Path,
+    env: Mapping[str, str] | None = None,
+) -> dict[str, Any]:
+    """The values of a table; with `env`, variables in its texts are filled in."""
     try:
         fields = table(data.get(name, {}))
     except Wrong as error:
@@ -76,7 +107,7 @@ def _read(data: Mapping[str, Any], name: str, readers: Mapping[str, Reader], fil
             hint = nearest_or_all(key, readers)
             raise ConfigError(f"{shown(file)}: [{name}] has an unknown key {key!r}", hint)
         try:
-            values[key] = readers[key](value)
+            values[key] = readers[key](value if env is None else substitute(value, env, key))
         except Wrong as error:
             raise ConfigError(f"{shown(file)}: {key!r} of [{name}] {error.message}", error.hint) from None
     return values

@@ -30,6 +30,7 @@ _KINDS = {
 }
 _LONGEST_WAIT = 1e9
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_PLACE = re.compile(r"\{([^{}]*)\}")
 _SHOWN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -109,6 +110,19 @@ def one_of(*options: str) -> Reader:
     return read
 
 
+def some_of(*options: str) -> Reader:
+    """A list of these, each once and at least one."""
+    one = one_of(*options)
+
+    def read(value: Any) -> tuple[str, ...]:
+        found = tuple(one(item) for item in texts(value))
+        if not found or len(set(found)) < len(found):
+            raise Wrong("must have at least one, and none twice")
+        return found
+
+    return read
+
+
 def texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise Wrong(f"must be a list of texts, not {kind_of(value)}", 'as in ["one", "two"]')
@@ -161,6 +175,25 @@ def headers(value: Any) -> dict[str, str]:
     return found
 
 
+def header_name(value: Any) -> str:
+    if not _HEADER_NAME.fullmatch(text(value)):
+        raise Wrong("cannot be the name of a header")
+    return value
+
+
+def template(*fields: str) -> Reader:
+    """A text in which `{field}` stands for something."""
+    known = ", ".join(f"{{{field}}}" for field in fields)
+
+    def read(value: Any) -> str:
+        for found in _PLACE.findall(filled(value)):
+            if found not in fields:
+                raise Wrong(f"has {{{found}}} in it, which stands for nothing", f"known are {known}")
+        return value
+
+    return read
+
+
 def renames(value: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, shown in table(value).items():
@@ -187,3 +220,12 @@ def url(value: Any) -> str:
 
 def url_or_nothing(value: Any) -> str:
     return url(value) if value != "" else ""
+
+
+def state_url(value: Any) -> str:
+    address = text(value).strip()
+    scheme = address.partition(":")[0]
+    if address and scheme not in ("memory", "sqlite", "redis", "rediss", "postgresql", "postgres"):
+        known = '"memory:", "sqlite:", "sqlite:///path", "redis://host" or "postgresql://host/name"'
+        raise Wrong("is not an address of a store", f"write {known}")
+    return address

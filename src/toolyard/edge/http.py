@@ -8,6 +8,7 @@ import asyncio
 import logging
 
 from msgspec import UNSET
+from msgspec.structs import replace
 
 from ..wire.call import NO_CHANNEL, Call, Caller, Identity, Service
 from ..wire.eras import is_modern
@@ -16,6 +17,7 @@ from ..wire.headers import Head, check_doubles
 from ..wire.messages import Message, encode, encode_error, parse, recover_id
 from ..wire.modern import ModernReader
 from ..wire.seal import Sealer
+from ..wire.threads import MAX_THREAD, THREAD_HEADER
 from ..wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .answer import take_notification
 from .asgi import Gone, Receive, Scope, Send, TooLarge, check_declared, read_rest, send_empty, send_json
@@ -80,10 +82,11 @@ class HttpEdge:
             await send_empty(send, 204, self._guard.preflight(head, requested))
         elif self._identify is not None and not await self._identified(visit, self._identify):
             return
-        elif method == "POST":
-            await self._post(visit)
         else:
-            await self._without_body(method, visit)
+            if THREAD_HEADER in head.raw and not visit.identity.thread:
+                thread = (head.get(THREAD_HEADER) or "")[:MAX_THREAD]
+                visit.identity = replace(visit.identity, thread=thread)
+            await (self._post(visit) if method == "POST" else self._without_body(method, visit))
 
     async def admits(self, head: Head) -> bool:
         """Whether a request with these headers would be let in, for what is served beside the endpoint."""
