@@ -48,6 +48,8 @@ def toolyard(config: str, folder: Path) -> Generator[Process, None, None]:
 def three_kinds(address: str) -> str:
     """The same upstream over HTTP, as a child process and in process."""
     return f"""
+[gateway]
+view = "all"
 [servers.up]
 url = "{address}"
 [servers.child]

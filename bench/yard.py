@@ -95,7 +95,9 @@ def _farm(port: int, hang: int) -> Generator[Process, None, None]:
 
 def _config(port: int) -> str:
     # Names that sort as they are numbered, so that those which hang are the first to be listed.
-    return "\n".join(f'[servers.s{at:03d}]\nurl = "http://{HOST}:{port}/{at}/mcp"' for at in range(SERVERS))
+    return '[gateway]\nview = "all"\n' + "\n".join(
+        f'[servers.s{at:03d}]\nurl = "http://{HOST}:{port}/{at}/mcp"' for at in range(SERVERS)
+    )
 
 
 def _walk(client: Client) -> tuple[list[str], int]:

@@ -68,7 +68,7 @@ async def test_what_was_read_last_is_on_disk_when_the_gateway_has_closed(tmp_pat
     async with speaking(Speaker("modern")) as url:
         for number in range(5):
             folder = tmp_path / str(number)
-            settings = GatewayConfig(state_dir=str(folder))
+            settings = GatewayConfig(view="all", state_dir=str(folder))
             gateway = Gateway(Config(servers=(at(url),), gateway=settings), KEY)
             await gateway.start()
             await gateway.catalogue.settled(PATIENCE)
@@ -95,7 +95,7 @@ async def test_closing_does_not_wait_for_calls_under_way():
 
 async def test_a_gateway_that_was_never_used_closes_too(tmp_path: Path):
     before = asyncio.all_tasks()
-    config = Config(servers=(program(tmp_path),), gateway=GatewayConfig(state_dir=str(tmp_path)))
+    config = Config(servers=(program(tmp_path),), gateway=GatewayConfig(view="all", state_dir=str(tmp_path)))
     never_started = Gateway(config, KEY)
     await never_started.close()
     just_started = Gateway(config, KEY)

@@ -171,7 +171,7 @@ async def watched(front: Yard, path: Path, again: asyncio.Event | None = None) -
 
 def write(path: Path, *servers: tuple[str, str]) -> None:
     tables = [f'[servers.{name}]\nurl = "{url}"' for name, url in servers]
-    path.write_text("\n".join([f'[gateway]\nstate_dir = "{path.parent}"', *tables]))
+    path.write_text("\n".join([f'[gateway]\nview = "all"\nstate_dir = "{path.parent}"', *tables]))
 
 
 def as_written(path: Path) -> Any:
@@ -224,7 +224,7 @@ async def test_an_included_file_is_watched_too(tmp_path: Path):
     path, included = tmp_path / "toolyard.toml", tmp_path / "mcp.json"
     async with speaking(Speaker("modern")) as a:
         included.write_text('{"mcpServers": {}}')
-        path.write_text(f'include = ["mcp.json"]\n[gateway]\nstate_dir = "{tmp_path}"\n')
+        path.write_text(f'include = ["mcp.json"]\n[gateway]\nview = "all"\nstate_dir = "{tmp_path}"\n')
         async with as_written(path) as front:
             front.gateway.config = load(path)
             async with watched(front, path):

@@ -89,7 +89,7 @@ async def yard(
     """Nothing of it is left when it is over: no task, and no connection that somebody holds."""
     before = asyncio.all_tasks()
     with tempfile.TemporaryDirectory() as folder:
-        gateway = GatewayConfig(state_dir=state or folder, **settings)
+        gateway = GatewayConfig(**{"view": "all", "state_dir": state or folder} | settings)
         built = Gateway(Config(servers=servers, gateway=gateway), KEY)
         async with on_port(asgi(built, identify=identify)) as port:
             client = Client(port)

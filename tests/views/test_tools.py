@@ -104,7 +104,7 @@ async def test_a_cursor_is_good_when_servers_come_and_go_meanwhile():
         async with yard(first, second, page_size=2) as front:
             start = await page(front)
             assert names(start) == ["a00", "a01"]
-            settings = GatewayConfig(state_dir=front.gateway.config.gateway.state_dir, page_size=2)
+            settings = GatewayConfig(view="all", state_dir=front.gateway.config.gateway.state_dir, page_size=2)
             await front.gateway.reload(Config(servers=(first, second, third), gateway=settings))
             await front.until_health(lambda health: health["servers"]["c"]["tools"] == 4)
             following = await page(front, start["nextCursor"])

@@ -7,7 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from .. import __version__
+from ..config import Config
 from ..kit.connection import Connection
 from ..wire.eras import SERVER_KEY, ClientInfo
 from . import yard
@@ -16,12 +19,19 @@ from .key import check_variable
 from .logs import to_stderr
 
 
+def _showing_all(config: Config) -> Config:
+    """Whoever types a command wants the tools themselves, not those that find them."""
+    if config.gateway.view != "search":
+        return config
+    return replace(config, gateway=replace(config.gateway, view="all"))
+
+
 class Mounted:
     """A gateway without an edge."""
 
     def __init__(self, file: Path, user: User, debug: bool) -> None:
         check_variable()
-        config = yard.read(file)
+        config = _showing_all(yard.read(file))
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.
         to_stderr(debug) if debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
         self._loop = asyncio.new_event_loop()
