@@ -14,7 +14,9 @@ from toolyard.config import (
     GatewayConfig,
     Http,
     InProcess,
+    ResultLimits,
     ServerConfig,
+    ServerResults,
     Stdio,
     TelemetryConfig,
     check,
@@ -234,6 +236,10 @@ def test_a_mistake_in_a_server_is_told_with_file_server_and_key(
         ('[search]\nlimit = 0', "'limit' of [search] must be 1 or more", None),
         ('[state]\nurl = "mongodb://x"', "'url' of [state] is not an address of a store", "redis://host"),
         ('[state]\nurl = "${NOT_SET_ANYWHERE}"', "NOT_SET_ANYWHERE", None),
+        ('[results]\nmax_byte = 1', "[results] has an unknown key", "did you mean 'max_bytes'?"),
+        ('[store]\nurl = "ftp://x"', "'url' of [store] is not an address of a place for results", "s3://"),
+        ('[servers.c]\ncommand = "x"\nresults = { max_byte = 1 }', "has an unknown key 'max_byte'", "max_"),
+        ('[servers.c]\ncommand = "x"\n[servers.c.results.tools.t]\nmax_items = 0', "bad 'max_items'", None),
         ('[servers.c]\ntype = "composio"\nurl = "http://x"', "has 'url'", None),
         ('[servers.c]\ntype = "composio"\nuser_id = "{user}"', "{user}", "{tenant}"),
         ('[gateway]\nview = "bear"', "'view' of [gateway] must be", "did you mean 'bare'?"),
@@ -382,3 +388,28 @@ def test_where_state_is_kept_is_relative_to_the_file_and_may_name_variables(
     state = load(tmp_path / "toolyard.toml", env).state
     assert state.url == used.format(folder=tmp_path)
     assert state.key == "secret"
+
+
+def test_limits_on_results_are_set_for_all_for_a_server_and_for_a_tool(tmp_path: Path):
+    (tmp_path / "toolyard.toml").write_text(
+        """
+        [results]
+        max_bytes = "8KB"
+        [store]
+        url = "local:kept"
+        options = { secret = "${SECRET}" }
+        [servers.git]
+        command = "x"
+        [servers.git.results]
+        max_lines = 100
+        [servers.git.results.tools.git_diff]
+        shape = false
+        """
+    )
+    config = load(tmp_path / "toolyard.toml", {"SECRET": "s"})
+    assert config.results.max_bytes == 8000
+    assert config.store.url == f"local://{tmp_path}/kept"
+    assert config.store.options == {"secret": "s"}
+    assert config.servers[0].results == ServerResults(
+        max_lines=100, tools={"git_diff": ResultLimits(shape=False)}
+    )

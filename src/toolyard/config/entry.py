@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 
 from .errors import Unusable, Wrong, nearest, nearest_or_all
-from .models import Composio, Http, InProcess, ServerConfig, Stdio
+from .models import Composio, Http, InProcess, ResultLimits, ServerConfig, ServerResults, Stdio
 from .substitution import substitute
 from .values import (
     Reader,
@@ -32,6 +32,33 @@ from .values import (
     variables,
     whole,
 )
+
+_LIMITS: dict[str, Reader] = {
+    "shape": flag,
+    "max_bytes": size,
+    "max_items": whole(1),
+    "max_lines": whole(1),
+}
+
+
+def _results(value: Any) -> ServerResults:
+    """Limits on results, for the server and by its tools."""
+    fields = dict(table(value))
+    tools = {name: ResultLimits(**_limits(item)) for name, item in table(fields.pop("tools", {})).items()}
+    return ServerResults(tools=tools, **_limits(fields))
+
+
+def _limits(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, item in table(value).items():
+        if key not in _LIMITS:
+            raise Wrong(f"has an unknown key {key!r}", nearest_or_all(key, (*_LIMITS, "tools")))
+        try:
+            found[key] = _LIMITS[key](item)
+        except Wrong as error:
+            raise Wrong(f"has a bad {key!r}: it {error.message}", error.hint) from None
+    return found
+
 
 # What makes an entry one of its kind, and what only that kind has.
 KINDS: dict[str, dict[str, Reader]] = {
@@ -66,6 +93,7 @@ COMMON: dict[str, Reader] = {
     "retries": whole(0),
     "max_result": size,
     "start": one_of("lazy", "eager"),
+    "results": _results,
 }
 SWITCHES: dict[str, Reader] = {
     "enabled": flag,

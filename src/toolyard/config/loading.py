@@ -9,7 +9,7 @@ from .errors import ConfigError, Unusable, Wrong, nearest_or_all
 from .models import Broken, Config, GatewayConfig, ServerConfig
 from .reading import shown
 from .sources import Source, sources
-from .tables import gateway, search, state, telemetry
+from .tables import gateway, results, search, state, store, telemetry
 
 FILES = ("toolyard.toml", "toolyard.json")
 
@@ -43,6 +43,8 @@ def _built(read: list[Source], env: Mapping[str, str]) -> Config:
         gateway=settings,
         search=search(own, asked.file),
         state=state(own, asked.file, env),
+        results=results(own, asked.file),
+        store=store(own, asked.file, env),
         telemetry=telemetry(own, asked.file),
         files=tuple(source.file for source in read),
     )
@@ -97,6 +99,7 @@ def _check_tables(source: Source) -> None:
     if not source.foreign:
         gateway(source.data, source.file)
         search(source.data, source.file)
+        results(source.data, source.file)
         telemetry(source.data, source.file)
 
 

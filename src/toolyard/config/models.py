@@ -47,6 +47,20 @@ class Composio(Struct, frozen=True, kw_only=True):
     callback_url: str = ""
 
 
+class ResultLimits(Struct, frozen=True, kw_only=True):
+    """What makes a result big. None: as it is a level higher, for the server or for all of them."""
+
+    shape: bool | None = None
+    max_bytes: int | None = None
+    max_items: int | None = None
+    max_lines: int | None = None
+
+
+class ServerResults(ResultLimits, frozen=True, kw_only=True):
+    tools: dict[str, ResultLimits] = {}
+    """By the server's own names."""
+
+
 class ServerConfig(Struct, frozen=True, kw_only=True):
     """One upstream. Two that are equal need no reconnection when the file is read anew."""
 
@@ -62,6 +76,7 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     retries: int = 2
     max_result: int = GIB
     start: Literal["lazy", "eager"] = "lazy"
+    results: ServerResults = ServerResults()
 
 
 class Broken(Struct, frozen=True, kw_only=True):
@@ -101,6 +116,33 @@ class StateConfig(Struct, frozen=True, kw_only=True):
     key: str = ""
 
 
+class ResultsConfig(Struct, frozen=True, kw_only=True):
+    """When a result is too big for a model's context, and what is sent in its place."""
+
+    shape: bool = True
+    max_bytes: int = 4000
+    max_items: int = 20
+    max_lines: int = 20
+    preview_items: int = 10
+    preview_chars: int = 1200
+    compact: Literal["off", "auto", "csv", "table"] = "auto"
+    exempt: tuple[str, ...] = ()
+    sql_seconds: float = 10.0
+    sql_memory: int = GIB // 2
+
+
+class StoreConfig(Struct, frozen=True, kw_only=True):
+    """Where whole results are kept."""
+
+    url: str = ""
+    ttl: float = 7 * 24 * 3600.0
+    quota: int = GIB
+    links: Literal["signed", "public"] = "signed"
+    public_url: str = ""
+    timeout: float = 20.0
+    options: dict[str, str] = {}
+
+
 class TelemetryConfig(Struct, frozen=True, kw_only=True):
     metrics: bool = True
     traces: Literal["off", "otlp", "console"] = "off"
@@ -118,5 +160,7 @@ class Config(Struct, frozen=True, kw_only=True):
     gateway: GatewayConfig = GatewayConfig()
     search: SearchConfig = SearchConfig()
     state: StateConfig = StateConfig()
+    results: ResultsConfig = ResultsConfig()
+    store: StoreConfig = StoreConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
     files: tuple[Path, ...] = ()

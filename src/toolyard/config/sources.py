@@ -12,8 +12,8 @@ from .errors import ConfigError, Wrong, nearest_or_all
 from .reading import is_toml, parse, read, shown
 from .values import filled, table, texts
 
-KEYS = ("include", "gateway", "search", "state", "telemetry", "servers", "mcpServers")
-_OURS = ("include", "gateway", "search", "state", "telemetry")
+_OURS = ("include", "gateway", "search", "state", "results", "store", "telemetry")
+KEYS = (*_OURS, "servers", "mcpServers")
 
 
 class Source(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""The tables that are not servers: `[gateway]`, `[search]`, `[state]` and `[telemetry]`."""
+"""The tables that are not servers: `[gateway]`, `[search]`, `[state]`, `[results]` and so on."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,21 +6,25 @@ from typing import Any
 
 from .entry import absolute
 from .errors import ConfigError, Wrong, nearest_or_all
-from .models import GatewayConfig, SearchConfig, StateConfig, TelemetryConfig
+from .models import GatewayConfig, ResultsConfig, SearchConfig, StateConfig, StoreConfig, TelemetryConfig
 from .reading import shown
 from .substitution import substitute
 from .values import (
     Reader,
     filled,
     flag,
+    names,
     one_of,
     seconds,
     seconds_or_none,
+    size,
     some_of,
     state_url,
+    store_url,
     table,
     text,
     url_or_nothing,
+    variables,
     whole,
 )
 
@@ -48,6 +52,27 @@ STATE: dict[str, Reader] = {
     "url": state_url,
     "session_ttl": seconds,
     "key": text,
+}
+RESULTS: dict[str, Reader] = {
+    "shape": flag,
+    "max_bytes": size,
+    "max_items": whole(1),
+    "max_lines": whole(1),
+    "preview_items": whole(1),
+    "preview_chars": whole(1),
+    "compact": one_of("off", "auto", "csv", "table"),
+    "exempt": names,
+    "sql_seconds": seconds,
+    "sql_memory": size,
+}
+STORE: dict[str, Reader] = {
+    "url": store_url,
+    "ttl": seconds,
+    "quota": size,
+    "links": one_of("signed", "public"),
+    "public_url": url_or_nothing,
+    "timeout": seconds,
+    "options": variables,
 }
 TELEMETRY: dict[str, Reader] = {
     "metrics": flag,
@@ -78,11 +103,28 @@ def search(data: Mapping[str, Any], file: Path) -> SearchConfig:
 def state(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StateConfig:
     """Its texts may be secrets, so they may name variables; without `key`, ENCRYPTION_KEY is one."""
     values = _read(data, "state", STATE, file, env)
-    address: str = values.get("url", "")
-    if path := address.removeprefix("sqlite:").removeprefix("//") if address.startswith("sqlite:") else "":
-        values["url"] = f"sqlite://{absolute(path, file.parent)}"
+    _locate(values, "sqlite", file.parent)
     values.setdefault("key", env.get("ENCRYPTION_KEY", ""))
     return StateConfig(**values)
+
+
+def results(data: Mapping[str, Any], file: Path) -> ResultsConfig:
+    return ResultsConfig(**_read(data, "results", RESULTS, file))
+
+
+def store(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StoreConfig:
+    """Its options may be secrets, so they may name variables."""
+    values = _read(data, "store", STORE, file, env)
+    _locate(values, "local", file.parent)
+    return StoreConfig(**values)
+
+
+def _locate(values: dict[str, Any], scheme: str, folder: Path) -> None:
+    """A path in an address starts at the folder of the file that has it."""
+    address: str = values.get("url", "")
+    path = address.removeprefix(f"{scheme}:").removeprefix("//")
+    if address.startswith(f"{scheme}:") and path:
+        values["url"] = f"{scheme}://{absolute(path, folder)}"
 
 
 def telemetry(data: Mapping[str, Any], file: Path) -> TelemetryConfig:

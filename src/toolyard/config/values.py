@@ -222,10 +222,25 @@ def url_or_nothing(value: Any) -> str:
     return url(value) if value != "" else ""
 
 
-def state_url(value: Any) -> str:
-    address = text(value).strip()
-    scheme = address.partition(":")[0]
-    if address and scheme not in ("memory", "sqlite", "redis", "rediss", "postgresql", "postgres"):
-        known = '"memory:", "sqlite:", "sqlite:///path", "redis://host" or "postgresql://host/name"'
-        raise Wrong("is not an address of a store", f"write {known}")
-    return address
+def address_of(what: str, schemes: tuple[str, ...], example: str) -> Reader:
+    """The address of a store, or nothing."""
+
+    def read(value: Any) -> str:
+        address = text(value).strip()
+        if address and address.partition(":")[0] not in schemes:
+            raise Wrong(f"is not an address of {what}", f"as in {example}")
+        return address
+
+    return read
+
+
+state_url = address_of(
+    "a store",
+    ("memory", "sqlite", "redis", "rediss", "postgresql", "postgres"),
+    '"sqlite:", "sqlite:///path", "redis://host" or "postgresql://host/name"',
+)
+store_url = address_of(
+    "a place for results",
+    ("local", "s3", "gs", "az", "supabase"),
+    '"local:", "local:/path", "s3://bucket/prefix", "gs://bucket", "az://container" or "supabase://bucket"',
+)
