@@ -4,7 +4,7 @@ A dialect only translates names, argument shapes and reply shapes; the work is t
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -47,3 +47,16 @@ class Dialect(Protocol):
     def name(self) -> str: ...
 
     def tools(self) -> Sequence[MetaTool]: ...
+
+
+@runtime_checkable
+class Renames(Protocol):
+    """A dialect in which some tools, besides their full names, have names of its own for a caller."""
+
+    async def listed(self, desk: "Desk", call: Call) -> Sequence[dict[str, Any]]:
+        """Those tools as `tools/list` has them, under the dialect's names."""
+        ...
+
+    async def full_name(self, desk: "Desk", call: Call, name: str) -> str | None:
+        """Where a name that nothing else answers to leads; ToolError says why one leads nowhere here."""
+        ...
