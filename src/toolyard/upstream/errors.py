@@ -5,10 +5,13 @@ UpstreamError       -32603, names the server; `data` has `server` and `reason`
 │   ├── Busy        we have too much under way with it: it is not its fault
 │   ├── Stale       our session, or the era we took it for, is not good any more: try again, once
 │   └── Down        known to be down: do not even try now
-├── Refused         it was reached and will not have us: trying again as we are does not help
+├── Refused         it was reached and will not have us: trying again as we are does not help; `status` is
+│                   the HTTP status it said so with, `expired` that it spoke of a session
 ├── Lost            it left and no answer came: only what may run twice is tried again
 ├── Late            no answer within the time limit
 └── Garbled         the answer is not JSON-RPC
+
+Spoken              a JSON-RPC error in the upstream's own words, which came under an HTTP error's `status`
 """
 
 from typing import Any
@@ -44,7 +47,8 @@ class Busy(NotReached):
 
 
 class Stale(NotReached):
-    pass
+    expired = False
+    """It spoke of a session that is over, which may be another than ours with it."""
 
 
 class Down(NotReached):
@@ -53,7 +57,10 @@ class Down(NotReached):
 
 
 class Refused(UpstreamError):
-    pass
+    def __init__(self, server: str, reason: str, status: int = 0, expired: bool = False) -> None:
+        super().__init__(server, reason)
+        self.status = status
+        self.expired = expired
 
 
 class Lost(UpstreamError):
@@ -67,3 +74,9 @@ class Late(UpstreamError, TimeoutError):
 class Garbled(UpstreamError):
     id: int | str | None = None
     """Of the request whose answer it would have been, where that can be told."""
+
+
+class Spoken(McpError):
+    def __init__(self, code: int, message: str, data: Any, status: int) -> None:
+        super().__init__(code, message, data)
+        self.status = status

@@ -6,7 +6,8 @@ from typing import Any
 from ..config import Http
 from ..wire.errors import McpError
 from ..wire.versions import LATEST_MODERN, Era
-from .errors import Garbled, NotReached, Refused, UpstreamError
+from .errors import Garbled, NotReached, Refused, Spoken, UpstreamError
+from .expiry import says_expired
 from .handshake import DISCOVER, read_discovery
 from .http_client import Address, HttpClient
 from .http_legacy import LegacyHttp
@@ -96,7 +97,10 @@ async def _opened(link: Any, profile: Profile) -> Link:
         await link.close()
         if isinstance(error, UpstreamError):
             raise
-        raise NotReached(link.server, f"it refused to begin: {error.message[:200]}") from None
+        reason = f"it refused to begin: {error.message[:200]}"
+        if isinstance(error, Spoken) and error.status in (401, 410):
+            raise Refused(link.server, reason, error.status, says_expired(error.message)) from None
+        raise NotReached(link.server, reason) from None
     except BaseException:
         await link.close()
         raise

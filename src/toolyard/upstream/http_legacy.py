@@ -18,7 +18,7 @@ from .desk import Desk
 from .errors import Lost, NotReached, Stale, UpstreamError
 from .handshake import opening, read_opening
 from .http_client import Address, Reply
-from .http_modern import refusal, spoken
+from .http_modern import names_session, refusal, spoken
 from .link import DEAF, About, Ear, Params, Profile, Result, Standing, Watcher
 from .replies import result_of, understand
 
@@ -87,7 +87,8 @@ class LegacyHttp:
         if token is not None:
             self._tokens[token] = ear
         try:
-            reply = await self._address.send("POST", self._headers, encode(Request(id, method, params)))
+            own = {**self._headers, **headers} if headers else self._headers
+            reply = await self._address.send("POST", own, encode(Request(id, method, params)))
             if reply.status != 200:
                 raise await self._refused(reply, id)
             return await self._answer(reply, id, ear)
@@ -126,7 +127,7 @@ class LegacyHttp:
         if reply.status == 404 and id > 1 and "Mcp-Session-Id" in self._headers:
             self._end()  # which is what it means, whatever else it says
             return Stale(self.server, "it has forgotten our session")
-        answer = spoken(body, id)
+        answer = spoken(body, id, reply.status)
         if answer is not None and answer.code in (UNSUPPORTED_VERSION, HEADER_MISMATCH):
             self._end()
             return Stale(self.server, f"it speaks another revision now ({answer.message[:200]})")
@@ -136,8 +137,10 @@ class LegacyHttp:
             self._end()
             error = spoken(body)
             why = f": {error.message[:200]}" if error is not None else ""
-            return Stale(self.server, f"it does not know our session any more (HTTP {reply.status}{why})")
-        return refusal(self.server, reply)
+            stale = Stale(self.server, f"it does not know our session any more (HTTP {reply.status}{why})")
+            stale.expired = names_session(body)
+            return stale
+        return refusal(self.server, reply, body)
 
     # Hearing
 

@@ -8,7 +8,8 @@ from multidict import CIMultiDict
 from ..wire.errors import UNSUPPORTED_VERSION, McpError
 from ..wire.headers import NAMED_BY, encode_value
 from ..wire.messages import Request, decode_params, encode
-from .errors import Garbled, Lost, NotReached, Refused, Stale, UpstreamError
+from .errors import Garbled, Lost, NotReached, Refused, Spoken, Stale, UpstreamError
+from .expiry import says_expired
 from .http_client import Address, Reply
 from .link import About, Ear, Params, Result, Standing, Watcher
 from .replies import result_of, understand
@@ -99,7 +100,8 @@ class ModernHttp:
 
     async def _refused(self, reply: Reply, method: str) -> McpError:
         """What an HTTP error means: the upstream's own words if there are any."""
-        error = spoken(await reply.refusal())
+        body = await reply.refusal()
+        error = spoken(body, status=reply.status)
         if error is not None:
             if error.code == UNSUPPORTED_VERSION:
                 self.closed = True  # it was replaced by one of another revision: negotiate anew
@@ -108,8 +110,10 @@ class ModernHttp:
         if reply.status in _OTHER_ERA or (method == "server/discover" and reply.status in (500, 501)):
             self.closed = True
             if method != "server/discover":  # it spoke our era before: whoever tries again negotiates anew
-                return Stale(self.server, f"it answered HTTP {reply.status}, as one of another era would")
-        return refusal(self._address.server, reply)
+                stale = Stale(self.server, f"it answered HTTP {reply.status}, as one of another era would")
+                stale.expired = names_session(body)
+                return stale
+        return refusal(self._address.server, reply, body)
 
     async def notify(self, method: str, params: Params) -> None:
         """The modern era has none to send over HTTP: hanging up cancels."""
@@ -124,7 +128,7 @@ class ModernHttp:
         self.closed = True
 
 
-def spoken(body: bytes, id: int | None = None) -> McpError | None:
+def spoken(body: bytes, id: int | None = None, status: int = 0) -> McpError | None:
     """The JSON-RPC error in the body of an HTTP error, if there is one; with `id`, only the answer to it."""
     try:
         message = understand("", body)
@@ -133,18 +137,31 @@ def spoken(body: bytes, id: int | None = None) -> McpError | None:
     error = message.error
     if error is UNSET or (id is not None and message.id != id):
         return None
-    return McpError(error.code, error.message, error.data)
+    return Spoken(error.code, error.message, error.data, status)
 
 
-def refusal(server: str, reply: Reply) -> UpstreamError:
+def refusal(server: str, reply: Reply, body: bytes = b"") -> UpstreamError:
     """An HTTP error without JSON-RPC in it."""
     status = reply.status
+    expired = names_session(body)
+    if expired and 400 <= status < 500:
+        return Refused(server, f"it answered HTTP {status}: its session is over", status, expired)
     if status in (401, 403):
-        return Refused(server, f"it answered HTTP {status}: it wants other credentials than 'headers' has")
+        wants = f"it answered HTTP {status}: it wants other credentials than 'headers' has"
+        return Refused(server, wants, status)
     if status in (429, 503):
-        after = reply.headers.get("Retry-After", "")
-        seconds = float(after) if after.isascii() and after.isdigit() and len(after) < 6 else None
-        return NotReached(server, f"it answered HTTP {status}", seconds)
+        return NotReached(server, f"it answered HTTP {status}", retry_after(reply))
     if 400 <= status < 500 or 300 <= status < 400:
-        return Refused(server, f"it answered HTTP {status}; is this the address of an MCP endpoint?")
+        return Refused(server, f"it answered HTTP {status}; is this the address of an MCP endpoint?", status)
     return Lost(server, f"it answered HTTP {status}")
+
+
+def names_session(body: bytes) -> bool:
+    """Whether the body of an HTTP error is about a session that is over."""
+    return says_expired(body.decode(errors="replace"))
+
+
+def retry_after(reply: Reply) -> float | None:
+    """Seconds to wait, if it says so in seconds."""
+    after = reply.headers.get("Retry-After", "")
+    return float(after) if after.isascii() and after.isdigit() and len(after) < 6 else None

@@ -1,6 +1,7 @@
 """The transport of 2024-11-05: a GET stream carries all answers, requests are POSTed where it says."""
 
 import asyncio
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any
 
@@ -9,7 +10,7 @@ from .errors import Garbled, NotReached, UpstreamError
 from .handshake import opening, read_opening
 from .http_client import Address, Reply
 from .http_modern import refusal
-from .link import DEAF, Profile
+from .link import DEAF, Ear, Params, Profile, Result
 from .pipe import Pipe
 
 ENDED = "its stream ended"
@@ -25,6 +26,8 @@ class OldSse(Pipe):
         self._named = asyncio.get_running_loop().create_future()
         self._reading: asyncio.Task[None] | None = None
         self._posting: set[asyncio.Task[None]] = set()
+        self._more: Mapping[str, str] | None = None
+        """Headers of the request that is just being written."""
 
     async def open(self, profile: Profile) -> None:
         headers = {**self._address.headers, "Accept": "text/event-stream"}
@@ -41,6 +44,17 @@ class OldSse(Pipe):
         self.ask_only(profile.askable)
         self.about = read_opening(self.server, await self.request("initialize", opening(profile), DEAF))
         await self.notify("notifications/initialized", {})
+
+    async def request(
+        self,
+        method: str,
+        params: Params,
+        ear: Ear,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> Result:
+        self._more = headers  # a request is written before anything else can run
+        return await super().request(method, params, ear, token)
 
     async def _read(self, reply: Reply) -> None:
         reason = ENDED
@@ -69,25 +83,26 @@ class OldSse(Pipe):
             self._named.set_result(target)
 
     def _put(self, body: bytes) -> None:
-        task = asyncio.create_task(self._post(body))
+        more, self._more = self._more, None
+        task = asyncio.create_task(self._post(body, more or {}))
         self._posting.add(task)
         task.add_done_callback(self._posting.discard)
 
-    async def _post(self, body: bytes) -> None:
+    async def _post(self, body: bytes, more: Mapping[str, str]) -> None:
         """One that is refused concerns its own request only, unless we are not known there any more."""
         try:
-            reply = await self._address.send("POST", self._address.headers, body, self._endpoint)
+            headers = {**self._address.headers, **more}
+            reply = await self._address.send("POST", headers, body, self._endpoint)
         except UpstreamError as error:
             self.noise(error, recover_id(body))
             return
         if reply.status < 400:
             reply.release()
             return
-        reply.abandon()
+        refused = refusal(self.server, reply, await reply.refusal())
+        self.noise(refused, recover_id(body))
         if reply.status in (401, 403, 404, 410):
-            self.end(refusal(self.server, reply).reason)
-        else:
-            self.noise(refusal(self.server, reply), recover_id(body))
+            self.end(refused.reason)
 
     async def close(self) -> None:
         await super().close()

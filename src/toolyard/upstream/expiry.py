@@ -1,0 +1,24 @@
+"""How upstreams say that a session is over: in words, for want of a code that they agree on.
+
+Owns the words only. What they were said about, and what follows, is for whoever holds the session.
+"""
+
+import re
+
+MAX_LENGTH = 2000
+"""A longer text is about something, and mentions a session at most."""
+
+_OVER = r"(?:expired|invalid|ended|closed|gone|unknown|terminated|timed out)"
+_SAYS = re.compile(
+    # "Session trs_1 has expired", "session is not valid", "session not found", "SESSION_EXPIRED"
+    rf"(?<![a-z])sessions?(?:[ _-]?id)?(?![a-z])[^.\n]{{0,80}}?(?<![a-z])(?:{_OVER}|no longer|not (?:found|valid|known)"
+    r"|does not exist)(?![a-z])"
+    # "expired session", "invalid session id", "no such session"
+    rf"|(?<![a-z])(?:{_OVER}|no such)[ _-]+(?:[a-z]+[ _-]+)?session(?![a-z])",
+    re.I,
+)
+
+
+def says_expired(text: str) -> bool:
+    """Whether a refusal names a session that is over, or was never known."""
+    return len(text) <= MAX_LENGTH and _SAYS.search(text) is not None
