@@ -9,6 +9,7 @@ from msgspec import Raw
 from ..catalogue.catalogue import TOOLS, Entry
 from ..catalogue.items import Kind
 from ..dispatch import Mount
+from ..wire.call import Call
 from ..wire.eras import TASKS_EXTENSION, UI_EXTENSION
 from ..wire.errors import InvalidParams
 from ..wire.types import Implementation
@@ -36,7 +37,7 @@ class AllView(View):
         self._info = Raw(msgspec.json.encode(implementation))
         self._own_instructions = own_instructions
 
-    def entries(self, kind: Kind) -> list[Entry]:
+    def entries(self, kind: Kind, call: Call) -> list[Entry]:
         return self.yard.catalogue.all(kind)
 
     def name_of(self, entry: Entry) -> str:
@@ -48,7 +49,7 @@ class AllView(View):
     def servers(self) -> list[str]:
         return list(self.yard.catalogue.shelves)
 
-    def resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]:
+    def resolve(self, kind: Kind, name: str, call: Call) -> tuple[Mount, str, Entry | None]:
         entry = self.yard.catalogue.find(kind, name)
         mount = None if entry is None else self.yard.mounts.get(entry.server)
         if entry is None or mount is None:
@@ -60,7 +61,7 @@ class AllView(View):
         # Comparing takes long: only with those of the same server or of the same name, and with few.
         start = "__".join(name.split("__", 2)[:2]) + "__"
         end = name[len(start) - 2 :]
-        known = [entry.name for entry in self.entries(kind)]
+        known = [entry.name for entry in self.yard.catalogue.all(kind)]
         names = [one for one in known if one.startswith(start)] or [one for one in known if one.endswith(end)]
         near = get_close_matches(name[:80], names[:MAX_COMPARED], 3, 0.6)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""

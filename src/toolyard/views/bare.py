@@ -7,6 +7,7 @@ from msgspec import Raw
 from ..catalogue.catalogue import PROMPTS, TOOLS, Entry, Shelf
 from ..catalogue.items import Kind
 from ..dispatch import Mount
+from ..wire.call import Call
 from ..wire.eras import TASKS_EXTENSION
 from ..wire.errors import InvalidParams, Unavailable
 from .instructions import brief
@@ -34,7 +35,7 @@ class BareView(View):
             raise Unavailable(f"server {self._server!r} is not mounted any more")
         return mount
 
-    def entries(self, kind: Kind) -> list[Entry]:
+    def entries(self, kind: Kind, call: Call) -> list[Entry]:
         return self._shelf.entries[kind.name]
 
     def name_of(self, entry: Entry) -> str:
@@ -50,7 +51,7 @@ class BareView(View):
     def servers(self) -> list[str]:
         return [self._server]
 
-    def resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]:
+    def resolve(self, kind: Kind, name: str, call: Call) -> tuple[Mount, str, Entry | None]:
         """A name that we do not know may be new: the upstream itself says whether it is."""
         shelf = self._shelf
         entry = shelf.find(kind, name)

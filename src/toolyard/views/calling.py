@@ -30,7 +30,7 @@ TELL_SECONDS = 10.0
 class Finds(Protocol):
     """A view, as far as it knows where names lead."""
 
-    def resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]: ...
+    def resolve(self, kind: Kind, name: str, call: Call) -> tuple[Mount, str, Entry | None]: ...
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
 
@@ -57,7 +57,7 @@ class Calling:
     async def call_tool(self, call: Call) -> Any:
         members = decode_params(call.params, dict[str, Raw])
         name = _string(members, "name")
-        mount, own, entry = await self._resolve(TOOLS, name)
+        mount, own, entry = await self._resolve(TOOLS, name, call)
         headers = None
         if entry is not None and entry.item.headers:
             headers = _mirrored(call, entry, members)
@@ -70,15 +70,15 @@ class Calling:
         result = await self._yard.forward(forward)
         return self._with_ticket(call, mount, result)
 
-    async def _resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]:
+    async def _resolve(self, kind: Kind, name: str, call: Call) -> tuple[Mount, str, Entry | None]:
         """A client may remember a name from before we started; then its server's list is waited for."""
         if not self._yard.catalogue.is_settled:
             with suppress(InvalidParams):
-                found = self._view.resolve(kind, name)
+                found = self._view.resolve(kind, name, call)
                 if found[2] is not None:
                     return found
             await self._yard.catalogue.settled(self._yard.list_wait)
-        return self._view.resolve(kind, name)
+        return self._view.resolve(kind, name, call)
 
     async def _places_of(self, uri: str) -> tuple[list[Mount], str]:
         if not self._yard.catalogue.is_settled and not self._view.knows(uri):
@@ -112,7 +112,7 @@ class Calling:
     async def get_prompt(self, call: Call) -> Any:
         members = decode_params(call.params, dict[str, Raw])
         name = _string(members, "name")
-        mount, own, entry = await self._resolve(PROMPTS, name)
+        mount, own, entry = await self._resolve(PROMPTS, name, call)
         forward = self._forward(call, mount, members, "name", name, own)
         forward.name = own if entry is not None else None
         forward.safe = True
@@ -140,7 +140,7 @@ class Calling:
         kind = _string(ref, "type")
         if kind == "ref/prompt":
             name = _string(ref, "name")
-            mount, own, _ = await self._resolve(PROMPTS, name)
+            mount, own, _ = await self._resolve(PROMPTS, name, call)
             ref["name"] = Raw(encode(own))
         elif kind == "ref/resource":
             name = _string(ref, "uri")

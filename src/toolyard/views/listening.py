@@ -44,10 +44,7 @@ LISTS = {
 
 
 class Sees(Protocol):
-    sees_all: bool
-    """Every upstream there is, or will be."""
-
-    def servers(self) -> list[str]: ...
+    def concerns(self, event: Event, call: Call) -> bool: ...
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
 
@@ -84,7 +81,6 @@ class Listening:
     def __init__(self, yard: "Yard", view: Sees) -> None:
         self._yard = yard
         self._view = view
-        self._sees_all = view.sees_all
         self._listeners: set[Listener] = set()
         self._sessions: dict[str, _Session] = {}
 
@@ -118,16 +114,10 @@ class Listening:
         if wanted.task_ids is not UNSET:
             agreed.task_ids = list(tasks)
         mark = {SUBSCRIPTION_KEY: call.id}
-        visible = self._view.servers
 
         def wants(event: Event) -> bool:
             member = LISTS.get(event.method)
-            # A server that has just gone is not among them any more, and its tools are gone with it.
-            return (
-                member is not None
-                and (self._sees_all or event.about in visible())
-                and (getattr(agreed, member) is True)
-            )
+            return member is not None and getattr(agreed, member) is True and self._view.concerns(event, call)
 
         async def pass_on(method: str, params: Any) -> None:
             await call.channel.notify(method, _marked(params, mark))
@@ -213,10 +203,9 @@ class Listening:
 
     async def legacy(self, call: Call) -> None:
         """Everything a legacy session is due, until cancelled or closed."""
-        visible = self._view.servers
 
         def wants(event: Event) -> bool:
-            return event.method in LISTS and (self._sees_all or event.about in visible())
+            return event.method in LISTS and self._view.concerns(event, call)
 
         with self._hearing(wants) as events:
             updating = asyncio.create_task(self._updates(call))

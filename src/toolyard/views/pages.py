@@ -22,7 +22,9 @@ TTL_MS = 5_000
 
 
 class Shows(Protocol):
-    def entries(self, kind: Kind) -> list[Entry]: ...
+    def entries(self, kind: Kind, call: Call) -> list[Entry]: ...
+
+    def preface(self, kind: Kind) -> list[bytes]: ...
 
     def name_of(self, entry: Entry) -> str: ...
 
@@ -37,13 +39,14 @@ class Pages:
         self._view = view
 
     def page(self, call: Call, kind: Kind) -> Raw:
-        entries = self._view.entries(kind)
+        entries = self._view.entries(kind, call)
         cursor = decode_params(call.params, ListParams).cursor
         start = 0 if cursor is None else self._after(kind, entries, cursor)
         found = entries[start : start + self._yard.page_size]
         name_of = self._view.name_of
         pieces = [b'{"%s":[' % kind.name.encode()]
-        pieces.append(b",".join([shown(kind, entry.item, name_of(entry)) for entry in found]))
+        first = self._view.preface(kind) if cursor is None else []
+        pieces.append(b",".join([*first, *(shown(kind, entry.item, name_of(entry)) for entry in found)]))
         pieces.append(b"]")
         if found and start + len(found) < len(entries):
             pieces.append(b',"nextCursor":"%s"' % self._cursor(found[-1], start + len(found) - 1))

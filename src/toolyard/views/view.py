@@ -13,6 +13,7 @@ from ..bridge import Bridge
 from ..catalogue.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Entry
 from ..catalogue.items import Kind
 from ..dispatch import Mount
+from ..kit.hub import Event
 from ..wire.call import Call
 from ..wire.eras import SERVER_KEY
 from ..wire.errors import InvalidParams, MethodNotFound
@@ -29,6 +30,7 @@ Answer = Callable[[Call], Awaitable[Any]]
 
 class View(ABC):
     sees_all = False
+    """Every upstream there is, or will be."""
 
     def __init__(self, yard: Yard) -> None:
         self.yard = yard
@@ -66,13 +68,17 @@ class View(ABC):
     # What the views differ in
 
     @abstractmethod
-    def entries(self, kind: Kind) -> list[Entry]: ...
+    def entries(self, kind: Kind, call: Call) -> list[Entry]: ...
+
+    def preface(self, kind: Kind) -> list[bytes]:
+        """What a list begins with that is not in the catalogue, as JSON."""
+        return []
 
     @abstractmethod
     def name_of(self, entry: Entry) -> str: ...
 
     @abstractmethod
-    def resolve(self, kind: Kind, name: str) -> tuple[Mount, str, Entry | None]:
+    def resolve(self, kind: Kind, name: str, call: Call) -> tuple[Mount, str, Entry | None]:
         """Where a tool's or prompt's name leads and what it is called there; InvalidParams if nowhere."""
 
     @abstractmethod
@@ -86,6 +92,11 @@ class View(ABC):
     @abstractmethod
     def servers(self) -> list[str]:
         """The upstreams that can be seen here."""
+
+    def concerns(self, event: Event, call: Call) -> bool:
+        """Whether a change is one that this caller can see. What has params is told to those it is for."""
+        # A server that has just gone is not among them any more, and its tools are gone with it.
+        return event.params is None and (self.sees_all or event.about in self.servers())
 
     def offers(self, kind: Kind) -> bool:
         return True
