@@ -314,6 +314,44 @@ async def test_a_stream_is_primed_for_those_who_know_what_that_means(client: Cli
     primed = events[0].data == ""
     assert primed == (version == "2025-11-25")
     assert all(event.is_message for event in events[1:])
+    assert (events[0].retry is not None) == primed
+
+
+RATHER_STREAMS = [
+    "text/event-stream, application/json",
+    "application/json;q=0.5, text/event-stream",
+    "*/*, text/event-stream",
+]
+RATHER_JSON = [
+    "application/json, text/event-stream",
+    "text/event-stream;q=0.9, application/json",
+    "application/json;q=0.9, text/event-stream;q=0",
+    "application/json, */*",
+    "*/*",
+]
+
+
+@pytest.mark.parametrize("accept", RATHER_STREAMS)
+async def test_a_client_that_names_streams_first_is_answered_with_one(client: Client, accept: str):
+    session = await LegacyClient.start(client)
+    headers = session.headers | {"Accept": accept}
+    for name, expected in (("echo", "result"), ("nobody", "error")):
+        answer = await client.post(headers, session.message("tools/call", {"name": name, "arguments": {}}))
+        assert answer.is_stream
+        priming, last = answer.events
+        assert (priming.data, priming.retry) == ("", 1000)
+        assert expected in last.json
+        again = await session.listen(priming.id)
+        assert [event async for event in again.events() if event.id is not None] == [last]
+
+
+@pytest.mark.parametrize("accept", RATHER_JSON)
+async def test_any_other_client_is_answered_with_json_where_that_will_do(client: Client, accept: str):
+    session = await LegacyClient.start(client)
+    message = session.message("tools/call", {"name": "echo", "arguments": {"text": "it"}})
+    answer = await client.post(session.headers | {"Accept": accept}, message)
+    assert not answer.is_stream
+    assert answer.result["content"][0]["text"] == "it"
 
 
 async def test_a_client_that_takes_no_stream_gets_its_answer_as_json(client: Client):

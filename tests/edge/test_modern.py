@@ -98,6 +98,18 @@ async def test_a_client_that_takes_json_only_gets_json_whatever_the_tool_reports
     assert answer.result["content"][0]["text"] == "3 steps"
 
 
+async def test_a_client_that_names_streams_first_has_its_result_streamed_and_errors_as_statuses(
+    client: Client,
+):
+    headers, message = call("echo", text="it")
+    rather = {"Accept": "text/event-stream, application/json"}
+    answer = await client.post(headers | rather, message)
+    assert [event.json["result"]["content"][0]["text"] for event in answer.events] == ["it"]
+    headers, message = modern("no/method")
+    answer = await client.post(headers | rather, message)
+    assert (answer.status, answer.is_stream) == (404, False)
+
+
 async def test_an_error_after_the_stream_began_is_its_last_event(client: Client):
     answer = await client.post(*call("steps", count=1, fail=True, progress="token", id=9))
     assert answer.status == 200

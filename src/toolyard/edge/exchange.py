@@ -16,6 +16,7 @@ from ..wire.call import Call, Service, Streamed
 from ..wire.errors import InternalError, McpError, Unavailable
 from ..wire.messages import Notification, Reply, encode, one_line
 from ..wire.sse import PING, frame
+from .accepting import Accepted
 from .answer import CANCELLED, StreamedReply, failure
 from .asgi import JSON, SSE, send_json, until_gone
 from .pace import Pace
@@ -86,7 +87,7 @@ class Exchange:
     """Modern: the stream belongs to this connection, and hanging up cancels the call."""
 
     __slots__ = (
-        "_may_stream",
+        "_accepted",
         "_starting",
         "_task",
         "_visit",
@@ -96,10 +97,10 @@ class Exchange:
         "stopped",
     )
 
-    def __init__(self, watchman: Watchman, visit: Visit, streams: bool) -> None:
+    def __init__(self, watchman: Watchman, visit: Visit, accepted: Accepted) -> None:
         self._watchman = watchman
         self._visit = visit
-        self._may_stream = streams
+        self._accepted = accepted
         self._starting: asyncio.Task[None] | None = None
         self.gone = False
         self.stopped: McpError | None = None
@@ -136,6 +137,8 @@ class Exchange:
             self._task.cancel()
 
     async def finish(self, status: int, body: bytes | StreamedReply) -> None:
+        if self._accepted.rather_streams and status == 200:
+            self._stream_the_answer()
         if isinstance(body, StreamedReply):
             with body:
                 await self._finish_in_pieces(body)
@@ -146,6 +149,11 @@ class Exchange:
             await asyncio.shield(self._starting)
             if not self.gone:
                 await self._visit.send({"type": "http.response.body", "body": frame(body)})
+
+    def _stream_the_answer(self) -> None:
+        """Where the client would rather have a stream, one begins with its last event."""
+        if self._starting is None and not self.gone:
+            self._starting = asyncio.create_task(self._begin())
 
     async def _finish_in_pieces(self, body: StreamedReply) -> None:
         """A reply that is never whole in memory. It is sent once: an event of that size is not kept."""
@@ -194,14 +202,14 @@ class Exchange:
         The start is a task of its own: whoever speaks waits for it, and nobody's cancellation stops it.
         """
         if self._starting is None:
-            if not self._may_stream or self.gone:
+            if not self._accepted.streams or self.gone:
                 return False
+            self.watch()
             self._starting = asyncio.create_task(self._begin())
         await asyncio.shield(self._starting)
         return True
 
     async def _begin(self) -> None:
-        self.watch()
         start = {"type": "http.response.start", "status": 200, "headers": SSE + self._visit.headers}
         await self._visit.send(start)
 

@@ -19,6 +19,7 @@ from ..wire.modern import ModernReader
 from ..wire.seal import Sealer
 from ..wire.threads import MAX_THREAD, THREAD_HEADER
 from ..wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from .accepting import Acceptance
 from .answer import take_notification
 from .asgi import Gone, Receive, Scope, Send, TooLarge, check_declared, read_rest, send_empty, send_json
 from .exchange import Exchange, Watchman
@@ -31,7 +32,6 @@ from .visit import Visit
 logger = logging.getLogger("toolyard.edge")
 
 _LOCAL = Identity()
-MAX_ACCEPTS = 64
 
 
 class HttpEdge:
@@ -56,7 +56,7 @@ class HttpEdge:
         self._max_body = max_body
         self._reader = ModernReader()
         self._closing = False
-        self._accepts: dict[bytes | None, tuple[bool, bool]] = {}
+        self._acceptance = Acceptance()
         self._watchman = Watchman(pace or Pace())
         self._legacy = LegacyDoor(service, sealer, self._watchman)
 
@@ -168,7 +168,7 @@ class HttpEdge:
     async def _get(self, visit: Visit) -> None:
         if b"mcp-session-id" not in visit.head.raw:
             await _not_allowed(visit, "GET opens a legacy session's stream and needs Mcp-Session-Id")
-        elif not self._accepted(visit.head.raw.get(b"accept"))[1]:
+        elif not self._acceptance.of(visit.head.raw.get(b"accept")).streams:
             await _refuse(visit, 406, "Accept must admit text/event-stream")
         elif self._closing:
             await _refuse(visit, 503, "The server is shutting down")
@@ -177,12 +177,12 @@ class HttpEdge:
 
     async def _post(self, visit: Visit) -> None:
         raw = visit.head.raw
-        takes_json, takes_streams = self._accepted(raw.get(b"accept"))
+        accepted = self._acceptance.of(raw.get(b"accept"))
         content_type = raw.get(b"content-type")
         if content_type != b"application/json" and not _is_json(content_type):
             await _refuse(visit, 415, "Content-Type must be application/json")
             return
-        if not takes_json:
+        if not accepted.json:
             await _refuse(visit, 406, "Accept must admit application/json and should admit text/event-stream")
             return
         try:
@@ -210,16 +210,16 @@ class HttpEdge:
             await send_json(visit.send, error.http_status, reply, visit.headers)
             return
         if call is None:
-            await self._legacy.post(body, message, visit, takes_streams)
+            await self._legacy.post(body, message, visit, accepted)
         elif call.id is None:
             await take_notification(self._service, call)
             await send_empty(visit.send, 202, visit.headers)
-        elif call.method == "subscriptions/listen" and not takes_streams:
+        elif call.method == "subscriptions/listen" and not accepted.streams:
             await _refuse(visit, 406, "Accept must admit text/event-stream to listen")
         elif call.method == "subscriptions/listen" and self._closing:
             await _refuse(visit, 503, "The server is shutting down")
         else:
-            await Exchange(self._watchman, visit, takes_streams).run(self._service, call)
+            await Exchange(self._watchman, visit, accepted).run(self._service, call)
 
     def _understand(self, visit: Visit, body: bytes, message: Message) -> Call | None:
         """A modern message as a call, None for a legacy one."""
@@ -243,15 +243,6 @@ class HttpEdge:
         if version not in MODERN_VERSIONS:
             raise UnsupportedVersion(version[:80])
         return Call(method, message.params, Caller(version, {}, identity=visit.identity), NO_CHANNEL)
-
-    def _accepted(self, accept: bytes | None) -> tuple[bool, bool]:
-        """Whether the client takes JSON and whether it takes a stream. Clients say the same every time."""
-        known = self._accepts.get(accept)
-        if known is None:
-            known = (_accepts(accept, b"application/json"), _accepts(accept, b"text/event-stream"))
-            if len(self._accepts) < MAX_ACCEPTS:
-                self._accepts[accept] = known
-        return known
 
 
 def _check_legacy_version(head: Head) -> None:
@@ -278,10 +269,3 @@ async def _not_allowed(visit: Visit, message: str, allowed: bytes = b"POST") -> 
 
 def _is_json(content_type: bytes | None) -> bool:
     return content_type is not None and content_type.split(b";")[0].strip().lower() == b"application/json"
-
-
-def _accepts(accept: bytes | None, media_type: bytes) -> bool:
-    if accept is None:
-        return True
-    ranges = {part.split(b";")[0].strip().lower() for part in accept.split(b",")}
-    return bool(ranges & {media_type, media_type.split(b"/")[0] + b"/*", b"*/*"})

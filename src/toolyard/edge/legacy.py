@@ -12,6 +12,7 @@ from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
 from ..wire.seal import Sealer
 from ..wire.types import CancelledParams, InitializeParams
+from .accepting import Accepted
 from .answer import StreamedReply, answer, deliver, take_notification
 from .asgi import send_empty, send_json
 from .exchange import Exchange, Watchman
@@ -21,6 +22,8 @@ from .streams import Stream, Streams
 from .visit import Visit
 
 PRIMED_SINCE = "2025-11-25"
+RETRY_MS = 1000
+"""How long a client is asked to wait before it comes back for a stream that broke."""
 MAX_ASKED = 2000
 MAX_ASKED_EACH = 50
 NO_SESSION = (
@@ -33,8 +36,8 @@ class LegacyExchange(Exchange):
 
     __slots__ = ("_asking", "_door", "_finished", "_stream", "_token")
 
-    def __init__(self, door: "LegacyDoor", token: Token, visit: Visit, streams: bool) -> None:
-        super().__init__(door.watchman, visit, streams)
+    def __init__(self, door: "LegacyDoor", token: Token, visit: Visit, accepted: Accepted) -> None:
+        super().__init__(door.watchman, visit, accepted)
         self._door = door
         self._token = token
         self._stream: Stream | None = None
@@ -56,10 +59,12 @@ class LegacyExchange(Exchange):
         stream = self._stream = self._door.streams.open(self._token.nonce, of_call=True)
         await super()._begin()
         if self._token.version >= PRIMED_SINCE:
-            await self.write(stream.put(b""))
+            await self.write(stream.put(b"", RETRY_MS))
 
     async def finish(self, status: int, body: bytes | StreamedReply) -> None:
         self._finished = True
+        if self._accepted.rather_streams:
+            self._stream_the_answer()
         if self._starting is not None:
             await asyncio.shield(self._starting)
         if isinstance(body, StreamedReply) and self._stream is not None:
@@ -155,7 +160,7 @@ class LegacyDoor:
 
     # POST
 
-    async def post(self, body: bytes, message: Message, visit: Visit, streams: bool) -> None:
+    async def post(self, body: bytes, message: Message, visit: Visit, accepted: Accepted) -> None:
         if message.method == "initialize" and message.is_request:
             await self._initialize(message, visit)
             return
@@ -169,7 +174,7 @@ class LegacyDoor:
                 message.method, message.params, opened.caller, NO_CHANNEL, message.id, progress, session
             )
             await self._answer(
-                call, (opened.token.nonce, message.id), LegacyExchange(self, opened.token, visit, streams)
+                call, (opened.token.nonce, message.id), LegacyExchange(self, opened.token, visit, accepted)
             )
             self._sessions.remember(session)
         else:
