@@ -9,7 +9,7 @@
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import msgspec
@@ -133,7 +133,7 @@ class Bridge:
     async def _plainly(self, link: Link, call: Call, params: Params) -> Result:
         params, token = for_legacy(call, params)
         await self._set_level(link, call)
-        return await link.request(call.method, params, CallEar(call, token), token)
+        return await link.request(call.method, params, CallEar(call, token), token, call.more_headers)
 
     async def _parking_it(self, link: Link, call: Call, params: Params) -> Any:
         if "requestState" in params:
@@ -144,10 +144,12 @@ class Bridge:
             try:
                 if not askable(call.caller):
                     # Who cannot be asked anything need not be waited for in any special way.
-                    result = await link.request(call.method, params, _ear(call, token), token)
+                    ear, more = _ear(call, token), call.more_headers
+                    result = await link.request(call.method, params, ear, token, more)
                 else:
                     parked = Parked(call, params, token)
-                    running = self._counted(link.request(call.method, params, parked, token))
+                    asking = link.request(call.method, params, parked, token, call.more_headers)
+                    running = self._counted(asking)
                     result = await self._parking.begin(parked, running)
             except McpError as error:
                 raise _in_modern_words(error) from None
@@ -199,8 +201,11 @@ def _ear(call: Call, token: str | None) -> CallEar | Deaf:
     return DEAF if call.caller is OURS else CallEar(call, token)
 
 
-def _headers(call: Call) -> dict[str, str] | None:
-    return None if call.param_headers is None else call.param_headers()
+def _headers(call: Call) -> Mapping[str, str] | None:
+    """For a modern upstream, which reads arguments in headers."""
+    if call.param_headers is None:
+        return call.more_headers
+    return {**call.param_headers(), **(call.more_headers or {})}
 
 
 def _is_about_asking(error: McpError, round: int) -> bool:

@@ -30,7 +30,7 @@ class Source(Protocol):
 async def listen(link: Link, call: Call, source: Source) -> Any:
     """Passes on what is subscribed to until the caller goes; Lost when the upstream does."""
     if link.about.era == "modern":
-        return await link.request(call.method, members_of(call), ListenEar(call))
+        return await link.request(call.method, members_of(call), ListenEar(call), None, call.more_headers)
     await _Listening(link, call, source).run()
     return {}
 

@@ -9,10 +9,11 @@ MAX_LENGTH = 2000
 """A longer text is about something, and mentions a session at most."""
 
 _OVER = r"(?:expired|invalid|ended|closed|gone|unknown|terminated|timed out)"
+_NOT_THERE = r"(?:no longer|not (?:found|valid|known)|does not exist)"
 _SAYS = re.compile(
     # "Session trs_1 has expired", "session is not valid", "session not found", "SESSION_EXPIRED"
-    rf"(?<![a-z])sessions?(?:[ _-]?id)?(?![a-z])[^.\n]{{0,80}}?(?<![a-z])(?:{_OVER}|no longer|not (?:found|valid|known)"
-    r"|does not exist)(?![a-z])"
+    r"(?<![a-z])sessions?(?:[ _-]?id)?(?![a-z])[^.\n]{0,80}?"
+    rf"(?<![a-z])(?:{_OVER}|{_NOT_THERE})(?![a-z])"
     # "expired session", "invalid session id", "no such session"
     rf"|(?<![a-z])(?:{_OVER}|no such)[ _-]+(?:[a-z]+[ _-]+)?session(?![a-z])",
     re.I,

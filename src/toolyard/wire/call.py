@@ -130,6 +130,8 @@ class Call(Struct, gc=False):
     session: Session | None = None
     param_headers: Callable[[], dict[str, str]] | None = None
     """Reads the Mcp-Param-* headers, on modern HTTP; None where the transport has no headers."""
+    more_headers: Mapping[str, str] | None = None
+    """What this call carries to its upstream besides, such as a session's id; never a client's own words."""
 
 
 class Streamed:
