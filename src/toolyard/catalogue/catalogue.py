@@ -1,7 +1,7 @@
 """Everything that is mounted, as it was last seen, and where a name leads."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ..config import ServerConfig
 from ..kit.hub import Event, Hub
 from .items import KINDS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, Item, Kind, admitted
+from .lending import Lending
 from .names import alias, shown_name
 from .templates import Templates
 
@@ -79,9 +80,8 @@ class Shelf:
         for item in items:
             if named and not self._admits(item.own):
                 continue
-            bare = self._rename.get(item.own, item.own) if named else item.own
-            name = shown_name(self.server, bare) if named else item.own
-            found.setdefault(bare, Entry(self.server, name, bare, item))
+            entry = self.entry(item) if named else Entry(self.server, item.own, item.own, item)
+            found.setdefault(entry.bare, entry)
         if kind is TEMPLATES:
             self.templates = Templates(list(found))
         if not named:
@@ -89,6 +89,11 @@ class Shelf:
         self._by_bare[kind.name] = found
         self.entries[kind.name] = list(found.values())
         return changed
+
+    def entry(self, item: Item) -> Entry:
+        """A tool or prompt under the names that it has here."""
+        bare = self._rename.get(item.own, item.own)
+        return Entry(self.server, shown_name(self.server, bare), bare, item)
 
     def find(self, kind: Kind, bare: str) -> Entry | None:
         return self._by_bare[kind.name].get(bare)
@@ -115,6 +120,7 @@ class Catalogue:
     def __init__(self) -> None:
         self.shelves: dict[str, Shelf] = {}
         self.hub = Hub()
+        self._lending = Lending()
         self._numbers = 0
         self._order: dict[str, list[Entry]] = {}
         self._index: dict[str, dict[str, Entry]] = {}
@@ -127,6 +133,7 @@ class Catalogue:
 
     def remove(self, server: str) -> None:
         if self.shelves.pop(server, None) is not None:
+            self._lending.forget(server)
             self.changed(server, KINDS)
 
     def changed(self, server: str, kinds: tuple[Kind, ...]) -> None:
@@ -160,6 +167,38 @@ class Catalogue:
         if kind.name not in self._index:
             self.all(kind)
         return self._index[kind.name].get(name)
+
+    # What is not listed
+
+    def lend(self, server: str, items: Sequence[Item], whose: str) -> list[Entry]:
+        """Have somebody call tools that an upstream has and does not list; `borrower` says who it is.
+
+        Those that may not be used here are left out, as if there were none; those that are listed need no
+        lending.
+        """
+        shelf = self.shelves.get(server)
+        if shelf is None:
+            return []
+        found = [shelf.entry(item) for item in items if shelf.admits(item.own)]
+        found = [shelf.find(TOOLS, entry.bare) or entry for entry in found]
+        self._lending.lend([entry for entry in found if shelf.find(TOOLS, entry.bare) is None], whose)
+        return found
+
+    def lent(self, name: str, whose: str) -> Entry | None:
+        """A tool under its full name, if it was lent to them and may still be used."""
+        entry = self._lending.find(name, whose)
+        return entry if entry is not None and self._holds(entry) else None
+
+    def on_loan(self, whose: str) -> list[Entry]:
+        """Everything that somebody was lent, the latest last."""
+        return [entry for entry in self._lending.all(whose) if self._holds(entry)]
+
+    def _holds(self, entry: Entry) -> bool:
+        """The configuration may have changed since."""
+        shelf = self.shelves.get(entry.server)
+        return (
+            shelf is not None and shelf.admits(entry.item.own) and shelf.entry(entry.item).name == entry.name
+        )
 
     @property
     def is_settled(self) -> bool:
