@@ -17,8 +17,8 @@ KEY = b"for the yards of the tests, thirty-two"
 def at(url: str, name: str = "up", **options: Any) -> ServerConfig:
     """A server at an address, with time limits for tests."""
     headers = options.pop("headers", {})
-    transport = options.pop("transport", "auto")
-    where = Http(url=url, headers=headers, transport=transport)
+    place = {name: options.pop(name) for name in ("transport", "era") if name in options}
+    where = Http(url=url, headers=headers, **place)
     return ServerConfig(name=name, where=where, **({"timeout": 10, "connect_timeout": 5} | options))
 
 

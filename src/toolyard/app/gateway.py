@@ -29,6 +29,7 @@ from ..upstream.http_client import HttpClient
 from ..upstream.inprocess import InProcess
 from ..upstream.link import OURS, profile_of
 from ..upstream.links import Links
+from ..upstream.links_by_era import LinksByEra
 from ..upstream.stdio import StdioConnector
 from ..views import AllView, BareView
 from ..views.view import View
@@ -200,6 +201,10 @@ class Gateway:
         else:
             return InProcess(name, where.module)
         links = Links(name, connector)
+        if isinstance(where, Http) and where.era == "caller":
+            limits = config.connect_timeout, config.max_result
+            legacy_first = HttpConnector(name, where, self._http, *limits, first="legacy")
+            links = LinksByEra(name, connector, legacy_first)
         links.many_tenants = self.many_tenants
         return Bridge(links, self.sealer, self.parking)
 

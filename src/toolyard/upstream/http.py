@@ -28,7 +28,10 @@ class HttpConnector:
         connect_timeout: float,
         max_result: int,
         era: Era | None = None,
+        first: Era = "modern",
     ) -> None:
+        """`era` is what it spoke when last seen, `first` what is tried where nothing is known."""
+        self._first = first
         self._server = server
         self._connect_timeout = connect_timeout
         self._era = era
@@ -60,10 +63,24 @@ class HttpConnector:
     async def _agree(self, address: Address, profile: Profile) -> Link:
         if self._only_old:
             return await _opened(OldSse(address), profile)
-        if self._era != "legacy":
-            about = await self._discover(address)
-            if about is not None:
-                return ModernHttp(address, about)
+        if (self._era or self._first) == "modern":
+            return await self._modern(address) or await self._legacy(address, profile)
+        try:
+            return await self._legacy(address, profile)
+        except UpstreamError as error:
+            if self._era is not None:  # it may be another server now, which whoever tries again finds out
+                raise
+            found = await self._modern(address)
+            if found is None:
+                raise error from None
+            return found
+
+    async def _modern(self, address: Address) -> Link | None:
+        """None when it is not a modern server."""
+        about = await self._discover(address)
+        return None if about is None else ModernHttp(address, about)
+
+    async def _legacy(self, address: Address, profile: Profile) -> Link:
         legacy = LegacyHttp(address)
         try:
             return await _opened(legacy, profile)
