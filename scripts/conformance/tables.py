@@ -13,14 +13,14 @@ REPORT = ROOT / "build" / "conformance.json"
 
 
 def show_comparisons(comparisons: list[Comparison]) -> None:
-    header = ("upstream", "set", "directly", "through", "lost", "gained", "its choice")
+    header = ("upstream", "set", "directly", "through", "lost", "gained", "apart")
     rows = [
         (
             comparison.pair,
             comparison.direct.revision,
             score(comparison.direct),
             score(comparison.through),
-            *(str(len(found)) for found in (comparison.lost, comparison.gained, comparison.chosen)),
+            *(str(len(found)) for found in (comparison.lost, comparison.gained, comparison.apart)),
         )
         for comparison in comparisons
     ]
@@ -33,19 +33,17 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
             show_bad(f"{where}, through the gateway", comparison.through, lost)
     show_table(header, rows, [comparison.passed for comparison in comparisons])
     print("\ndirectly and through: passed / failed or warned")
-    show_choices(comparisons)
+    show_apart(comparisons)
 
 
-def show_choices(comparisons: list[Comparison]) -> None:
+def show_apart(comparisons: list[Comparison]) -> None:
     """Which checks were not judged through the gateway, so that nobody takes them for passed."""
-    where: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    where: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for comparison in comparisons:
-        for found in comparison.chosen:
-            where[found.scenario, found.check].append(comparison.pair)
-    if where:
-        print("its choice: the suite leaves it to a server, and says INFO instead of judging")
-    for (scenario, check), pairs in where.items():
-        print(f"  {scenario}: {check}: {', '.join(pairs)}")
+        for found in comparison.apart:
+            where[found.scenario, found.check, found.message].append(comparison.pair)
+    for (scenario, check, message), pairs in where.items():
+        print(f"apart: {scenario}: {check}: {', '.join(pairs)}: {message}")
 
 
 def score(result: Result) -> str:
@@ -115,7 +113,7 @@ def write_report(only: list[str], pairs: list[Comparison], alone: list[Result]) 
                 "through": counted(comparison.through),
                 "lost": listed(comparison.lost),
                 "gained": listed(comparison.gained),
-                "its_choice": listed(comparison.chosen),
+                "apart": listed(comparison.apart),
             }
             for comparison in pairs
         ],
