@@ -1,0 +1,147 @@
+"""`ComposioEmulator`: serves the emulated Composio on loopback, in the event loop of whoever starts it."""
+
+import asyncio
+import socket
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Any, Literal, Self
+
+import uvicorn
+
+from .apps import CATALOGUE
+from .door import Door, Record, Scope
+from .endpoint import manager
+from .faults import Fault, Faults
+from .world import Account, Session, World
+
+API_KEY = "ak_emulated_project_key"
+
+
+class ComposioEmulator:
+    """`async with ComposioEmulator() as composio: … composio.url …`
+
+    `v31=False` leaves only the older API. `shape="2025"` makes searches reply in the form of November 2025.
+    """
+
+    def __init__(
+        self,
+        *,
+        api_key: str = API_KEY,
+        port: int = 0,
+        v31: bool = True,
+        shape: Literal["2026", "2025"] = "2026",
+    ) -> None:
+        self.api_key = api_key
+        self.world = World(CATALOGUE)
+        self.faults = Faults()
+        self._door = Door(self.world, api_key, self.faults, manager(), self._drop)
+        self._door.apis = ("v3", "v3.1") if v31 else ("v3",)
+        self._door.shape = shape
+        self._port = port
+        self._stack = AsyncExitStack()
+
+    @property
+    def url(self) -> str:
+        return self._door.url
+
+    @property
+    def requests(self) -> list[Record]:
+        """Every request so far: method, path, query, headers, body, operation."""
+        return self._door.records
+
+    @property
+    def sessions(self) -> dict[str, Session]:
+        return self.world.sessions
+
+    @property
+    def accounts(self) -> dict[str, Account]:
+        return self.world.accounts
+
+    @property
+    def records(self) -> dict[str, list[dict[str, Any]]]:
+        """What tools have made, by kind: `emails`, `issues`, …"""
+        return self.world.records
+
+    def asked(self, operation: str) -> list[Record]:
+        """The requests of an operation, named as faults name it."""
+        return [
+            record
+            for record in self.requests
+            if operation in (record.operation, *record.operation.split("."))
+        ]
+
+    def fail(
+        self,
+        operation: str,
+        status: int = 500,
+        *,
+        times: int = 1,
+        retry_after: float | None = None,
+        message: str = "",
+    ) -> Fault:
+        """Answer the next requests with an error; 429 says when to come back unless told otherwise."""
+        retry_after = 1 if status == 429 and retry_after is None else retry_after
+        return self.faults.add(Fault(operation, "status", times, status, message, retry_after))
+
+    def slow(self, operation: str, *, times: int = 1) -> Fault:
+        """Hold the next requests until `release()`; `arrived` is set when the first one is held."""
+        return self.faults.add(Fault(operation, "slow", times))
+
+    def empty(self, operation: str, *, times: int = 1) -> Fault:
+        """Answer the next searches and lists well, with nothing found."""
+        return self.faults.add(Fault(operation, "empty", times))
+
+    def expired(self, operation: str, status: int = 410, *, times: int = 1) -> Fault:
+        """Answer the next requests with an error that says the session has expired."""
+        return self.faults.add(Fault(operation, "expired", times, status))
+
+    def drop(self, operation: str, *, times: int = 1) -> Fault:
+        """Cut the connection of the next requests without an answer."""
+        return self.faults.add(Fault(operation, "drop", times))
+
+    def garble(self, operation: str, *, times: int = 1) -> Fault:
+        """Answer the next requests with something that is not JSON."""
+        return self.faults.add(Fault(operation, "garbage", times))
+
+    def expire(self, session_id: str, status: int = 410) -> None:
+        """End one session: whatever names it gets this status, or with 200 a good reply that says so."""
+        self.world.sessions[session_id].expired_with = status
+
+    def connect(self, user_id: str, toolkit: str) -> Account:
+        """An account that the user has authorised already."""
+        kit = self.world.toolkit(toolkit)
+        account = self.world.new_account(self.world.default_auth_config(kit), user_id)
+        self.world.settle(account, "ACTIVE")
+        return account
+
+    async def __aenter__(self) -> Self:
+        listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", self._port))
+        self._door.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        # h11, because httptools leaves white space at the end of a header, which the MCP SDK then refuses.
+        config = uvicorn.Config(self._door, lifespan="off", log_level="critical", http="h11", ws="none")
+        self._server = uvicorn.Server(config)
+        config.load()
+        self._server.lifespan = config.lifespan_class(config)
+        await self._stack.enter_async_context(self._door.mcp.run())
+        # What `Server.serve` does, less its loop that looks ten times a second whether to stop.
+        await self._server.startup(sockets=[listener])
+        self._listener = listener
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.faults.clear()
+        for connection in list(self._server.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+        await self._stack.aclose()
+        async with asyncio.timeout(10):
+            await self._server.shutdown(sockets=[self._listener])
+
+    def _drop(self, scope: Scope) -> None:
+        for connection in list(self._server.server_state.connections):
+            if connection.client == scope["client"] and connection.transport is not None:
+                connection.transport.abort()

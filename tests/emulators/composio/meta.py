@@ -1,0 +1,401 @@
+"""The COMPOSIO_* meta tools, as a session offers them over REST and MCP."""
+
+import ast
+import shlex
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+from . import accounts, execution, searching, sessions
+from .asked import mistakes
+from .catalogue import VERSION, Toolkit
+from .refusals import Refusal, invalid, not_found
+from .schemas import (
+    Schema,
+    boolean,
+    choice,
+    closed,
+    either,
+    free,
+    integer,
+    listing,
+    mapping,
+    nullable,
+    opened,
+    text,
+    texts,
+)
+from .world import Session, World, fresh
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Where a meta tool is called: whose session, of which world, seen from where."""
+
+    world: World
+    session: Session
+    url: str
+    shape: str = "2026"
+    is_empty: bool = False
+
+
+Done = dict[str, Any]
+Deed = Callable[[Desk, dict[str, Any]], Awaitable[Done]]
+
+
+@dataclass(frozen=True)
+class MetaTool:
+    name: str
+    description: str
+    input: Schema
+    do: Deed
+
+
+async def call(desk: Desk, slug: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """The `{data, error, successful}` of a meta tool, and its log id."""
+    if slug not in names(desk.session):
+        raise not_found("Tool", slug)
+    if errors := mistakes(TOOLS[slug].input, arguments):
+        raise invalid(errors)
+    try:
+        data, error = await TOOLS[slug].do(desk, arguments), None
+    except Refusal as refusal:
+        data, error = {}, refusal.message
+    return {"data": data, "error": error, "successful": error is None, "log_id": f"log_{uuid4().hex[:12]}"}
+
+
+def over(session: Session) -> dict[str, Any]:
+    """A good reply that says the session is not good any more."""
+    return {"data": {}, "error": f"Session {session.id} has expired", "successful": False}
+
+
+def names(session: Session) -> list[str]:
+    return sessions.meta_tools(session)
+
+
+def shown(slug: str) -> dict[str, Any]:
+    """A meta tool as the list of a session's tools has it."""
+    tool = TOOLS[slug]
+    return {
+        "slug": slug,
+        "name": tool.name,
+        "description": tool.description,
+        "toolkit": {
+            "slug": "composio",
+            "name": "Composio",
+            "logo": "https://logos.composio.dev/api/composio",
+        },
+        "input_parameters": tool.input,
+        "output_parameters": OUTPUT,
+        "no_auth": True,
+        "available_versions": [VERSION],
+        "version": VERSION,
+        "scopes": [],
+        "tags": [],
+        "is_deprecated": False,
+        "deprecated": {
+            "displayName": tool.name,
+            "version": VERSION,
+            "available_versions": [VERSION],
+            "is_deprecated": False,
+            "toolkit": {"logo": "https://logos.composio.dev/api/composio"},
+        },
+    }
+
+
+async def _search(desk: Desk, arguments: dict[str, Any]) -> Done:
+    reply = searching.search(desk.world, desk.session, arguments["queries"], is_empty=desk.is_empty)
+    wanted = arguments.get("session") or {}
+    is_new = bool(wanted.get("generate_id"))
+    reply["session"]["id"] = fresh("flow") if is_new else wanted.get("id") or desk.session.id
+    reply["session"]["generate_id"] = is_new
+    return searching.older(reply) if desk.shape == "2025" else reply
+
+
+async def _schemas(desk: Desk, arguments: dict[str, Any]) -> Done:
+    known = desk.world.catalogue.tools
+    found = {slug: known[slug] for slug in arguments["tool_slugs"] if slug in known}
+    return {
+        "tool_schemas": {
+            slug: {
+                "tool_slug": slug,
+                "toolkit": tool.toolkit,
+                "description": tool.description,
+                "input_schema": tool.input,
+                "output_schema": tool.output,
+            }
+            for slug, tool in found.items()
+        },
+        "not_found": [slug for slug in arguments["tool_slugs"] if slug not in known],
+        "success": len(found) == len(arguments["tool_slugs"]),
+    }
+
+
+async def _multi_execute(desk: Desk, arguments: dict[str, Any]) -> Done:
+    results = [_executed(desk, index, item) for index, item in enumerate(arguments["tools"])]
+    good = sum(result["success"] for result in results)
+    return {
+        "results": results,
+        "total_count": len(results),
+        "success_count": good,
+        "error_count": len(results) - good,
+    }
+
+
+def _executed(desk: Desk, index: int, item: dict[str, Any]) -> dict[str, Any]:
+    slug = item["tool_slug"]
+    try:
+        reply = execution.in_session(desk.world, desk.session, slug, item["arguments"], item.get("account"))
+    except Refusal as refusal:
+        return {"index": index, "tool_slug": slug, "success": False, "error": refusal.message}
+    shown = {"index": index, "tool_slug": slug, "success": reply["successful"]}
+    if not reply["successful"]:
+        return shown | {"error": reply["error"]}
+    return shown | {"response": {"successful": True, "data": reply["data"], "error": None}}
+
+
+async def _manage(desk: Desk, arguments: dict[str, Any]) -> Done:
+    wanted = [item if isinstance(item, dict) else {"name": item} for item in arguments["toolkits"]]
+    again = arguments.get("reinitiate_all", False)
+    given = arguments.get("specify_custom_auth") or {}
+    results = {item["name"]: _managed(desk, item, again, given.get(item["name"])) for item in wanted}
+    statuses = [result["status"] for result in results.values()]
+    return {
+        "message": f"{statuses.count('active')} of {len(statuses)} toolkits are connected.",
+        "results": results,
+        "summary": {
+            "total_toolkits": len(statuses),
+            **{
+                name: statuses.count(name)
+                for name in ("active", "initiated", "requires_parameters", "failed")
+            },
+        },
+    }
+
+
+def _managed(desk: Desk, item: dict[str, Any], again: bool, given: dict[str, Any] | None) -> dict[str, Any]:
+    slug, action = item["name"], item.get("action", "add")
+    kit = desk.world.catalogue.toolkits.get(slug)
+    if kit is None or not desk.session.allows_toolkit(slug):
+        return {"toolkit": slug, "status": "failed", "error_message": f"Toolkit {slug!r} not found"}
+    if kit.no_auth:
+        return {"toolkit": slug, "status": "active", "instruction": "No connection is needed."}
+    active = desk.world.accounts_of(desk.session.user_id, slug)
+    if action in ("rename", "remove"):
+        return _changed(desk, item, slug, action)
+    if action == "list" or (active and not again):
+        return _listed(slug, active)
+    return _initiated(desk, kit, item, bool(active), given)
+
+
+def _listed(slug: str, active: list[accounts.Account]) -> dict[str, Any]:
+    shown = [{"id": each.id, "alias": each.alias, "status": "active"} for each in active]
+    if not active:
+        return {
+            "toolkit": slug,
+            "status": "failed",
+            "error_message": "No account is connected.",
+            "accounts": [],
+        }
+    connection = {"connection_id": active[0].id, "auth_config_id": active[0].auth_config.id}
+    return {
+        "toolkit": slug,
+        "status": "active",
+        "active_connection": connection,
+        "accounts": shown,
+    } | connection
+
+
+def _initiated(
+    desk: Desk, kit: Toolkit, item: dict[str, Any], is_again: bool, given: dict[str, Any] | None
+) -> dict[str, Any]:
+    missing = [name for name in kit.fields if name not in (given or {})]
+    if missing:
+        return {
+            "toolkit": kit.slug,
+            "status": "requires_parameters",
+            "required_parameters": [{"name": name, "type": "string"} for name in missing],
+            "has_default_credentials": False,
+            "instruction": f"Ask the user for {', '.join(missing)} and pass them in specify_custom_auth.",
+        }
+    known = len(desk.world.auth_configs)
+    account = accounts.begin(desk.world, desk.session, kit, alias=item.get("alias"))
+    shown: dict[str, Any] = {
+        "toolkit": kit.slug,
+        "connection_id": account.id,
+        "auth_config_id": account.auth_config.id,
+        "auth_config_created": len(desk.world.auth_configs) > known,
+        "has_default_credentials": kit.managed,
+        "was_reinitiated": is_again,
+    }
+    if kit.fields:
+        desk.world.settle(account, "ACTIVE")
+        return shown | {"status": "active"}
+    link = accounts.redirect_url(account, desk.url)
+    instruction = f"Show the user this link to authorise {kit.name}, then wait for the connection."
+    return shown | {"status": "initiated", "redirect_url": link, "instruction": instruction}
+
+
+def _changed(desk: Desk, item: dict[str, Any], slug: str, action: str) -> dict[str, Any]:
+    account = desk.world.account(item.get("account_id", ""))
+    if action == "rename":
+        account.alias = item.get("alias")
+    else:
+        del desk.world.accounts[account.id]
+    return {
+        "toolkit": slug,
+        "status": "active",
+        "connection_id": account.id,
+        "instruction": f"{action}: done",
+    }
+
+
+async def _wait(desk: Desk, arguments: dict[str, Any]) -> Done:
+    slugs = arguments["toolkits"]
+    combine = any if arguments.get("mode") == "any" else all
+
+    def connected(slug: str) -> bool:
+        kit = desk.world.toolkit(slug)
+        return kit.no_auth or bool(desk.world.accounts_of(desk.session.user_id, slug))
+
+    seconds = arguments.get("timeout_seconds", 300)
+    is_ready = await accounts.wait(desk.world, lambda: combine(map(connected, slugs)), seconds)
+    statuses = [{"toolkit": slug, "status": "active" if connected(slug) else "initiated"} for slug in slugs]
+    message = "Connected." if is_ready else f"Timed out after {seconds} seconds."
+    return {"connection_statuses": statuses, "message": message}
+
+
+async def _workbench(desk: Desk, arguments: dict[str, Any]) -> Done:
+    """Prints literals that the code prints, and says so when it would have had to run anything."""
+    printed, error = [], ""
+    try:
+        for node in ast.parse(arguments["code_to_execute"]).body:
+            printed.append(_printed(node))
+    except (SyntaxError, ValueError) as refused:
+        error = f"{type(refused).__name__}: {refused}"
+    stdout = "".join(printed)
+    return {"stdout": stdout, "stderr": error, "results": "", "error": error, "session": _again(desk)}
+
+
+def _printed(node: ast.stmt) -> str:
+    match node:
+        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=values, keywords=[])):
+            return " ".join(str(ast.literal_eval(value)) for value in values) + "\n"
+        case _:
+            raise ValueError(f"the emulated workbench only prints literals; line {node.lineno} is more")
+
+
+async def _bash(desk: Desk, arguments: dict[str, Any]) -> Done:
+    """Knows `echo` and nothing else."""
+    words = shlex.split(arguments["command"])
+    plain = words[:1] == ["echo"] and not set(arguments["command"]) & set("|&;<>$`")
+    stdout = " ".join(words[1:]) + "\n" if plain else ""
+    stderr = "" if plain else "the emulated shell knows only echo\n"
+    return {
+        "stdout": stdout,
+        "stderr": stderr,
+        "stdoutLines": stdout.count("\n"),
+        "stderrLines": stderr.count("\n"),
+        "session": _again(desk),
+    }
+
+
+def _again(desk: Desk) -> dict[str, Any]:
+    return {"id": desk.session.id, "instructions": "Pass this id as session_id next time."}
+
+
+OUTPUT = opened(
+    data_=free("What the tool gives."),
+    error_=nullable(text("Why it failed.")),
+    successful_=boolean("Whether it did not."),
+)
+STEPS = {
+    "session_id": text("The id that COMPOSIO_SEARCH_TOOLS gave."),
+    "thought": text("One sentence about why."),
+    "current_step": text("The step of the plan that this is."),
+    "current_step_metric": text("Progress, as done/total units."),
+    "next_step": text("What comes after."),
+}
+QUERY = closed(
+    use_case_=text("What is to be done, for one app or several.", minLength=1, maxLength=1024),
+    known_fields=text("What is known already, as `key:value, key:value`.", maxLength=500),
+)
+EXECUTION = closed(
+    tool_slug_=text("A slug that the search has given.", minLength=1),
+    arguments_=free("The tool's arguments, by its schema."),
+    account=text("Which account, where there are several."),
+)
+KIT = either(
+    text(minLength=1),
+    closed(
+        name_=text(minLength=1),
+        action=choice("add", "list", "rename", "remove"),
+        account_id=text(),
+        alias=text(),
+    ),
+)
+TOOLS = {
+    "COMPOSIO_SEARCH_TOOLS": MetaTool(
+        "Search Tools",
+        "Finds the tools for one or more use cases, with schemas, connections and advice. Call it first.",
+        closed(
+            queries_=listing(QUERY, "One entry for each use case.", minItems=1),
+            session=closed(id=text(), generate_id=boolean()),
+            model=text("The model that asks."),
+            limit=integer("How many tools at most.", minimum=1),
+        ),
+        _search,
+    ),
+    "COMPOSIO_GET_TOOL_SCHEMAS": MetaTool(
+        "Get Tool Schemas",
+        "Gives the whole input schemas of tools that a search named without them.",
+        closed(tool_slugs_=texts("The tools.", minItems=1), session_id=STEPS["session_id"]),
+        _schemas,
+    ),
+    "COMPOSIO_MULTI_EXECUTE_TOOL": MetaTool(
+        "Multi Execute Tools",
+        "Executes up to 50 tools at once, each with its own arguments. Toolkits must be connected.",
+        closed(
+            tools_=listing(EXECUTION, "What to execute.", minItems=1, maxItems=50),
+            sync_response_to_workbench=boolean("Keep big responses in the workbench.", default=False),
+            memory=mapping(texts(), "What to remember, by app."),
+            **STEPS,
+        ),
+        _multi_execute,
+    ),
+    "COMPOSIO_MANAGE_CONNECTIONS": MetaTool(
+        "Manage Connections",
+        "Shows or begins the connections of toolkits; gives a link where the user has to agree.",
+        closed(
+            toolkits_=listing(KIT, "Which toolkits.", minItems=1),
+            reinitiate_all=boolean("Connect anew what is connected.", default=False),
+            specify_custom_auth=mapping(free(), "Values for toolkits that ask for parameters."),
+            session_id=STEPS["session_id"],
+        ),
+        _manage,
+    ),
+    "COMPOSIO_WAIT_FOR_CONNECTIONS": MetaTool(
+        "Wait For Connections",
+        "Waits until toolkits are connected by the user, or the time is over.",
+        closed(
+            toolkits_=texts("Which toolkits.", minItems=1),
+            mode=choice("any", "all", description="One of them, or all.", default="all"),
+            timeout_seconds=integer("How long.", default=300, minimum=0, maximum=600),
+            session_id=STEPS["session_id"],
+        ),
+        _wait,
+    ),
+    "COMPOSIO_REMOTE_WORKBENCH": MetaTool(
+        "Remote Workbench",
+        "Runs Python on files and big responses in a sandbox whose state stays.",
+        closed(code_to_execute_=text("The code."), file_path=text("A file to open first."), **STEPS),
+        _workbench,
+    ),
+    "COMPOSIO_REMOTE_BASH_TOOL": MetaTool(
+        "Remote Bash Tool",
+        "Runs a shell command in the sandbox of the workbench.",
+        closed(command_=text("The command."), session_id=STEPS["session_id"]),
+        _bash,
+    ),
+}
