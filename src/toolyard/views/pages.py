@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 import msgspec
@@ -24,8 +25,6 @@ TTL_MS = 5_000
 class Shows(Protocol):
     def entries(self, kind: Kind, call: Call) -> list[Entry]: ...
 
-    def preface(self, kind: Kind) -> list[bytes]: ...
-
     def name_of(self, entry: Entry) -> str: ...
 
     def server_info(self) -> Raw: ...
@@ -38,15 +37,16 @@ class Pages:
         self._yard = yard
         self._view = view
 
-    def page(self, call: Call, kind: Kind) -> Raw:
+    def page(self, call: Call, kind: Kind, first: Sequence[bytes] = ()) -> Raw:
+        """`first`: what the list begins with that is not in the catalogue, as JSON."""
         entries = self._view.entries(kind, call)
         cursor = decode_params(call.params, ListParams).cursor
         start = 0 if cursor is None else self._after(kind, entries, cursor)
         found = entries[start : start + self._yard.page_size]
         name_of = self._view.name_of
         pieces = [b'{"%s":[' % kind.name.encode()]
-        first = self._view.preface(kind) if cursor is None else []
-        pieces.append(b",".join([*first, *(shown(kind, entry.item, name_of(entry)) for entry in found)]))
+        before = first if cursor is None else ()
+        pieces.append(b",".join([*before, *(shown(kind, entry.item, name_of(entry)) for entry in found)]))
         pieces.append(b"]")
         if found and start + len(found) < len(entries):
             pieces.append(b',"nextCursor":"%s"' % self._cursor(found[-1], start + len(found) - 1))

@@ -70,10 +70,6 @@ class View(ABC):
     @abstractmethod
     def entries(self, kind: Kind, call: Call) -> list[Entry]: ...
 
-    def preface(self, kind: Kind) -> list[bytes]:
-        """What a list begins with that is not in the catalogue, as JSON."""
-        return []
-
     @abstractmethod
     def name_of(self, entry: Entry) -> str: ...
 
