@@ -1,0 +1,89 @@
+"""The fusion: what lexical and semantic evidence together say of some candidates, and how sure that is.
+
+A row stands for a text: the whole request first, then its clauses. Within a row the lexical scores are taken
+relative to the best one, unless even that is weak: a chance hit on a common word must not look like a find.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+Floats = npt.NDArray[np.float32]
+Slots = npt.NDArray[np.intp]
+
+SEMANTIC = 1.0
+"""What a cosine counts beside a lexical score of the same size."""
+CLAUSE = 0.5
+"""What the best clause counts beside the whole request."""
+WEAK = 0.25
+"""The share of the request's weight that the best lexical match must hold to count as a full one."""
+WIDTH_WHOLE, WIDTH_CLAUSE = 160, 48
+"""How many candidates the whole request and each clause send in."""
+
+
+class Fused(Struct, frozen=True):
+    """Of each candidate."""
+
+    scores: Floats
+    """From 0 to 1."""
+    lexical: Floats
+    """The share of it that came from words; the rest came from meaning."""
+
+
+class Evidence(Struct, frozen=True):
+    """What both sides have to say of every slot; a row for each text that was asked for."""
+
+    lexical: Floats
+    most: Floats
+    """What a row's lexical scores could be at most."""
+    vectors: Floats
+    """Of the texts."""
+    cosines: Floats
+    """Of every slot with the whole request; those with the clauses are only worked out for candidates."""
+
+    def candidates(self, widening: int) -> list[int]:
+        """The slots worth a closer look: the best of the whole by both, of each clause by its words."""
+        whole = _relative(self.lexical[:1], self.most[:1])[0] + SEMANTIC * self.cosines
+        chosen = [_top(whole, WIDTH_WHOLE * widening)]
+        chosen += [_top(row, WIDTH_CLAUSE * widening) for row in self.lexical[1:]]
+        return np.unique(np.concatenate(chosen)).tolist()
+
+    def fused(self, slots: Sequence[int], vectors: Floats) -> Fused:
+        """The scores of some slots, whose vectors are rows of `vectors`."""
+        lexical = self.lexical[:, slots]
+        cosines = np.vecdot(vectors[slots][None], self.vectors[:, None])
+        words = _relative(lexical, self.most)
+        both = words + SEMANTIC * np.maximum(cosines, 0.0)
+        scores, told = both[0].copy(), words[0].copy()
+        if len(both) > 1:
+            best, columns = 1 + both[1:].argmax(axis=0), np.arange(len(slots))
+            scores += CLAUSE * both[best, columns]
+            told += CLAUSE * words[best, columns]
+        first = int(scores.argmax())
+        if scores[first] <= 0:
+            return Fused(np.zeros_like(scores), np.zeros_like(scores))
+        share = np.divide(told, scores, out=np.zeros_like(told), where=scores > 0)
+        covered = float((lexical[:, first] / np.maximum(self.most, 1e-9)).max())
+        sure = confidence(covered, float(cosines[:, first].max()))
+        return Fused(sure * scores / scores[first], share)
+
+
+def confidence(covered: float, cosine: float) -> float:
+    """How likely the best candidate is right, by the share of the request it holds and its likeness."""
+    return 1 / (1 + math.exp(-(-2.0 + 4.0 * covered + 3.0 * cosine)))
+
+
+def _relative(lexical: Floats, most: Floats) -> Floats:
+    """Lexical scores from 0 to 1 in each row."""
+    best: Floats = np.maximum(lexical.max(axis=1, initial=0.0), WEAK * most)
+    best[best <= 0] = 1.0
+    return lexical / best[:, None]
+
+
+def _top(scores: Floats, count: int) -> Slots:
+    if count >= len(scores):
+        return np.arange(len(scores))
+    return np.argpartition(scores, -count)[-count:]

@@ -1,0 +1,89 @@
+"""The index on disk, so that a restarted gateway searches at once.
+
+Arrays are written as they lie in memory. A file of another version or another embedding, or one that is
+damaged, is `UnusableIndex`: whoever gets that begins with an empty index and puts everything anew.
+"""
+
+import os
+import sys
+import tempfile
+from hashlib import blake2b
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from .. import __version__
+from .lexical import Postings
+from .nearest import ROW
+from .slots import Row, Slots
+
+FORMAT = 1
+
+
+class UnusableIndex(ValueError):
+    """A saved index that cannot be used; the message says which and why."""
+
+
+class _Stored(Struct, frozen=True):
+    made_by: tuple[int, str, str, bytes]
+    rows: list[Row | None]
+    words: list[str]
+    starts: bytes
+    slots: bytes
+    weights: bytes
+    vectors: bytes
+    bits: bytes
+
+
+def write(path: Path, embedding: bytes, slots: Slots, postings: Postings) -> None:
+    body = msgspec.msgpack.encode(
+        _Stored(
+            _made_by(embedding),
+            slots.rows,
+            list(postings.words),
+            postings.starts.tobytes(),
+            postings.slots.tobytes(),
+            postings.weights.tobytes(),
+            slots.vectors.tobytes(),
+            slots.bits.tobytes(),
+        )
+    )
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(blake2b(body, digest_size=16).digest())
+            file.write(body)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+def read(path: Path, embedding: bytes, dim: int) -> tuple[Slots, Postings]:
+    try:
+        content = memoryview(path.read_bytes())
+        if blake2b(content[16:], digest_size=16).digest() != bytes(content[:16]):
+            raise UnusableIndex(f"the index in {str(path)!r} is damaged")
+        stored = msgspec.msgpack.decode(content[16:], type=_Stored)
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise UnusableIndex(f"the index in {str(path)!r} cannot be read: {error}") from None
+    if stored.made_by != _made_by(embedding):
+        raise UnusableIndex(f"the index in {str(path)!r} is of another version or another embedding")
+    slots = Slots(stored.rows, _array(stored.vectors, np.float32, dim), _array(stored.bits, np.uint64, ROW))
+    words = {word: number for number, word in enumerate(stored.words)}
+    starts, numbers = _array(stored.starts, np.int32), _array(stored.slots, np.int32)
+    return slots, Postings(words, starts, numbers, _array(stored.weights, np.float32))
+
+
+def _made_by(embedding: bytes) -> tuple[int, str, str, bytes]:
+    return (FORMAT, __version__, sys.byteorder, blake2b(embedding, digest_size=16).digest())
+
+
+def _array(body: bytes, kind: type[Any], width: int | None = None) -> npt.NDArray[Any]:
+    flat = np.frombuffer(body, kind)
+    return (flat if width is None else flat.reshape(-1, width)).copy()

@@ -1,0 +1,66 @@
+"""The closed lists of words that search knows by heart, in English and Portuguese, without accents."""
+
+
+def _set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+STOP_WORDS = _set(
+    """
+    a about above after again also am an and any are as at be been being but by can could did do does
+    doing for from had has have having he her here him his how i if in into is it its just like me more
+    most my need no not of once only or other our own please she should so some such than that the their
+    them then there these they this those through to too until us very want was we were what when where
+    which while who whom why will with would you your provide using use used let know give given tell show
+    help get able m s t ve re ll d o os um uma uns umas de da dos das em na nos nas ao aos pelo pela pelos
+    pelas por para pra pro com sem que e ou se mas meu minha meus minhas seu sua seus suas este esta isto
+    esse essa isso ele ela eles elas eu tu voce nao sim ja ser estar quero preciso favor
+    """
+)
+"""Say nothing of what is wanted. On, off, up and out do: they are half of a verb."""
+
+PORTUGUESE = _set(
+    """
+    o os um uma de da dos das em na nos nas ao aos para pra por com que se qual quais quantos quanto meu
+    minha todos todas nao esta sao foi como onde quando mais pelo pela esse essa este muito tem sobre
+    """
+)
+ENGLISH = _set(
+    """
+    the of to and in is for on with that my what how are from this it at by an be or i me please all can
+    you need
+    """
+)
+"""By these a text's language is told."""
+
+READS = _set(
+    """
+    find search list get show read view check look lookup see fetch retrieve query browse inspect describe
+    count what which who where when how tell know summarize compare buscar busca procurar procura listar
+    lista ver mostrar mostra mostre ler consultar consulta verificar verifica qual quais quem onde quando
+    quanto quantos quantas contar resumir comparar
+    """
+)
+WRITES = _set(
+    """
+    delete remove drop erase purge wipe destroy clear cancel create add insert make write update edit
+    change set modify rename move send post publish upload save store replace reset revoke uninstall kill
+    stop terminate truncate clean discard unsubscribe apagar apaga excluir exclua deletar remover remova
+    limpar limpa cancelar criar crie adicionar inserir atualizar editar alterar mudar enviar envie
+    publicar salvar substituir revogar encerrar eliminar elimina descartar
+    """
+)
+"""By these a request is known as one that only wants to know, or one that changes something."""
+
+DESTROYS = _set(
+    """
+    delete remove drop destroy purge wipe erase truncate kill terminate uninstall revoke apagar excluir
+    remover deletar eliminar limpar
+    """
+)
+"""In the name of a tool that does not say itself whether it destroys."""
+
+HEAVY = _set("dump export backup everything bulk crawl entire raw exportar")
+WHOLE = _set("all full complete todos todas completo")
+TAKES = _set("list get fetch read show query find download load select listar buscar obter consultar")
+"""A name with one of the first, or one of the second beside one of the third, promises much to read."""
