@@ -125,7 +125,7 @@ class ResultsConfig(Struct, frozen=True, kw_only=True):
     max_lines: int = 20
     preview_items: int = 10
     preview_chars: int = 1200
-    compact: Literal["off", "auto", "csv", "table"] = "auto"
+    compact: Literal["off", "auto", "csv", "table"] = "off"
     exempt: tuple[str, ...] = ()
     sql_seconds: float = 10.0
     sql_memory: int = GIB // 2

@@ -1,0 +1,1 @@
+"""Whole results, kept outside the conversation: in a folder, in object storage, or at Supabase."""

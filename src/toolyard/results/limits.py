@@ -1,0 +1,48 @@
+"""What makes a result big, for a tool: its own word first, then its server's, then everybody's."""
+
+from fnmatch import fnmatchcase
+from typing import TypeVar
+
+from msgspec import Struct
+
+from ..config import ResultsConfig, ServerConfig
+
+T = TypeVar("T")
+
+LEAST_BYTES = 1_500
+"""What is sent in place of a big result has to fit somewhere: lower limits mean this one."""
+SUMMARY_BYTES = 2_000
+
+
+class Limits(Struct, frozen=True):
+    max_bytes: int = 4_000
+    max_items: int = 20
+    max_lines: int = 20
+    preview_items: int = 10
+    preview_chars: int = 1_200
+    compact: str = "off"
+
+    @property
+    def answer_bytes(self) -> int:
+        """How long the JSON may be that takes the place of a big result."""
+        return max(self.max_bytes, LEAST_BYTES)
+
+
+def limits_for(settings: ResultsConfig, server: ServerConfig, own: str, full: str) -> Limits | None:
+    """Those of a tool, by its own and its full name; None where results pass as they are."""
+    mine = server.results.tools.get(own, server.results)
+    shape = _first(mine.shape, server.results.shape, settings.shape)
+    if not shape or any(fnmatchcase(full, pattern) for pattern in settings.exempt):
+        return None
+    return Limits(
+        max_bytes=_first(mine.max_bytes, server.results.max_bytes, settings.max_bytes),
+        max_items=_first(mine.max_items, server.results.max_items, settings.max_items),
+        max_lines=_first(mine.max_lines, server.results.max_lines, settings.max_lines),
+        preview_items=settings.preview_items,
+        preview_chars=settings.preview_chars,
+        compact=settings.compact,
+    )
+
+
+def _first(*values: T | None) -> T:
+    return next(value for value in values if value is not None)
