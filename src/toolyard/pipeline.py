@@ -5,12 +5,14 @@ is switched off is not there at all.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
 from .dispatch import Forward, dispatch
+from .results.options import taken_from
+from .results.shaper import Shaper, Tool
 from .telemetry.metrics import Metrics
 from .telemetry.observed import Observed, new_request_id
 from .telemetry.watch import Watch
@@ -25,14 +27,41 @@ Stage = Callable[[Handler], Handler]
 LOOK_FOR_ERRORS_UP_TO = 64 * 1024
 
 
-def pipeline(metrics: Metrics | None, traces: "Tracing | None") -> Handler:
+def pipeline(metrics: Metrics | None, traces: "Tracing | None", shaping: "Shaping | None" = None) -> Handler:
     stages: list[Stage] = [
+        *([] if shaping is None else [shaped(shaping)]),
         observed(metrics, traces),
     ]
     handler: Handler = dispatch
     for stage in reversed(stages):
         handler = stage(handler)
     return handler
+
+
+class Shaping(Protocol):
+    """Who makes results fit, and which tool a call is of."""
+
+    @property
+    def shaper(self) -> Shaper: ...
+
+    def tool(self, forward: Forward) -> Tool: ...
+
+
+def shaped(shaping: Shaping) -> Stage:
+    """Results of tools that fit a model's context; big ones are kept, and told of."""
+
+    def stage(inner: Handler) -> Handler:
+        async def fitting(forward: Forward) -> Any:
+            call = forward.call
+            if call.method != "tools/call":
+                return await inner(forward)
+            call.params, options = taken_from(call.params)
+            result = await inner(forward)
+            return await shaping.shaper.fit(call, result, shaping.tool(forward), options)
+
+        return fitting
+
+    return stage
 
 
 def observed(metrics: Metrics | None, traces: "Tracing | None") -> Stage:

@@ -1,7 +1,7 @@
 """Everything that is mounted, as it was last seen, and where a name leads."""
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -15,6 +15,9 @@ from .names import alias, shown_name
 from .templates import Templates
 
 FAILED_BEFORE_SECONDS = 0.5
+
+
+Dress = Callable[[Item], Item]
 
 
 class Entry(Struct, frozen=True, gc=False):
@@ -40,7 +43,8 @@ class Identity(Struct, frozen=True):
 class Shelf:
     """One upstream's place in the catalogue."""
 
-    def __init__(self, config: ServerConfig, number: int) -> None:
+    def __init__(self, config: ServerConfig, number: int, dress: Dress) -> None:
+        self._dress = dress
         self.server = config.name
         self.number = number
         self.identity = Identity()
@@ -80,6 +84,7 @@ class Shelf:
         for item in items:
             if named and not self._admits(item.own):
                 continue
+            item = self._dress(item) if kind is TOOLS else item
             entry = self.entry(item) if named else Entry(self.server, item.own, item.own, item)
             found.setdefault(entry.bare, entry)
         if kind is TEMPLATES:
@@ -93,7 +98,11 @@ class Shelf:
     def entry(self, item: Item) -> Entry:
         """A tool or prompt under the names that it has here."""
         bare = self._rename.get(item.own, item.own)
-        return Entry(self.server, shown_name(self.server, bare), bare, item)
+        return Entry(self.server, self.full_name(item.own), bare, item)
+
+    def full_name(self, own: str) -> str:
+        """In a view of everything."""
+        return shown_name(self.server, self._rename.get(own, own))
 
     def find(self, kind: Kind, bare: str) -> Entry | None:
         return self._by_bare[kind.name].get(bare)
@@ -118,6 +127,8 @@ class Shelf:
 
 class Catalogue:
     def __init__(self) -> None:
+        self.dress: Dress = lambda item: item
+        """What becomes of a tool's description before it is shown; set before the first server is added."""
         self.shelves: dict[str, Shelf] = {}
         self.hub = Hub()
         self._lending = Lending()
@@ -127,7 +138,7 @@ class Catalogue:
 
     def add(self, config: ServerConfig) -> Shelf:
         self._numbers += 1
-        shelf = self.shelves[config.name] = Shelf(config, self._numbers)
+        shelf = self.shelves[config.name] = Shelf(config, self._numbers, self.dress)
         self._forget()
         return shelf
 
