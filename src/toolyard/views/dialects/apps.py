@@ -1,0 +1,186 @@
+"""Apps, which these systems call toolkits: what a remote such as Composio has, and every server of ours.
+
+Owns what a `toolkit_slug` means: an app of a remote when one has it, else a mounted server's name. So the
+dialects are of use without Composio too.
+"""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ...catalogue.catalogue import TOOLS, Entry, Shelf
+from ...dispatch.remote import Connection, Remote, RemoteTool, Toolkit
+from ...kit.content import ToolError
+from ...upstream.errors import UpstreamError
+from ...wire.call import Call
+from ..meta.answers import Found
+from ..meta.desk import Desk
+
+MAX_ABOUT = 360
+"""Characters of an app's description."""
+NO_AUTH = "NO_AUTH"
+
+
+class App(Struct, frozen=True):
+    toolkit: Toolkit
+    server: str
+    remote: Remote | None = None
+    """None: a server of ours, which needs no connection."""
+
+    @property
+    def slug(self) -> str:
+        return self.toolkit.slug
+
+    @property
+    def name(self) -> str:
+        return self.toolkit.name
+
+    @property
+    def supports_oauth(self) -> bool:
+        return "OAUTH2" in self.toolkit.auth_schemes
+
+
+class AppTool(Struct, frozen=True):
+    own: str
+    """As its app calls it."""
+    full: str
+    description: str
+    input_schema: dict[str, Any]
+
+
+async def find_app(desk: Desk, call: Call, slug: str) -> App:
+    """ToolError when neither a remote nor the yard has it."""
+    app = await _remote_app(desk, call, slug) or _server_app(desk, slug)
+    if app is None:
+        raise ToolError(f"Could not find toolkit details for {slug[:80]!r}{_hint(desk, slug)}")
+    return app
+
+
+async def _remote_app(desk: Desk, call: Call, slug: str) -> App | None:
+    trouble: UpstreamError | None = None
+    for server, remote in desk.supplies.remotes().items():
+        try:
+            toolkit = await remote.toolkit(call, slug.lower())
+        except UpstreamError as error:
+            trouble = error
+            continue
+        if toolkit is not None:
+            return App(toolkit, server, remote)
+    if trouble is not None and _server_app(desk, slug) is None:
+        raise trouble
+    return None
+
+
+def _server_app(desk: Desk, slug: str) -> App | None:
+    apps = {app.slug.lower(): app for app in server_apps(desk)}
+    return apps.get(slug.lower())
+
+
+def _hint(desk: Desk, slug: str) -> str:
+    known = [app.slug for app in server_apps(desk)]
+    near = get_close_matches(slug[:80], known, 3, 0.6)
+    return f"; did you mean {' or '.join(map(repr, near))}?" if near else "; search for one first"
+
+
+def server_apps(desk: Desk) -> list[App]:
+    remotes = desk.supplies.remotes()
+    shelves = desk.supplies.yard.catalogue.shelves
+    return [App(_toolkit(shelf), server) for server, shelf in shelves.items() if server not in remotes]
+
+
+def _toolkit(shelf: Shelf) -> Toolkit:
+    tools = [entry.bare for entry in shelf.entries[TOOLS.name]]
+    about = (shelf.identity.instructions or "").strip()
+    about = about or f"{len(tools)} tools: {', '.join(tools)}"
+    return Toolkit(
+        slug=shelf.server,
+        name=_title(shelf),
+        description=about if len(about) <= MAX_ABOUT else about[: MAX_ABOUT - 1].rstrip() + "…",
+        auth_schemes=(NO_AUTH,),
+        connected=shelf.fault is None,
+    )
+
+
+class _Info(Struct):
+    title: str | None = None
+
+
+def _title(shelf: Shelf) -> str:
+    try:
+        return msgspec.json.decode(shelf.identity.info, type=_Info).title or shelf.server
+    except msgspec.DecodeError:
+        return shelf.server
+
+
+async def search_apps(desk: Desk, call: Call, text: str, category: str, limit: int) -> list[App]:
+    """By what they are called and about: of the remotes, then of ours. A remote in trouble has none."""
+    found: list[App] = []
+    for server, remote in desk.supplies.remotes().items():
+        try:
+            toolkits = await remote.toolkits(call, text, category, limit)
+        except UpstreamError:
+            continue
+        found += [App(toolkit, server, remote) for toolkit in toolkits]
+    if not category:
+        words = text.lower()
+        found += [app for app in server_apps(desk) if words in f"{app.slug} {app.name}".lower()]
+    return found[:limit]
+
+
+async def apps_of(desk: Desk, call: Call, tools: Sequence[Found]) -> list[tuple[App, list[Found]]]:
+    """The apps that these tools are of, in the order of their best ones."""
+    groups: dict[tuple[str, str], list[Found]] = {}
+    for tool in tools:
+        groups.setdefault((tool.server, tool.toolkit), []).append(tool)
+    apps = await asyncio.gather(*(_app_of(desk, call, server, slug) for server, slug in groups))
+    return list(zip(apps, groups.values(), strict=True))
+
+
+async def _app_of(desk: Desk, call: Call, server: str, slug: str) -> App:
+    remote = desk.supplies.remotes().get(server)
+    if remote is None or not slug:
+        shelf = desk.supplies.yard.catalogue.shelves.get(server)
+        return App(Toolkit(slug=server, name=server) if shelf is None else _toolkit(shelf), server)
+    try:
+        toolkit = await remote.toolkit(call, slug)
+    except UpstreamError:
+        toolkit = None
+    return App(toolkit or Toolkit(slug=slug, name=slug), server, remote)
+
+
+def one_of_each(apps: Iterable[App]) -> list[App]:
+    return list({(app.server, app.slug): app for app in apps}.values())
+
+
+async def tools_of(desk: Desk, call: Call, app: App) -> list[AppTool]:
+    """All of them; those of a remote can be called at once, they are lent to this thread."""
+    if app.remote is not None:
+        return [_from_remote(tool) for tool in await app.remote.tools_of(call, app.slug)]
+    shelf = desk.supplies.yard.catalogue.shelves.get(app.server)
+    return [] if shelf is None else [_from_entry(entry) for entry in shelf.entries[TOOLS.name]]
+
+
+def _from_remote(tool: RemoteTool) -> AppTool:
+    return AppTool(tool.own, tool.name, tool.description, tool.input_schema or {"type": "object"})
+
+
+class _Listed(Struct, rename="camel"):
+    input_schema: dict[str, Any]
+    description: str | None = None
+
+
+def _from_entry(entry: Entry) -> AppTool:
+    listed = msgspec.json.decode(b"{" + entry.item.rest, type=_Listed)
+    return AppTool(entry.bare, entry.name, listed.description or "", listed.input_schema)
+
+
+async def connection_of(desk: Desk, call: Call, app: App) -> Connection:
+    """How it stands with an app just now. A server of ours is connected."""
+    if app.remote is None:
+        return Connection(app.server, app.slug, "active")
+    found = await app.remote.connections(call, [app.slug])
+    return next(iter(found), Connection(app.server, app.slug, "none"))
