@@ -44,6 +44,12 @@ def show_apart(comparisons: list[Comparison]) -> None:
             where[found.scenario, found.check, found.message].append(comparison.pair)
     for (scenario, check, message), pairs in where.items():
         print(f"apart: {scenario}: {check}: {', '.join(pairs)}: {message}")
+    for comparison in comparisons:
+        for scenario in comparison.unsteady:
+            print(
+                f"unsteady: {comparison.pair}, {comparison.direct.revision}: {scenario}: "
+                "something was lost at first, nothing when it was run again"
+            )
 
 
 def score(result: Result) -> str:
@@ -114,6 +120,7 @@ def write_report(only: list[str], pairs: list[Comparison], alone: list[Result]) 
                 "lost": listed(comparison.lost),
                 "gained": listed(comparison.gained),
                 "apart": listed(comparison.apart),
+                "unsteady": list(comparison.unsteady),
             }
             for comparison in pairs
         ],
