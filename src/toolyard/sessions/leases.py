@@ -1,90 +1,170 @@
 """Leases: the session that a conversation has at an upstream, begun once and renewed once.
 
-Owns which session belongs to (tenant, thread, upstream) and that it is begun by one caller at a time. How a
-session is begun, and whether an upstream refused one, is its users' business.
+Owns which session belongs to (tenant, thread, upstream), and that one caller of one process begins it while
+the others wait. How a session is begun, and whether an upstream refused one, is its users' business.
 """
 
-import uuid
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
-from typing import Any
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Coroutine
+from typing import Any, NamedTuple
 
-from msgspec import Struct
-
+from ..state.sheltered import Sheltered
 from ..state.state import State
+from ..upstream.errors import UpstreamError
+from .claims import Claims
+from .lease import Begin, Begun, Held, Lease, decode, encode, held_begun, held_local, key_of, later
 
+logger = logging.getLogger("toolyard.sessions")
 
-class Begun(Struct, frozen=True):
-    """A session as a remote gave it."""
+BEGIN_SECONDS = 30.0
+"""For a remote to give a session."""
+PATIENCE_SECONDS = BEGIN_SECONDS + 5.0
+"""For another process to begin one. Then we do it ourselves, and the store decides whose counts."""
+POLL_SECONDS = 0.05
+RETRY_SECONDS = 30.0
+"""How long a local session is good enough where the remote gave none."""
+MAX_ID = 1024
 
-    id: str
-    ttl: float | None = None
-    """Seconds; None when it did not say."""
-    source: str = ""
-    """Who gave it; the upstream's name when it is empty."""
-    detail: dict[str, Any] = {}
-    """What its user needs with it, such as an address. It is kept as it is: no keys in it."""
-
-
-Begin = Callable[[], Awaitable[Begun | None]]
-
-
-class Lease(Struct, frozen=True):
-    id: str
-    ttl: float | None
-    expires_at: str | None
-    """ISO 8601, UTC."""
-    generated: bool
-    source: str
-    """`local`, or who gave it."""
-    detail: dict[str, Any] = {}
-    """Never shown."""
-
-    @property
-    def is_local(self) -> bool:
-        """No remote knows it: it is never sent to one."""
-        return self.id.startswith("local-")
-
-    def shown(self) -> dict[str, Any]:
-        return {
-            "id": self.id,
-            "ttl": self.ttl,
-            "expires_at": self.expires_at,
-            "generated": self.generated,
-            "source": self.source,
-        }
-
-    def __repr__(self) -> str:
-        return f"Lease(id={self.id!r}, source={self.source!r}, expires_at={self.expires_at!r})"
+__all__ = ["Begin", "Begun", "Lease", "Leases"]
 
 
 class Leases:
-    """Upstream "" is the gateway's own session of a thread. `ttl` counts where a remote names none."""
+    """Upstream "" is the gateway's own session of a thread. `ttl` counts where a remote names none.
 
-    def __init__(self, state: State, ttl: float) -> None:
-        self._state = state
+    No method fails because the store is away: this process's memory stands in for it.
+    """
+
+    def __init__(self, state: State, ttl: float, retry: float = RETRY_SECONDS) -> None:
+        self._state = Sheltered(state, "sessions")
+        self._claims = Claims(self._state)
         self._ttl = ttl
-        self._held: dict[tuple[str, str, str], Lease] = {}
+        self._retry = retry
+        self._flights: dict[str, asyncio.Task[Lease]] = {}
 
     async def get(self, tenant: str, thread: str, upstream: str, begin: Begin | None = None) -> Lease:
-        """The lease there is, or a new one. Local when there is no remote, or when it gives none."""
-        found = await self.peek(tenant, thread, upstream)
-        return found or await self.renew(tenant, thread, upstream, "", begin)
+        """The lease there is, or a new one: local when there is no remote, or when it gives none."""
+        key = key_of("lease", tenant, thread, upstream)
+        seen = await self._state.get(key)
+        held = decode(seen)
+        if held is not None and (begin is None or not _is_due(held) or key in self._flights):
+            return held.lease
+        who = _Who(key, tenant, thread, upstream)
+        return await self._together(key, lambda: self._begin(who, seen, held, begin))
 
     async def peek(self, tenant: str, thread: str, upstream: str) -> Lease | None:
-        return self._held.get((tenant, thread, upstream))
+        held = decode(await self._state.get(key_of("lease", tenant, thread, upstream)))
+        return held and held.lease
 
     async def renew(
         self, tenant: str, thread: str, upstream: str, stale: str, begin: Begin | None = None
     ) -> Lease:
-        """Another than `stale`: the one that somebody has begun meanwhile, or a new one."""
-        begun = None if begin is None else await begin()
-        begun = begun or Begun(f"local-{uuid.uuid4()}", source="local")
-        ttl = begun.ttl or self._ttl
-        expires = (datetime.now(UTC) + timedelta(seconds=ttl)).isoformat(timespec="seconds")
-        lease = Lease(begun.id, ttl, expires, True, begun.source or upstream, begun.detail)
-        self._held[tenant, thread, upstream] = lease
-        return lease
+        """Another than `stale`, which was refused: the one begun meanwhile by somebody else, or a new one."""
+        key = key_of("lease", tenant, thread, upstream)
+        seen = await self._state.get(key)
+        held = decode(seen)
+        if held is not None and held.lease.id != stale:
+            return held.lease
+        who = _Who(key, tenant, thread, upstream)
+        return await self._together(key, lambda: self._begin(who, seen, None, begin))
 
     async def drop(self, tenant: str, thread: str, upstream: str) -> None:
-        self._held.pop((tenant, thread, upstream), None)
+        await self._state.delete(key_of("lease", tenant, thread, upstream))
+
+    async def thread_of(self, tenant: str, session: str) -> str | None:
+        """The thread that this session was given to, if it is one of this tenant's and not expired."""
+        found = await self._state.get(key_of("session", tenant, session))
+        return None if found is None else found.decode(errors="surrogatepass")
+
+    async def _together(self, key: str, begin: Callable[[], Coroutine[Any, Any, Lease]]) -> Lease:
+        """One of this process's callers begins. Whoever goes away meanwhile stops it for nobody."""
+        flight = self._flights.get(key)
+        if flight is None:
+            flight = self._flights[key] = asyncio.create_task(begin())
+            flight.add_done_callback(lambda landed: self._landed(key, landed))
+        return await asyncio.shield(flight)
+
+    def _landed(self, key: str, flight: asyncio.Task[Lease]) -> None:
+        del self._flights[key]
+        if not flight.cancelled():
+            # Looked at, for when all who waited have gone: asyncio would complain that nobody did.
+            flight.exception()
+
+    async def _begin(self, who: "_Who", seen: bytes | None, local: Held | None, begin: Begin | None) -> Lease:
+        """One process begins. `seen` is what is to be replaced, `local` what is good enough meanwhile."""
+        if begin is None:
+            return await self._replace(who, seen, held_local(self._ttl, retry_at=0.0))
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            async with self._claims.claim(f"claim:{who.key}") as mine:
+                if mine or time.monotonic() > deadline:
+                    return await self._begin_here(who, seen, local, begin)
+            if local is not None:
+                return local.lease
+            await asyncio.sleep(POLL_SECONDS)
+            other = await self._other_than(seen, who.key)
+            if other is not None:
+                return other.lease
+
+    async def _begin_here(self, who: "_Who", seen: bytes | None, local: Held | None, begin: Begin) -> Lease:
+        other = await self._other_than(seen, who.key)
+        if other is not None:
+            return other.lease
+        begun = await _asked(who.upstream, begin)
+        if begun is not None:
+            return await self._replace(who, seen, held_begun(begun, who.upstream, self._ttl))
+        retry_at = time.time() + self._retry
+        if local is None:
+            return await self._replace(who, seen, held_local(self._ttl, retry_at))
+        return await self._replace(who, seen, later(local, retry_at))
+
+    async def _replace(self, who: "_Who", seen: bytes | None, new: Held) -> Lease:
+        """The first one wins; who comes later takes what is there."""
+        if not await self._state.swap(who.key, seen, encode(new), new.left):
+            other = await self._other_than(seen, who.key)
+            if other is not None:
+                return other.lease
+            # It has expired or was dropped meanwhile: ours is as good as any.
+            await self._state.swap(who.key, None, encode(new), new.left)
+        await self._state.put(
+            key_of("session", who.tenant, new.lease.id), who.thread.encode(errors="surrogatepass"), new.left
+        )
+        return new.lease
+
+    async def _other_than(self, seen: bytes | None, key: str) -> Held | None:
+        now = await self._state.get(key)
+        return None if now == seen else decode(now)
+
+
+class _Who(NamedTuple):
+    key: str
+    tenant: str
+    thread: str
+    upstream: str
+
+
+def _is_due(held: Held) -> bool:
+    """Time to ask the remote again, for a session that is only local."""
+    return held.lease.is_local and held.retry_at <= time.time()
+
+
+async def _asked(upstream: str, begin: Begin) -> Begun | None:
+    try:
+        async with asyncio.timeout(BEGIN_SECONDS):
+            begun = await begin()
+    except UpstreamError as error:
+        reason = error.reason
+    except TimeoutError:
+        reason = f"it gave none within {BEGIN_SECONDS:g} s"
+    else:
+        if begun is None or _is_proper(begun.id):
+            return begun
+        reason = "the id that it gave is none"
+    logger.warning("no session at %r: %s; going on with a local one", upstream, reason)
+    return None
+
+
+def _is_proper(id: str) -> bool:
+    """It will travel in a header."""
+    return 0 < len(id) <= MAX_ID and id.isascii() and id.isprintable()

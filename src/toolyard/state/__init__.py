@@ -2,6 +2,7 @@
 
 from .errors import StateError
 from .memory import MemoryState
+from .opening import open_state
 from .state import State
 
-__all__ = ["MemoryState", "State", "StateError"]
+__all__ = ["MemoryState", "State", "StateError", "open_state"]

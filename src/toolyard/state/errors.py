@@ -4,6 +4,7 @@ StateError          names the store by kind and place; `hint` says what to do
 ├── Unusable        the address, or what lies there, cannot be used: waiting does not help
 │   └── MissingExtra  a package of an extra is not installed
 ├── Unavailable     it cannot be reached just now: the next call tries again by itself
+│   └── Late        it gave no answer within the time limit; whether it did the work is not known
 ├── Full            it takes nothing more until something is deleted or expires
 └── BadEntry        the key or the value is none that every store takes
 """
@@ -27,6 +28,10 @@ class MissingExtra(Unusable):
 
 
 class Unavailable(StateError):
+    pass
+
+
+class Late(Unavailable):
     pass
 
 

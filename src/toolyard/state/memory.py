@@ -4,11 +4,11 @@ import time
 from heapq import heapify, heappop, heappush
 
 from .errors import Full
-from .state import check
+from .state import check, lifetime
 
 MAX_ENTRIES = 100_000
 MAX_BYTES = 64 << 20
-"""Of keys and values together, as they are counted: Python adds about 200 bytes to each entry."""
+"""Of keys and values together, as they are counted: Python adds about 300 bytes to each entry."""
 
 
 class MemoryState:
@@ -26,6 +26,7 @@ class MemoryState:
         self._queue: list[tuple[float, str]] = []
 
     async def get(self, key: str) -> bytes | None:
+        check(key)
         self._sweep()
         return self._values.get(key)
 
@@ -46,6 +47,7 @@ class MemoryState:
         return True
 
     async def delete(self, key: str) -> bool:
+        check(key)
         self._sweep()
         return self._drop(key)
 
@@ -59,26 +61,22 @@ class MemoryState:
         self._queue.clear()
         self._bytes = 0
 
-    def drain(self) -> list[tuple[str, bytes, float | None]]:
-        """Everything, with the seconds it has left, and keep nothing."""
-        self._sweep()
-        now = time.monotonic()
-        left = {key: expires - now for key, expires in self._expiries.items()}
-        taken = [(key, value, left.get(key)) for key, value in self._values.items()]
-        for key, _, _ in taken:
-            self._drop(key)
-        return taken
+    def left(self, key: str) -> float | None:
+        """Seconds until it expires; None when it does not."""
+        expires = self._expiries.get(key)
+        return None if expires is None else max(0.0, expires - time.monotonic())
 
     def _set(self, key: str, value: bytes, ttl: float | None) -> None:
-        if ttl is not None and ttl <= 0:
-            self._drop(key)
-            return
-        self._make_room(key, len(key) + len(value))
+        seconds = lifetime(ttl)
+        if seconds != 0:
+            self._make_room(key, len(key) + len(value))
         self._drop(key)
+        if seconds == 0:
+            return
         self._values[key] = value
         self._bytes += len(key) + len(value)
-        if ttl is not None:
-            expires = time.monotonic() + ttl
+        if seconds is not None:
+            expires = time.monotonic() + seconds
             self._expiries[key] = expires
             heappush(self._queue, (expires, key))
             self._tidy()
@@ -87,18 +85,21 @@ class MemoryState:
         before = self._values.get(key)
         entries = len(self._values) + (before is None)
         total = self._bytes + size - (0 if before is None else len(key) + len(before))
-        passing = iter([] if entries <= self._max_entries and total <= self._max_bytes else self._expiries)
+        if entries <= self._max_entries and total <= self._max_bytes:
+            return
         leaving: list[str] = []
-        while entries > self._max_entries or total > self._max_bytes:
-            victim = next((each for each in passing if each != key), None)
-            if victim is None:
-                raise Full(
-                    f"the memory store is full ({len(self._values)} entries, {self._bytes} bytes)",
-                    "keep state in sqlite:, redis:// or postgresql://",
-                )
-            leaving.append(victim)
-            entries -= 1
-            total -= len(victim) + len(self._values[victim])
+        for victim in self._expiries:
+            if victim != key:
+                leaving.append(victim)
+                entries -= 1
+                total -= len(victim) + len(self._values[victim])
+            if entries <= self._max_entries and total <= self._max_bytes:
+                break
+        else:
+            raise Full(
+                f"the store in memory is full ({len(self._values)} entries, {self._bytes} bytes)",
+                "keep state in sqlite:, redis:// or postgresql://",
+            )
         for victim in leaving:
             self._drop(victim)
 

@@ -1,5 +1,6 @@
-"""The seam: what every store can do, and how long keys and values may be. What is kept is its users' business."""
+"""The seam: what every store can do, and how long keys and values may be. Owns nothing of what is kept."""
 
+import math
 from typing import Protocol
 
 from .errors import BadEntry
@@ -7,10 +8,12 @@ from .errors import BadEntry
 MAX_KEY = 1024
 """Bytes of UTF-8."""
 MAX_VALUE = 1 << 20
+MAX_TTL = 10 * 365 * 86400.0
+"""Longer than anybody means, and short enough for every store's arithmetic."""
 
 
 class State(Protocol):
-    """Keys are text without NUL, values are small. An expired key is absent, whoever asks.
+    """Keys are printable text, values are small. An expired key is absent, whoever asks.
 
     Every method may raise StateError. What may be done twice is tried again, once, over a new connection
     when an old one turns out to be broken; a `swap` is not, because its answer would be a guess.
@@ -39,8 +42,16 @@ class State(Protocol):
 
 def check(key: str, value: bytes | None = None) -> None:
     """The same limits for every store, so that what works with one works with another."""
-    size = len(key.encode(errors="surrogatepass"))
-    if not key or size > MAX_KEY or "\0" in key or not key.isprintable():
-        raise BadEntry(f"a key of {size} bytes cannot be used", f"1 to {MAX_KEY} bytes of printable text")
+    if not key or not key.isprintable() or len(key.encode()) > MAX_KEY:
+        raise BadEntry(f"{key[:40]!r} cannot be a key", f"a key is 1 to {MAX_KEY} bytes of printable text")
     if value is not None and len(value) > MAX_VALUE:
-        raise BadEntry(f"the value for {key[:80]!r} has {len(value)} bytes", f"at most {MAX_VALUE}")
+        raise BadEntry(
+            f"the value for {key[:80]!r} has {len(value)} bytes", f"a value has {MAX_VALUE} at most"
+        )
+
+
+def lifetime(ttl: float | None) -> float | None:
+    """Seconds that every store can count. 0 is what has expired already."""
+    if ttl is None or ttl == math.inf:
+        return None
+    return min(ttl, MAX_TTL) if ttl > 0 else 0.0
