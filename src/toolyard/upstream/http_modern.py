@@ -163,5 +163,8 @@ def names_session(body: bytes) -> bool:
 
 def retry_after(reply: Reply) -> float | None:
     """Seconds to wait, if it says so in seconds."""
-    after = reply.headers.get("Retry-After", "")
-    return float(after) if after.isascii() and after.isdigit() and len(after) < 6 else None
+    try:
+        seconds = float(reply.headers.get("Retry-After", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < 100_000 else None
