@@ -7,8 +7,8 @@ from typing import Any
 
 from .asked import Asked, Operation, Reply
 from .catalogue import Toolkit
-from .refusals import not_found
-from .schemas import closed, free, text
+from .refusals import Refusal, invalid, not_found
+from .schemas import boolean, closed, free, text
 from .world import Account, Session, World
 
 
@@ -59,6 +59,9 @@ async def create_link(asked: Asked) -> Reply:
 
 
 async def listed(asked: Asked) -> Reply:
+    for status in asked.several("statuses"):
+        if status not in STATUSES:
+            raise invalid([f"query.statuses: {status!r} is none of {', '.join(STATUSES)}"])
     filters: dict[str, Callable[[Account], str]] = {
         "toolkit_slugs": lambda account: account.toolkit,
         "statuses": lambda account: account.status,
@@ -70,11 +73,14 @@ async def listed(asked: Asked) -> Reply:
     for name, of in filters.items():
         if wanted := asked.several(name):
             found = [account for account in found if of(account) in wanted]
-    return Reply(asked.page([shown(account) for account in reversed(found)]))
+    newest = asked.among("order_direction", ("asc", "desc")) != "asc"
+    by = "updated" if asked.among("order_by", ("created_at", "updated_at")) == "updated_at" else "made"
+    found.sort(key=lambda account: getattr(account, by), reverse=newest)
+    return Reply(asked.page([shown(account, asked.url) for account in found]))
 
 
 async def read(asked: Asked) -> Reply:
-    return Reply(shown(asked.world.account(asked.path["id"])))
+    return Reply(shown(asked.world.account(asked.path["id"]), asked.url))
 
 
 async def remove(asked: Asked) -> Reply:
@@ -83,10 +89,47 @@ async def remove(asked: Asked) -> Reply:
     return Reply({"success": True})
 
 
-def shown(account: Account) -> dict[str, Any]:
-    secret = {"status": account.status}
-    if account.status == "ACTIVE":
-        secret["access_token"] = "REDACTED"
+async def create(asked: Asked) -> Reply:
+    """Since July 2026 only for what is not Composio's own OAuth; that is authorised by a link."""
+    config = asked.world.auth_config(asked.body["auth_config"]["id"])
+    connection = asked.body["connection"]
+    if config.is_managed and config.scheme == "OAUTH2":
+        raise Refusal(
+            400,
+            "This endpoint is no longer supported for Composio-managed OAuth."
+            " Use POST /api/v3/connected_accounts/link instead.",
+        )
+    account = asked.world.new_account(
+        config,
+        connection.get("user_id", "default"),
+        alias=connection.get("alias"),
+        callback_url=connection.get("callback_url", ""),
+    )
+    if config.scheme != "OAUTH2":
+        asked.world.settle(account, "ACTIVE")
+    data = {"authScheme": config.scheme, "val": state(account, asked.url)}
+    reply = {"id": account.id, "status": account.status, "connectionData": data, "redirect_url": None}
+    if account.status == "INITIATED":
+        reply["redirect_url"] = redirect_url(account, asked.url)
+    return Reply(reply, 201)
+
+
+async def switch(asked: Asked) -> Reply:
+    asked.world.account(asked.path["id"]).is_disabled = not asked.body["enabled"]
+    return Reply({"success": True})
+
+
+async def refresh(asked: Asked) -> Reply:
+    account = asked.world.account(asked.path["id"])
+    link = None
+    if account.status != "ACTIVE" and account.auth_config.scheme == "OAUTH2":
+        account.become("INITIATED")
+        link = redirect_url(account, asked.url)
+    return Reply({"id": account.id, "status": account.status, "redirect_url": link})
+
+
+def shown(account: Account, url: str) -> dict[str, Any]:
+    secret = state(account, url)
     return {
         "id": account.id,
         "user_id": account.user_id,
@@ -105,8 +148,19 @@ def shown(account: Account) -> dict[str, Any]:
         },
         "state": {"authScheme": account.auth_config.scheme, "val": secret},
         "data": secret,
+        "params": {},
         "deprecated": {"labels": [], "uuid": account.uuid},
     }
+
+
+def state(account: Account, url: str) -> dict[str, Any]:
+    """What is known of the account's access, without its secrets."""
+    if account.status in ("ACTIVE", "INACTIVE"):
+        secret = "api_key" if account.auth_config.scheme == "API_KEY" else "access_token"
+        return {"status": account.status, secret: "REDACTED"}
+    if account.status == "INITIATED":
+        return {"status": account.status, "redirect_url": redirect_url(account, url)}
+    return {"status": account.status}
 
 
 async def wait(world: World, ready: Callable[[], bool], seconds: float) -> bool:
@@ -120,10 +174,25 @@ async def wait(world: World, ready: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
+STATUSES = ("INITIALIZING", "INITIATED", "ACTIVE", "FAILED", "EXPIRED", "INACTIVE", "REVOKED")
+CREATION = closed(
+    auth_config_=closed(id_=text(pattern="^ac_")),
+    connection_=closed(
+        user_id=text(),
+        callback_url=text(),
+        redirect_uri=text(),
+        alias=text(),
+        data=free(),
+        experimental=free(),
+        state=closed(authScheme_=text(), val_=free()),
+    ),
+    validate_credentials=boolean(),
+)
 FILTERS = ("toolkit_slugs", "statuses", "user_ids", "auth_config_ids", "connected_account_ids")
-PAGING = ("limit", "cursor", "order_by", "order_direction")
+PAGING = ("limit", "cursor", "order_by", "order_direction", "account_type")
 OPERATIONS = (
     Operation("accounts.list", "GET", "/connected_accounts", listed, query=(*FILTERS, *PAGING)),
+    Operation("accounts.create", "POST", "/connected_accounts", create, CREATION),
     Operation(
         "accounts.link",
         "POST",
@@ -135,9 +204,25 @@ OPERATIONS = (
             callback_url=text(),
             connection_data=free(),
             alias=text(),
+            experimental=free(),
         ),
     ),
     Operation("accounts.read", "GET", "/connected_accounts/{id}", read),
+    Operation(
+        "accounts.switch",
+        "PATCH",
+        "/connected_accounts/{id}/status",
+        switch,
+        closed(enabled_=boolean()),
+    ),
+    Operation(
+        "accounts.refresh",
+        "POST",
+        "/connected_accounts/{id}/refresh",
+        refresh,
+        closed(redirect_url=text(), validate_credentials=boolean()),
+        fallback_body={},
+    ),
     Operation("accounts.delete", "DELETE", "/connected_accounts/{id}", remove),
 )
 BROWSER = (Operation("browser.link", "GET", "/link/{token}", authorise),)

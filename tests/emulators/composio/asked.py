@@ -61,6 +61,12 @@ class Asked:
             raise invalid([f"query.{name}: expected true or false, got {value!r}"])
         return None if value == "" else value == "true"
 
+    def among(self, name: str, choices: tuple[str, ...]) -> str:
+        value = self.one(name)
+        if value and value not in choices:
+            raise invalid([f"query.{name}: expected one of {', '.join(choices)}, got {value!r}"])
+        return value
+
     def page(self, items: Sequence[Any], size: int = 20, most: int = MOST) -> dict[str, Any]:
         """One page of these, as `limit` and `cursor` ask for it."""
         items = [] if self.is_empty else items

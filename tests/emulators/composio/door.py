@@ -10,23 +10,28 @@ from urllib.parse import parse_qs, unquote
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from . import accounts, inside, labs, sessions
+from . import accounts, configs, files, inside, labs, servers, sessions, toolkits, tools
 from .asked import Asked, Operation, Reply
+from .desk import Desk
 from .endpoint import SEAT
 from .faults import Fault, Faults
-from .meta import Desk
 from .refusals import Refusal, expired, not_found, unauthorised
-from .world import World
+from .world import Session, World
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 Drop = Callable[[Scope], None]
 
-API = [*sessions.OPERATIONS, *inside.OPERATIONS, *accounts.OPERATIONS, *labs.OPERATIONS]
-OPEN = [*accounts.BROWSER]
+PARTS = (sessions, inside, files, tools, toolkits, configs, accounts, servers, labs)
+API = [operation for part in PARTS for operation in part.OPERATIONS]
+OPEN = [*accounts.BROWSER, *files.STORE]
+"""For browsers and for who was given an address: no key."""
 RATE = {"X-RateLimit": "600", "X-RateLimit-Remaining": "599", "X-RateLimit-Window-Size": "60"}
-MCP_PATH = re.compile(r"/tool_router/([^/]+)/mcp/?")
+SESSION_MCP = re.compile(r"/tool_router/([^/]+)/mcp/?")
+SERVER_MCP = re.compile(r"/v3/mcp/([^/]+)(/mcp)?/?")
+PROXIED = re.compile(r"http://[^/]+")
+"""How a request begins that a client sends to its HTTP proxy, which the emulator can be: see `storage`."""
 FORK_HEADER = "x-composio-session-id"
 
 
@@ -74,10 +79,10 @@ class Door:
     async def _serve(self, scope: Scope, raw: bytes, receive: Receive, send: Send) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         query = parse_qs(scope["query_string"].decode(), keep_blank_values=True)
-        path, method = scope["path"], scope["method"]
-        if match := MCP_PATH.fullmatch(path):
+        path, method = PROXIED.sub("", scope["raw_path"].decode(), count=1), scope["method"]
+        if SESSION_MCP.fullmatch(path) or SERVER_MCP.fullmatch(path):
             self._record(method, path, query, headers, raw, _mcp_operation(method, raw))
-            await self._mcp(match[1], scope, headers, raw, receive, send)
+            await self._mcp(path, query, scope, headers, raw, receive, send)
             return
         operation, api, values = self._find(method, path)
         name = operation.name if operation else "unknown"
@@ -101,18 +106,36 @@ class Door:
         await _send(send, reply)
 
     async def _mcp(
-        self, id: str, scope: Scope, headers: dict[str, str], raw: bytes, receive: Receive, send: Send
+        self,
+        path: str,
+        query: dict[str, list[str]],
+        scope: Scope,
+        headers: dict[str, str],
+        raw: bytes,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        fault = await self._strike(self.records[-1].operation, id, send)
+        match = SESSION_MCP.fullmatch(path)
+        fault = await self._strike(self.records[-1].operation, match[1] if match else "", send)
         if fault is not None and fault.kind == "garbage":
             await _garbage(send)
             return
-        self._check_key(headers)
-        session = self.world.session(id)
         self._check_fork_session(headers)
+        session = self._seat(path, query, headers)
         is_empty = fault is not None and fault.kind == "empty"
         scope[SEAT] = Desk(self.world, session, self.url, self.shape, is_empty)
         await self.mcp.handle_request(scope, _again(raw, receive), send)
+
+    def _seat(self, path: str, query: dict[str, list[str]], headers: dict[str, str]) -> Session:
+        if match := SESSION_MCP.fullmatch(path):
+            self._check_key(headers)
+            return self.world.session(match[1])
+        match = SERVER_MCP.fullmatch(path)
+        assert match is not None
+        # The address of such a server is a secret itself: a key is not needed, a wrong one is refused.
+        if "x-api-key" in headers:
+            self._check_key(headers)
+        return servers.seat(self.world, match[1], query)
 
     async def _strike(self, operation: str, session: str, send: Send) -> Fault | None:
         """Let the next fault for this operation strike; those that spoil a reply are left to the caller."""

@@ -21,6 +21,8 @@ class ComposioEmulator:
     """`async with ComposioEmulator() as composio: … composio.url …`
 
     `v31=False` leaves only the older API. `shape="2025"` makes searches reply in the form of November 2025.
+    `storage` is where presigned addresses point, the emulator itself unless given; it answers for any other
+    host too when it is the client's HTTP proxy. `knows_files` lets uploads be told that a file is there.
     """
 
     def __init__(
@@ -30,9 +32,12 @@ class ComposioEmulator:
         port: int = 0,
         v31: bool = True,
         shape: Literal["2026", "2025"] = "2026",
+        storage: str = "",
+        knows_files: bool = False,
     ) -> None:
         self.api_key = api_key
-        self.world = World(CATALOGUE)
+        self.world = World(CATALOGUE, knows_files)
+        self.world.storage = storage
         self.faults = Faults()
         self._door = Door(self.world, api_key, self.faults, manager(), self._drop)
         self._door.apis = ("v3", "v3.1") if v31 else ("v3",)
@@ -119,6 +124,7 @@ class ComposioEmulator:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", self._port))
         self._door.url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        self.world.storage = self.world.storage or self._door.url
         # h11, because httptools leaves white space at the end of a header, which the MCP SDK then refuses.
         config = uvicorn.Config(self._door, lifespan="off", log_level="critical", http="h11", ws="none")
         self._server = uvicorn.Server(config)

@@ -16,6 +16,7 @@ from mcp_types import (
 )
 
 from . import execution, meta
+from .desk import Desk
 from .refusals import Refusal
 from .searching import allowed
 from .world import Session
@@ -30,7 +31,7 @@ def manager() -> StreamableHTTPSessionManager:
     return StreamableHTTPSessionManager(server)
 
 
-def _desk(context: Context) -> meta.Desk:
+def _desk(context: Context) -> Desk:
     assert context.request is not None
     return context.request.scope[SEAT]
 

@@ -26,11 +26,21 @@ def execute(
         raise invalid(errors)
     log = f"log_{uuid4().hex[:12]}"
     try:
+        _check_files(world, tool, arguments)
         data, error = tool.answer(Deed(world, user, account, arguments)), None
     except ToolFailed as failed:
         data, error = {}, str(failed)
     world.executions.append({"tool": tool.slug, "user_id": user, "arguments": arguments, "log_id": log})
     return {"data": data, "error": error, "successful": error is None, "log_id": log}
+
+
+def _check_files(world: World, tool: Tool, arguments: dict[str, Any]) -> None:
+    """A file that an argument names must have been put into the store."""
+    for name, schema in tool.input["properties"].items():
+        if schema.get("file_uploadable") and name in arguments:
+            blob = world.blobs.get(arguments[name]["s3key"])
+            if blob is None or blob.content is None:
+                raise ToolFailed(f"File {arguments[name]['s3key']!r} of {name} is not in the store")
 
 
 def account_for(world: World, tool: Tool, user: str, wanted: str | None = None) -> Account | None:

@@ -3,10 +3,12 @@
 from typing import Any
 
 from . import execution, meta, searching
+from . import tools as forwarding
 from .accounts import begin, link_reply
 from .asked import Asked, Operation, Reply
 from .catalogue import Toolkit
-from .refusals import Refusal
+from .desk import Desk
+from .refusals import Refusal, not_connected
 from .schemas import boolean, choice, closed, free, listing, text
 from .world import Session
 
@@ -87,8 +89,17 @@ async def tools(asked: Asked) -> Reply:
     return Reply(asked.page(shown, size=100))
 
 
-def _desk(asked: Asked, session: Session) -> meta.Desk:
-    return meta.Desk(asked.world, session, asked.url, asked.shape, asked.is_empty)
+async def proxy(asked: Asked) -> Reply:
+    """Says what would have been sent; nothing leaves the emulator."""
+    session = _session(asked)
+    kit = asked.world.toolkit(asked.body["toolkit_slug"])
+    if not kit.no_auth and not asked.world.accounts_of(session.user_id, kit.slug):
+        raise not_connected(session.user_id, kit.slug)
+    return Reply({**forwarding.sent(asked), "result_type": "completed"})
+
+
+def _desk(asked: Asked, session: Session) -> Desk:
+    return Desk(asked.world, session, asked.url, asked.shape, asked.is_empty)
 
 
 def _completed(reply: dict[str, Any], api: str) -> dict[str, Any]:
@@ -169,7 +180,13 @@ OPERATIONS = (
         "POST",
         ROOT + "/execute_meta",
         execute_meta,
-        closed(slug_=choice(*meta.TOOLS), arguments=free(), experimental=free()),
+        closed(
+            slug_=choice(*meta.TOOLS),
+            arguments=free(),
+            input_responses=free(),
+            request_state=text(),
+            experimental=free(),
+        ),
     ),
     Operation(
         "session.link",
@@ -193,6 +210,14 @@ OPERATIONS = (
         ROOT + "/toolkits",
         toolkits,
         query=("limit", "cursor", "toolkits", "is_connected", "search"),
+    ),
+    Operation(
+        "session.proxy",
+        "POST",
+        ROOT + "/proxy_execute",
+        proxy,
+        closed(toolkit_slug_=FILLED, **forwarding.FORWARD),
+        apis=("v3.1",),
     ),
     Operation("session.tools", "GET", ROOT + "/tools", tools, query=("limit", "cursor"), apis=("v3.1",)),
 )

@@ -1,15 +1,14 @@
 """The COMPOSIO_* meta tools, as a session offers them over REST and MCP."""
 
-import ast
-import shlex
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
 from uuid import uuid4
 
-from . import accounts, execution, searching, sessions
+from . import connecting, execution, forms, pretend, searching
 from .asked import mistakes
-from .catalogue import VERSION, Toolkit
+from .catalogue import VERSION
+from .desk import Desk
 from .refusals import Refusal, invalid, not_found
 from .schemas import (
     Schema,
@@ -26,19 +25,7 @@ from .schemas import (
     text,
     texts,
 )
-from .world import Session, World, fresh
-
-
-@dataclass(frozen=True)
-class Desk:
-    """Where a meta tool is called: whose session, of which world, seen from where."""
-
-    world: World
-    session: Session
-    url: str
-    shape: str = "2026"
-    is_empty: bool = False
-
+from .world import Session, fresh
 
 Done = dict[str, Any]
 Deed = Callable[[Desk, dict[str, Any]], Awaitable[Done]]
@@ -71,7 +58,7 @@ def over(session: Session) -> dict[str, Any]:
 
 
 def names(session: Session) -> list[str]:
-    return sessions.meta_tools(session)
+    return forms.meta_tools(session)
 
 
 def shown(slug: str) -> dict[str, Any]:
@@ -155,143 +142,13 @@ def _executed(desk: Desk, index: int, item: dict[str, Any]) -> dict[str, Any]:
     return shown | {"response": {"successful": True, "data": reply["data"], "error": None}}
 
 
-async def _manage(desk: Desk, arguments: dict[str, Any]) -> Done:
-    wanted = [item if isinstance(item, dict) else {"name": item} for item in arguments["toolkits"]]
-    again = arguments.get("reinitiate_all", False)
-    given = arguments.get("specify_custom_auth") or {}
-    results = {item["name"]: _managed(desk, item, again, given.get(item["name"])) for item in wanted}
-    statuses = [result["status"] for result in results.values()]
-    return {
-        "message": f"{statuses.count('active')} of {len(statuses)} toolkits are connected.",
-        "results": results,
-        "summary": {
-            "total_toolkits": len(statuses),
-            **{
-                name: statuses.count(name)
-                for name in ("active", "initiated", "requires_parameters", "failed")
-            },
-        },
-    }
-
-
-def _managed(desk: Desk, item: dict[str, Any], again: bool, given: dict[str, Any] | None) -> dict[str, Any]:
-    slug, action = item["name"], item.get("action", "add")
-    kit = desk.world.catalogue.toolkits.get(slug)
-    if kit is None or not desk.session.allows_toolkit(slug):
-        return {"toolkit": slug, "status": "failed", "error_message": f"Toolkit {slug!r} not found"}
-    if kit.no_auth:
-        return {"toolkit": slug, "status": "active", "instruction": "No connection is needed."}
-    active = desk.world.accounts_of(desk.session.user_id, slug)
-    if action in ("rename", "remove"):
-        return _changed(desk, item, slug, action)
-    if action == "list" or (active and not again):
-        return _listed(slug, active)
-    return _initiated(desk, kit, item, bool(active), given)
-
-
-def _listed(slug: str, active: list[accounts.Account]) -> dict[str, Any]:
-    shown = [{"id": each.id, "alias": each.alias, "status": "active"} for each in active]
-    if not active:
-        return {
-            "toolkit": slug,
-            "status": "failed",
-            "error_message": "No account is connected.",
-            "accounts": [],
-        }
-    connection = {"connection_id": active[0].id, "auth_config_id": active[0].auth_config.id}
-    return {
-        "toolkit": slug,
-        "status": "active",
-        "active_connection": connection,
-        "accounts": shown,
-    } | connection
-
-
-def _initiated(
-    desk: Desk, kit: Toolkit, item: dict[str, Any], is_again: bool, given: dict[str, Any] | None
-) -> dict[str, Any]:
-    missing = [name for name in kit.fields if name not in (given or {})]
-    if missing:
-        return {
-            "toolkit": kit.slug,
-            "status": "requires_parameters",
-            "required_parameters": [{"name": name, "type": "string"} for name in missing],
-            "has_default_credentials": False,
-            "instruction": f"Ask the user for {', '.join(missing)} and pass them in specify_custom_auth.",
-        }
-    known = len(desk.world.auth_configs)
-    account = accounts.begin(desk.world, desk.session, kit, alias=item.get("alias"))
-    shown: dict[str, Any] = {
-        "toolkit": kit.slug,
-        "connection_id": account.id,
-        "auth_config_id": account.auth_config.id,
-        "auth_config_created": len(desk.world.auth_configs) > known,
-        "has_default_credentials": kit.managed,
-        "was_reinitiated": is_again,
-    }
-    if kit.fields:
-        desk.world.settle(account, "ACTIVE")
-        return shown | {"status": "active"}
-    link = accounts.redirect_url(account, desk.url)
-    instruction = f"Show the user this link to authorise {kit.name}, then wait for the connection."
-    return shown | {"status": "initiated", "redirect_url": link, "instruction": instruction}
-
-
-def _changed(desk: Desk, item: dict[str, Any], slug: str, action: str) -> dict[str, Any]:
-    account = desk.world.account(item.get("account_id", ""))
-    if action == "rename":
-        account.alias = item.get("alias")
-    else:
-        del desk.world.accounts[account.id]
-    return {
-        "toolkit": slug,
-        "status": "active",
-        "connection_id": account.id,
-        "instruction": f"{action}: done",
-    }
-
-
-async def _wait(desk: Desk, arguments: dict[str, Any]) -> Done:
-    slugs = arguments["toolkits"]
-    combine = any if arguments.get("mode") == "any" else all
-
-    def connected(slug: str) -> bool:
-        kit = desk.world.toolkit(slug)
-        return kit.no_auth or bool(desk.world.accounts_of(desk.session.user_id, slug))
-
-    seconds = arguments.get("timeout_seconds", 300)
-    is_ready = await accounts.wait(desk.world, lambda: combine(map(connected, slugs)), seconds)
-    statuses = [{"toolkit": slug, "status": "active" if connected(slug) else "initiated"} for slug in slugs]
-    message = "Connected." if is_ready else f"Timed out after {seconds} seconds."
-    return {"connection_statuses": statuses, "message": message}
-
-
 async def _workbench(desk: Desk, arguments: dict[str, Any]) -> Done:
-    """Prints literals that the code prints, and says so when it would have had to run anything."""
-    printed, error = [], ""
-    try:
-        for node in ast.parse(arguments["code_to_execute"]).body:
-            printed.append(_printed(node))
-    except (SyntaxError, ValueError) as refused:
-        error = f"{type(refused).__name__}: {refused}"
-    stdout = "".join(printed)
+    stdout, error = pretend.python(arguments["code_to_execute"])
     return {"stdout": stdout, "stderr": error, "results": "", "error": error, "session": _again(desk)}
 
 
-def _printed(node: ast.stmt) -> str:
-    match node:
-        case ast.Expr(value=ast.Call(func=ast.Name(id="print"), args=values, keywords=[])):
-            return " ".join(str(ast.literal_eval(value)) for value in values) + "\n"
-        case _:
-            raise ValueError(f"the emulated workbench only prints literals; line {node.lineno} is more")
-
-
 async def _bash(desk: Desk, arguments: dict[str, Any]) -> Done:
-    """Knows `echo` and nothing else."""
-    words = shlex.split(arguments["command"])
-    plain = words[:1] == ["echo"] and not set(arguments["command"]) & set("|&;<>$`")
-    stdout = " ".join(words[1:]) + "\n" if plain else ""
-    stderr = "" if plain else "the emulated shell knows only echo\n"
+    stdout, stderr = pretend.shell(arguments["command"])
     return {
         "stdout": stdout,
         "stderr": stderr,
@@ -373,7 +230,7 @@ TOOLS = {
             specify_custom_auth=mapping(free(), "Values for toolkits that ask for parameters."),
             session_id=STEPS["session_id"],
         ),
-        _manage,
+        connecting.manage,
     ),
     "COMPOSIO_WAIT_FOR_CONNECTIONS": MetaTool(
         "Wait For Connections",
@@ -384,7 +241,7 @@ TOOLS = {
             timeout_seconds=integer("How long.", default=300, minimum=0, maximum=600),
             session_id=STEPS["session_id"],
         ),
-        _wait,
+        connecting.wait,
     ),
     "COMPOSIO_REMOTE_WORKBENCH": MetaTool(
         "Remote Workbench",

@@ -8,6 +8,7 @@ import secrets
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+from urllib.parse import quote
 from uuid import uuid4
 
 from .catalogue import Catalogue, Toolkit
@@ -100,14 +101,29 @@ class Blob:
     made: str = field(default_factory=now)
 
 
+@dataclass(frozen=True)
+class Grant:
+    """What a presigned address allows."""
+
+    key: str
+    method: str
+    mimetype: str
+
+
 class World:
-    def __init__(self, catalogue: Catalogue) -> None:
+    def __init__(self, catalogue: Catalogue, knows_files: bool = False) -> None:
         self.catalogue = catalogue
+        self.knows_files = knows_files
+        """An upload of what is stored already is told so."""
+        self.storage = ""
+        """Where the presigned addresses point."""
         self.sessions: dict[str, Session] = {}
         self.accounts: dict[str, Account] = {}
         self.auth_configs: dict[str, AuthConfig] = {}
         self.mcp_servers: dict[str, dict[str, Any]] = {}
         self.blobs: dict[str, Blob] = {}
+        self.grants: dict[str, Grant] = {}
+        self.sandboxes: dict[str, dict[str, bytes]] = {}
         self.records: dict[str, list[dict[str, Any]]] = {}
         """What tools made, by kind: `emails`, `issues`, `messages`, …"""
         self.executions: list[dict[str, Any]] = []
@@ -177,6 +193,18 @@ class World:
             and not account.is_disabled
         ]
         return found[::-1]
+
+    def address(self, key: str, method: str, mimetype: str = "") -> str:
+        """A presigned address for one file and one method."""
+        token = secrets.token_hex(16)
+        self.grants[token] = Grant(key, method, mimetype)
+        return f"{self.storage}/store/{quote(key, safe='')}?X-Amz-Signature={token}"
+
+    def offer(self, name: str, mimetype: str, content: bytes) -> dict[str, str]:
+        """A file for the caller to fetch, as a tool's result names it."""
+        key = f"proj_emulated/results/{fresh('f')}/{name}"
+        self.blobs[key] = Blob(key, mimetype, content, filename=name)
+        return {"name": name, "mimetype": mimetype, "s3url": self.address(key, "GET")}
 
     def keep(self, kind: str, record: dict[str, Any]) -> dict[str, Any]:
         self.records.setdefault(kind, []).append(record)
