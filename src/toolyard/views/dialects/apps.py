@@ -15,6 +15,7 @@ from msgspec import Struct
 from ...catalogue.catalogue import TOOLS, Entry, Shelf
 from ...dispatch.remote import Connection, Remote, RemoteTool, Toolkit
 from ...kit.content import ToolError
+from ...state.errors import StateError
 from ...upstream.errors import UpstreamError
 from ...wire.call import Call
 from ..meta.answers import Found
@@ -122,7 +123,7 @@ async def search_apps(desk: Desk, call: Call, text: str, category: str, limit: i
     for server, remote in desk.supplies.remotes().items():
         try:
             toolkits = await remote.toolkits(call, text, category, limit)
-        except UpstreamError:
+        except (UpstreamError, StateError):
             continue
         found += [App(toolkit, server, remote) for toolkit in toolkits]
     if not category:
@@ -147,7 +148,7 @@ async def _app_of(desk: Desk, call: Call, server: str, slug: str) -> App:
         return App(Toolkit(slug=server, name=server) if shelf is None else _toolkit(shelf), server)
     try:
         toolkit = await remote.toolkit(call, slug)
-    except UpstreamError:
+    except (UpstreamError, StateError):
         toolkit = None
     return App(toolkit or Toolkit(slug=slug, name=slug), server, remote)
 

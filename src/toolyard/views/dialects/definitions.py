@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ...kit.content import ToolError
+from ...sessions.errors import ProfileError
 from ...state.errors import StateError
 from ...wire.call import Call
 from ...wire.errors import McpError, MissingCapability
@@ -65,7 +66,7 @@ def meta_tool(
             return await answer(desk, call, decode(name, words, takes, arguments))
         except MissingCapability:  # for the client to read, not for the model
             raise
-        except (ToolError, McpError, StateError) as error:
+        except (ToolError, McpError, StateError, ProfileError) as error:
             return refuse(str(error))
 
     return MetaTool(

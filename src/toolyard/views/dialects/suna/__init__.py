@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from ....kit.content import error_result
+from ....kit.content import ToolError, error_result
+from ....sessions.errors import ProfileError
+from ....state.errors import StateError
 from ....wire.call import Call
 from ...meta.desk import Desk
 from ...meta.tools import MetaTool
@@ -34,8 +36,9 @@ class Suna:
     # Renames: the enabled tools
 
     async def listed(self, desk: Desk, call: Call) -> Sequence[dict[str, Any]]:
-        given = await enabling.enabled(desk, call)
-        if not given:
+        try:
+            given = await enabling.enabled(desk, call)
+        except (StateError, ProfileError):  # a list without them is better than none
             return []
         entries = await enabling.entries(desk, call, given)
         tools = [tool for one in given for tool in one.tools if tool.full in entries]
@@ -43,7 +46,10 @@ class Suna:
         return [enabling.listed(name, tool, entries[tool.full]) for name, tool in names.items()]
 
     async def full_name(self, desk: Desk, call: Call, name: str) -> str | None:
-        given = await enabling.enabled(desk, call)
+        try:
+            given = await enabling.enabled(desk, call)
+        except (StateError, ProfileError) as error:
+            raise ToolError(f"Whether {name[:80]!r} is enabled cannot be told: {error}") from None
         tool = naming.leads([tool for one in given for tool in one.tools], name)
         if tool is None:
             return None

@@ -1,8 +1,9 @@
 """What a connected profile gives: its tools discovered, and the wanted ones enabled."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....kit.content import ToolError
+from ....sessions.profiles import Profile
 from ....wire.call import Call
 from ....wire.types import CallToolResult
 from ...meta.desk import Desk
@@ -11,9 +12,6 @@ from ..replies import json_reply
 from . import asked, enabling, naming
 from .profiles import is_connected, named, slug_of, toolkit_name
 from .words import WORDS
-
-if TYPE_CHECKING:
-    from ....sessions.profiles import Profile
 
 
 async def discover(desk: Desk, call: Call, given: asked.Named) -> CallToolResult:
@@ -54,7 +52,7 @@ def _shown(tool: AppTool) -> dict[str, Any]:
     return {"name": tool.own, "description": tool.description, "inputSchema": tool.input_schema}
 
 
-async def _discovered(desk: Desk, call: Call, given: asked.Named) -> tuple["Profile", App, list[AppTool]]:
+async def _discovered(desk: Desk, call: Call, given: asked.Named) -> tuple[Profile, App, list[AppTool]]:
     profile = await named(desk, call, given)
     app = await find_app(desk, call, slug_of(profile))
     if not await is_connected(desk, call, profile, await connection_of(desk, call, app)):
@@ -97,7 +95,7 @@ async def configure_agent(desk: Desk, call: Call, given: asked.Configure) -> Cal
 
 async def _enabled(
     desk: Desk, call: Call, given: asked.Configure, scope: enabling.Scope
-) -> tuple["Profile", list[naming.Named]]:
+) -> tuple[Profile, list[naming.Named]]:
     profile, app, found = await _discovered(desk, call, given)
     known = {name: tool for tool in found for name in (tool.own, tool.full)}
     unknown = [name for name in given.enabled_tools if name not in known]

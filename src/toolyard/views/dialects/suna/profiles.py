@@ -5,10 +5,11 @@ connected is asked, not guessed from there being a link.
 """
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ....dispatch.remote import Connection
 from ....kit.content import ToolError
+from ....sessions.profiles import Profile, Profiles
 from ....upstream.errors import UpstreamError
 from ....wire.call import Call
 from ....wire.types import CallToolResult
@@ -16,9 +17,6 @@ from ...meta.desk import Desk
 from ..apps import App, connection_of, find_app
 from ..replies import json_reply
 from . import asked
-
-if TYPE_CHECKING:
-    from ....sessions.profiles import Profile, Profiles
 
 KIND = "composio"
 """What Suna calls every profile's type, and what it puts before the slug in qualified names."""
@@ -38,7 +36,7 @@ async def listed(desk: Desk, call: Call, given: asked.Profiles) -> CallToolResul
     )
 
 
-async def _shown(desk: Desk, call: Call, one: "Profile", standing: Connection | None) -> dict[str, Any]:
+async def _shown(desk: Desk, call: Call, one: Profile, standing: Connection | None) -> dict[str, Any]:
     return {
         "profile_id": one.profile_id,
         "connected_account_id": one.config.get("connected_account_id"),
@@ -97,7 +95,7 @@ async def create_for_agent(desk: Desk, call: Call, given: asked.Create) -> CallT
     )
 
 
-async def _created(desk: Desk, call: Call, given: asked.Create) -> tuple[App, Connection, "Profile"]:
+async def _created(desk: Desk, call: Call, given: asked.Create) -> tuple[App, Connection, Profile]:
     store = kept(desk)
     app = await find_app(desk, call, given.toolkit_slug)
     begun = Connection(app.server, app.slug, "active")
@@ -116,7 +114,11 @@ async def _created(desk: Desk, call: Call, given: asked.Create) -> tuple[App, Co
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     profile = await store.create(
-        call.caller.tenant, f"{KIND}.{app.slug}", given.profile_name, config, given.display_name
+        call.caller.tenant,
+        f"{KIND}.{app.slug}",
+        given.profile_name,
+        config,
+        display_name=given.display_name,
     )
     return app, begun, profile
 
@@ -136,28 +138,28 @@ async def delete(desk: Desk, call: Call, given: asked.Named) -> CallToolResult:
     )
 
 
-def kept(desk: Desk) -> "Profiles":
+def kept(desk: Desk) -> Profiles:
     if desk.supplies.profiles is None:
         raise ToolError("There are no credential profiles here; set [state] key, or ENCRYPTION_KEY")
     return desk.supplies.profiles
 
 
-async def named(desk: Desk, call: Call, given: asked.Named) -> "Profile":
-    found = await kept(desk).list(call.caller.tenant)
-    for one in found:
-        if given.profile_id == one.profile_id or (
-            not given.profile_id and given.profile_name == one.profile_name
-        ):
-            return one
+async def named(desk: Desk, call: Call, given: asked.Named) -> Profile:
+    """By its id; else by its name, which two toolkits' profiles may share."""
+    profiles = await kept(desk).list(call.caller.tenant)
     name = given.profile_id or given.profile_name
-    raise ToolError(f"Credential profile {name!r} not found; get_credential_profiles lists those there are")
+    found = [one for one in profiles if name == (one.profile_id if given.profile_id else one.profile_name)]
+    if len(found) == 1:
+        return found[0]
+    fault = "names several; give its profile_id" if found else "not found"
+    raise ToolError(f"Credential profile {name!r} {fault}: get_credential_profiles lists those there are")
 
 
-def slug_of(profile: "Profile") -> str:
+def slug_of(profile: Profile) -> str:
     return str(profile.config.get("toolkit_slug", ""))
 
 
-def toolkit_name(profile: "Profile") -> str:
+def toolkit_name(profile: Profile) -> str:
     return str(profile.config.get("toolkit_name") or slug_of(profile))
 
 
@@ -169,7 +171,7 @@ async def _standing(desk: Desk, call: Call, slug: str) -> Connection | None:
         return None
 
 
-async def is_connected(desk: Desk, call: Call, profile: "Profile", standing: Connection | None) -> bool:
+async def is_connected(desk: Desk, call: Call, profile: Profile, standing: Connection | None) -> bool:
     """An app tells of one account. A profile of another counts if it was seen connected before."""
     if standing is None or not standing.is_active:
         return False

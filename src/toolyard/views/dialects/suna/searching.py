@@ -81,8 +81,8 @@ async def _group(desk: Desk, call: Call, query: asked.Query, finding: Finding, l
         apps = [(app, tools) for app, tools in apps if app.slug == query.app_slug.lower()]
         apps = apps or [(await find_app(desk, call, query.app_slug), [])]
     if not apps:
-        found = await search_apps(desk, call, query.use_case, query.category, limit)
-        apps = [(app, []) for app in found]
+        called_so = await search_apps(desk, call, query.use_case, query.category, limit)
+        apps = [(app, list[Found]()) for app in called_so]
     asked_for = {"use_case": query.use_case, "category": query.category, "app_slug": query.app_slug}
     return {
         "query": {name: value for name, value in asked_for.items() if value},
