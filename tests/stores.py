@@ -138,11 +138,18 @@ def _postgres_programs(folder: Path) -> Path:
     """Where PostgreSQL's programs are; a copy when the user that will run them cannot reach them there."""
     # Not imported: that makes folders and warns where there is no runtime folder.
     found = find_spec("pgserver")
-    if found is None or found.origin is None:
-        raise ModuleNotFoundError("pgserver is not installed; hint: make setup")
-    programs = Path(found.origin).parent / "pginstall"
+    installed = shutil.which("postgres")
+    if found is not None and found.origin is not None:
+        programs = Path(found.origin).parent / "pginstall"
+    elif installed is not None:
+        # There is no wheel of pgserver for Python 3.13.
+        return Path(installed).resolve().parent
+    else:
+        raise ModuleNotFoundError("pgserver is not installed; hint: make setup, or install PostgreSQL")
     try:
-        _run_as_nobody([str(programs / "bin" / "postgres"), "--version"], Path("/"), subprocess.DEVNULL).wait()
+        _run_as_nobody(
+            [str(programs / "bin" / "postgres"), "--version"], Path("/"), subprocess.DEVNULL
+        ).wait()
     except PermissionError:
         programs = Path(shutil.copytree(programs, folder / "pginstall"))
     return programs / "bin"
@@ -152,7 +159,9 @@ def _run_as_nobody(command: list[str], folder: Path, output: int) -> "subprocess
     """PostgreSQL refuses to run as root, and neither of them needs to."""
     who = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
     _give_away(folder)
-    return subprocess.Popen(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, **who)
+    return subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, **who
+    )
 
 
 def _give_away(folder: Path) -> None:
