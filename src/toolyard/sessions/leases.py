@@ -72,6 +72,10 @@ class Leases:
     async def drop(self, tenant: str, thread: str, upstream: str) -> None:
         await self._state.delete(key_of("lease", tenant, thread, upstream))
 
+    async def close(self) -> None:
+        """The state itself is closed by whoever opened it."""
+        await self._state.close()
+
     async def thread_of(self, tenant: str, session: str) -> str | None:
         """The thread that this session was given to, if it is one of this tenant's and not expired."""
         found = await self._state.get(key_of("session", tenant, session))
