@@ -187,6 +187,10 @@ class Bridge:
             except McpError:
                 pass  # it promised and does not: then there are no lines to be had
 
+    def abandon(self, state: str) -> None:
+        """Nobody will answer what a call was told to ask: one that waits for it here is ended."""
+        self._parking.abandon(state)
+
     async def roots_changed(self, call: Call) -> None:
         """A legacy caller has other folders open now: tell the session that speaks for it, if any does."""
         link = self.links.of(call)

@@ -157,6 +157,16 @@ class Parking:
             request_state=self._sealer.seal(msgspec.json.encode(state), PURPOSE),
         )
 
+    def abandon(self, token: str) -> None:
+        """The client will not come back for it. A state that is none of ours means nothing here."""
+        try:
+            state = msgspec.json.decode(self._sealer.open(token, PURPOSE), type=_State)
+        except (BrokenSeal, msgspec.DecodeError):
+            return
+        parked = self._parked.get(state.id)
+        if parked is not None and parked.round == state.round:
+            self._expire(parked)
+
     def _park(self, parked: Parked) -> None:
         each = max(1, self._limit // 10)
         if len(self._parked) >= self._limit or self._held[parked.principal] >= each:

@@ -124,11 +124,15 @@ class Described(Struct, kw_only=True):
     found: list[Description]
     unknown: dict[str, str]
     """Names that lead nowhere, each with what may help."""
+    instructions: dict[str, str] = field(default_factory=dict[str, str])
+    """What the servers of these tools say of their use."""
 
     def shown(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"tools": [one.shown() for one in self.found]}
         if self.unknown:
             shown["unknown"] = self.unknown
+        if self.instructions:
+            shown["instructions"] = self.instructions
         return shown
 
 

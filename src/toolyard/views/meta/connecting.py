@@ -1,0 +1,132 @@
+"""How it stands with servers, and with the apps that a remote has: connected, to be authorised, missing."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Literal
+
+from msgspec import Struct, field
+
+from ...dispatch.remote import Connection, Remote
+from ...state.errors import StateError
+from ...upstream.errors import UpstreamError
+from ...wire.call import Call
+from ...wire.errors import McpError
+from ..instructions import brief
+from .supplies import Supplies
+
+Action = Literal["status", "link", "wait"]
+
+MAX_SECONDS = 600.0
+LOOK_SECONDS = 0.2
+
+
+class _Named(Struct):
+    """What the names are of."""
+
+    servers: list[str] = field(default_factory=list[str])
+    apps: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    """By remote; no apps stands for all that are connected there."""
+    unknown: list[str] = field(default_factory=list[str])
+
+
+class Wish(Struct, frozen=True):
+    action: Action = "status"
+    seconds: float = 60.0
+    alias: str = ""
+    fields: dict[str, Any] | None = None
+    every: bool = True
+    """Wait for all of them, not for the first."""
+
+
+class Connecting:
+    def __init__(self, supplies: Supplies) -> None:
+        self._supplies = supplies
+
+    async def answer(self, call: Call, names: Sequence[str], wish: Wish) -> list[Connection]:
+        named = self._sorted(names)
+        remotes = self._supplies.remotes()
+        asking: list[Awaitable[list[Connection]]] = [self._servers(named.servers, wish)]
+        asking += [self._apps(call, remotes[server], apps, wish) for server, apps in named.apps.items()]
+        answers = await asyncio.gather(*asking)
+        return [*(one for answer in answers for one in answer), *map(self._nothing, named.unknown)]
+
+    def _sorted(self, names: Sequence[str]) -> _Named:
+        """A name is a server's, a remote's, `remote/app`, or an app's."""
+        remotes, shelves = self._supplies.remotes(), self._supplies.yard.catalogue.shelves
+        if not names:
+            return _Named(
+                [server for server in shelves if server not in remotes], {name: [] for name in remotes}
+            )
+        named = _Named()
+        for name in names:
+            remote, _, app = name.partition("/")
+            if name in remotes:
+                named.apps.setdefault(name, [])
+            elif name in shelves:
+                named.servers.append(name)
+            elif remote in remotes and app:
+                named.apps.setdefault(remote, []).append(app)
+            elif remotes:
+                for server in remotes:
+                    named.apps.setdefault(server, []).append(name)
+            else:
+                named.unknown.append(name)
+        return named
+
+    def _nothing(self, name: str) -> Connection:
+        names = ", ".join(list(self._supplies.yard.catalogue.shelves)[:20]) or "none"
+        return Connection(name[:80], "", "none", message=f"there is no such server; there are {names}")
+
+    # Our servers
+
+    async def _servers(self, servers: list[str], wish: Wish) -> list[Connection]:
+        if wish.action == "wait":
+            await self._until_up(servers, wish)
+        return [self._server(server) for server in servers]
+
+    async def _until_up(self, servers: list[str], wish: Wish) -> None:
+        enough: Callable[[list[bool]], bool] = all if wish.every else any
+        until = asyncio.get_running_loop().time() + min(wish.seconds, MAX_SECONDS)
+        while not enough([self._server(server).is_active for server in servers]):
+            left = until - asyncio.get_running_loop().time()
+            if left <= 0:
+                return
+            self._supplies.yard.touch()
+            await asyncio.sleep(min(LOOK_SECONDS, left))
+
+    def _server(self, server: str) -> Connection:
+        shelf = self._supplies.yard.catalogue.shelves.get(server)
+        if shelf is None:
+            return self._nothing(server)
+        if shelf.fault is not None:
+            return Connection(server, "", "failed", message=brief(shelf.fault))
+        if not (shelf.known or shelf.settled.is_set()):
+            return Connection(server, "", "initiated", message="it is being connected")
+        return Connection(server, "", "active", message=f"{len(shelf.entries['tools'])} tools")
+
+    # Apps of a remote
+
+    async def _apps(self, call: Call, remote: Remote, apps: list[str], wish: Wish) -> list[Connection]:
+        patience = self._supplies.settings.remote_seconds
+        try:
+            if wish.action == "wait":
+                patience += min(wish.seconds, MAX_SECONDS)
+            async with asyncio.timeout(patience):
+                return await self._asked(call, remote, apps, wish)
+        except TimeoutError:
+            reason = f"it did not answer within {patience:g} s"
+        except StateError as error:
+            reason = str(error)
+        except McpError as error:
+            reason = error.reason if isinstance(error, UpstreamError) else error.message
+        return [Connection(remote.server, app, "failed", message=reason) for app in apps or [""]]
+
+    async def _asked(self, call: Call, remote: Remote, apps: list[str], wish: Wish) -> list[Connection]:
+        if wish.action == "link":
+            return [await remote.link(call, app, alias=wish.alias, fields=wish.fields) for app in apps]
+        if wish.action == "status":
+            return list(await remote.connections(call, apps))
+        if not apps:
+            apps = [one.toolkit for one in await remote.connections(call, []) if not one.is_active]
+        seconds = max(0.0, min(wish.seconds, MAX_SECONDS))
+        return list(await remote.wait(call, apps, seconds, every=wish.every)) if apps else []

@@ -1,0 +1,79 @@
+"""Tools described in full: their schemas, and what their servers say of how they are used."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+
+from ...catalogue.catalogue import Entry
+from ...dispatch.remote import RemoteTool
+from ...wire.call import Call
+from .answers import Described, Description
+from .known import Known
+from .supplies import Supplies
+
+MAX_TOOLS = 50
+MAX_TITLE = 200
+MAX_INSTRUCTIONS = 1_000
+
+
+def described(entry: Entry) -> Description:
+    """A tool as its server described it: a stranger's words, anything of which may be of the wrong type."""
+    told = _table(msgspec.json.decode(b"{" + entry.item.rest))
+    hints = _table(told.get("annotations"))
+    output = _table(told.get("outputSchema"))
+    return Description(
+        tool=entry.name,
+        server=entry.server,
+        title=(_text(told.get("title")) or _text(hints.get("title")))[:MAX_TITLE],
+        description=_text(told.get("description")),
+        input_schema=_table(told.get("inputSchema")),
+        output_schema=output or None,
+        annotations={key: value for key, value in hints.items() if key != "title"} or None,
+    )
+
+
+class Describing:
+    def __init__(self, supplies: Supplies, known: Known) -> None:
+        self._supplies = supplies
+        self._known = known
+
+    async def answer(self, call: Call, names: Sequence[str]) -> Described:
+        names = list(dict.fromkeys(names))
+        await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
+        strange = [name for name in names if self._known.entry(call, name) is None]
+        remote = {tool.own: tool for tool in await self._known.borrow(call, strange)} if strange else {}
+        remote |= {tool.name: tool for tool in remote.values()}
+        answer = Described(found=[], unknown={})
+        for name in names:
+            tool = remote.get(name)
+            entry = self._known.entry(call, name if tool is None else tool.name)
+            if entry is not None:
+                answer.found.append(self._of(entry, tool))
+            else:
+                answer.unknown[name[:80]] = str(self._known.unknown(name))
+        answer.instructions = self._instructions(answer.found)
+        return answer
+
+    def _of(self, entry: Entry, tool: RemoteTool | None) -> Description:
+        found = described(entry)
+        found.connected = self._known.state_of(entry.server) == "up"
+        if tool is not None:
+            found.connected, found.auth, found.toolkit = tool.connected, tool.auth, tool.toolkit
+        return found
+
+    def _instructions(self, found: list[Description]) -> dict[str, str]:
+        """What servers say of themselves is told when their tools are looked at, and not before."""
+        shelves = self._supplies.yard.catalogue.shelves
+        told = {
+            one.server: shelves[one.server].identity.instructions for one in found if one.server in shelves
+        }
+        return {server: text[:MAX_INSTRUCTIONS] for server, text in told.items() if text}
+
+
+def _table(value: Any) -> dict[str, Any]:
+    return cast(dict[str, Any], value) if isinstance(value, dict) else {}
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

@@ -1,0 +1,64 @@
+"""What each conversation has found: its tools are listed for it, and what becomes of them is learnt from.
+
+Kept in this process, not in the state. It decides what is listed and what is learnt, never what may be
+called: every tool that a caller may use can be called by its full name, found or not. A client that follows
+lists does so on a stream of one process, and the next search lists its tools again wherever it is made.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+
+from msgspec import Struct, field
+
+from .answers import Finding
+
+MAX_THREADS = 5_000
+MAX_TOOLS = 24
+"""Of a conversation: a list is for a model to read."""
+
+
+class _Thread(Struct):
+    tools: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict[str, tuple[str, str]])
+    """By full name, the latest last: the server, and the use case it was found for."""
+    last: tuple[str, ...] = ()
+    """The use cases of the last search."""
+
+
+class Finds:
+    def __init__(self) -> None:
+        self._threads: OrderedDict[str, _Thread] = OrderedDict()
+
+    def note(self, whose: str, findings: Iterable[Finding]) -> bool:
+        """Whether other tools are to be listed than before."""
+        findings = list(findings)
+        thread = self._threads.setdefault(whose, _Thread())
+        self._threads.move_to_end(whose)
+        while len(self._threads) > MAX_THREADS:
+            self._threads.popitem(last=False)
+        before = set(thread.tools)
+        thread.last = tuple(finding.query.use_case for finding in findings)
+        # The best come last, so that they stay longest.
+        for finding in reversed(findings):
+            for found in reversed(finding.results):
+                thread.tools[found.tool] = (found.server, finding.query.use_case)
+                thread.tools.move_to_end(found.tool)
+        while len(thread.tools) > MAX_TOOLS:
+            thread.tools.popitem(last=False)
+        return set(thread.tools) != before
+
+    def tools(self, whose: str) -> list[str]:
+        thread = self._threads.get(whose)
+        return [] if thread is None else list(thread.tools)
+
+    def servers(self, whose: str) -> set[str]:
+        thread = self._threads.get(whose)
+        return set() if thread is None else {server for server, _ in thread.tools.values()}
+
+    def use_case(self, whose: str, tool: str) -> str | None:
+        """What a tool was found for; else, if that is clear, what was last searched for."""
+        thread = self._threads.get(whose)
+        if thread is None:
+            return None
+        if tool in thread.tools:
+            return thread.tools[tool][1]
+        return thread.last[0] if len(thread.last) == 1 else None
