@@ -5,13 +5,13 @@ tool for one step is not drowned by the words of the others.
 """
 
 import re
-from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
 from .documents import Query
+from .language import Translate, is_portuguese, rendered
 from .terms import stem, words
-from .wordlists import ENGLISH, PORTUGUESE, READS, STOP_WORDS, WRITES
+from .wordlists import READS, STOP_WORDS, WRITES
 
 MAX_TEXT = 4000
 """Characters of a query that are looked at."""
@@ -20,10 +20,7 @@ FEWEST_TERMS = 2
 """A clause of fewer terms belongs to the one before it."""
 SIDE = 0.4
 """What a term of the known fields or the category weighs beside one of the use case."""
-RENDERINGS = (1.0, 0.6, 0.4)
-"""What the first, second and third English renderings of a Portuguese word weigh."""
 
-Translate = Callable[[Sequence[str]], list[list[str]]]
 Bag = dict[str, float]
 
 _CUT = re.compile(
@@ -80,20 +77,8 @@ def clauses(text: str) -> list[str]:
 
 
 def bag(text: str, translate: Translate, foreign: bool) -> Bag:
-    found: Bag = {}
     said = [word for word in dict.fromkeys(words(text)) if word not in STOP_WORDS]
-    for word in said:
-        found[stem(word)] = 1.0
-    if foreign:
-        for renderings in translate(said):
-            for rendering, weight in zip(renderings, RENDERINGS, strict=False):
-                for term in map(stem, words(rendering)):
-                    found[term] = max(found.get(term, 0.0), weight)
+    found = {stem(word): 1.0 for word in said}
+    for term, weight in rendered(said, translate) if foreign else ():
+        found[term] = max(found.get(term, 0.0), weight)
     return found
-
-
-def is_portuguese(said: Sequence[str]) -> bool:
-    """By its small words; a text without any is taken for English."""
-    portuguese = sum(word in PORTUGUESE for word in said)
-    english = sum(word in ENGLISH for word in said)
-    return portuguese > english

@@ -27,8 +27,6 @@ DECIMALS = 4
 """Of a score: what differs by less is equal, however the sums were rounded."""
 SHORTLIST = 40
 """How many more than asked for are adjusted for what is known of them beside their words."""
-LEARNT_REACH = 2.0
-"""What was learnt counts in full from half a perfect score on: it lifts nothing that does not fit."""
 WIDENINGS = (1, 8, 1_000_000)
 """Of the candidates, when who asks may not see enough of them."""
 
@@ -77,7 +75,7 @@ class Index:
             server=server,
             tools=frozenset(document.tool for document in documents),
             rows=[Row(document.tool, server, digest, traits_of(document)) for document, digest in new],
-            weights=[weights_of(document) for document, _ in new],
+            weights=[weights_of(document, self._semantic.translate) for document, _ in new],
             vectors=self._semantic.encode([text_of(document) for document, _ in new]),
         )
 
@@ -165,15 +163,15 @@ class Index:
     ) -> Hit:
         row = self._slots.rows[slot]
         assert row is not None, "only slots that are taken are candidates"
-        base = float(found.scores[at])
-        lexical = base * float(found.lexical[at])
-        parts = {"lexical": lexical, "semantic": base - lexical}
-        for name, share in adjustments(row.traits, row.size, state_of(row.server), asked):
-            parts[name] = share * base
-        if row.tool in boosts:
-            parts["learnt"] = min(1.0, base * LEARNT_REACH) * boosts[row.tool]
-        score = round(min(1.0, max(0.0, sum(parts.values()))), DECIMALS)
-        return Hit(row.tool, row.server, score, {name: round(part, DECIMALS) for name, part in parts.items()})
+        score = float(found.scores[at])
+        lexical = score * float(found.lexical[at])
+        parts = {"lexical": lexical, "semantic": score - lexical}
+        moves = adjustments(row.traits, row.size, state_of(row.server), asked, boosts.get(row.tool, 0.0))
+        for name, share in moves:
+            parts[name] = share * (score if share < 0 else min(score, 2.0 * (1.0 - score)))
+            score += parts[name]
+        shown = {name: round(part, DECIMALS) for name, part in parts.items()}
+        return Hit(row.tool, row.server, round(score, DECIMALS), shown)
 
     def save(self, path: Path) -> None:
         stored.write(path, self._fingerprint(), self._slots, self._lexical.settled())

@@ -17,7 +17,9 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from .documents import Document
-from .terms import terms
+from .language import Translate, is_portuguese, rendered
+from .terms import stem, words
+from .wordlists import STOP_WORDS
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int32]
@@ -41,15 +43,18 @@ SATURATION = 1.2
 """BM25's k1: how soon one more occurrence of a term says nothing new."""
 
 
-def weights_of(document: Document) -> dict[str, float]:
-    """What each term weighs in a document, from 0 to 1."""
+def weights_of(document: Document, translate: Translate) -> dict[str, float]:
+    """What each term weighs in a document, from 0 to 1; a Portuguese one has English terms too."""
     found: defaultdict[str, float] = defaultdict(float)
-    for field, text in _fields(document):
-        counted = terms(text)
-        if counted:
-            each = field.weight / (1 - field.norm + field.norm * len(counted) / field.length)
-            for term in counted:
-                found[term] += each
+    fields = [(field, words(text)) for field, text in _fields(document) if text]
+    foreign = is_portuguese([word for _, said in fields for word in said])
+    for field, said in fields:
+        counted = [stem(word) for word in said if word not in STOP_WORDS]
+        each = field.weight / (1 - field.norm + field.norm * len(counted) / field.length)
+        for term in counted:
+            found[term] += each
+        for term, weight in rendered(said, translate) if foreign else ():
+            found[term] += each * weight
     return {term: amount / (amount + SATURATION) for term, amount in found.items()}
 
 

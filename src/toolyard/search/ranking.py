@@ -20,6 +20,8 @@ CLAUSE = 0.5
 """What the best clause counts beside the whole request."""
 WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
+CEILING = 0.9
+"""The most that words and meaning give: the rest is for what is known of a tool beside them."""
 WIDTH_WHOLE, WIDTH_CLAUSE = 160, 48
 """How many candidates the whole request and each clause send in."""
 
@@ -73,7 +75,7 @@ class Evidence(Struct, frozen=True):
 
 def confidence(covered: float, cosine: float) -> float:
     """How likely the best candidate is right, by the share of the request it holds and its likeness."""
-    return 1 / (1 + math.exp(-(-2.0 + 4.0 * covered + 3.0 * cosine)))
+    return CEILING / (1 + math.exp(-(-2.0 + 4.0 * covered + 3.0 * cosine)))
 
 
 def _relative(lexical: Floats, most: Floats) -> Floats:

@@ -65,6 +65,7 @@ _ENDINGS = (
     ("ir", 4, ""),
     ("s", 2, ""),
 )
+_WHOLE = frozenset(("news",))
 _KEPT_S = ("ss", "us", "is")
 
 
@@ -94,7 +95,7 @@ _known: dict[str, str] = {}
 
 
 def _stem(word: str) -> str:
-    if len(word) < 3 or not word.isascii() or not word.isalpha():
+    if len(word) < 3 or word in _WHOLE or not word.isascii() or not word.isalpha():
         return word
     for ending, left, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= left:

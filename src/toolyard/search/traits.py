@@ -1,7 +1,7 @@
 """What is known of a tool beside its words: pinned, heavy, destructive; and what that does to its score.
 
-Every adjustment is a share of the score that the words gave, so nothing that does not fit is lifted, and
-each is named in the hit's parts.
+Every adjustment is a share of the score so far, and one upwards also of what is left to a perfect score, so
+nothing that does not fit is lifted and none leaves 0 to 1. Each is named in the hit's parts.
 """
 
 from collections.abc import Iterator
@@ -16,6 +16,8 @@ from .wordlists import DESTROYS, HEAVY, TAKES, WHOLE
 PINNED = 0.25
 HEAVIEST = -0.25
 DESTRUCTIVE = -0.6
+LEARNT = 2.0
+"""A boost is meant for a score of a half."""
 UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
 LIGHT_BYTES, HEAVY_BYTES = 20_000, 500_000
 """A result of the first size is no burden; one of the second is as heavy as it gets."""
@@ -45,8 +47,13 @@ def _heavy_stem(said: list[str]) -> str:
     return ""
 
 
-def adjustments(traits: Traits, size: float, state: str, asked: Asked) -> Iterator[tuple[str, float]]:
-    """What moves a tool's score, each as a share of it; `size` is its mean result in bytes, 0 if unknown."""
+def adjustments(
+    traits: Traits, size: float, state: str, asked: Asked, boost: float
+) -> Iterator[tuple[str, float]]:
+    """What moves a tool's score, each as a share of it.
+
+    `size` is the tool's mean result in bytes, 0 if unknown; `boost` is what was learnt of it.
+    """
     if traits.pinned:
         yield "pinned", PINNED
     weight = heaviness(traits, size, asked)
@@ -56,6 +63,8 @@ def adjustments(traits: Traits, size: float, state: str, asked: Asked) -> Iterat
         yield "destructive", DESTRUCTIVE
     if state in UNAVAILABLE:
         yield "unavailable", UNAVAILABLE[state]
+    if boost:
+        yield "learnt", LEARNT * boost
 
 
 def heaviness(traits: Traits, size: float, asked: Asked) -> float:

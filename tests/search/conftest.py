@@ -1,0 +1,10 @@
+"""The shipped embedding, read once."""
+
+import pytest
+
+from toolyard.search.semantic import Semantic
+
+
+@pytest.fixture(scope="session")
+def semantic() -> Semantic:
+    return Semantic.load()

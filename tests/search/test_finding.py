@@ -1,0 +1,206 @@
+"""What is found for a use case, and in which order."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolyard.search.documents import Query
+from toolyard.search.semantic import Semantic
+
+from .small import OFFICE, found, index_of, tool
+
+
+@pytest.mark.parametrize(
+    ("use_case", "best"),
+    [
+        ("send an email to Ana", "send_email"),
+        ("what will the weather be like in Lisbon tomorrow", "get_forecast"),
+        ("make a PDF out of this document", "convert_to_pdf"),
+        ("invite attendees to a meeting event", "createEvent"),
+        ("turn off the light", "turn_off"),
+        ("turn on the light", "turn_on"),
+        ("read the text file at this path", "read_file"),
+    ],
+)
+def test_the_tool_that_fits_comes_first(semantic: Semantic, use_case: str, best: str):
+    assert found(index_of(OFFICE, semantic), use_case)[0] == best
+
+
+@pytest.mark.parametrize(
+    ("use_case", "best"),
+    [
+        ("ligar a luz da sala", "turn_on"),
+        ("desligar a luz", "turn_off"),
+        ("enviar um email para a equipe", "send_email"),
+        ("previsão do tempo para a cidade", "get_forecast"),
+        ("consulta ao banco de dados", "consultar_sql"),
+    ],
+)
+def test_a_portuguese_use_case_finds_its_tool_whatever_language_that_is_in(
+    semantic: Semantic, use_case: str, best: str
+):
+    assert found(index_of(OFFICE, semantic), use_case)[0] == best
+
+
+def test_an_english_use_case_finds_a_portuguese_tool(semantic: Semantic):
+    assert found(index_of(OFFICE, semantic), "query the rows of a database")[0] == "consultar_sql"
+
+
+def test_each_step_of_a_whole_task_finds_its_tool(semantic: Semantic):
+    task = (
+        "Look up the weather forecast for Porto. Then create a calendar event for the picnic, "
+        "convert the invitation to PDF, and send it by email to everybody."
+    )
+    best = found(index_of(OFFICE, semantic), task)
+    assert {"get_forecast", "createEvent", "convert_to_pdf", "send_email"} <= set(best)
+
+
+def test_a_tool_that_destroys_is_not_above_one_that_reads_when_something_is_only_asked(semantic: Semantic):
+    index = index_of(OFFICE, semantic)
+    for asking in (
+        "show the details of a customer",
+        "which details do we have of the customer",
+        "ver cliente",
+    ):
+        order = found(index, asking, 12)
+        assert order.index("get_customer") < order.index("delete_customer")
+    assert found(index, "delete the customer's details")[0] == "delete_customer"
+
+
+def test_a_tool_that_only_its_name_calls_destructive_is_treated_as_one(semantic: Semantic):
+    index = index_of([tool("db", "drop_table", "A table"), tool("db", "table_rows", "A table")], semantic)
+    assert found(index, "look at a table")[0] == "table_rows"
+    assert found(index, "drop a table")[0] == "drop_table"
+
+
+def test_a_heavy_tool_is_below_its_light_twin_unless_it_is_asked_for(semantic: Semantic):
+    twins = [tool("crm", "export_contacts", "Contacts"), tool("crm", "find_contacts", "Contacts")]
+    index = index_of(twins, semantic)
+    assert found(index, "contacts")[0] == "find_contacts"
+    assert found(index, "export my contacts")[0] == "export_contacts"
+
+
+def test_a_tool_whose_results_turned_out_big_sinks_and_comes_back_when_they_are_small_again(
+    semantic: Semantic,
+):
+    twins = [tool("a", "contacts_one", "Contacts"), tool("a", "contacts_two", "Contacts")]
+    index = index_of(twins, semantic)
+    assert found(index, "contacts") == ["contacts_one", "contacts_two"]
+    index.note_size("mcp__a__contacts_one", 900_000)
+    assert found(index, "contacts") == ["contacts_two", "contacts_one"]
+    for _ in range(40):
+        index.note_size("mcp__a__contacts_one", 500)
+    assert found(index, "contacts") == ["contacts_one", "contacts_two"]
+
+
+def test_measured_sizes_outweigh_what_a_name_promises(semantic: Semantic):
+    index = index_of([tool("a", "dump_stock", "Stock"), tool("a", "stock", "Stock")], semantic)
+    index.note_size("mcp__a__dump_stock", 300)
+    hits = {hit.tool: hit for hit in index.search(Query("stock"), 5)}
+    assert "heavy" not in hits["mcp__a__dump_stock"].parts
+
+
+def test_a_pinned_tool_is_above_its_twin_but_not_above_what_fits_better(semantic: Semantic):
+    pinned = tool("b", "weather_report", "Weather report for a city", pinned=True)
+    index = index_of([tool("a", "weather_report", "Weather report for a city"), pinned, *OFFICE], semantic)
+    assert index.search(Query("weather report for a city"), 1)[0].tool == "mcp__b__weather_report"
+    assert found(index, "send an email")[0] == "send_email"
+
+
+def test_tools_of_servers_that_are_down_or_not_connected_are_marked_and_lowered(semantic: Semantic):
+    three = [tool(server, "find_contacts", "Finds contacts") for server in ("a", "b", "c")]
+    index = index_of(three, semantic)
+    states = {"a": "down", "b": "unconnected", "c": "up"}
+    hits = index.search(Query("find contacts"), 5, state_of=states.__getitem__)
+    assert [hit.server for hit in hits] == ["c", "b", "a"]
+    assert [hit.parts.get("unavailable", 0) < 0 for hit in hits] == [False, True, True]
+
+
+def test_the_parts_of_a_score_add_up_to_it(semantic: Semantic):
+    index = index_of([tool("a", "export_mail", "Sends an email", pinned=True), *OFFICE], semantic)
+    hits = index.search(Query("send an email"), 9, boosts={"mcp__mail__send_email": 0.05})
+    assert len(hits) > 3
+    for hit in hits:
+        assert 0 < hit.score <= 1
+        assert hit.score == pytest.approx(sum(hit.parts.values()), abs=0.001)
+    assert {"lexical", "semantic", "pinned", "heavy", "learnt"} <= {
+        part for hit in hits for part in hit.parts
+    }
+
+
+def test_only_what_the_caller_may_see_is_found_even_when_that_is_little_of_much(semantic: Semantic):
+    many = [tool("big", f"find_contacts_{number}", "Finds contacts") for number in range(400)]
+    index = index_of([*many, *OFFICE], semantic)
+    allowed = {"mcp__mail__search_inbox", "mcp__big__find_contacts_399"}
+    hits = index.search(Query("find contacts in the inbox"), 5, among=allowed.__contains__)
+    assert {hit.tool for hit in hits} == allowed
+
+
+def test_a_query_for_one_server_finds_only_its_tools(semantic: Semantic):
+    hits = index_of(OFFICE, semantic).search(Query("send an email", server="calendar"), 5)
+    assert {hit.server for hit in hits} == {"calendar"}
+
+
+def test_known_fields_tell_apart_what_the_use_case_does_not(semantic: Semantic):
+    by_id = tool("x", "profile_a", "Shows a profile", parameters=(("account_id", "The account"),))
+    by_mail = tool("x", "profile_b", "Shows a profile", parameters=(("mail_address", "The address"),))
+    index = index_of([by_id, by_mail], semantic)
+    for fields, best in (("account_id: 17", "profile_a"), ("mail_address: a@example.com", "profile_b")):
+        assert index.search(Query("a profile", known_fields=fields), 1)[0].tool == f"mcp__x__{best}"
+
+
+def test_a_category_lifts_its_tools(semantic: Semantic):
+    notes = [tool("finance", "add_note", "Adds a note"), tool("health", "add_note", "Adds a note")]
+    index = index_of(notes, semantic)
+    for category in ("finance", "health"):
+        assert index.search(Query("add a note", category=category), 1)[0].server == category
+
+
+def test_better_evidence_means_a_higher_score(semantic: Semantic):
+    index = index_of(OFFICE, semantic)
+    exact = index.search(Query("send an email to some people"), 1)[0].score
+    vague = index.search(Query("people who enjoy astronomy on Sundays"), 1)
+    assert not vague or exact > 2 * vague[0].score
+
+
+def test_a_limit_is_kept_and_the_order_does_not_depend_on_it(semantic: Semantic):
+    index = index_of(OFFICE, semantic)
+    query = Query("events of the week in the calendar and the weather")
+    whole = index.search(query, 12)
+    assert index.search(query, 3) == whole[:3]
+    assert index.search(query, 0) == []
+
+
+ODD = [
+    "",
+    "   ",
+    "🙂🙃",
+    "\x00\x01",
+    "((((.*+?[a-z]{2,})\\",
+    "a" * 10_000,
+    "send " * 2000,
+    "and and, and; and. e e e",
+    "发送电子邮件",
+    "\ud800",
+]
+
+
+@pytest.mark.parametrize("text", ODD)
+def test_odd_queries_are_answered(semantic: Semantic, text: str):
+    index = index_of(OFFICE, semantic)
+    odd = Query(text, known_fields=text, category=text)
+    assert index.search(odd, 5) == index.search(odd, 5)
+    assert index.nearest(text) == index.nearest(text)
+
+
+@given(st.text(max_size=200))
+def test_any_text_gets_scores_in_order_and_within_bounds(semantic: Semantic, text: str):
+    hits = index_of(OFFICE, semantic).search(Query(text), 12)
+    scores = [hit.score for hit in hits]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 < score <= 1 for score in scores)
+
+
+def test_nothing_mounted_finds_nothing(semantic: Semantic):
+    index = index_of([], semantic)
+    assert (index.search(Query("send an email"), 5), index.nearest("send"), len(index)) == ([], [], 0)
