@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.serving import MODERN, Client, serving
 from toolyard.app import Gateway, asgi
-from toolyard.config import Config, GatewayConfig, Http, InProcess, ServerConfig, Stdio
+from toolyard.config import Config, GatewayConfig, Http, InProcess, ResultsConfig, ServerConfig, Stdio
 from toolyard.edge.http import HttpEdge
 from toolyard.edge.paths import Paths
 
@@ -40,6 +40,8 @@ async def gateway_to(
     upstream = ServerConfig(name="up", where=where, timeout=30)
     with TemporaryDirectory() as state:
         settings = GatewayConfig(view="bare", server="up", state_dir=state, page_size=page_size)
-        app = asgi(Gateway(Config(servers=(upstream,), gateway=settings), KEY))
+        app = asgi(
+            Gateway(Config(servers=(upstream,), gateway=settings, results=ResultsConfig(shape=False)), KEY)
+        )
         async with serving(app) as served:
             yield served, app

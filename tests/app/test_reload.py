@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, free_port, speaking, text, tool
 from tests.app.yard import Yard, at, yard
@@ -16,7 +17,7 @@ from toolyard.config import Config, ConfigError, ServerConfig, load
 
 
 async def change(front: Yard, *servers: ServerConfig) -> None:
-    await front.gateway.reload(Config(servers=servers, gateway=front.gateway.config.gateway))
+    await front.gateway.reload(replace(front.gateway.config, servers=servers))
 
 
 def connections(speaker: Speaker) -> int:
@@ -171,7 +172,8 @@ async def watched(front: Yard, path: Path, again: asyncio.Event | None = None) -
 
 def write(path: Path, *servers: tuple[str, str]) -> None:
     tables = [f'[servers.{name}]\nurl = "{url}"' for name, url in servers]
-    path.write_text("\n".join([f'[gateway]\nview = "all"\nstate_dir = "{path.parent}"', *tables]))
+    settings = f'[gateway]\nview = "all"\nstate_dir = "{path.parent}"\n[results]\nshape = false'
+    path.write_text("\n".join([settings, *tables]))
 
 
 def as_written(path: Path) -> Any:
@@ -224,7 +226,10 @@ async def test_an_included_file_is_watched_too(tmp_path: Path):
     path, included = tmp_path / "toolyard.toml", tmp_path / "mcp.json"
     async with speaking(Speaker("modern")) as a:
         included.write_text('{"mcpServers": {}}')
-        path.write_text(f'include = ["mcp.json"]\n[gateway]\nview = "all"\nstate_dir = "{tmp_path}"\n')
+        path.write_text(
+            'include = ["mcp.json"]\n[results]\nshape = false\n'
+            f'[gateway]\nview = "all"\nstate_dir = "{tmp_path}"\n'
+        )
         async with as_written(path) as front:
             front.gateway.config = load(path)
             async with watched(front, path):

@@ -9,7 +9,7 @@ from typing import Any
 from tests.app.speaker import on_port
 from tests.serving import PATIENCE, Answer, Client, LegacyClient, Line, http, modern
 from toolyard.app import Gateway, asgi
-from toolyard.config import Config, GatewayConfig, Http, ServerConfig
+from toolyard.config import Config, GatewayConfig, Http, ResultsConfig, ServerConfig
 
 KEY = b"for the yards of the tests, thirty-two"
 
@@ -20,6 +20,10 @@ def at(url: str, name: str = "up", **options: Any) -> ServerConfig:
     place = {name: options.pop(name) for name in ("transport", "era") if name in options}
     where = Http(url=url, headers=headers, **place)
     return ServerConfig(name=name, where=where, **({"timeout": 10, "connect_timeout": 5} | options))
+
+
+AS_THEY_ARE = ResultsConfig(shape=False)
+"""Most tests are about what passes through."""
 
 
 class Yard:
@@ -84,13 +88,21 @@ class Yard:
 
 @asynccontextmanager
 async def yard(
-    *servers: ServerConfig, state: str | None = None, identify: Any = None, **settings: Any
+    *servers: ServerConfig,
+    state: str | None = None,
+    identify: Any = None,
+    results: ResultsConfig = AS_THEY_ARE,
+    tables: dict[str, Any] = {},  # noqa: B006 (never changed)
+    **settings: Any,
 ) -> AsyncIterator[Yard]:
-    """Nothing of it is left when it is over: no task, and no connection that somebody holds."""
+    """`tables` are others of the configuration.
+
+    Nothing of it is left when it is over: no task, and no connection that somebody holds.
+    """
     before = asyncio.all_tasks()
     with tempfile.TemporaryDirectory() as folder:
         gateway = GatewayConfig(**{"view": "all", "state_dir": state or folder} | settings)
-        built = Gateway(Config(servers=servers, gateway=gateway), KEY)
+        built = Gateway(Config(servers=servers, gateway=gateway, results=results, **tables), KEY)
         async with on_port(asgi(built, identify=identify)) as port:
             client = Client(port)
             try:

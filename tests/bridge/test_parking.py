@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.app.speaker import Exchange, Json, Speaker, speaking, text
 from tests.app.yard import Yard, at, yard
 from tests.serving import Answer, modern
-from toolyard.config import Config
 from toolyard.wire.call import Identity
 
 ELICITATION = {"elicitation": {}}
@@ -252,7 +252,7 @@ async def test_a_call_that_is_parked_goes_on_though_its_server_was_taken_out_of_
         await front.tools()
         parked = (await begin(front, "mcp__up__echo")).result
         config = front.gateway.config
-        await front.gateway.reload(Config(servers=(), gateway=config.gateway))
+        await front.gateway.reload(replace(config, servers=()))
         await front.gateway.reload(config)
         await front.tools()
         done = await go_on(front, parked, tool="mcp__up__echo")

@@ -49,7 +49,7 @@ def stdio_entry(name: str, era: str, folder: Path) -> dict[str, Any]:
 def toml(servers: Mapping[str, Mapping[str, Any]], **gateway: Any) -> str:
     """A config file. JSON's strings, numbers, lists and booleans are TOML's too."""
     named = {f"servers.{json.dumps(name)}": entry for name, entry in servers.items()}
-    tables = {"gateway": {"view": "all"} | gateway} | named
+    tables = {"gateway": {"view": "all"} | gateway, "results": {"shape": False}} | named
     lines: list[str] = []
     for table, entries in tables.items():
         lines += [f"[{table}]", *(f"{key} = {_value(value)}" for key, value in entries.items()), ""]

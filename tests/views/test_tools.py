@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.app.speaker import Exchange, Json, Speaker, speaking, text, tool
 from tests.app.yard import at, yard
-from toolyard.config import Config, GatewayConfig
 
 TENANT = {
     "type": "object",
@@ -104,13 +104,14 @@ async def test_a_cursor_is_good_when_servers_come_and_go_meanwhile():
         async with yard(first, second, page_size=2) as front:
             start = await page(front)
             assert names(start) == ["a00", "a01"]
-            settings = GatewayConfig(view="all", state_dir=front.gateway.config.gateway.state_dir, page_size=2)
-            await front.gateway.reload(Config(servers=(first, second, third), gateway=settings))
+            config = front.gateway.config
+            config = replace(config, gateway=replace(config.gateway, page_size=2))
+            await front.gateway.reload(replace(config, servers=(first, second, third)))
             await front.until_health(lambda health: health["servers"]["c"]["tools"] == 4)
             following = await page(front, start["nextCursor"])
             assert names(following) == ["a02", "a03"]
             # The server that the cursor points at goes: the next page begins with the one after it.
-            await front.gateway.reload(Config(servers=(second, third), gateway=settings))
+            await front.gateway.reload(replace(config, servers=(second, third)))
             assert names(await page(front, following["nextCursor"])) == ["b00", "b01"]
 
 

@@ -21,6 +21,7 @@ from ..catalogue.store import Store
 from ..config import Config, Http, ServerConfig, Stdio
 from ..dispatch import Mount
 from ..pipeline import pipeline
+from ..results.shaper import Tool
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
 from ..upstream.handshake import INSTANCE, MODERN_META
@@ -39,7 +40,9 @@ from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from ..wire.versions import Era, era_of
+from .keeping import Keeping
 from .mounting import Health, identify, look_after, mount_of
+from .shaping import Shaping, dressed
 
 if TYPE_CHECKING:
     from ..telemetry.spans import Tracing
@@ -71,7 +74,10 @@ class Gateway:
         self._traces: Tracing | None = tracing.start(config.telemetry)
         self._http = HttpClient()
         self._queue = asyncio.Semaphore(AT_ONCE)
-        self._store = Store(state_folder(config))
+        folder = state_folder(config)
+        self._store = Store(folder)
+        self.keeping = Keeping(config, folder, self.sealer)
+        self.shaping = self._shaping(config)
         self._mounted: dict[str, _Mounted] = {}
         self._mounts: dict[str, Mount] = {}
         self._views: dict[str, View] = {}
@@ -84,15 +90,26 @@ class Gateway:
         """Settings that were changed while it runs and cannot be taken over."""
         self.config_fault: str | None = None
         """Why the configuration on disk is not the one that runs."""
-        self._yard = Yard(self.catalogue, self._mounts, pipeline(self.metrics, self._traces), self.sealer)
+        forward = pipeline(self.metrics, self._traces, self.shaping)
+        self._yard = Yard(self.catalogue, self._mounts, forward, self.sealer)
         self._yard.page_size = config.gateway.page_size
         self._yard.list_wait = config.gateway.list_wait
         self._yard.touch = self._touch
         self._yard.met = self._met
 
+    def _shaping(self, config: Config) -> Shaping | None:
+        if not config.results.shape:
+            return None
+        self.catalogue.dress = dressed
+        return Shaping(config, self.catalogue, self.keeping.store, self._came)
+
+    def _came(self, call: Call, tool: Tool, came: int, went: int) -> None:
+        """A tool has answered: so many bytes, of which so many went on."""
+
     # Life
 
     async def start(self) -> None:
+        await self.keeping.start()
         for server in self.config.servers:
             self._mount(server)
         self._minding = asyncio.create_task(self._mind_idle())
@@ -108,6 +125,7 @@ class Gateway:
         if leaving or self._leaving:
             await asyncio.wait([*leaving, *self._leaving])
         await self._http.close()
+        await self.keeping.close()
         if self._traces is not None:
             await self._traces.close()
 
@@ -126,6 +144,8 @@ class Gateway:
             elif known.config != server:
                 self._change(known, server)
         self.config = config
+        if self.shaping is not None:
+            self.shaping.reconfigure(config)
         settings = config.gateway
         self._yard.page_size = settings.page_size
         self._yard.list_wait = settings.list_wait
@@ -338,7 +358,10 @@ def _needs_restart(before: Config, now: Config) -> list[str]:
         for name in ("view", "server", "name", "instructions", "state_dir")
         if getattr(before.gateway, name) != getattr(now.gateway, name)
     ]
-    return gateway + (["telemetry"] if before.telemetry != now.telemetry else [])
+    tables = [name for name in ("telemetry", "state", "store") if getattr(before, name) != getattr(now, name)]
+    if before.results.shape != now.results.shape:
+        tables.append("results.shape")
+    return gateway + tables
 
 
 def state_folder(config: Config) -> Path | None:

@@ -10,10 +10,7 @@ from .store import Store
 
 
 def open_store(config: StoreConfig, folder: Path | None, links: Links) -> Store:
-    """`folder` is where the gateway keeps its state; without one, results go to the folder for such things."""
+    """`folder` is where the gateway keeps its state; without one, results lie with temporary files."""
     path = config.url.removeprefix("local:").removeprefix("//")
-    if path:
-        place = Path(path)
-    else:
-        place = (folder or Path(tempfile.gettempdir()) / "toolyard") / "results"
-    return LocalStore(place, config.ttl, config.quota, links)
+    kept = (folder or Path(tempfile.gettempdir()) / "toolyard") / "results"
+    return LocalStore(Path(path) if path else kept, config.ttl, config.quota, links)

@@ -1,0 +1,49 @@
+"""What outlives a request: the state, the sessions and profiles in it, and the store of whole results."""
+
+import asyncio
+import logging
+from contextlib import suppress
+from pathlib import Path
+
+from ..artifacts.links import Links
+from ..artifacts.opening import open_store
+from ..artifacts.store import StoreError
+from ..config import Config
+from ..sessions.leases import Leases
+from ..state.opening import open_state
+from ..wire.seal import Sealer
+
+logger = logging.getLogger("toolyard.app")
+
+SWEEP_SECONDS = 600.0
+
+
+class Keeping:
+    def __init__(self, config: Config, folder: Path | None, sealer: Sealer) -> None:
+        self.state = open_state(config.state.url, folder)
+        self.leases = Leases(self.state, config.state.session_ttl)
+        self.links = Links(sealer, config.store.public_url)
+        self.store = open_store(config.store, folder, self.links)
+        self._sweeping: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        self._sweeping = asyncio.create_task(self._sweep())
+
+    async def _sweep(self) -> None:
+        """Beside everything else: nobody waits for a store to be ready."""
+        try:
+            await self.store.start()
+        except StoreError as error:
+            logger.warning("whole results cannot be kept now: %s", error.reason)
+        while True:
+            with suppress(StoreError):
+                await self.store.sweep()
+            await asyncio.sleep(SWEEP_SECONDS)
+
+    async def close(self) -> None:
+        if self._sweeping is not None:
+            self._sweeping.cancel()
+            await asyncio.gather(self._sweeping, return_exceptions=True)
+        await self.store.close()
+        await self.leases.close()
+        await self.state.close()
