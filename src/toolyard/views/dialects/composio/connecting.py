@@ -93,7 +93,11 @@ async def wait(desk: Desk, call: Call, given: asked.Wait) -> Any:
     active = sum(one.is_active for one in found)
     data = {
         "connection_statuses": [
-            {"toolkit": one.toolkit, "status": one.status, "connected_account_id": one.account}
+            {
+                "toolkit": one.toolkit or one.server,
+                "status": one.status,
+                "connected_account_id": one.account,
+            }
             for one in found
         ],
         "message": f"{active} of {len(found)} connected",

@@ -51,10 +51,7 @@ class Suna:
         except (StateError, ProfileError) as error:
             raise ToolError(f"Whether {name[:80]!r} is enabled cannot be told: {error}") from None
         tool = naming.leads([tool for one in given for tool in one.tools], name)
-        if tool is None:
-            return None
-        await enabling.entries(desk, call, [one for one in given if tool in one.tools])
-        return tool.full
+        return None if tool is None else tool.full
 
 
 def _tool(name: str, takes: type[T], answer: Does[T]) -> MetaTool:

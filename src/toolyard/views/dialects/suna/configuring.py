@@ -108,6 +108,7 @@ async def _enabled(
     tools = [naming.Named(app.name, tool.own, tool.full) for tool in wanted.values()]
     new = enabling.Enabled(profile.profile_id, app.server, tuple(tools))
     await enabling.enable(desk.supplies.state, scope, new)
+    enabling.tell_change(desk, call)
     return profile, tools
 
 

@@ -3,10 +3,8 @@
 Kept in the state, so that any replica knows it. What a profile enabled goes with the profile.
 """
 
-import asyncio
 import hashlib
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -16,8 +14,8 @@ from ....catalogue.catalogue import TOOLS, Entry
 from ....catalogue.items import shown
 from ....catalogue.lending import borrower
 from ....kit.content import ToolError
+from ....kit.hub import TOOLS_CHANGED, Event
 from ....state.state import State
-from ....upstream.errors import UpstreamError
 from ....wire.call import Call
 from ....wire.threads import thread_of
 from ...meta.desk import Desk
@@ -92,22 +90,16 @@ def _decoded(value: bytes | None) -> list[Enabled]:
 
 async def entries(desk: Desk, call: Call, given: Sequence[Enabled]) -> dict[str, Entry]:
     """By full names. What is not lent yet in this conversation is asked for; the lost are left out."""
-    names = [(one.server, tool.full) for one in given for tool in one.tools]
-    found = {name: entry for _, name in names if (entry := _known(desk, call, name)) is not None}
-    for server, remote in desk.supplies.remotes().items():
-        missing = [name for where, name in names if where == server and name not in found]
-        if not missing:
-            continue
-        with suppress(UpstreamError, TimeoutError):
-            async with asyncio.timeout(desk.supplies.settings.remote_seconds):
-                await remote.describe(call, missing)
-        found |= {name: entry for name in missing if (entry := _known(desk, call, name)) is not None}
-    return found
+    names = [tool.full for one in given for tool in one.tools]
+    strange = [name for name in names if desk.known.entry(call, name) is None]
+    if strange:
+        await desk.known.borrow(call, strange)
+    return {name: entry for name in names if (entry := desk.known.entry(call, name)) is not None}
 
 
-def _known(desk: Desk, call: Call, name: str) -> Entry | None:
-    catalogue = desk.supplies.yard.catalogue
-    return catalogue.find(TOOLS, name) or catalogue.lent(name, borrower(call))
+def tell_change(desk: Desk, call: Call) -> None:
+    """Other tools are listed now in this conversation, for who follows its list."""
+    desk.supplies.yard.catalogue.hub.publish(Event(TOOLS_CHANGED, "", borrower(call)))
 
 
 def listed(name: str, tool: Named, entry: Entry) -> dict[str, Any]:

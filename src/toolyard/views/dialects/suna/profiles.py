@@ -16,7 +16,7 @@ from ....wire.types import CallToolResult
 from ...meta.desk import Desk
 from ..apps import App, connection_of, find_app
 from ..replies import json_reply
-from . import asked
+from . import asked, enabling
 
 KIND = "composio"
 """What Suna calls every profile's type, and what it puts before the slug in qualified names."""
@@ -126,6 +126,7 @@ async def _created(desk: Desk, call: Call, given: asked.Create) -> tuple[App, Co
 async def delete(desk: Desk, call: Call, given: asked.Named) -> CallToolResult:
     profile = await named(desk, call, given)
     await kept(desk).delete(call.caller.tenant, profile.profile_id)
+    enabling.tell_change(desk, call)
     return json_reply(
         {
             "message": f"Successfully deleted credential profile {profile.display_name!r} for "

@@ -60,7 +60,9 @@ async def _by_queries(
 ) -> dict[str, Any]:
     named = session_named(call, given.session)
     limit = min(given.limit * TOOLS_EACH, MAX_TOOLS)
-    wanted = [Query(one.use_case, one.known_fields, one.category, limit=limit) for one in queries]
+    wanted = [
+        Query(one.use_case, one.known_fields, one.category, one.app_slug, limit=limit) for one in queries
+    ]
     answer = await desk.search(call, wanted, named)
     call = await desk.thread(call, named)
     groups = [
