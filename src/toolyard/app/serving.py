@@ -3,12 +3,14 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from ..artifacts.links import PATH
 from ..edge.http import HttpEdge
 from ..edge.identity import Identify
 from ..edge.pace import Pace
 from ..edge.paths import Page, Paths, json_page
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
+from .downloads import Downloads
 from .gateway import Gateway
 
 
@@ -62,4 +64,5 @@ def asgi(
         pages=pages,
         start=start,
         stop=stop,
+        routes={PATH: Downloads(gateway.keeping.store, gateway.keeping.links)},
     )

@@ -33,6 +33,8 @@ def serve_gateway(file: Path, place: Place, debug: bool) -> None:
     watch, stop = _watching(gateway, file)
     listening = listen(place.host, place.port)
     url = url_of(place.host, listening, place.path)
+    links = gateway.keeping.links
+    links.base = links.base or url_of(place.host, listening, "")
 
     async def start() -> None:
         await watch()

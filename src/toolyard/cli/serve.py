@@ -61,7 +61,7 @@ def command(
     it is `server`. Without one, --config or the toolyard.toml found here says what to serve; without
     that, it is the demo. Sessions are signed with TOOLYARD_KEY, or with a key kept in your state folder.
     """
-    if not path.startswith("/") or path in ("/health", "/metrics") or set(path) & set("?# "):
+    if not path.startswith("/") or path in ("/health", "/metrics", "/results") or set(path) & set("?# "):
         raise Failure(f"--path {path!r} cannot be the endpoint", "give one such as /mcp; /health is taken")
     file = yard.config_file(server, config)
     if file is not None:

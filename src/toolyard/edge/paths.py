@@ -1,6 +1,7 @@
 """Several endpoints on one server: `/mcp` for everything, `/mcp/NAME` for one upstream, pages beside them."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -10,6 +11,8 @@ from ..wire.headers import Head
 from ..wire.messages import encode, encode_error
 from .asgi import Receive, Scope, Send, send_json
 from .http import HttpEdge
+
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 
 class Page(Struct, frozen=True):
@@ -31,7 +34,10 @@ class Endpoint(Protocol):
 
 
 class Paths:
-    """`open(name)` makes the edge of a name, or returns None when there is no such thing (any more)."""
+    """`open(name)` makes the edge of a name, or returns None when there is no such thing (any more).
+
+    `routes` are apps of their own, by how the paths begin that they answer. They see to it whom they let in.
+    """
 
     def __init__(
         self,
@@ -42,6 +48,7 @@ class Paths:
         pages: dict[str, Page],
         start: Callable[[], Any],
         stop: Callable[[], Any],
+        routes: Mapping[str, App] = MappingProxyType({}),
     ) -> None:
         self.path = path
         self._main = main
@@ -50,6 +57,7 @@ class Paths:
         self._pages = pages
         self._start = start
         self._stop = stop
+        self._routes = routes
         self._edges: dict[str, HttpEdge] = {}
         self._started = False
         self._closed = False
@@ -65,6 +73,10 @@ class Paths:
         page = self._pages.get(path)
         if page is not None and scope["method"] in ("GET", "HEAD"):
             await self._show(page, scope, send)
+            return
+        route = next((app for start, app in self._routes.items() if path.startswith(start)), None)
+        if route is not None:
+            await route(scope, receive, send)
             return
         edge = await self._edge_of(path)
         if edge is None:

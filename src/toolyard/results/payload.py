@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from .json_parts import Buffer, first_byte, is_json, members_of
 
+NOTHING = Raw(b"")
 WRAPPERS = ("result",)
 """How SDKs call the one member of an object that they put around a value."""
 
@@ -21,7 +22,8 @@ class Payload(Struct, frozen=True):
     """The blocks that are not text, as they came."""
     wrapped: bool = False
     """It is the text or value of a wrapper, and the wrapper is no part of it."""
-    meta: Raw | None = None
+    meta: Raw = NOTHING
+    """The result's `_meta`."""
 
 
 class _Resource(Struct):
@@ -40,7 +42,7 @@ class _Result(Struct, rename="camel"):
     structured_content: Raw | UnsetType = UNSET
     is_error: bool = False
     result_type: str = "complete"
-    meta: Raw | None = field(default=None, name="_meta")
+    meta: Raw = field(default=NOTHING, name="_meta")
 
 
 _decode_result = msgspec.json.Decoder(_Result).decode
@@ -66,16 +68,14 @@ def payload_of(body: Buffer) -> Payload | None:
     return Payload(msgspec.json.encode(texts), True, others, meta=result.meta)
 
 
-def of_text(
-    text: str, others: tuple[Raw, ...] = (), meta: Raw | None = None, wrapped: bool = False
-) -> Payload:
+def of_text(text: str, others: tuple[Raw, ...] = (), meta: Raw = NOTHING, wrapped: bool = False) -> Payload:
     body = text.encode("utf-8", "surrogatepass")
     # A number or a quoted word is JSON too, but means no more for it.
     json = first_byte(body) in (0x5B, 0x7B) and is_json(body)
     return Payload(body, json, others, wrapped, meta)
 
 
-def _structured(body: Buffer, others: tuple[Raw, ...], meta: Raw | None) -> Payload:
+def _structured(body: Buffer, others: tuple[Raw, ...], meta: Raw) -> Payload:
     members = members_of(body)
     if members is not None and len(members) == 1 and (name := next(iter(members))) in WRAPPERS:
         inner = memoryview(members[name])

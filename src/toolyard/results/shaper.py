@@ -19,7 +19,7 @@ from .json_parts import Buffer
 from .limits import Limits
 from .options import Options, projected
 from .payload import Payload, payload_of
-from .shaping import RESOURCE, as_result, link_to, shaped
+from .shaping import RESOURCE, Beside, as_result, link_to, shaped
 from .streaming import NotText, Streaming
 from .survey import Survey, survey
 
@@ -92,7 +92,7 @@ class Shaper:
         if isinstance(result, Streamed):
             result.close()
         storage, stored = await self._kept(payload.body, _content_type(payload), tool)
-        return self._answer(call, found, storage, stored, tool, payload.others)
+        return self._answer(call, found, storage, stored, tool, payload)
 
     async def _projected(self, call: Call, payload: Payload, tool: Tool, options: Options) -> Any:
         value = await asyncio.to_thread(lambda: projected(msgspec.json.decode(payload.body), options.fields))
@@ -101,9 +101,9 @@ class Shaper:
         found = survey(part, tool.limits)
         if found.big:
             storage, stored = await self._kept(body, JSON, tool)
-            return self._answer(call, found, storage, stored, tool, payload.others)
+            return self._answer(call, found, storage, stored, tool, payload)
         answer = {"tool_name": tool.name, "truncated": False, "fields": options.fields, "result": value}
-        return as_result(answer, payload.others, None, call.caller.era)
+        return as_result(answer, payload, None, call.caller.era)
 
     async def _streamed(self, call: Call, streaming: Streaming, tool: Tool, result: Streamed) -> Any:
         """A long text, in constant memory: written to the store as it is read."""
@@ -136,7 +136,7 @@ class Shaper:
                 await writing.discard()
         result.close()
         storage = self._told(stored, fault, tool)
-        return self._answer(call, streaming.survey(), storage, stored, tool, streaming.others)
+        return self._answer(call, streaming.survey(), storage, stored, tool, streaming)
 
     async def _kept(
         self, body: Buffer, content_type: str, tool: Tool
@@ -177,7 +177,7 @@ class Shaper:
         storage: dict[str, Any],
         stored: Stored | None,
         tool: Tool,
-        others: tuple[Raw, ...],
+        beside: Beside,
     ) -> Raw:
         link = None
         hint = ""
@@ -186,7 +186,7 @@ class Shaper:
             link = link_to(kept.id, tool.name, kept.size, kept.content_type)
             hint = self._hint.format(id=kept.id)
         answer = shaped(tool.name, found, storage, tool.limits, hint)
-        return as_result(answer, others, link, call.caller.era)
+        return as_result(answer, beside, link, call.caller.era)
 
 
 async def _at_once(function: Any, *arguments: Any) -> Any:

@@ -4,7 +4,7 @@ The JSON of it is held to the limits of its tool. It goes out as text and as str
 link to the whole as a resource; what was neither text nor data in the result stays with it.
 """
 
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -34,6 +34,16 @@ _OPTIONAL = (
     "around", "shape", "last_lines", "headings", "first_lines", "columns", "items", "levels", "keys",
     "sample_columns", "item_types",
 )  # fmt: skip
+
+
+class Beside(Protocol):
+    """What stays with a result though it is shaped."""
+
+    @property
+    def others(self) -> tuple[Raw, ...]: ...
+
+    @property
+    def meta(self) -> Raw: ...
 
 
 def shaped(tool: str, survey: Survey, storage: dict[str, Any], limits: Limits, hint: str) -> dict[str, Any]:
@@ -73,16 +83,18 @@ def fitted(summary: dict[str, Any], room: int) -> dict[str, Any]:
     return found
 
 
-def as_result(answer: dict[str, Any], others: tuple[Raw, ...], link: dict[str, Any] | None, era: str) -> Raw:
+def as_result(answer: dict[str, Any], beside: Beside, link: dict[str, Any] | None, era: str) -> Raw:
     """The tool result that carries an answer."""
     body = msgspec.json.encode(answer)
     content: list[Any] = [{"type": "text", "text": body.decode()}]
     if link is not None:
         content.append(link)
-    content += others
+    content += beside.others
     result: dict[str, Any] = {"content": content, "structuredContent": Raw(body)}
     if era == "modern":
         result = {"resultType": "complete", **result}
+    if len(memoryview(beside.meta)):
+        result["_meta"] = beside.meta
     return Raw(msgspec.json.encode(result))
 
 

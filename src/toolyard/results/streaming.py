@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from ..wire.call import Streamed
 from .limits import Limits
-from .payload import payload_of
+from .payload import NOTHING, payload_of
 from .survey import Survey
 from .texts import Reading
 
@@ -43,6 +43,7 @@ class Streaming:
         self._reading = Reading()
         self._size = 0
         self.others: tuple[Raw, ...] = ()
+        self.meta = NOTHING
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """The text, as bytes of UTF-8."""
@@ -88,6 +89,7 @@ class Streaming:
         if payload is None or payload.is_json or bytes(payload.body) != b"x":
             raise NotText
         self.others = payload.others
+        self.meta = payload.meta
 
     def survey(self) -> Survey:
         summary = {"approx_size_bytes": self._size, **self._reading.summary()}
