@@ -1,6 +1,16 @@
 """The emulated apps: believable tools, each with a schema and a reply that depends on its arguments only."""
 
 from ..catalogue import Catalogue
-from . import code, google, websearch, work
+from . import code, github, gmail, google, microsoft, teams, websearch
 
-CATALOGUE = Catalogue([*google.TOOLKITS, *work.TOOLKITS, *websearch.TOOLKITS, *code.TOOLKITS])
+CATALOGUE = Catalogue(
+    [
+        gmail.GMAIL,
+        github.GITHUB,
+        *google.TOOLKITS,
+        *teams.TOOLKITS,
+        *microsoft.TOOLKITS,
+        *websearch.TOOLKITS,
+        *code.TOOLKITS,
+    ]
+)
