@@ -38,6 +38,7 @@ class Desk:
     def __init__(self, supplies: Supplies, forward: Forward, own: Collection[str] = ()) -> None:
         """`forward` takes a tools/call to its upstream; `own` are the names of the meta tools."""
         self.supplies = supplies
+        self.own = own
         self.finds = Finds()
         self.known = Known(supplies, own)
         self.executing = Executing(supplies, self.known, self.finds, forward)

@@ -42,7 +42,7 @@ class Suna:
             return []
         entries = await enabling.entries(desk, call, given)
         tools = [tool for one in given for tool in one.tools if tool.full in entries]
-        names = naming.shown_names(tools, WORDS)
+        names = naming.shown_names(tools, desk.own)
         return [enabling.listed(name, tool, entries[tool.full]) for name, tool in names.items()]
 
     async def full_name(self, desk: Desk, call: Call, name: str) -> str | None:
@@ -51,7 +51,7 @@ class Suna:
         except (StateError, ProfileError) as error:
             raise ToolError(f"Whether {name[:80]!r} is enabled cannot be told: {error}") from None
         tool = naming.leads([tool for one in given for tool in one.tools], name)
-        return None if tool is None else tool.full
+        return None if tool is None else (await desk.known.seek(call, tool.full)).name
 
 
 def _tool(name: str, takes: type[T], answer: Does[T]) -> MetaTool:

@@ -11,7 +11,6 @@ from ..apps import App, AppTool, connection_of, find_app, tools_of
 from ..replies import json_reply
 from . import asked, enabling, naming
 from .profiles import is_connected, named, slug_of, toolkit_name
-from .words import WORDS
 
 
 async def discover(desk: Desk, call: Call, given: asked.Named) -> CallToolResult:
@@ -115,5 +114,5 @@ async def _enabled(
 async def _callable_as(desk: Desk, call: Call, tools: list[naming.Named]) -> dict[str, str]:
     """Of each tool, the name it is shown under: a short one may have been taken before."""
     everything = [tool for one in await enabling.enabled(desk, call) for tool in one.tools]
-    names = {tool.full: name for name, tool in naming.shown_names(everything, WORDS).items()}
+    names = {tool.full: name for name, tool in naming.shown_names(everything, desk.own).items()}
     return {tool.own: names.get(tool.full, tool.full) for tool in tools}
