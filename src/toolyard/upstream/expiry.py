@@ -18,8 +18,14 @@ _SAYS = re.compile(
     rf"|(?<![a-z])(?:{_OVER}|no such)[ _-]+(?:[a-z]+[ _-]+)?session(?![a-z])",
     re.I,
 )
+_SUBJECT = re.compile(r"\W*(?:(?:the|your|this|mcp|composio|tool[ _-]?router)\s+)*session(?![a-z])", re.I)
 
 
 def says_expired(text: str) -> bool:
     """Whether a refusal names a session that is over, or was never known."""
     return len(text) <= MAX_LENGTH and _SAYS.search(text) is not None
+
+
+def is_subject(text: str) -> bool:
+    """Whether a text speaks of the session first of all, and not of something else's session."""
+    return _SUBJECT.match(text) is not None

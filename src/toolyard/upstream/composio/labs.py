@@ -67,7 +67,8 @@ class LabsApi(Lists):
     async def _of_apps(self, slugs: Sequence[str], question: Question, limit: int) -> tuple[FoundTool, ...]:
         """The tools of the apps found that fit best, those of the best app first."""
         lists = await together([self.tools_of(slug, TOOLS_READ) for slug in slugs[:APPS_EACH]])
-        found = [tool for tools in lists for tool in best(tools, _text, question.use_case, limit)]
+        fitting = [best(tools, _text, question.use_case, limit) or tools for tools in lists]
+        found = [tool for tools in fitting for tool in tools]
         return tuple(_found(tool, number == 0) for number, tool in enumerate(found[:limit]))
 
     # Execution

@@ -20,6 +20,7 @@ from .errors import ApiRefused
 
 MAX_REPLY = 64 * 1024 * 1024
 MAX_WORDS = 1000
+MIN_SECRET = 6
 KEY_HEADER = "x-api-key"
 _MASK = "***"
 
@@ -45,16 +46,15 @@ class Rest:
         server: str,
         client: HttpClient,
         base_url: str,
-        key: str,
+        headers: Mapping[str, str],
         connect_timeout: float,
         max_reply: int = MAX_REPLY,
     ) -> None:
         self.server = server
-        self.base_url = base_url.rstrip("/")
-        self._key = key
-        self._max_reply = min(max_reply, MAX_REPLY)
+        self.base_url = base_url
+        self._secrets = [value for value in headers.values() if len(value) >= MIN_SECRET]
         self._open = lambda: Address(
-            server, client, self.base_url, {KEY_HEADER: key}, connect_timeout, self._max_reply
+            server, client, base_url, headers, connect_timeout, min(max_reply, MAX_REPLY)
         )
         self._address: Address | None = None
 
@@ -72,7 +72,7 @@ class Rest:
         if self._address is None:
             self._address = self._open()
         address = self._address
-        url = URL(self.base_url + path, encoded=True)
+        url = URL(f"{address.url}".rstrip("/") + path if path else f"{address.url}", encoded=True)
         reply = await address.send(method, {**address.headers, **(more or {})}, body, url)
         if not 200 <= reply.status < 300:
             raise await self._refused(reply)
@@ -111,7 +111,9 @@ class Rest:
 
     def without_key(self, text: str) -> str:
         """Some repeat the key they do not like."""
-        return clean(text.replace(self._key, _MASK) if self._key else text)[:MAX_WORDS]
+        for secret in self._secrets:
+            text = text.replace(secret, _MASK)
+        return clean(text)[:MAX_WORDS]
 
     def garbled(self, error: Exception) -> Garbled:
         return Garbled(self.server, f"its reply cannot be understood: {self.without_key(str(error))}")

@@ -10,13 +10,12 @@ _WORDS = re.compile(r"[^\W_]{3,}")
 
 
 def best(items: Iterable[T], text: Callable[[T], str], use_case: str, limit: int) -> list[T]:
-    """Those that share words with it, most first; all in their order when none does."""
+    """Those that share words with it, most first."""
     wanted = _words(use_case)
     listed = list(items)
     shared = [len(wanted & _words(text(item))) for item in listed]
     order = sorted(range(len(listed)), key=lambda number: -shared[number])
-    found = [listed[number] for number in order if shared[number]]
-    return (found or listed)[:limit]
+    return [listed[number] for number in order if shared[number]][:limit]
 
 
 def _words(text: str) -> set[str]:

@@ -1,0 +1,137 @@
+"""Composio's tools as ours: under full names, lent to the conversation that found them."""
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from msgspec import Raw
+
+from ...catalogue.catalogue import TOOLS, Catalogue, Shelf
+from ...catalogue.items import Item, Unusable, read_item
+from ...catalogue.lending import borrower
+from ...upstream.composio import Account, FoundTool, ToolRecord, reading
+from ...wire.call import Call
+from ...wire.messages import encode
+from ..remote import RemoteTool
+from .slugs import may_use
+
+_SLUG = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
+_ANY: dict[str, Any] = {"type": "object"}
+
+
+class Loans:
+    def __init__(self, server: str, catalogue: Catalogue, shelf: Shelf) -> None:
+        self._server = server
+        self._catalogue = catalogue
+        self._shelf = shelf
+
+    def may_use(self, slug: str) -> bool:
+        return may_use(slug, self._shelf.admits)
+
+    def is_listed(self, slug: str) -> bool:
+        """Whether the upstream itself lists it, and so takes it over MCP."""
+        return any(item.own == slug for item in self._shelf.lists.get(TOOLS.name, ()))
+
+    def own_name(self, call: Call, name: str) -> str | None:
+        """Composio's name for a tool of which ours is given; None when it cannot be one of its."""
+        lent = self._catalogue.lent(name, borrower(call))
+        if lent is not None and lent.server == self._server:
+            return lent.item.own
+        bare = name.removeprefix(f"mcp__{self._server}__")
+        own = self._shelf.own_name(bare)
+        if bare.startswith("mcp__") or not _SLUG.fullmatch(own) or not self.may_use(own):
+            return None
+        return own
+
+    def lend_found(
+        self, call: Call, found: Iterable[FoundTool], accounts: dict[str, Account]
+    ) -> list[RemoteTool]:
+        """What a search found, less what may not be used."""
+        usable = [tool for tool in found if self.may_use(tool.slug)]
+        items = [_item(tool.slug, "", tool.description, tool.input_schema, ()) for tool in usable]
+        self._lend(call, items)
+        return [self._found(tool, accounts.get(tool.toolkit)) for tool in usable]
+
+    def lend_records(self, call: Call, records: Iterable[ToolRecord]) -> list[RemoteTool]:
+        usable = [tool for tool in records if self.may_use(tool.slug)]
+        items = [_item(one.slug, one.name, one.description, one.input_schema, one.tags) for one in usable]
+        self._lend(call, items)
+        return [self._record(tool) for tool in usable]
+
+    def _lend(self, call: Call, items: Sequence[Item | None]) -> None:
+        whose = borrower(call)
+        new = [item for item in items if item is not None and not self._is_better(item, whose)]
+        self._catalogue.lend(self._server, new, whose)
+
+    def _is_better(self, item: Item, whose: str) -> bool:
+        """Whether what they have of a tool says more: not every search gives the parameters."""
+        known = self._catalogue.lent(self._shelf.entry(item).name, whose)
+        return known is not None and b'"properties"' in known.item.rest and b'"properties"' not in item.rest
+
+    def name(self, slug: str) -> str:
+        return self._shelf.entry(Item(slug, b"}")).name
+
+    def _found(self, tool: FoundTool, account: Account | None) -> RemoteTool:
+        return RemoteTool(
+            own=tool.slug,
+            name=self.name(tool.slug),
+            toolkit=tool.toolkit,
+            title=_title(tool.slug, tool.toolkit),
+            description=tool.description,
+            input_schema=tool.input_schema,
+            output_schema=_unwrapped(tool.output_schema),
+            recommended=tool.primary,
+            connected=account is None or account.status == "active",
+            auth=_auth(account),
+        )
+
+    def _record(self, tool: ToolRecord) -> RemoteTool:
+        return RemoteTool(
+            own=tool.slug,
+            name=self.name(tool.slug),
+            toolkit=tool.toolkit,
+            title=tool.name or _title(tool.slug, tool.toolkit),
+            description=tool.description,
+            input_schema=tool.input_schema,
+            output_schema=_unwrapped(tool.output_schema),
+            auth="none" if tool.no_auth else "unknown",
+        )
+
+
+def _auth(account: Account | None) -> str:
+    if account is None:
+        return "unknown"
+    if account.status != "active":
+        return "oauth" if account.link else "unknown"
+    return "connected" if account.id else "none"
+
+
+def _title(slug: str, toolkit: str) -> str:
+    words = slug.upper().removeprefix(f"{toolkit.upper()}_").replace("_", " ")
+    return words.capitalize()
+
+
+def _unwrapped(schema: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Of the data alone, since that is what a result has."""
+    properties = reading.members((schema or {}).get("properties"))
+    if "successful" in properties and "data" in properties:
+        return reading.members(properties["data"]) or None
+    return schema
+
+
+def _item(
+    slug: str, title: str, description: str, schema: dict[str, Any] | None, tags: Sequence[str]
+) -> Item | None:
+    """A tool as if it had been listed; None when it cannot be shown."""
+    tool: dict[str, Any] = {"name": slug, "inputSchema": {**(schema or {}), **_ANY}}
+    if title:
+        tool["title"] = title
+    if description:
+        tool["description"] = description
+    if hints := {hint: True for hint in _HINTS if hint in tags}:
+        tool["annotations"] = hints
+    try:
+        return read_item(TOOLS, Raw(encode(tool)))
+    except Unusable:
+        return None
