@@ -13,6 +13,7 @@ BASE := .venv/.base
 DEV := .venv/.dev
 NPM := build/npm/.mcp-remote-$(MCP_REMOTE)-servers-$(MCP_SERVERS)
 THIRDPARTY := build/envs/thirdparty/.ready
+COMPOSIO := build/envs/composio/.ready
 
 no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.11
 bootstrap = "$(or $(PYTHON),$(error $(no_python)))" scripts/bootstrap.py
@@ -25,7 +26,7 @@ export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # An environment that came along with a copied checkout points at the old place, so it is made anew.
 ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
-.PHONY: $(BASE) $(DEV) $(THIRDPARTY)
+.PHONY: $(BASE) $(DEV) $(THIRDPARTY) $(COMPOSIO)
 endif
 
 .DEFAULT_GOAL := help
@@ -39,9 +40,9 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(THIRDPARTY) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(THIRDPARTY) $(COMPOSIO) ## install everything that the other targets need
 
-test: $(DEV) $(NPM) $(THIRDPARTY) ## run the tests (ARGS go to pytest)
+test: $(DEV) $(NPM) $(THIRDPARTY) $(COMPOSIO) ## run the tests (ARGS go to pytest)
 	@$(BIN)/python -m pytest $(ARGS)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -95,4 +96,8 @@ $(NPM): | $(DEV)
 
 $(THIRDPARTY): tests/thirdparty/requirements.txt
 	@$(bootstrap) env build/envs/thirdparty $<
+	@touch $@
+
+$(COMPOSIO): tests/emulators/composio/requirements.txt
+	@$(bootstrap) env build/envs/composio $<
 	@touch $@

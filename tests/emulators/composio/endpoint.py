@@ -68,8 +68,9 @@ async def _call(context: Context, params: CallToolRequestParams) -> CallToolResu
             reply = execution.in_session(desk.world, desk.session, params.name, arguments)
     except Refusal as refusal:
         return _told({"data": {}, "error": refusal.message, "successful": False}, is_error=True)
-    return _told({name: reply[name] for name in ("data", "error", "successful")})
+    return _told(reply)
 
 
 def _told(reply: dict[str, Any], is_error: bool = False) -> CallToolResult:
-    return CallToolResult(content=[TextContent(type="text", text=json.dumps(reply))], is_error=is_error)
+    wrapped = {name: reply[name] for name in ("data", "error", "successful")}
+    return CallToolResult(content=[TextContent(type="text", text=json.dumps(wrapped))], is_error=is_error)

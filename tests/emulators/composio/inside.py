@@ -30,7 +30,7 @@ async def search(asked: Asked) -> Reply:
 async def execute(asked: Asked) -> Reply:
     session, body = _session(asked), asked.body
     if session.expired_with == 200:
-        return Reply(meta.over(session) | {"log_id": "log_none"})
+        return Reply(_completed(meta.over(session), asked.api))
     if body["tool_slug"] in meta.TOOLS:
         reply = await meta.call(_desk(asked, session), body["tool_slug"], body.get("arguments") or {})
     else:
@@ -42,7 +42,7 @@ async def execute(asked: Asked) -> Reply:
 async def execute_meta(asked: Asked) -> Reply:
     session = _session(asked)
     if session.expired_with == 200:
-        return Reply(meta.over(session) | {"log_id": "log_none"})
+        return Reply(_completed(meta.over(session), asked.api))
     reply = await meta.call(_desk(asked, session), asked.body["slug"], asked.body.get("arguments") or {})
     return Reply(_completed(reply, asked.api))
 
@@ -134,6 +134,7 @@ def _toolkit(asked: Asked, session: Session, kit: Toolkit) -> dict[str, Any]:
 
 
 ROOT = "/tool_router/session/{session_id}"
+OLDER_META = [slug for slug in meta.TOOLS if slug != "COMPOSIO_WAIT_FOR_CONNECTIONS"]
 QUERIES = listing(
     closed(use_case_=text(minLength=1, maxLength=1024), known_fields=text(maxLength=500)), minItems=1
 )
@@ -180,6 +181,14 @@ OPERATIONS = (
         "POST",
         ROOT + "/execute_meta",
         execute_meta,
+        closed(slug_=choice(*OLDER_META), arguments=free()),
+        apis=("v3",),
+    ),
+    Operation(
+        "session.execute_meta",
+        "POST",
+        ROOT + "/execute_meta",
+        execute_meta,
         closed(
             slug_=choice(*meta.TOOLS),
             arguments=free(),
@@ -187,6 +196,7 @@ OPERATIONS = (
             request_state=text(),
             experimental=free(),
         ),
+        apis=("v3.1",),
     ),
     Operation(
         "session.link",

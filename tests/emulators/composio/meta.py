@@ -54,7 +54,8 @@ async def call(desk: Desk, slug: str, arguments: dict[str, Any]) -> dict[str, An
 
 def over(session: Session) -> dict[str, Any]:
     """A good reply that says the session is not good any more."""
-    return {"data": {}, "error": f"Session {session.id} has expired", "successful": False}
+    error = f"Session {session.id} has expired"
+    return {"data": {}, "error": error, "successful": False, "log_id": "log_expired"}
 
 
 def names(session: Session) -> list[str]:

@@ -20,10 +20,11 @@ ALIKE = {
         "slack": "channel",
         "repository": "repo repos repositories",
         "trello": "board",
-        "notion": "page wiki",
+        "notion": "wiki",
         "execute": "run",
         "code": "python script",
         "web": "website internet",
+        "search": "find look",
         "news": "articles headlines",
     }.items()
     for word in alike.split()

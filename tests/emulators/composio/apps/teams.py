@@ -12,7 +12,9 @@ LIMIT = integer("How many.", default=100, minimum=1, maximum=1000)
 
 
 def _channel(number: int, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    name = ("general", "random", "engineering", "sales", "support")[number % 5] + (str(number // 5) or "")
+    name = ("general", "random", "engineering", "sales", "support")[number % 5] + (
+        "" if number < 5 else str(number // 5)
+    )
     return {"id": f"C{number:08d}", "name": name, "num_members": 10 + number, "is_archived": False}
 
 
@@ -189,9 +191,7 @@ NOTION = Toolkit(
             "NOTION_SEARCH_NOTION_PAGE",
             "Search pages",
             "Searches the pages and databases that are shared with the integration.",
-            closed(
-                query=text("A text in the title.", default=""), page_size=integer("How many.", default=10)
-            ),
+            closed(query=text("A text in the title."), page_size=integer("How many.", default=10)),
             many("results", 25, _thing("page"), limit="page_size", default=10),
             important=True,
         ),

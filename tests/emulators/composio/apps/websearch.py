@@ -161,7 +161,7 @@ TAVILY = Toolkit(
             "Gives the text of web pages.",
             closed(urls_=texts("The pages.", minItems=1)),
             one(
-                lambda arguments: {"results": [{"url": url, "raw_content": "…"} for url in arguments["urls"]]}
+                lambda arguments: {"results": [{"url": url, "raw_content": ""} for url in arguments["urls"]]}
             ),
         ),
     ),
