@@ -9,6 +9,7 @@ Not safe for two threads at once. What takes long, `prepared`, changes nothing a
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from msgspec import Struct
@@ -16,17 +17,17 @@ from msgspec import Struct
 from . import stored
 from .asked import Asked, understood
 from .documents import Document, Hit, Query
-from .lexical import Floats, Lexical, weights_of
-from .nearest import LIKE_ENOUGH, LOOKED_AT, bits_of, closeness, likeliest
-from .ranking import Evidence, Fused
+from .lexical import Lexical, weights_of
+from .nearest import LIKE_ENOUGH, LOOKED_AT, Bits, bits_of, closeness, likeliest
+from .ranking import Evidence
 from .semantic import Semantic
-from .slots import Row, Slots, digest_of
-from .traits import adjustments, traits_of
+from .slots import Floats, Row, Slots, digest_of
+from .traits import adjusted, mean_size, shares_of, traits_of
 
 DECIMALS = 4
 """Of a score: what differs by less is equal, however the sums were rounded."""
-SHORTLIST = 40
-"""How many more than asked for are adjusted for what is known of them beside their words."""
+ENOUGH = 40
+"""Candidates beside those asked for: adjustments may bring the last of them to the front."""
 WIDENINGS = (1, 8, 1_000_000)
 """Of the candidates, when who asks may not see enough of them."""
 
@@ -45,9 +46,10 @@ class Prepared(Struct, frozen=True):
     server: str
     tools: frozenset[str]
     rows: list[Row]
+    traits: list[tuple[bool, bool, int, float]]
     weights: list[dict[str, float]]
     vectors: Floats
-    """Rows, weights and vectors are of the tools that are new or changed."""
+    """From the rows on, of the tools that are new or changed."""
 
 
 class Index:
@@ -56,6 +58,7 @@ class Index:
         self._lexical = Lexical()
         self._slots = Slots.empty(self._semantic.dim)
         self._servers: dict[str, frozenset[str]] = {}
+        self._bits: Bits | None = None
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -66,51 +69,56 @@ class Index:
 
     def prepared(self, server: str, documents: Sequence[Document]) -> Prepared:
         """The long part of `put`."""
-        new: list[tuple[Document, bytes]] = []
-        for document in documents:
-            digest, known = digest_of(document), self._slots.row(document.tool)
-            if known is None or known.digest != digest:
-                new.append((document, digest))
+        rows = {document.tool: Row(document.tool, server, digest_of(document)) for document in documents}
+        new = [document for document in documents if self._slots.row(document.tool) != rows[document.tool]]
         return Prepared(
             server=server,
-            tools=frozenset(document.tool for document in documents),
-            rows=[Row(document.tool, server, digest, traits_of(document)) for document, digest in new],
-            weights=[weights_of(document, self._semantic.translate) for document, _ in new],
-            vectors=self._semantic.encode([text_of(document) for document, _ in new]),
+            tools=frozenset(rows),
+            rows=[rows[document.tool] for document in new],
+            traits=[traits_of(document) for document in new],
+            weights=[weights_of(document, self._semantic.translate) for document in new],
+            vectors=self._semantic.encode([text_of(document) for document in new]),
         )
 
     def commit(self, prepared: Prepared) -> None:
         """The short part of `put`."""
         for tool in sorted(self._servers.get(prepared.server, frozenset()) - prepared.tools):
             self._take_out(tool)
-        for row, weights, vector in zip(prepared.rows, prepared.weights, prepared.vectors, strict=True):
-            known = self._slots.row(row.tool)
-            if known is not None:
-                row.size = known.size
-                self._take_out(row.tool)
-            self._lexical.put(self._slots.put(row, vector, bits_of(row.tool)), weights)
+        new = zip(prepared.rows, prepared.vectors, prepared.traits, prepared.weights, strict=True)
+        for row, vector, traits, weights in new:
+            size = self._take_out(row.tool)
+            self._lexical.put(self._slots.put(row, vector, (*traits[:-1], size)), weights)
         self._servers[prepared.server] = prepared.tools
+        self._bits = None
 
     def remove(self, server: str) -> None:
         for tool in sorted(self._servers.pop(server, frozenset())):
             self._take_out(tool)
+        self._bits = None
 
-    def _take_out(self, tool: str) -> None:
+    def _take_out(self, tool: str) -> float:
+        """The measured size of its results, which outlives a change of its words."""
         slot = self._slots.remove(tool)
-        if slot is not None:
-            self._lexical.remove(slot)
+        if slot is None:
+            return 0.0
+        self._lexical.remove(slot)
+        return float(self._slots.traits["size"][slot])
 
     def note_size(self, tool: str, size: int) -> None:
         """One result of a tool had so many bytes."""
-        row = self._slots.row(tool)
-        if row is not None:
-            row.note_size(size)
+        slot = self._slots.find(tool)
+        if slot is not None:
+            sizes = self._slots.traits["size"]
+            sizes[slot] = mean_size(float(sizes[slot]), size)
 
     def nearest(self, name: str, limit: int = 3, *, among: Among | None = None) -> list[str]:
         """Tools with names like this one, the likest first."""
-        rows = map(self._slots.rows.__getitem__, likeliest(name, self._slots.bits))
-        tools = (row.tool for row in rows if row is not None and (among is None or among(row.tool)))
-        close = sorted((-closeness(name, tool), tool) for tool in islice(tools, LOOKED_AT))
+        rows = self._slots.rows
+        if self._bits is None:
+            self._bits = bits_of([row.tool if row else "" for row in rows])
+        like = (row.tool for slot in likeliest(name, self._bits) if (row := rows[slot]) is not None)
+        allowed = like if among is None else filter(among, like)
+        close = sorted((-closeness(name, tool), tool) for tool in islice(allowed, LOOKED_AT))
         return [tool for distance, tool in close if -distance >= LIKE_ENOUGH][:limit]
 
     def search(
@@ -127,51 +135,34 @@ class Index:
             return []
         asked = understood(query, self._semantic.translate)
         evidence = self._evidence(asked)
-        slots = self._candidates(evidence, limit, query.server, among)
+        slots, rows = self._candidates(evidence, limit, query.server, among)
         if not slots:
             return []
         found = evidence.fused(slots, self._slots.vectors)
-        best: list[int] = np.argsort(-found.scores, kind="stable")[: limit + SHORTLIST].tolist()
-        hits = [self._hit(slots[at], found, at, asked, state_of, boosts) for at in best]
-        hits.sort(key=lambda hit: (-hit.score, hit.tool))
-        return [hit for hit in hits if hit.score > 0][:limit]
+        scores, parts = found.scores, {"lexical": found.lexical, "semantic": found.scores - found.lexical}
+        shares = shares_of(self._slots.traits[slots], asked, _states(rows, state_of), _learnt(rows, boosts))
+        scores, moved = adjusted(scores, dict(shares))
+        rounded: list[float] = np.round(scores.astype(np.float64), DECIMALS).tolist()
+        order = sorted(range(len(rows)), key=lambda at: (-rounded[at], rows[at].tool))
+        best = [at for at in order[:limit] if rounded[at] > 0]
+        return [Hit(rows[at].tool, rows[at].server, rounded[at], _parts(parts, moved, at)) for at in best]
 
     def _evidence(self, asked: Asked) -> Evidence:
         vectors = self._semantic.encode(asked.texts)
         lexical, most = self._lexical.scores(asked.bags, len(self._slots.rows), len(self))
         return Evidence(lexical, most, vectors, np.vecdot(self._slots.vectors, vectors[0]))
 
-    def _candidates(self, evidence: Evidence, limit: int, server: str, among: Among | None) -> list[int]:
-        """The slots worth a closer look; more of them when who asks may see few."""
-        rows = self._slots.rows
-        slots: list[int] = []
+    def _candidates(
+        self, evidence: Evidence, limit: int, server: str, among: Among | None
+    ) -> tuple[list[int], list[Row]]:
+        """The slots worth a closer look, and who is in them; more when who asks may see few."""
+        rows, slots = self._slots.rows, list[int]()
         for widening in WIDENINGS:
             wide = evidence.candidates(widening)
             slots = [slot for slot in wide if _fits(rows[slot], server, among)]
-            if len(slots) >= limit + SHORTLIST or len(wide) >= len(rows):
+            if len(slots) >= limit + ENOUGH or (among is None and not server):
                 break
-        return slots
-
-    def _hit(
-        self,
-        slot: int,
-        found: Fused,
-        at: int,
-        asked: Asked,
-        state_of: StateOf,
-        boosts: Mapping[str, float],
-    ) -> Hit:
-        row = self._slots.rows[slot]
-        assert row is not None, "only slots that are taken are candidates"
-        score = float(found.scores[at])
-        lexical = score * float(found.lexical[at])
-        parts = {"lexical": lexical, "semantic": score - lexical}
-        moves = adjustments(row.traits, row.size, state_of(row.server), asked, boosts.get(row.tool, 0.0))
-        for name, share in moves:
-            parts[name] = share * (score if share < 0 else min(score, 2.0 * (1.0 - score)))
-            score += parts[name]
-        shown = {name: round(part, DECIMALS) for name, part in parts.items()}
-        return Hit(row.tool, row.server, round(score, DECIMALS), shown)
+        return slots, [row for slot in slots if (row := rows[slot]) is not None]
 
     def save(self, path: Path) -> None:
         stored.write(path, self._fingerprint(), self._slots, self._lexical.settled())
@@ -204,3 +195,18 @@ def _fits(row: Row | None, server: str, among: Among | None) -> bool:
     if row is None or (server and row.server != server):
         return False
     return among is None or among(row.tool)
+
+
+def _states(rows: Sequence[Row], state_of: StateOf) -> list[str]:
+    states = {server: state_of(server) for server in {row.server for row in rows}}
+    return [states[row.server] for row in rows]
+
+
+def _learnt(rows: Sequence[Row], boosts: Mapping[str, float]) -> Floats | None:
+    return np.array([boosts.get(row.tool, 0.0) for row in rows], np.float32) if boosts else None
+
+
+def _parts(base: Mapping[str, Any], moved: Mapping[str, Any], at: int) -> dict[str, float]:
+    """Of one hit; an adjustment that did nothing is not told."""
+    parts = {name: round(float(values[at]), DECIMALS) for name, values in base.items()}
+    return parts | {name: round(float(values[at]), DECIMALS) for name, values in moved.items() if values[at]}

@@ -4,7 +4,7 @@ Each name is a row of bits, one for every hashed three-letter piece in it. Compa
 takes a fraction of a millisecond, so asking for what does not exist is no way to keep the gateway busy.
 """
 
-import zlib
+from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 import numpy as np
@@ -12,29 +12,34 @@ import numpy.typing as npt
 
 from .terms import words
 
-Bits = npt.NDArray[np.uint64]
+Bits = npt.NDArray[np.uint8]
 
-ROW = 8
-"""Words of 64 bits for each name."""
+WIDTH = 512
+"""Bits for each name."""
 MAX_NAME = 200
 LOOKED_AT = 24
 """How many of the likeliest are compared letter by letter."""
 LIKE_ENOUGH = 0.5
 
 
-def bits_of(name: str) -> Bits:
-    plain = f" {_plain(name)} "
-    found = 0
-    for at in range(len(plain) - 2):
-        found |= 1 << zlib.crc32(plain[at : at + 3].encode()) % (64 * ROW)
-    return np.frombuffer(found.to_bytes(8 * ROW, "little"), "<u8").astype(np.uint64)
+def bits_of(names: Sequence[str]) -> Bits:
+    """A row for each name."""
+    plain = [f"  {_plain(name)} ".encode("ascii", "replace") for name in names]
+    letters = np.frombuffer(b"".join(plain), np.uint8).astype(np.int64)
+    pieces = (
+        (letters[:-2] * 961 + letters[1:-1] * 31 + letters[2:]) % WIDTH if len(letters) > 2 else letters[:0]
+    )
+    rows = np.repeat(np.arange(len(names)), [len(name) for name in plain])[: len(pieces)]
+    bits = np.zeros((len(names), WIDTH), np.bool_)
+    bits[rows, pieces] = True
+    return np.packbits(bits, axis=1)
 
 
 def likeliest(asked: str, bits: Bits) -> list[int]:
-    """The rows that share most pieces with a name, the likeliest first."""
-    wanted = bits_of(asked)
+    """The rows that share pieces with a name, the likeliest first."""
+    wanted = bits_of([asked])
     shared = _count(bits & wanted)
-    alike = shared / np.maximum(1.0, _count(bits) + _count(wanted[None]) - shared)
+    alike = shared / np.maximum(1.0, _count(bits) + _count(wanted) - shared)
     return np.argsort(-alike, kind="stable")[: int(np.count_nonzero(shared))].tolist()
 
 

@@ -1,9 +1,10 @@
-"""The places of the index: who is in which, and the rows of numbers that belong to each.
+"""The places of the index: who is in which, and the numbers that belong to each.
 
 A tool that leaves gives its slot to the next that comes, so a catalogue that changes all day does not grow.
 """
 
 from hashlib import blake2b
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -11,27 +12,18 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from .documents import Document
-from .lexical import Floats
-from .nearest import ROW, Bits
-from .traits import Traits
+from .traits import TRAITS, Traits
 
-SIZE_MEMORY = 0.2
-"""What a new result's size counts in the running mean of a tool's sizes."""
+Floats = npt.NDArray[np.float32]
 
 
-class Row(Struct):
+class Row(Struct, frozen=True):
     """One tool, in its slot."""
 
     tool: str
     server: str
     digest: bytes
     """Of its document: whether it changed."""
-    traits: Traits
-    size: float = 0.0
-    """Running mean of its results' sizes in bytes; 0 until one was seen."""
-
-    def note_size(self, size: int) -> None:
-        self.size = size if self.size == 0 else self.size + SIZE_MEMORY * (size - self.size)
 
 
 def digest_of(document: Document) -> bytes:
@@ -39,16 +31,16 @@ def digest_of(document: Document) -> bytes:
 
 
 class Slots:
-    def __init__(self, rows: list[Row | None], vectors: Floats, bits: Bits) -> None:
+    def __init__(self, rows: list[Row | None], vectors: Floats, traits: Traits) -> None:
         self.rows = rows
         self._vectors = vectors
-        self._bits = bits
+        self._traits = traits
         self._taken = {row.tool: slot for slot, row in enumerate(rows) if row is not None}
         self._free = [slot for slot, row in enumerate(rows) if row is None]
 
     @classmethod
     def empty(cls, dim: int) -> "Slots":
-        return cls([], np.zeros((0, dim), np.float32), np.zeros((0, ROW), np.uint64))
+        return cls([], np.zeros((0, dim), np.float32), np.zeros(0, TRAITS))
 
     def __len__(self) -> int:
         return len(self._taken)
@@ -58,18 +50,21 @@ class Slots:
         return self._vectors[: len(self.rows)]
 
     @property
-    def bits(self) -> Bits:
-        return self._bits[: len(self.rows)]
+    def traits(self) -> Traits:
+        return self._traits[: len(self.rows)]
+
+    def find(self, tool: str) -> int | None:
+        return self._taken.get(tool)
 
     def row(self, tool: str) -> Row | None:
         slot = self._taken.get(tool)
         return None if slot is None else self.rows[slot]
 
-    def put(self, row: Row, vector: npt.NDArray[np.float32], bits: Bits) -> int:
+    def put(self, row: Row, vector: Floats, traits: Any) -> int:
         slot = self._taken[row.tool] = self._free.pop() if self._free else self._grown()
         self.rows[slot] = row
         self._vectors[slot] = vector
-        self._bits[slot] = bits
+        self._traits[slot] = traits
         return slot
 
     def remove(self, tool: str) -> int | None:
@@ -77,16 +72,13 @@ class Slots:
         if slot is not None:
             self.rows[slot] = None
             self._vectors[slot] = 0.0
-            self._bits[slot] = 0
             self._free.append(slot)
         return slot
 
     def _grown(self) -> int:
         if len(self.rows) == len(self._vectors):
             more = max(64, len(self.rows) // 4)
-            self._vectors = np.concatenate(
-                (self._vectors, np.zeros((more, self._vectors.shape[1]), np.float32))
-            )
-            self._bits = np.concatenate((self._bits, np.zeros((more, ROW), np.uint64)))
+            self._vectors = np.pad(self._vectors, ((0, more), (0, 0)))
+            self._traits = np.concatenate((self._traits, np.zeros(more, TRAITS)))
         self.rows.append(None)
         return len(self.rows) - 1

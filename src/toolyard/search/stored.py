@@ -18,10 +18,12 @@ from msgspec import Struct
 
 from .. import __version__
 from .lexical import Postings
-from .nearest import ROW
 from .slots import Row, Slots
+from .traits import TRAITS
 
 FORMAT = 1
+CHECK = 16
+"""Bytes of the checksum that the file begins with."""
 
 
 class UnusableIndex(ValueError):
@@ -31,12 +33,12 @@ class UnusableIndex(ValueError):
 class _Stored(Struct, frozen=True):
     made_by: tuple[int, str, str, bytes]
     rows: list[Row | None]
+    vectors: bytes
+    traits: bytes
     words: list[str]
     starts: bytes
     slots: bytes
     weights: bytes
-    vectors: bytes
-    bits: bytes
 
 
 def write(path: Path, embedding: bytes, slots: Slots, postings: Postings) -> None:
@@ -44,19 +46,19 @@ def write(path: Path, embedding: bytes, slots: Slots, postings: Postings) -> Non
         _Stored(
             _made_by(embedding),
             slots.rows,
+            slots.vectors.tobytes(),
+            slots.traits.tobytes(),
             list(postings.words),
             postings.starts.tobytes(),
             postings.slots.tobytes(),
             postings.weights.tobytes(),
-            slots.vectors.tobytes(),
-            slots.bits.tobytes(),
         )
     )
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:
-            file.write(blake2b(body, digest_size=16).digest())
+            file.write(blake2b(body, digest_size=CHECK).digest())
             file.write(body)
         os.replace(draft, path)
     except BaseException:
@@ -67,14 +69,15 @@ def write(path: Path, embedding: bytes, slots: Slots, postings: Postings) -> Non
 def read(path: Path, embedding: bytes, dim: int) -> tuple[Slots, Postings]:
     try:
         content = memoryview(path.read_bytes())
-        if blake2b(content[16:], digest_size=16).digest() != bytes(content[:16]):
+        if blake2b(content[CHECK:], digest_size=CHECK).digest() != bytes(content[:CHECK]):
             raise UnusableIndex(f"the index in {str(path)!r} is damaged")
-        stored = msgspec.msgpack.decode(content[16:], type=_Stored)
+        stored = msgspec.msgpack.decode(content[CHECK:], type=_Stored)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise UnusableIndex(f"the index in {str(path)!r} cannot be read: {error}") from None
     if stored.made_by != _made_by(embedding):
         raise UnusableIndex(f"the index in {str(path)!r} is of another version or another embedding")
-    slots = Slots(stored.rows, _array(stored.vectors, np.float32, dim), _array(stored.bits, np.uint64, ROW))
+    vectors = _array(stored.vectors, np.float32).reshape(-1, dim)
+    slots = Slots(stored.rows, vectors, _array(stored.traits, TRAITS))
     words = {word: number for number, word in enumerate(stored.words)}
     starts, numbers = _array(stored.starts, np.int32), _array(stored.slots, np.int32)
     return slots, Postings(words, starts, numbers, _array(stored.weights, np.float32))
@@ -84,6 +87,5 @@ def _made_by(embedding: bytes) -> tuple[int, str, str, bytes]:
     return (FORMAT, __version__, sys.byteorder, blake2b(embedding, digest_size=16).digest())
 
 
-def _array(body: bytes, kind: type[Any], width: int | None = None) -> npt.NDArray[Any]:
-    flat = np.frombuffer(body, kind)
-    return (flat if width is None else flat.reshape(-1, width)).copy()
+def _array(body: bytes, kind: npt.DTypeLike) -> npt.NDArray[Any]:
+    return np.frombuffer(body, kind).copy()

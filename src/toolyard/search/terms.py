@@ -14,8 +14,8 @@ MAX_WORD = 40
 _REMEMBERED = 100_000
 """Words come from outside: what is remembered of them stays bounded."""
 
+_RUN = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
-_WORD = re.compile(r"[^\W_]+")
 
 # (ending, letters that must be left, what takes its place), the longest ending first.
 _ENDINGS = (
@@ -65,16 +65,33 @@ _ENDINGS = (
     ("ir", 4, ""),
     ("s", 2, ""),
 )
-_WHOLE = frozenset(("news",))
+_KEPT = frozenset(("news",))
 _KEPT_S = ("ss", "us", "is")
+
+_apart: dict[str, tuple[str, ...]] = {}
+_stems: dict[str, str] = {}
 
 
 def words(text: str) -> list[str]:
     """The words of a text or name, without case or accents; `camelCase` and `snake_case` taken apart."""
-    text = _CAMEL.sub(" ", text).lower()
-    if not text.isascii():
-        text = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return [word[:MAX_WORD] for word in _WORD.findall(text)]
+    found: list[str] = []
+    for run in _RUN.findall(text):
+        apart = _apart.get(run)
+        if apart is None:
+            if len(_apart) >= _REMEMBERED:
+                _apart.clear()
+            apart = _apart[run] = _taken_apart(run)
+        found += apart
+    return found
+
+
+def stem(word: str) -> str:
+    known = _stems.get(word)
+    if known is None:
+        if len(_stems) >= _REMEMBERED:
+            _stems.clear()
+        known = _stems[word] = _stem(word)
+    return known
 
 
 def terms(text: str) -> list[str]:
@@ -82,20 +99,15 @@ def terms(text: str) -> list[str]:
     return [stem(word) for word in words(text) if word not in STOP_WORDS]
 
 
-def stem(word: str) -> str:
-    known = _known.get(word)
-    if known is None:
-        if len(_known) >= _REMEMBERED:
-            _known.clear()
-        known = _known[word] = _stem(word)
-    return known
-
-
-_known: dict[str, str] = {}
+def _taken_apart(run: str) -> tuple[str, ...]:
+    run = _CAMEL.sub(" ", run).lower()
+    if not run.isascii():
+        run = "".join(c for c in unicodedata.normalize("NFKD", run) if not unicodedata.combining(c))
+    return tuple(word[:MAX_WORD] for word in _RUN.findall(run))
 
 
 def _stem(word: str) -> str:
-    if len(word) < 3 or word in _WHOLE or not word.isascii() or not word.isalpha():
+    if len(word) < 3 or word in _KEPT or not word.isascii() or not word.isalpha():
         return word
     for ending, left, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= left:

@@ -1,12 +1,14 @@
 """What is known of a tool beside its words: pinned, heavy, destructive; and what that does to its score.
 
 Every adjustment is a share of the score so far, and one upwards also of what is left to a perfect score, so
-nothing that does not fit is lifted and none leaves 0 to 1. Each is named in the hit's parts.
+nothing that does not fit is lifted and none leaves 0 to 1.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from msgspec import Struct
+import numpy as np
+import numpy.typing as npt
 
 from .asked import Asked
 from .documents import Document
@@ -16,59 +18,76 @@ from .wordlists import DESTROYS, HEAVY, TAKES, WHOLE
 PINNED = 0.25
 HEAVIEST = -0.25
 DESTRUCTIVE = -0.6
+UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
 LEARNT = 2.0
 """A boost is meant for a score of a half."""
-UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
 LIGHT_BYTES, HEAVY_BYTES = 20_000, 500_000
 """A result of the first size is no burden; one of the second is as heavy as it gets."""
+SIZE_MEMORY = 0.2
+"""What a new result's size counts in the running mean of a tool's sizes."""
+
+Traits = npt.NDArray[np.void]
+Floats = npt.NDArray[np.float32]
+
+TRAITS = np.dtype(
+    [
+        ("pinned", np.bool_),
+        ("destructive", np.bool_),
+        ("heavy", np.uint8),  # the word in its name that says so, as a place in _PROMISES
+        ("size", np.float32),  # running mean of its results' sizes in bytes; 0 until one was seen
+    ]
+)
+_PROMISES = ("", *sorted(HEAVY | WHOLE))
+_PROMISE_STEMS = tuple(map(stem, _PROMISES))
 
 
-class Traits(Struct, frozen=True):
-    pinned: bool = False
-    heavy: str = ""
-    """The stem in its name that says so."""
-    destructive: bool = False
-
-
-def traits_of(document: Document) -> Traits:
+def traits_of(document: Document) -> tuple[bool, bool, int, float]:
     said = words(document.name)
-    destroys = document.destructive if document.destructive is not None else _destroys(document, said)
-    return Traits(document.pinned, _heavy_stem(said), destroys and document.read_only is not True)
+    return document.pinned, _destroys(document, said), _PROMISES.index(_promise(said)), 0.0
 
 
 def _destroys(document: Document, said: list[str]) -> bool:
+    """By its own word; by its name when it says nothing of itself."""
+    if document.read_only or document.destructive is not None:
+        return bool(document.destructive) and not document.read_only
     return document.read_only is None and any(word in DESTROYS for word in said)
 
 
-def _heavy_stem(said: list[str]) -> str:
-    for word in said:
-        if word in HEAVY or (word in WHOLE and any(other in TAKES for other in said)):
-            return stem(word)
-    return ""
+def _promise(said: list[str]) -> str:
+    takes = any(word in TAKES for word in said)
+    return next((word for word in said if word in HEAVY or (takes and word in WHOLE)), "")
 
 
-def adjustments(
-    traits: Traits, size: float, state: str, asked: Asked, boost: float
-) -> Iterator[tuple[str, float]]:
-    """What moves a tool's score, each as a share of it.
-
-    `size` is the tool's mean result in bytes, 0 if unknown; `boost` is what was learnt of it.
-    """
-    if traits.pinned:
-        yield "pinned", PINNED
-    weight = heaviness(traits, size, asked)
-    if weight > 0:
-        yield "heavy", HEAVIEST * weight
-    if traits.destructive and asked.reads:
-        yield "destructive", DESTRUCTIVE
-    if state in UNAVAILABLE:
-        yield "unavailable", UNAVAILABLE[state]
-    if boost:
-        yield "learnt", LEARNT * boost
+def mean_size(known: float, size: int) -> float:
+    return size if known == 0 else known + SIZE_MEMORY * (size - known)
 
 
-def heaviness(traits: Traits, size: float, asked: Asked) -> float:
+def adjusted(scores: Floats, shares: Mapping[str, Floats]) -> tuple[Floats, dict[str, Floats]]:
+    """Scores after one adjustment after the other, and what each added or took."""
+    parts: dict[str, Floats] = {}
+    for name, share in shares.items():
+        parts[name] = share * np.where(share < 0, scores, np.minimum(scores, 2.0 * (1.0 - scores)))
+        scores = scores + parts[name]
+    return scores, parts
+
+
+def shares_of(
+    traits: Traits, asked: Asked, states: Sequence[str], boosts: Floats | None
+) -> Iterator[tuple[str, Floats]]:
+    """What moves the scores of some tools, by name; each is a share of the score it moves."""
+    known: Any = traits
+    yield "pinned", PINNED * known["pinned"].astype(np.float32)
+    yield "heavy", HEAVIEST * _heaviness(known["size"], known["heavy"], asked)
+    if asked.reads:
+        yield "destructive", DESTRUCTIVE * known["destructive"].astype(np.float32)
+    if any(state in UNAVAILABLE for state in states):
+        yield "unavailable", np.array([UNAVAILABLE.get(state, 0.0) for state in states], np.float32)
+    if boosts is not None:
+        yield "learnt", LEARNT * boosts
+
+
+def _heaviness(sizes: Floats, promises: npt.NDArray[np.uint8], asked: Asked) -> Floats:
     """From 0 to 1. What was measured counts more than a name, and who asks for an export gets one."""
-    if size > 0:
-        return min(1.0, max(0.0, (size - LIGHT_BYTES) / (HEAVY_BYTES - LIGHT_BYTES)))
-    return 1.0 if traits.heavy and traits.heavy not in asked.stems else 0.0
+    unasked = [float(bool(word) and word not in asked.stems) for word in _PROMISE_STEMS]
+    measured = np.clip((sizes - LIGHT_BYTES) / (HEAVY_BYTES - LIGHT_BYTES), 0.0, 1.0)
+    return np.where(sizes > 0, measured, np.array(unasked, np.float32)[promises])
