@@ -7,7 +7,7 @@ configuration is taken over while it runs: what did not change stays connected, 
 import asyncio
 import logging
 import os
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +18,11 @@ from ..bridge import Bridge, Parking
 from ..catalogue.catalogue import KINDS, Catalogue, Shelf
 from ..catalogue.keeper import Keeper
 from ..catalogue.store import Store
-from ..config import Config, Http, ServerConfig, Stdio
+from ..config import Composio, Config, Http, ServerConfig, Stdio
 from ..dispatch import Mount
+from ..dispatch.composio import ComposioUpstream
+from ..dispatch.mount import Handles
+from ..dispatch.remote import Remote
 from ..pipeline import pipeline
 from ..results.shaper import Tool
 from ..telemetry import tracing
@@ -40,8 +43,9 @@ from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from ..wire.versions import Era, era_of
+from .composio import composio, leased
 from .keeping import Keeping
-from .mounting import Health, identify, look_after, mount_of
+from .mounting import Health, Service, identify, look_after, mount_of
 from .shaping import Shaping, dressed
 
 if TYPE_CHECKING:
@@ -61,7 +65,7 @@ class _Mounted(Struct):
     config: ServerConfig
     mount: Mount
     keeper: Keeper
-    service: Bridge | InProcess
+    service: Service
 
 
 class Gateway:
@@ -176,13 +180,13 @@ class Gateway:
         shelf = self.catalogue.add(config)
         self._store.load(config, shelf)
         service = self._service(config, shelf)
-        mount = mount_of(config, service)
+        mount = mount_of(config, service, self._handler(config, service))
         keeper = Keeper(
             config,
             shelf,
             self.catalogue,
             self._store,
-            service,
+            mount.service,
             lambda: identify(service),
             OURS,
             MODERN_META,
@@ -210,7 +214,14 @@ class Gateway:
         if metrics is not None:
             mount.on_retry = lambda: metrics.retried(mount.server)
 
-    def _service(self, config: ServerConfig, shelf: Shelf) -> Bridge | InProcess:
+    def _handler(self, config: ServerConfig, service: Service) -> Handles:
+        """What takes an upstream's calls: where it has sessions of its own, they are seen to first."""
+        where = config.where
+        if isinstance(where, Http) and where.session_url and isinstance(service, Bridge):
+            return leased(config, where, service, self.keeping.leases, self._http)
+        return service
+
+    def _service(self, config: ServerConfig, shelf: Shelf) -> Service:
         where, name = config.where, config.name
         version = shelf.identity.version
         era: Era | None = era_of(version) if version else None
@@ -218,6 +229,9 @@ class Gateway:
             connector = StdioConnector(name, where, config.connect_timeout, config.max_result, era)
         elif isinstance(where, Http):
             connector = HttpConnector(name, where, self._http, config.connect_timeout, config.max_result, era)
+        elif isinstance(where, Composio):
+            leases = self.keeping.leases
+            return composio(config, where, self.catalogue, shelf, leases, self._http, self._bridge, era)
         else:
             return InProcess(name, where.module)
         links = Links(name, connector)
@@ -225,6 +239,9 @@ class Gateway:
             limits = config.connect_timeout, config.max_result
             legacy_first = HttpConnector(name, where, self._http, *limits, first="legacy")
             links = LinksByEra(name, connector, legacy_first)
+        return self._bridge(links)
+
+    def _bridge(self, links: Links) -> Bridge:
         links.many_tenants = self.many_tenants
         return Bridge(links, self.sealer, self.parking)
 
@@ -245,7 +262,7 @@ class Gateway:
         """Its calls under way have until their own time limit."""
         await mounted.keeper.stop()
         await mounted.mount.idle(min(mounted.config.timeout, LEAVING_SECONDS))
-        if isinstance(mounted.service, Bridge):
+        if not isinstance(mounted.service, InProcess):
             await mounted.service.idle()
         await mounted.service.close()
 
@@ -259,6 +276,8 @@ class Gateway:
             for mounted in self._mounted.values():
                 if isinstance(mounted.service, Bridge):
                     mounted.service.links.close_idle()
+                elif isinstance(mounted.service, ComposioUpstream):
+                    mounted.service.close_idle()
 
     # Views
 
@@ -276,6 +295,14 @@ class Gateway:
         if server not in self._views:
             self._views[server] = BareView(self._yard, server)
         return self._views[server]
+
+    def remotes(self) -> Mapping[str, Remote]:
+        """The upstreams that search by themselves."""
+        return {
+            name: mounted.service
+            for name, mounted in self._mounted.items()
+            if isinstance(mounted.service, ComposioUpstream)
+        }
 
     @property
     def servers(self) -> list[str]:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import random
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
@@ -68,6 +68,10 @@ class Mount:
         self.breaker = Breaker(config.name)
         self.in_flight = 0
         self.on_retry: Callable[[], None] = lambda: None
+        self.let_go: Callable[[Call], None] = lambda call: None
+        """A legacy client has ended its session: what was opened for it alone can go."""
+        self.roots_changed: Callable[[Call], Awaitable[None]] | None = None
+        """A legacy client has other folders open; None where nobody is to be told."""
         self._deadlines = Deadlines(config.timeout)
         self._queue: deque[asyncio.Future[None]] = deque()
         self._empty = asyncio.Event()

@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec import Raw
 
-from ..bridge import Bridge
 from ..catalogue.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Entry
 from ..catalogue.items import Kind
 from ..dispatch import Mount
@@ -188,12 +187,12 @@ class View(ABC):
         """What was opened upstream for this client alone goes with it."""
         for server in self.servers():
             mount = self.yard.mounts.get(server)
-            if mount is not None and isinstance(mount.service, Bridge):
-                mount.service.links.let_go(call)
+            if mount is not None:
+                mount.let_go(call)
 
     async def _roots_changed(self, call: Call) -> None:
         """Told side by side and behind the client's back: one that hangs holds up nobody."""
         for server in self.servers():
             mount = self.yard.mounts.get(server)
-            if mount is not None and isinstance(mount.service, Bridge):
-                tell(mount.service.roots_changed(call))
+            if mount is not None and mount.roots_changed is not None:
+                tell(mount.roots_changed(call))
