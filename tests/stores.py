@@ -62,7 +62,7 @@ class _Server:
         self.stop()
         self.start()
 
-    def __enter__(self):  # noqa: ANN204
+    def __enter__(self):
         self.start()
         return self
 
