@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from ..state.state import State
 
-CLAIM_SECONDS = 5.0
+CLAIM_SECONDS = 3.0
 """What a holder that was killed costs those who wait."""
 
 
