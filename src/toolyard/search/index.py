@@ -63,6 +63,10 @@ class Index:
     def __len__(self) -> int:
         return len(self._slots)
 
+    @property
+    def servers(self) -> list[str]:
+        return list(self._servers)
+
     def put(self, server: str, documents: Sequence[Document]) -> None:
         """These are the server's tools now; only what changed is encoded anew."""
         self.commit(self.prepared(server, documents))

@@ -77,6 +77,12 @@ class AllView(View):
         shelves = self.yard.catalogue.shelves
         return any(is_offered(shelves[server], own) for server in servers)
 
+    def _instructions(self) -> str:
+        return instructions(self._own_instructions, self.yard.catalogue)
+
+    def health(self) -> dict[str, Any]:
+        return self.yard.health()
+
     async def about(self, modern: bool) -> dict[str, Any]:
         catalogue = self.yard.catalogue
         await catalogue.settled(self.yard.list_wait)
@@ -92,7 +98,7 @@ class AllView(View):
         }
         if extensions:
             capabilities["extensions"] = extensions
-        text = instructions(self._own_instructions, catalogue)
+        text = self._instructions()
         return {
             "capabilities": capabilities,
             "serverInfo": self._implementation,

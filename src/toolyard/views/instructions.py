@@ -1,9 +1,18 @@
 """What a client is told before anything else: each upstream's own words, and what is missing."""
 
+from collections.abc import Sequence
+
 from ..catalogue.catalogue import Catalogue
 
 MAX_EACH = 2_000
 MAX_ALL = 20_000
+MAX_NAMED = 50
+HOW_TO_SEARCH = """\
+Tools are found, not listed:
+1. search_tools with what you want to do, in plain words; one query for each step.
+2. describe_tools for a tool whose input_schema was not in the answer.
+3. call_tool with its full name and arguments; call_tools for several that do not need each other.
+What is not connected is connected with manage_connections."""
 
 
 def instructions(own: str, catalogue: Catalogue) -> str:
@@ -12,11 +21,28 @@ def instructions(own: str, catalogue: Catalogue) -> str:
         text = shelf.identity.instructions
         if text:
             parts.append(f"## {shelf.server}\n{_cut(text, MAX_EACH)}")
-    missing = catalogue.missing()
-    if missing:
-        lines = [f"- {server}: {brief(reason)}" for server, reason in missing.items()]
-        parts.append("## Not available now\n" + "\n".join(lines))
-    return _cut("\n\n".join(parts), MAX_ALL)
+    return _cut("\n\n".join([*parts, *_not_available(catalogue)]), MAX_ALL)
+
+
+def how_to_search(own: str, meta_tools: Sequence[str], catalogue: Catalogue) -> str:
+    """For a view that lists a handful of tools: how the others are found, and where they are."""
+    parts = [own] if own else []
+    if "search_tools" in meta_tools:
+        parts.append(HOW_TO_SEARCH)
+    elif meta_tools:
+        parts.append(f"Tools are found, not listed. Begin with {meta_tools[0]}.")
+    counts = [(shelf.server, len(shelf.entries["tools"])) for shelf in catalogue.shelves.values()]
+    if counts:
+        names = [f"{server} ({count})" for server, count in counts[:MAX_NAMED]]
+        more = [f"and {len(counts) - MAX_NAMED} more"] if len(counts) > MAX_NAMED else []
+        parts.append(f"Servers, and how many tools each has: {', '.join([*names, *more])}")
+    return "\n\n".join([*parts, *_not_available(catalogue)])
+
+
+def _not_available(catalogue: Catalogue) -> list[str]:
+    missing = list(catalogue.missing().items())
+    lines = [f"- {server}: {brief(reason)}" for server, reason in missing[:MAX_NAMED]]
+    return ["## Not available now\n" + "\n".join(lines)] if lines else []
 
 
 def brief(reason: str) -> str:

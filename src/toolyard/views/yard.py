@@ -1,6 +1,7 @@
 """What every view stands on."""
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from ..catalogue.catalogue import Catalogue
 from ..dispatch import Mount
@@ -24,5 +25,7 @@ class Yard:
         self.list_wait = 5.0
         self.touch: Callable[[], None] = lambda: None
         """Somebody looks at the lists; old ones may be read anew."""
+        self.health: Callable[[], dict[str, Any]] = lambda: {"status": "ok"}
+        """What a view of everything shows of it."""
         self.met: Callable[[Call], None] = lambda call: None
         """A client has introduced itself."""

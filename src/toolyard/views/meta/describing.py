@@ -51,7 +51,7 @@ class Describing:
             if entry is not None:
                 answer.found.append(self._of(entry, tool))
             else:
-                answer.unknown[name[:80]] = str(self._known.unknown(name))
+                answer.unknown[name[:80]] = str(await self._known.unknown(name))
         answer.instructions = self._instructions(answer.found)
         return answer
 

@@ -18,7 +18,6 @@ from ...state.errors import StateError
 from ...wire.call import Call, Streamed
 from ...wire.errors import INVALID_PARAMS, McpError
 from ...wire.messages import decode_params, encode
-from ...wire.types import CallToolResult, Text
 from ..calling import tell
 from .checking import Checks
 from .finds import Finds
@@ -73,8 +72,6 @@ class Executing:
         head = head_of(call, result)
         if head.result_type not in ("input_required", "task"):
             self._learn(call, tool, "failure" if head.is_error else "success")
-            if not head.is_error:
-                self._supplies.index.note_size(tool, size_of(result))
         return result
 
     def _learn(self, call: Call, tool: str, outcome: Outcome) -> None:
@@ -110,14 +107,3 @@ def head_of(call: Call, result: Any) -> _Head:
     if call.caller.era == "legacy":  # the word means nothing there
         head.result_type = ""
     return head
-
-
-def size_of(result: Any) -> int:
-    """About how many bytes a result has."""
-    if isinstance(result, Raw):
-        return len(bytes(result))
-    if isinstance(result, CallToolResult):
-        structured = result.structured_content
-        texts = sum(len(block.text) for block in result.content if isinstance(block, Text))
-        return texts + (len(bytes(structured)) if isinstance(structured, Raw) else 0)
-    return int(getattr(result, "size", 0))

@@ -53,7 +53,7 @@ class Known:
             lent = await self.borrow(call, [name])
             entry = next(filter(None, (self.entry(call, tool.name) for tool in lent)), None)
         if entry is None:
-            raise self.unknown(name)
+            raise await self.unknown(name)
         return entry
 
     async def borrow(self, call: Call, names: Sequence[str]) -> list[RemoteTool]:
@@ -82,12 +82,13 @@ class Known:
 
     # What is not
 
-    def unknown(self, name: str) -> UnknownTool:
+    async def unknown(self, name: str) -> UnknownTool:
         shown = name[:MAX_NAME]
         if name in self._own:
             return UnknownTool(name, f"{shown!r} finds and calls other tools; call it directly, by itself")
         catalogue = self._supplies.yard.catalogue
-        near = self._supplies.index.nearest(name, among=lambda tool: catalogue.find(TOOLS, tool) is not None)
+        index = await self._supplies.index()
+        near = index.nearest(name, among=lambda tool: catalogue.find(TOOLS, tool) is not None)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         return UnknownTool(name, f"Tool function {shown!r} not found.{hint} Or {SEARCH_FIRST}.")
 

@@ -5,6 +5,7 @@ Owns who is asked, how long anybody waits, and what is said when a remote is dow
 
 import asyncio
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
@@ -22,6 +23,9 @@ from .describing import described
 from .known import Known
 from .merging import by_words, cut, from_remote, merged, recommend, with_schemas
 from .supplies import Supplies
+
+if TYPE_CHECKING:
+    from ...search.index import Index
 
 MAX_LIMIT = 25
 CONSIDERED = 25
@@ -96,12 +100,12 @@ class Searching:
     async def _local(self, call: Call, queries: Sequence[Query]) -> list[list[Found]]:
         await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
         self._supplies.yard.touch()
-        await self._supplies.in_step()
-        return [await self._hits(call, query) for query in queries]
+        index = await self._supplies.index()
+        return [await self._hits(index, call, query) for query in queries]
 
-    async def _hits(self, call: Call, query: Query) -> list[Found]:
+    async def _hits(self, index: "Index", call: Call, query: Query) -> list[Found]:
         catalogue = self._supplies.yard.catalogue
-        hits = self._supplies.index.search(
+        hits = index.search(
             query,
             max(CONSIDERED, self._limit(query)),
             among=lambda tool: catalogue.find(TOOLS, tool) is not None,

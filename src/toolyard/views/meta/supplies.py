@@ -17,13 +17,10 @@ if TYPE_CHECKING:
     from ...state.state import State
 
 
-async def _already() -> None:
-    return None
-
-
 class Supplies(Struct, kw_only=True):
     yard: Yard
-    index: "Index"
+    index: "Callable[[], Awaitable[Index]]"
+    """With everything that the catalogue has by now."""
     leases: "Leases"
     state: "State"
     """Which thread a session's id stands for is kept there, so that any replica knows it."""
@@ -33,5 +30,3 @@ class Supplies(Struct, kw_only=True):
     outcomes: "Outcomes | None" = None
     """None: nothing is learnt."""
     profiles: "Profiles | None" = None
-    in_step: Callable[[], Awaitable[None]] = _already
-    """Waits until the index has what the catalogue has."""

@@ -1,0 +1,65 @@
+"""Search as the gateway offers it: the index, what the meta tools work with, and the view that shows them."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..config import Config
+from ..search.outcomes import Outcomes
+from ..views.dialects import DIALECTS
+from ..views.meta.native import Native
+from ..views.meta.supplies import Supplies
+from ..views.search import SearchView
+from ..views.yard import Yard
+from ..wire.types import Implementation
+from .indexing import Indexing
+
+if TYPE_CHECKING:
+    from ..dispatch.remote import Remote
+    from ..sessions.leases import Leases
+    from ..sessions.profiles import Profiles
+    from ..state.state import State
+
+
+class Searching:
+    """Build one, make a view of it, start and close it with the gateway."""
+
+    def __init__(
+        self,
+        yard: Yard,
+        config: Config,
+        folder: Path | None,
+        *,
+        state: "State",
+        leases: "Leases",
+        remotes: "Callable[[], Mapping[str, Remote]]" = dict,
+        profiles: "Profiles | None" = None,
+    ) -> None:
+        self._indexing = Indexing(yard.catalogue, folder)
+        self._outcomes = Outcomes(state)
+        self.supplies = Supplies(
+            yard=yard,
+            index=self._indexing.index,
+            leases=leases,
+            state=state,
+            remotes=remotes,
+            profiles=profiles,
+        )
+        self.measured = self._indexing.measured
+        """Of a tool, by its full name: how many bytes a result had."""
+        self.reload(config)
+
+    def view(self, config: Config, implementation: Implementation) -> SearchView:
+        made = {"native": Native, **DIALECTS}
+        dialects = [made[name]() for name in config.gateway.dialects]
+        return SearchView(self.supplies, dialects, implementation, config.gateway.instructions)
+
+    def reload(self, config: Config) -> None:
+        self.supplies.settings = config.search
+        self.supplies.outcomes = self._outcomes if config.search.learn else None
+
+    async def start(self) -> None:
+        await self._indexing.start()
+
+    async def close(self) -> None:
+        await self._indexing.close()

@@ -1,0 +1,207 @@
+"""Our own dialect: `search_tools`, `describe_tools`, `call_tool`, `call_tools`, `manage_connections`.
+
+Their definitions are all that a model reads before it begins, so they are short: a test counts their tokens.
+"""
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+from ...kit.content import ToolError
+from ...kit.schema import explain
+from ...search.documents import Query
+from ...wire.call import Call
+from ...wire.types import CallToolResult, Text
+from .answers import Done, Item
+from .desk import MAX_ITEMS, MAX_QUERIES, Desk
+from .searching import MAX_LIMIT
+from .tools import MetaTool
+from .wording import definitions
+
+T = TypeVar("T")
+Name = Annotated[str, Meta(min_length=1, max_length=512)]
+
+
+class _Query(Struct):
+    use_case: str
+    known_fields: str = ""
+    category: str = ""
+    server: str = ""
+    limit: Annotated[int, Meta(ge=1)] | None = None
+
+
+class _Search(Struct):
+    queries: Annotated[list[_Query], Meta(min_length=1, max_length=MAX_QUERIES)]
+    session: str | None = None
+
+
+class _Describe(Struct):
+    tools: Annotated[list[Name], Meta(min_length=1, max_length=MAX_ITEMS)]
+    session: str | None = None
+
+
+class _Call(Struct):
+    tool: Name
+    arguments: dict[str, Any] = {}
+    session: str | None = None
+
+
+class _Calls(Struct):
+    calls: Annotated[list[Item], Meta(min_length=1, max_length=MAX_ITEMS)]
+    parallel: Annotated[int, Meta(ge=1)] | None = None
+    seconds: Annotated[float, Meta(gt=0)] | None = None
+    session: str | None = None
+
+
+class _Connections(Struct):
+    action: Literal["status", "link", "wait"] = "status"
+    names: Annotated[list[Name], Meta(max_length=MAX_ITEMS)] = []
+    seconds: Annotated[float, Meta(ge=0)] = 60.0
+    session: str | None = None
+
+
+async def _search(desk: Desk, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+    given = _read(arguments, _Search, {"queries": [{"use_case": "send an email to a customer"}]})
+    queries = [
+        Query(one.use_case, one.known_fields, one.category, one.server, one.limit) for one in given.queries
+    ]
+    return _structured((await desk.search(call, queries, given.session)).shown())
+
+
+async def _describe(desk: Desk, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+    given = _read(arguments, _Describe, {"tools": ["mcp__mail__send_email"]})
+    described = await desk.describe(call, given.tools, given.session)
+    result = _structured(described.shown())
+    result.is_error = not described.found
+    return result
+
+
+async def _call(desk: Desk, call: Call, arguments: dict[str, Any]) -> Any:
+    example = {"tool": "mcp__mail__send_email", "arguments": {"to": "ann@example.org"}}
+    given = _read(arguments, _Call, example)
+    return await desk.call_tool(call, given.tool, given.arguments, given.session)
+
+
+async def _call_many(desk: Desk, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+    example = {"calls": [{"tool": "mcp__mail__send_email", "arguments": {"to": "ann@example.org"}}]}
+    given = _read(arguments, _Calls, example)
+    done = await desk.call_tools(
+        call, given.calls, parallel=given.parallel, seconds=given.seconds, session=given.session
+    )
+    return _together(done)
+
+
+async def _connections(desk: Desk, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+    given = _read(arguments, _Connections, {"action": "link", "names": ["gmail"]})
+    if given.action == "link" and not given.names:
+        raise ToolError('"names" is missing: say which app is to be linked')
+    found = await desk.connections(
+        call, given.names, given.action, seconds=given.seconds, session=given.session
+    )
+    shown = [
+        {
+            "server": one.server,
+            "status": one.status,
+            **{
+                key: value
+                for key, value in (
+                    ("toolkit", one.toolkit),
+                    ("link", one.link),
+                    ("account", one.account),
+                    ("message", one.message),
+                    ("required", list(one.required)),
+                )
+                if value
+            },
+        }
+        for one in found
+    ]
+    return _structured({"connections": shown})
+
+
+class Native:
+    name = "native"
+
+    def tools(self) -> Sequence[MetaTool]:
+        answers = {
+            "search_tools": _search,
+            "describe_tools": _describe,
+            "call_tool": _call,
+            "call_tools": _call_many,
+            "manage_connections": _connections,
+        }
+        words = definitions(MAX_QUERIES, MAX_ITEMS, MAX_LIMIT)
+        return [MetaTool(name=name, answer=answer, **words[name]) for name, answer in answers.items()]
+
+
+def _read(arguments: dict[str, Any], kind: type[T], example: dict[str, Any]) -> T:
+    """Arguments as they are meant, or an error that shows right ones."""
+    try:
+        return msgspec.convert(_unwrapped(arguments), kind)
+    except (msgspec.ValidationError, RecursionError) as error:
+        right = msgspec.json.encode(example).decode()
+        raise ToolError(f"{explain(error)}. A right one: {right}") from None
+
+
+def _unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Models sometimes write the inner arguments as JSON in a string."""
+    inner = arguments.get("arguments")
+    if not isinstance(inner, str):
+        return arguments
+    try:
+        return {**arguments, "arguments": msgspec.json.decode(inner, type=dict[str, Any])}
+    except (msgspec.DecodeError, RecursionError):
+        return arguments
+
+
+def _structured(value: dict[str, Any], media: Sequence[Any] = ()) -> CallToolResult:
+    """Twice: for clients that know structured content, and as the same JSON in a text."""
+    raw = msgspec.json.encode(value)
+    return CallToolResult(content=[Text(raw.decode()), *media], structured_content=Raw(raw))
+
+
+def _together(done: Sequence[Done]) -> CallToolResult:
+    """Pictures and sounds stay content of their own, behind the text; in the text they would be noise."""
+    results: list[dict[str, Any]] = []
+    media: list[Any] = []
+    for at, one in enumerate(done):
+        shown: dict[str, Any] = {"tool": one.tool, "ok": one.ok}
+        if one.result is not None and one.ok:
+            shown["result"] = _slim(one.result, at, media)
+        if one.error is not None:
+            shown["error"] = one.error
+        if one.late:
+            shown["late"] = True
+        results.append(shown)
+    succeeded = sum(one.ok for one in done)
+    value = {"results": results, "succeeded": succeeded, "failed": len(done) - succeeded}
+    result = _structured(value, media)
+    result.is_error = succeeded == 0
+    return result
+
+
+def _slim(result: dict[str, Any], at: int, media: list[Any]) -> dict[str, Any]:
+    """A result without what is said elsewhere: the twin of its structured part, and pictures."""
+    slim = dict(result)
+    kept: list[dict[str, Any]] = []
+    for block in cast(list[dict[str, Any]], result.get("content") or []):
+        if block.get("type") in ("image", "audio"):
+            media += [Text(f"results[{at}]:"), Raw(msgspec.json.encode(block))]
+            kept.append({"type": block["type"], "mimeType": block.get("mimeType"), "text": "below"})
+        elif not _is_twin(block, result.get("structuredContent")):
+            kept.append(block)
+    slim["content"] = kept
+    if not kept and "structuredContent" in slim:
+        del slim["content"]
+    return slim
+
+
+def _is_twin(block: dict[str, Any], structured: Any) -> bool:
+    if structured is None or block.get("type") != "text":
+        return False
+    try:
+        return msgspec.json.decode(str(block.get("text"))) == structured
+    except (msgspec.DecodeError, RecursionError):
+        return False
