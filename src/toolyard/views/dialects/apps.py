@@ -5,9 +5,9 @@ dialects are of use without Composio too.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from difflib import get_close_matches
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -24,6 +24,8 @@ from ..meta.desk import Desk
 MAX_ABOUT = 360
 """Characters of an app's description."""
 NO_AUTH = "NO_AUTH"
+
+T = TypeVar("T")
 
 
 class App(Struct, frozen=True):
@@ -121,11 +123,8 @@ async def search_apps(desk: Desk, call: Call, text: str, category: str, limit: i
     """By what they are called and about: of the remotes, then of ours. A remote in trouble has none."""
     found: list[App] = []
     for server, remote in desk.supplies.remotes().items():
-        try:
-            toolkits = await remote.toolkits(call, text, category, limit)
-        except (UpstreamError, StateError):
-            continue
-        found += [App(toolkit, server, remote) for toolkit in toolkits]
+        toolkits = await _in_time(desk, remote.toolkits(call, text, category, limit))
+        found += [App(toolkit, server, remote) for toolkit in toolkits or ()]
     if not category:
         words = text.lower()
         found += [app for app in server_apps(desk) if words in f"{app.slug} {app.name}".lower()]
@@ -146,11 +145,17 @@ async def _app_of(desk: Desk, call: Call, server: str, slug: str) -> App:
     if remote is None or not slug:
         shelf = desk.supplies.yard.catalogue.shelves.get(server)
         return App(Toolkit(slug=server, name=server) if shelf is None else _toolkit(shelf), server)
-    try:
-        toolkit = await remote.toolkit(call, slug)
-    except (UpstreamError, StateError):
-        toolkit = None
+    toolkit = await _in_time(desk, remote.toolkit(call, slug))
     return App(toolkit or Toolkit(slug=slug, name=slug), server, remote)
+
+
+async def _in_time(desk: Desk, asking: Awaitable[T]) -> T | None:
+    """A search does not wait for who is down or slow; None then."""
+    try:
+        async with asyncio.timeout(desk.supplies.settings.remote_seconds):
+            return await asking
+    except (UpstreamError, StateError, TimeoutError):
+        return None
 
 
 def one_of_each(apps: Iterable[App]) -> list[App]:

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct, field
 
 from ...kit.content import ToolError
+from ...kit.schema import explain
 from ...sessions.errors import ProfileError
 from ...state.errors import StateError
 from ...wire.call import Call
@@ -83,5 +84,5 @@ def decode(name: str, words: Words, takes: type[T], arguments: dict[str, Any]) -
     given = {key: value for key, value in arguments.items() if value is not None}
     try:
         return msgspec.convert(given, takes, strict=False)
-    except (msgspec.ValidationError, ValueError) as error:
-        raise BadCall(name, str(error), words.example) from None
+    except (msgspec.ValidationError, RecursionError) as error:
+        raise BadCall(name, explain(error), words.example) from None

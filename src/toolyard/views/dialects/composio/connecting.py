@@ -1,5 +1,6 @@
 """MANAGE_CONNECTIONS and its kin: how it stands with apps' accounts, links to authorise them, waiting."""
 
+import uuid
 from typing import Any
 
 from ....dispatch.remote import Connection
@@ -48,7 +49,9 @@ class Connecting:
             again = given.reinitiate_all and app.remote is not None
             if wanted.action == "list" or (stands.is_active and not again):
                 return self._entry(stands, reinitiated=False)
-            begun = await _link(call, app, wanted.alias, given.specify_custom_auth.get(wanted.name))
+            # An app that is connected is begun anew only for another account, which a name asks for.
+            alias = wanted.alias or (f"reconnected-{uuid.uuid4().hex[:6]}" if stands.is_active else "")
+            begun = await _link(call, app, alias, given.specify_custom_auth.get(wanted.name))
             return self._entry(begun, reinitiated=again)
         except (ToolError, UpstreamError) as error:
             return {"toolkit": wanted.name, "status": "failed", "error_message": str(error)}

@@ -98,8 +98,9 @@ async def create_for_agent(desk: Desk, call: Call, given: asked.Create) -> CallT
 async def _created(desk: Desk, call: Call, given: asked.Create) -> tuple[App, Connection, Profile]:
     store = kept(desk)
     app = await find_app(desk, call, given.toolkit_slug)
-    begun = Connection(app.server, app.slug, "active")
-    if app.remote is not None:
+    begun = await connection_of(desk, call, app)
+    if app.remote is not None and not (begun.is_active and begun.account is None):
+        # Each profile is an account of its own, but for apps that need none.
         begun = await app.remote.link(call, app.slug, alias=given.profile_name)
     if begun.status in ("failed", "requires_parameters"):
         asks = f"it asks for {', '.join(begun.required)}" if begun.required else begun.message

@@ -1,8 +1,12 @@
 """Suna's search for servers: the plain form that finds by name, and the fork's queries with a session."""
 
+import asyncio
+from contextlib import suppress
 from typing import Any
 
+from ....kit.content import ToolError
 from ....search.documents import Query
+from ....upstream.errors import UpstreamError
 from ....wire.call import Call
 from ....wire.types import CallToolResult
 from ...meta.answers import Finding, Found
@@ -65,10 +69,12 @@ async def _by_queries(
     ]
     answer = await desk.search(call, wanted, named)
     call = await desk.thread(call, named)
-    groups = [
-        await _group(desk, call, one, finding, given.limit)
-        for one, finding in zip(queries, answer.findings, strict=True)
-    ]
+    groups = await asyncio.gather(
+        *(
+            _group(desk, call, one, finding, given.limit)
+            for one, finding in zip(queries, answer.findings, strict=True)
+        )
+    )
     return {
         "source": "composio" if "composio" in answer.source else "fallback",
         "session": answer.session.shown(),
@@ -81,8 +87,9 @@ async def _group(desk: Desk, call: Call, query: asked.Query, finding: Finding, l
     apps = await apps_of(desk, call, finding.results)
     if query.app_slug:
         apps = [(app, tools) for app, tools in apps if app.slug == query.app_slug.lower()]
-        apps = apps or [(await find_app(desk, call, query.app_slug), [])]
-    if not apps:
+        with suppress(ToolError, UpstreamError):  # there is none: then this query finds nothing
+            apps = apps or [(await find_app(desk, call, query.app_slug), [])]
+    elif not apps:
         called_so = await search_apps(desk, call, query.use_case, query.category, limit)
         apps = [(app, list[Found]()) for app in called_so]
     asked_for = {"use_case": query.use_case, "category": query.category, "app_slug": query.app_slug}
