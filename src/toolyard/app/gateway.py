@@ -46,6 +46,7 @@ from ..wire.versions import Era, era_of
 from .composio import composio, leased
 from .keeping import Keeping
 from .mounting import Health, Service, identify, look_after, mount_of
+from .searching import Searching
 from .shaping import Shaping, dressed
 
 if TYPE_CHECKING:
@@ -100,6 +101,11 @@ class Gateway:
         self._yard.list_wait = config.gateway.list_wait
         self._yard.touch = self._touch
         self._yard.met = self._met
+        self._yard.health = self.health
+        keeping = self.keeping
+        self.searching = Searching(
+            self._yard, config, folder, state=keeping.state, leases=keeping.leases, remotes=self.remotes
+        )
 
     def _shaping(self, config: Config) -> Shaping | None:
         if not config.results.shape:
@@ -109,6 +115,7 @@ class Gateway:
 
     def _came(self, call: Call, tool: Tool, came: int, went: int) -> None:
         """A tool has answered: so many bytes, of which so many went on."""
+        self.searching.measured(tool.name, came)
 
     # Life
 
@@ -116,6 +123,8 @@ class Gateway:
         await self.keeping.start()
         for server in self.config.servers:
             self._mount(server)
+        if self.config.gateway.view == "search":
+            await self.searching.start()
         self._minding = asyncio.create_task(self._mind_idle())
 
     async def close(self) -> None:
@@ -124,6 +133,7 @@ class Gateway:
             self._minding.cancel()
         for view in self._views.values():
             await view.close()
+        await self.searching.close()
         await self.parking.close()
         leaving = [asyncio.create_task(self._let_go(mounted)) for mounted in self._mounted.values()]
         if leaving or self._leaving:
@@ -150,6 +160,7 @@ class Gateway:
         self.config = config
         if self.shaping is not None:
             self.shaping.reconfigure(config)
+        self.searching.reload(config)
         settings = config.gateway
         self._yard.page_size = settings.page_size
         self._yard.list_wait = settings.list_wait
@@ -288,7 +299,11 @@ class Gateway:
             return self.bare(settings.server)
         if "" not in self._views:
             implementation = Implementation(settings.name, __version__, "Toolyard")
-            self._views[""] = _Whole(self._yard, implementation, settings.instructions, self)
+            self._views[""] = (
+                self.searching.view(self.config, implementation)
+                if settings.view == "search"
+                else AllView(self._yard, implementation, settings.instructions)
+            )
         return self._views[""]
 
     def bare(self, server: str) -> View:
@@ -368,21 +383,10 @@ class Gateway:
         ]
 
 
-class _Whole(AllView):
-    """The view of everything, whose health is the gateway's."""
-
-    def __init__(self, yard: Yard, implementation: Implementation, own: str, gateway: Gateway) -> None:
-        super().__init__(yard, implementation, own)
-        self._gateway = gateway
-
-    def health(self) -> dict[str, Any]:
-        return self._gateway.health()
-
-
 def _needs_restart(before: Config, now: Config) -> list[str]:
     gateway = [
         f"gateway.{name}"
-        for name in ("view", "server", "name", "instructions", "state_dir")
+        for name in ("view", "server", "dialects", "name", "instructions", "state_dir")
         if getattr(before.gateway, name) != getattr(now.gateway, name)
     ]
     tables = [name for name in ("telemetry", "state", "store") if getattr(before, name) != getattr(now, name)]
