@@ -176,14 +176,15 @@ async def test_a_fault_in_our_own_code_reaches_all_who_wait_and_leaves_nothing_b
     assert (await leases.get("acme", "t1", "composio", remote.begin)).id == "session-1"
 
 
-async def test_a_session_leads_back_to_its_thread_for_its_own_tenant_only(state: State) -> None:
+async def test_closing_ends_what_is_under_way(state: State) -> None:
     leases, remote = Leases(state, 600), Remote()
-    local = await leases.get("acme", "thread: é", "")
-    begun = await leases.get("acme", "t2", "composio", remote.begin)
-    assert await leases.thread_of("acme", local.id) == "thread: é"
-    assert await leases.thread_of("acme", begun.id) == "t2"
-    assert await leases.thread_of("other", local.id) is None
-    assert await leases.thread_of("acme", "local-unknown") is None
+    remote.going.clear()
+    waiting = asyncio.create_task(leases.get("acme", "t1", "composio", remote.begin))
+    await remote.asked.wait()
+    await leases.close()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert await state.keys("") == [], "no claim is left behind"
 
 
 async def test_a_store_that_is_away_fails_no_call_and_is_told_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -194,7 +195,6 @@ async def test_a_store_that_is_away_fails_no_call_and_is_told_once(caplog: pytes
     assert await leases.get("acme", "t1", "") == local
     begun = await leases.get("acme", "t1", "composio", remote.begin)
     assert (await leases.renew("acme", "t1", "composio", begun.id, remote.begin)).id == "session-2"
-    assert await leases.thread_of("acme", local.id) == "t1"
     await leases.drop("acme", "t1", "")
     assert await leases.peek("acme", "t1", "") is None
     told = [each.getMessage() for each in caplog.records if "for now" in each.getMessage()]

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..state.sheltered import Sheltered
 from ..state.state import State
@@ -50,8 +50,7 @@ class Leases:
         held = decode(seen)
         if held is not None and (begin is None or not _is_due(held) or key in self._flights):
             return held.lease
-        who = _Who(key, tenant, thread, upstream)
-        return await self._together(key, lambda: self._begin(who, seen, held, begin))
+        return await self._together(key, lambda: self._begin(key, upstream, seen, held, begin))
 
     async def peek(self, tenant: str, thread: str, upstream: str) -> Lease | None:
         held = decode(await self._state.get(key_of("lease", tenant, thread, upstream)))
@@ -66,20 +65,18 @@ class Leases:
         held = decode(seen)
         if held is not None and held.lease.id != stale:
             return held.lease
-        who = _Who(key, tenant, thread, upstream)
-        return await self._together(key, lambda: self._begin(who, seen, None, begin))
+        return await self._together(key, lambda: self._begin(key, upstream, seen, None, begin))
 
     async def drop(self, tenant: str, thread: str, upstream: str) -> None:
         await self._state.delete(key_of("lease", tenant, thread, upstream))
 
     async def close(self) -> None:
-        """The state itself is closed by whoever opened it."""
+        """The store itself is closed by whoever opened it."""
+        flights = tuple(self._flights.values())
+        for flight in flights:
+            flight.cancel()
+        await asyncio.gather(*flights, return_exceptions=True)
         await self._state.close()
-
-    async def thread_of(self, tenant: str, session: str) -> str | None:
-        """The thread that this session was given to, if it is one of this tenant's and not expired."""
-        found = await self._state.get(key_of("session", tenant, session))
-        return None if found is None else found.decode(errors="surrogatepass")
 
     async def _together(self, key: str, begin: Callable[[], Coroutine[Any, Any, Lease]]) -> Lease:
         """One of this process's callers begins. Whoever goes away meanwhile stops it for nobody."""
@@ -95,57 +92,47 @@ class Leases:
             # Looked at, for when all who waited have gone: asyncio would complain that nobody did.
             flight.exception()
 
-    async def _begin(self, who: "_Who", seen: bytes | None, local: Held | None, begin: Begin | None) -> Lease:
+    async def _begin(
+        self, key: str, upstream: str, seen: bytes | None, local: Held | None, begin: Begin | None
+    ) -> Lease:
         """One process begins. `seen` is what is to be replaced, `local` what is good enough meanwhile."""
         if begin is None:
-            return await self._replace(who, seen, held_local(self._ttl, retry_at=0.0))
+            return await self._replace(key, seen, held_local(self._ttl, retry_at=0.0))
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
-            async with self._claims.claim(f"claim:{who.key}") as mine:
+            async with self._claims.claim(f"claim:{key}") as mine:
                 if mine or time.monotonic() > deadline:
-                    return await self._begin_here(who, seen, local, begin)
+                    other = await self._other_than(seen, key)
+                    if other is not None:
+                        return other.lease
+                    return await self._replace(key, seen, await self._begun(upstream, local, begin))
             if local is not None:
                 return local.lease
             await asyncio.sleep(POLL_SECONDS)
-            other = await self._other_than(seen, who.key)
+            other = await self._other_than(seen, key)
             if other is not None:
                 return other.lease
 
-    async def _begin_here(self, who: "_Who", seen: bytes | None, local: Held | None, begin: Begin) -> Lease:
-        other = await self._other_than(seen, who.key)
-        if other is not None:
-            return other.lease
-        begun = await _asked(who.upstream, begin)
+    async def _begun(self, upstream: str, local: Held | None, begin: Begin) -> Held:
+        begun = await _asked(upstream, begin)
         if begun is not None:
-            return await self._replace(who, seen, held_begun(begun, who.upstream, self._ttl))
+            return held_begun(begun, upstream, self._ttl)
         retry_at = time.time() + self._retry
-        if local is None:
-            return await self._replace(who, seen, held_local(self._ttl, retry_at))
-        return await self._replace(who, seen, later(local, retry_at))
+        return held_local(self._ttl, retry_at) if local is None else later(local, retry_at)
 
-    async def _replace(self, who: "_Who", seen: bytes | None, new: Held) -> Lease:
+    async def _replace(self, key: str, seen: bytes | None, new: Held) -> Lease:
         """The first one wins; who comes later takes what is there."""
-        if not await self._state.swap(who.key, seen, encode(new), new.left):
-            other = await self._other_than(seen, who.key)
+        if not await self._state.swap(key, seen, encode(new), new.left):
+            other = await self._other_than(seen, key)
             if other is not None:
                 return other.lease
             # It has expired or was dropped meanwhile: ours is as good as any.
-            await self._state.swap(who.key, None, encode(new), new.left)
-        await self._state.put(
-            key_of("session", who.tenant, new.lease.id), who.thread.encode(errors="surrogatepass"), new.left
-        )
+            await self._state.swap(key, None, encode(new), new.left)
         return new.lease
 
     async def _other_than(self, seen: bytes | None, key: str) -> Held | None:
         now = await self._state.get(key)
         return None if now == seen else decode(now)
-
-
-class _Who(NamedTuple):
-    key: str
-    tenant: str
-    thread: str
-    upstream: str
 
 
 def _is_due(held: Held) -> bool:
