@@ -36,6 +36,7 @@ from ..upstream.links import Links
 from ..upstream.links_by_era import LinksByEra
 from ..upstream.stdio import StdioConnector
 from ..views import AllView, BareView
+from ..views.stored import Shelved
 from ..views.view import View
 from ..views.yard import Yard
 from ..wire.call import Call
@@ -99,12 +100,20 @@ class Gateway:
         self._yard = Yard(self.catalogue, self._mounts, forward, self.sealer)
         self._yard.page_size = config.gateway.page_size
         self._yard.list_wait = config.gateway.list_wait
+        if self.shaping is not None:
+            self._yard.stored = Shelved(self.keeping.store, self.shaping.reader)
         self._yard.touch = self._touch
         self._yard.met = self._met
         self._yard.health = self.health
         keeping = self.keeping
         self.searching = Searching(
-            self._yard, config, folder, state=keeping.state, leases=keeping.leases, remotes=self.remotes
+            self._yard,
+            config,
+            folder,
+            state=keeping.state,
+            leases=keeping.leases,
+            remotes=self.remotes,
+            profiles=keeping.profiles,
         )
 
     def _shaping(self, config: Config) -> Shaping | None:
@@ -139,6 +148,8 @@ class Gateway:
         if leaving or self._leaving:
             await asyncio.wait([*leaving, *self._leaving])
         await self._http.close()
+        if self.shaping is not None:
+            await self.shaping.close()
         await self.keeping.close()
         if self._traces is not None:
             await self._traces.close()

@@ -9,7 +9,9 @@ from ..artifacts.links import Links
 from ..artifacts.opening import open_store
 from ..artifacts.store import StoreError
 from ..config import Config
+from ..sessions.ciphers import cipher_for
 from ..sessions.leases import Leases
+from ..sessions.profiles import Profiles
 from ..state.opening import open_state
 from ..wire.seal import Sealer
 
@@ -22,6 +24,7 @@ class Keeping:
     def __init__(self, config: Config, folder: Path | None, sealer: Sealer) -> None:
         self.state = open_state(config.state.url, folder)
         self.leases = Leases(self.state, config.state.session_ttl)
+        self.profiles = Profiles(self.state, cipher_for(config.state.key, config.state.url, folder))
         self.links = Links(sealer, config.store.public_url)
         self.store = open_store(config.store, folder, self.links)
         self._sweeping: asyncio.Task[None] | None = None

@@ -9,6 +9,7 @@ from ..catalogue.names import shown_name
 from ..config import Config, ServerConfig
 from ..dispatch import Forward
 from ..results.limits import Limits, limits_for
+from ..results.reading import Reader
 from ..results.schemas import widened
 from ..results.shaper import Noted, Shaper, Tool
 
@@ -21,6 +22,7 @@ class Shaping:
 
     def __init__(self, config: Config, catalogue: Catalogue, store: Store, noted: Noted) -> None:
         self.shaper = Shaper(store, noted, HINT)
+        self.reader = Reader(store, config.results)
         self._catalogue = catalogue
         self._config = config
         self._servers: dict[str, ServerConfig] = {}
@@ -31,6 +33,10 @@ class Shaping:
         self._config = config
         self._servers = {server.name: server for server in config.servers}
         self._tools.clear()
+        self.reader.reconfigure(config.results)
+
+    async def close(self) -> None:
+        await self.reader.close()
 
     def tool(self, forward: Forward) -> Tool:
         server, own = forward.mount.server, forward.name or ""

@@ -36,7 +36,7 @@ def survey(payload: Payload, limits: Limits) -> Survey:
     too_long = len(payload.body) > limits.max_bytes
     if payload.is_json:
         return _of_json(payload.body, limits, too_long)
-    lines = _json_lines(payload.body)
+    lines = json_lines(payload.body)
     if lines is not None:
         found = _of_list(lines, len(payload.body), [], {}, limits, too_long)
         found.summary["format"] = "ndjson"
@@ -54,7 +54,7 @@ def of_text(body: Buffer, limits: Limits, too_long: bool) -> Survey:
 
 
 def _of_json(body: Buffer, limits: Limits, too_long: bool) -> Survey:
-    path, inner, around = _seen_through(body)
+    path, inner, around = seen_through(body)
     items = items_of(inner)
     if items is not None:
         return _of_list(items, len(body), path, around, limits, too_long)
@@ -119,7 +119,7 @@ def _place(path: list[str], around: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _seen_through(body: Buffer) -> tuple[list[str], Buffer, dict[str, Any]]:
+def seen_through(body: Buffer) -> tuple[list[str], Buffer, dict[str, Any]]:
     """Into objects that are there for one list or object, most of them by far: where, what, and what else."""
     path: list[str] = []
     around: dict[str, Any] = {}
@@ -140,7 +140,7 @@ def _seen_through(body: Buffer) -> tuple[list[str], Buffer, dict[str, Any]]:
     return path, inner, dict(list(around.items())[:MOST_AROUND])
 
 
-def _json_lines(body: Buffer) -> Items | None:
+def json_lines(body: Buffer) -> Items | None:
     """One JSON object in each line."""
     if first_byte(body) != 0x7B:
         return None

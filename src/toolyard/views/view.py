@@ -43,7 +43,7 @@ class View(ABC):
             "resources/templates/list": self._list(TEMPLATES),
             "tools/call": self._calling.call_tool,
             "prompts/get": self._calling.get_prompt,
-            "resources/read": self._calling.read_resource,
+            "resources/read": self._read_resource,
             "completion/complete": self._calling.complete,
         }
         self._modern: dict[str, Answer] = {
@@ -162,6 +162,12 @@ class View(ABC):
             return self._pages.page(call, kind)
 
         return answer
+
+    async def _read_resource(self, call: Call) -> Any:
+        stored = self.yard.stored
+        if stored is not None and stored.is_one(decode_params(call.params, UriParams).uri):
+            return await stored.read(call)
+        return await self._calling.read_resource(call)
 
     # What a legacy session sets
 

@@ -8,6 +8,7 @@ from ..dispatch import Mount
 from ..pipeline import Handler
 from ..wire.call import Call
 from ..wire.seal import Sealer
+from .stored import Shelved
 from .tickets import Tickets
 
 
@@ -23,6 +24,8 @@ class Yard:
         self.tickets = Tickets(sealer)
         self.page_size = 500
         self.list_wait = 5.0
+        self.stored: Shelved | None = None
+        """Whole results; None where results pass as they are."""
         self.touch: Callable[[], None] = lambda: None
         """Somebody looks at the lists; old ones may be read anew."""
         self.health: Callable[[], dict[str, Any]] = lambda: {"status": "ok"}
