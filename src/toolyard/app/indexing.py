@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolyard.app")
 
-FILE = "search.index"
 QUIET_SECONDS = 5.0
 """After a change, before the index is written: servers come in crowds."""
 IN_A_THREAD = 50
@@ -27,11 +26,11 @@ IN_A_THREAD = 50
 
 
 class Indexing:
-    """`folder` None keeps nothing."""
+    """`path` None keeps nothing."""
 
-    def __init__(self, catalogue: Catalogue, folder: Path | None) -> None:
+    def __init__(self, catalogue: Catalogue, path: Path | None) -> None:
         self._catalogue = catalogue
-        self._path = None if folder is None else folder / FILE
+        self._path = path
         self._index: Index | None = None
         self._seen: dict[str, list[Entry]] = {}
         self._turn = asyncio.Lock()

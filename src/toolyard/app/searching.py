@@ -1,5 +1,6 @@
 """Search as the gateway offers it: the index, what the meta tools work with, and the view that shows them."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,7 +36,7 @@ class Searching:
         remotes: "Callable[[], Mapping[str, Remote]]" = dict,
         profiles: "Profiles | None" = None,
     ) -> None:
-        self._indexing = Indexing(yard.catalogue, folder)
+        self._indexing = Indexing(yard.catalogue, None if folder is None else folder / _file(config))
         self._outcomes = Outcomes(state)
         self.supplies = Supplies(
             yard=yard,
@@ -63,3 +64,9 @@ class Searching:
 
     async def close(self) -> None:
         await self._indexing.close()
+
+
+def _file(config: Config) -> str:
+    """Of each configuration: two that keep their state in one place have different tools."""
+    place = str(config.files[0].resolve()) if config.files else ""
+    return f"search-{hashlib.blake2b(place.encode(), digest_size=4).hexdigest()}.index"

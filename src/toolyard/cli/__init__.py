@@ -21,6 +21,7 @@ COMMANDS = {
     "serve": "serve",
     "stdio": "stdio",
     "list": "listing",
+    "search": "search",
     "call": "call",
     "add": "add",
     "import": "importing",

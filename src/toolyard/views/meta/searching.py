@@ -31,6 +31,8 @@ MAX_LIMIT = 25
 CONSIDERED = 25
 """How many of a query are counted."""
 FALLBACK_TOOLKITS = 3
+NOTHING, WEAK = 0.05, 0.3
+"""Scores below which a tool has nothing to do with a query, or little."""
 
 
 class Searched(Struct, kw_only=True):
@@ -75,7 +77,7 @@ class Searching:
             for one in asked:
                 one.task.cancel()
         source = _source(bool(asked), any(heard.results), any(local))
-        if asked and not any(heard.results) and not any(local):
+        if asked and not any(heard.results) and not any(found and found[0].score >= WEAK for found in local):
             heard.results = await self._by_toolkits(call, queries, asked)
         findings = [self._finding(*three) for three in zip(queries, local, heard.results, strict=True)]
         with_schemas(findings, self._supplies.settings.schema_tokens)
@@ -113,7 +115,7 @@ class Searching:
             boosts=await self._boosts(call, query),
         )
         found: list[Found] = []
-        for at, hit in enumerate(hits):
+        for at, hit in enumerate(hit for hit in hits if hit.score >= NOTHING):
             # Only what can be shown is decoded.
             one = Found(tool=hit.tool, server=hit.server, score=hit.score, parts=hit.parts)
             found.append(self._described(one) if at < self._limit(query) else one)
