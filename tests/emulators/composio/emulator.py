@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Any, Literal, Self
 
@@ -43,7 +42,7 @@ class ComposioEmulator:
         self._door.apis = ("v3", "v3.1") if v31 else ("v3",)
         self._door.shape = shape
         self._port = port
-        self._stack = AsyncExitStack()
+        self._over = asyncio.Event()
 
     @property
     def url(self) -> str:
@@ -130,7 +129,7 @@ class ComposioEmulator:
         self._server = uvicorn.Server(config)
         config.load()
         self._server.lifespan = config.lifespan_class(config)
-        await self._stack.enter_async_context(self._door.mcp.run())
+        await self._run_mcp()
         # What `Server.serve` does, less its loop that looks ten times a second whether to stop.
         await self._server.startup(sockets=[listener])
         self._listener = listener
@@ -143,9 +142,23 @@ class ComposioEmulator:
         for connection in list(self._server.server_state.connections):
             if connection.transport is not None:
                 connection.transport.abort()
-        await self._stack.aclose()
+        self._over.set()
+        await self._mcp
         async with asyncio.timeout(10):
             await self._server.shutdown(sockets=[self._listener])
+
+    async def _run_mcp(self) -> None:
+        """In a task of its own: the SDK's task group must be left by the task that entered it, and a fixture
+        enters and leaves in different ones."""
+        ready = asyncio.Event()
+
+        async def run() -> None:
+            async with self._door.mcp.run():
+                ready.set()
+                await self._over.wait()
+
+        self._mcp = asyncio.create_task(run())
+        await ready.wait()
 
     def _drop(self, scope: Scope) -> None:
         for connection in list(self._server.server_state.connections):
