@@ -124,6 +124,10 @@ class Gateway:
 
     def _came(self, call: Call, tool: Tool, came: int, went: int) -> None:
         """A tool has answered: so many bytes, of which so many went on."""
+        identity = call.caller.identity
+        self.keeping.ledger.note(identity.tenant, identity.agent, tool.server, tool.name, came, went)
+        if self.metrics is not None:
+            self.metrics.fitted(tool.server, came, went)
         self.searching.measured(tool.name, came)
 
     # Life

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import sqlite3
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,11 +14,13 @@ from ..sessions.ciphers import cipher_for
 from ..sessions.leases import Leases
 from ..sessions.profiles import Profiles
 from ..state.opening import open_state
+from ..telemetry.ledger import Ledger
 from ..wire.seal import Sealer
 
 logger = logging.getLogger("toolyard.app")
 
 SWEEP_SECONDS = 600.0
+COUNT_SECONDS = 10.0
 
 
 class Keeping:
@@ -27,10 +30,11 @@ class Keeping:
         self.profiles = Profiles(self.state, cipher_for(config.state.key, config.state.url, folder))
         self.links = Links(sealer, config.store.public_url)
         self.store = open_store(config.store, folder, self.links)
-        self._sweeping: asyncio.Task[None] | None = None
+        self.ledger = Ledger(folder)
+        self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        self._sweeping = asyncio.create_task(self._sweep())
+        self._tasks = [asyncio.create_task(self._sweep()), asyncio.create_task(self._count())]
 
     async def _sweep(self) -> None:
         """Beside everything else: nobody waits for a store to be ready."""
@@ -43,10 +47,23 @@ class Keeping:
                 await self.store.sweep()
             await asyncio.sleep(SWEEP_SECONDS)
 
+    async def _count(self) -> None:
+        while True:
+            await asyncio.sleep(COUNT_SECONDS)
+            await self._write()
+
+    async def _write(self) -> None:
+        if self.ledger.has_news:
+            try:
+                await asyncio.to_thread(self.ledger.write)
+            except (sqlite3.Error, OSError) as error:
+                logger.warning("what tools returned cannot be counted now: %s", error)
+
     async def close(self) -> None:
-        if self._sweeping is not None:
-            self._sweeping.cancel()
-            await asyncio.gather(self._sweeping, return_exceptions=True)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._write()
         await self.store.close()
         await self.leases.close()
         await self.state.close()

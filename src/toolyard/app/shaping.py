@@ -53,7 +53,7 @@ class Shaping:
         name = shown_name(server, own) if shelf is None else shelf.full_name(own)
         config = self._servers.get(server)
         limits = None if config is None else limits_for(self._config.results, config, own, name)
-        return Tool(name, tenant, limits or _ENDLESS)
+        return Tool(name, server, tenant, limits or _ENDLESS)
 
 
 def dressed(item: Item) -> Item:

@@ -26,6 +26,7 @@ COMMANDS = {
     "add": "add",
     "import": "importing",
     "remove": "remove",
+    "stats": "stats",
 }
 INTERRUPTED = 130
 # What `main`, or click below it, knows how to leave with.

@@ -35,6 +35,7 @@ class Tool(Struct, frozen=True):
 
     name: str
     """Its full name."""
+    server: str
     tenant: str
     limits: Limits
 

@@ -18,6 +18,7 @@ from .. import __version__
 from . import process
 from .exposition import CONTENT_TYPE, Family, labelled, text
 from .observed import Outcome
+from .tokens import tokens
 
 __all__ = ["CONTENT_TYPE", "METHODS", "Metrics", "UpstreamState"]
 
@@ -62,11 +63,12 @@ class UpstreamState(Struct, frozen=True):
 class _Traffic:
     """What happened between us and one server; empty name: what the gateway answered itself."""
 
-    __slots__ = ("labels", "reconnects", "request_bytes", "response_bytes", "retries")
+    __slots__ = ("came", "labels", "reconnects", "request_bytes", "response_bytes", "retries", "went")
 
     def __init__(self, server: str) -> None:
         self.labels = labelled(server=server)
         self.request_bytes = self.response_bytes = self.retries = self.reconnects = 0
+        self.came = self.went = 0
 
 
 class _Durations:
@@ -122,6 +124,12 @@ class Metrics:
         traffic = series.traffic
         traffic.request_bytes += request_bytes
         traffic.response_bytes += response_bytes
+
+    def fitted(self, server: str, came: int, went: int) -> None:
+        """A tool's result: so many bytes came, and so many went on to the client."""
+        traffic = self._of(server)
+        traffic.came += came
+        traffic.went += went
 
     def retried(self, server: str) -> None:
         self._of(server).retries += 1
@@ -199,6 +207,18 @@ class Metrics:
 _TRAFFIC: tuple[tuple[str, str, Callable[[_Traffic], int]], ...] = (
     ("toolyard_request_bytes_total", "Bytes of parameters taken.", lambda of: of.request_bytes),
     ("toolyard_response_bytes_total", "Bytes of results given.", lambda of: of.response_bytes),
+    ("toolyard_results_came_bytes_total", "Bytes of tools' results, as they came.", lambda of: of.came),
+    ("toolyard_results_went_bytes_total", "Bytes of them that went on to clients.", lambda of: of.went),
+    (
+        "toolyard_results_came_tokens_total",
+        "Tokens of tools' results as they came, estimated.",
+        lambda of: tokens(of.came),
+    ),
+    (
+        "toolyard_results_went_tokens_total",
+        "Tokens of them that went on to clients, estimated.",
+        lambda of: tokens(of.went),
+    ),
     ("toolyard_retries_total", "Calls tried again.", lambda of: of.retries),
     ("toolyard_reconnects_total", "Connections made anew after a loss.", lambda of: of.reconnects),
 )

@@ -1,0 +1,115 @@
+"""How much came from tools and how much went on to models, by day, tenant, agent, server and tool.
+
+Counted in memory and added to a small SQLite file now and then, so that several processes can share one.
+"""
+
+import sqlite3
+import time
+from collections.abc import Iterable
+from contextlib import closing
+from pathlib import Path
+
+from msgspec import Struct
+
+from .tokens import tokens
+
+MOST_OPEN = 10_000
+"""Different rows that are counted between two writes; what is beyond them counts as `other`."""
+KEPT_DAYS = 400
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS ledger (
+  day TEXT, tenant TEXT, agent TEXT, server TEXT, tool TEXT,
+  calls INTEGER, came INTEGER, went INTEGER,
+  PRIMARY KEY (day, tenant, agent, server, tool)
+) WITHOUT ROWID
+"""
+_ADD = """
+INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE
+SET calls = calls + excluded.calls, came = came + excluded.came, went = went + excluded.went
+"""
+Who = tuple[str, str, str, str]
+"""Tenant, agent, server, tool."""
+
+
+class Row(Struct, frozen=True):
+    """What one group of results came to."""
+
+    name: str
+    calls: int
+    came: int
+    went: int
+
+    @property
+    def tokens_came(self) -> int:
+        return tokens(self.came)
+
+    @property
+    def tokens_went(self) -> int:
+        return tokens(self.went)
+
+
+class Ledger:
+    def __init__(self, folder: Path | None) -> None:
+        self._file = None if folder is None else folder / "ledger.db"
+        self._open: dict[Who, list[int]] = {}
+
+    def note(self, tenant: str, agent: str, server: str, tool: str, came: int, went: int) -> None:
+        who = (tenant, agent, server, tool)
+        counts = self._open.get(who)
+        if counts is None:
+            if len(self._open) >= MOST_OPEN:
+                who = (tenant, "", server, "other")
+            counts = self._open.setdefault(who, [0, 0, 0])
+        counts[0] += 1
+        counts[1] += came
+        counts[2] += went
+
+    @property
+    def has_news(self) -> bool:
+        return self._file is not None and bool(self._open)
+
+    def write(self) -> None:
+        """Add what was counted to the file; for a thread. What cannot be written is counted on."""
+        if self._file is None or not self._open:
+            return
+        taken, self._open = self._open, {}
+        day = time.strftime("%Y-%m-%d", time.gmtime())
+        try:
+            self._file.parent.mkdir(0o700, parents=True, exist_ok=True)
+            with closing(_connected(self._file)) as file, file:
+                file.execute(_TABLE)
+                file.executemany(_ADD, [(day, *who, *counts) for who, counts in taken.items()])
+                oldest = time.strftime("%Y-%m-%d", time.gmtime(time.time() - KEPT_DAYS * 86_400))
+                file.execute("DELETE FROM ledger WHERE day < ?", [oldest])
+        except (sqlite3.Error, OSError):
+            for who, counts in taken.items():
+                kept = self._open.setdefault(who, [0, 0, 0])
+                for at, count in enumerate(counts):
+                    kept[at] += count
+            raise
+
+
+def _connected(file: Path) -> sqlite3.Connection:
+    found = sqlite3.connect(file, timeout=10)
+    file.chmod(0o600)
+    found.execute("PRAGMA journal_mode = WAL")
+    return found
+
+
+def rows(folder: Path, by: str, days: int) -> list[Row]:
+    """What the last days came to, grouped by `tool`, `server`, `agent`, `tenant` or `day`; biggest first."""
+    if by not in ("tool", "server", "agent", "tenant", "day"):
+        raise ValueError(f"cannot group by {by!r}")
+    file = folder / "ledger.db"
+    if not file.exists():
+        return []
+    first = time.strftime("%Y-%m-%d", time.gmtime(time.time() - (days - 1) * 86_400))
+    query = (
+        f"SELECT {by}, SUM(calls), SUM(came), SUM(went) FROM ledger WHERE day >= ? "
+        f"GROUP BY {by} ORDER BY {'day' if by == 'day' else 'SUM(came) DESC'}"
+    )
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10)) as opened:
+        found: Iterable[tuple[str, int, int, int]] = opened.execute(query, [first])
+        return [Row(name or "(none)", calls, came, went) for name, calls, came, went in found]
