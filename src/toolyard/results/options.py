@@ -13,7 +13,7 @@ from ..wire.messages import decode_params, encode
 
 MOST_BYTES = 2**20
 MOST_FIELDS = 50
-FIELDS, MAX_BYTES = "_fields", "_max_bytes"
+FIELDS, MAX_BYTES = OPTIONS = "_fields", "_max_bytes"
 _MARKS = (b'"_fields"', b'"_max_bytes"')
 
 

@@ -28,6 +28,7 @@ from .all import AllView
 from .instructions import how_to_search
 from .meta.desk import Desk
 from .meta.known import UnknownTool
+from .meta.reading import NAME, read_result
 from .meta.supplies import Supplies
 from .meta.tools import Dialect, MetaTool, Renames
 
@@ -46,6 +47,8 @@ class SearchView(AllView):
         for dialect in dialects:
             for tool in dialect.tools():
                 self._tools.setdefault(tool.name, tool)
+        if supplies.yard.stored is not None:
+            self._tools.setdefault(NAME, read_result(supplies.yard.stored.reader))
         self._definitions = [encode(tool.shown()) for tool in self._tools.values()]
         self.desk = Desk(supplies, self._calling.call_tool, self._tools)
         for methods in (self._modern, self._legacy):

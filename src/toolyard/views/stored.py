@@ -34,7 +34,7 @@ class Shelved:
 
     def __init__(self, store: Store, reader: Reader) -> None:
         self._store = store
-        self._reader = reader
+        self.reader = reader
 
     @staticmethod
     def is_one(uri: str) -> bool:
@@ -45,7 +45,7 @@ class Shelved:
         id, wanted = _parsed(uri)
         try:
             if "offset" in wanted or "limit" in wanted:
-                body = encode(await self._reader.read(call.caller.tenant, {"id": id, **wanted}))
+                body = encode(await self.reader.read(call.caller.tenant, {"id": id, **wanted}))
                 return self._answer(call, uri, body.decode(), "application/json", None)
             return await self._bytes(call, uri, id, wanted)
         except Wrong as error:

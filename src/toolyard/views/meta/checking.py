@@ -10,6 +10,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 
+from ...results.options import OPTIONS
 from ...wire.text import clean
 from .weight import Node, Weight, extent, referred
 
@@ -58,6 +59,8 @@ class Check:
             self._validator, self.unusable = None, f"its input schema cannot be used: {clean(first)[:200]}"
 
     def faults(self, arguments: dict[str, Any]) -> list[str]:
+        # What a caller may ask of any result is no argument of the tool, and is taken out on the way.
+        arguments = {name: value for name, value in arguments.items() if name not in OPTIONS}
         if self._validator is None or self._takes_too_long(arguments):
             return []
         found: list[str] = []

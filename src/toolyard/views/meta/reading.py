@@ -1,0 +1,55 @@
+"""`read_result`: more of a result that was too big to be sent whole. Every dialect has it."""
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+from msgspec import Raw
+
+from ...kit.content import ToolError
+from ...results.reading import Reader
+from ...results.reading.asked import MOST_ITEMS, Wrong
+from ...wire.call import Call
+from ...wire.types import CallToolResult, Text
+from .tools import MetaTool
+
+if TYPE_CHECKING:
+    from .desk import Desk
+
+NAME = "read_result"
+_DESCRIPTION = (
+    "Read more of a truncated result: a page of items or lines, a JMESPath query over it, or one SQL SELECT "
+    "over the table `result`, a row per item. Prefer a query that answers the question to paging."
+)
+_INPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Of the result: at the end of storage.resource."},
+        "offset": {"type": "integer", "minimum": 0},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS},
+        "query": {
+            "type": "string",
+            "description": "JMESPath, on the whole: items[?state=='open'].title",
+        },
+        "sql": {"type": "string", "description": "SELECT state, count(*) FROM result GROUP BY state"},
+    },
+    "required": ["id"],
+}
+
+
+def read_result(reader: Reader) -> MetaTool:
+    async def answer(desk: "Desk", call: Call, arguments: dict[str, Any]) -> CallToolResult:
+        try:
+            found = await reader.read(call.caller.tenant, arguments)
+        except Wrong as error:
+            raise ToolError(str(error)) from None
+        body = msgspec.json.encode(found)
+        return CallToolResult(content=[Text(body.decode())], structured_content=Raw(body))
+
+    return MetaTool(
+        name=NAME,
+        title="Read a stored result",
+        description=_DESCRIPTION,
+        input_schema=_INPUT,
+        answer=answer,
+        annotations={"readOnlyHint": True, "openWorldHint": False},
+    )
