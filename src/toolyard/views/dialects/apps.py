@@ -5,7 +5,7 @@ dialects are of use without Composio too.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Awaitable, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -132,10 +132,12 @@ async def search_apps(desk: Desk, call: Call, text: str, category: str, limit: i
 
 
 async def apps_of(desk: Desk, call: Call, tools: Sequence[Found]) -> list[tuple[App, list[Found]]]:
-    """The apps that these tools are of, in the order of their best ones."""
+    """The apps that these tools are of, in the order of their best ones. What a remote lists is of none."""
+    remotes = desk.supplies.remotes()
     groups: dict[tuple[str, str], list[Found]] = {}
     for tool in tools:
-        groups.setdefault((tool.server, tool.toolkit), []).append(tool)
+        if tool.toolkit or tool.server not in remotes:
+            groups.setdefault((tool.server, tool.toolkit), []).append(tool)
     apps = await asyncio.gather(*(_app_of(desk, call, server, slug) for server, slug in groups))
     return list(zip(apps, groups.values(), strict=True))
 
@@ -156,10 +158,6 @@ async def _in_time(desk: Desk, asking: Awaitable[T]) -> T | None:
             return await asking
     except (UpstreamError, StateError, TimeoutError):
         return None
-
-
-def one_of_each(apps: Iterable[App]) -> list[App]:
-    return list({(app.server, app.slug): app for app in apps}.values())
 
 
 async def tools_of(desk: Desk, call: Call, app: App) -> list[AppTool]:

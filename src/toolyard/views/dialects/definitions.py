@@ -81,8 +81,20 @@ def meta_tool(
 
 def decode(name: str, words: Words, takes: type[T], arguments: dict[str, Any]) -> T:
     """Members that nobody asked for are let be, and null means left out: models send both."""
-    given = {key: value for key, value in arguments.items() if value is not None}
+    given = {
+        key: _meant(words.properties.get(key), value) for key, value in arguments.items() if value is not None
+    }
     try:
         return msgspec.convert(given, takes, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
         raise BadCall(name, explain(error), words.example) from None
+
+
+def _meant(property: dict[str, Any] | None, value: Any) -> Any:
+    """Models sometimes write a list or an object as JSON in a string."""
+    if not isinstance(value, str) or property is None or property.get("type") not in ("array", "object"):
+        return value
+    try:
+        return msgspec.json.decode(value)
+    except msgspec.DecodeError:
+        return value

@@ -11,7 +11,11 @@ from ...meta.desk import Desk
 from ..sessions import session_named
 from ..slugs import Slugs, full_name
 from . import asked
+from .words import SINGULAR, WORDS
 from .wrapping import wrapped
+
+OWN_TOOLS = frozenset(f"COMPOSIO_{name}" for name in (*WORDS, SINGULAR))
+"""A mounted Composio lists its own, and a search finds them too; here they are there already."""
 
 
 class Searching:
@@ -25,6 +29,8 @@ class Searching:
         named = session_named(call, given.session) or given.session_id or None
         answer = await desk.search(call, queries, named)
         slugs = Slugs(desk, await desk.thread(call, named))
+        for finding in answer.findings:
+            finding.results = [one for one in finding.results if slugs.of(one.tool) not in OWN_TOOLS]
         error = None if any(answer.results) else "No tools fit; say the use case in other words"
         data = {
             "success": error is None,

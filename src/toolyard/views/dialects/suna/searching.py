@@ -11,7 +11,7 @@ from ....wire.call import Call
 from ....wire.types import CallToolResult
 from ...meta.answers import Finding, Found
 from ...meta.desk import Desk
-from ..apps import App, apps_of, find_app, one_of_each, search_apps
+from ..apps import App, apps_of, find_app, search_apps
 from ..replies import json_reply
 from ..sessions import session_named
 from . import asked
@@ -49,14 +49,14 @@ async def search_for_agent(desk: Desk, call: Call, given: asked.SearchForAgent) 
 
 
 async def _by_name(desk: Desk, call: Call, given: asked.Search) -> list[App]:
-    """Those called so, then those whose tools fit."""
+    """Those called so; when there are none, those whose tools fit."""
     call = await desk.thread(call, session_named(call, given.session))
     apps = await search_apps(desk, call, given.query, given.category, given.limit)
-    if given.query and len(apps) < given.limit:
+    if given.query and not apps:
         limit = min(given.limit * TOOLS_EACH, MAX_TOOLS)
         answer = await desk.search(call, [Query(given.query, category=given.category, limit=limit)])
-        apps += [app for app, _ in await apps_of(desk, call, answer.results[0])]
-    return one_of_each(apps)[: given.limit]
+        apps = [app for app, _ in await apps_of(desk, call, answer.results[0])]
+    return apps[: given.limit]
 
 
 async def _by_queries(
