@@ -6,6 +6,7 @@ from typing import Any
 from . import searching
 from .asked import Asked, Operation, Reply
 from .catalogue import Toolkit
+from .refusals import Refusal
 from .schemas import boolean, closed, either, free, integer, listing, opened, text
 from .world import Session, fresh
 
@@ -22,12 +23,20 @@ def _begin(asked: Asked) -> Session:
 
 async def session(asked: Asked) -> Reply:
     if "user_id" in asked.body:
-        made = Session(fresh("trs"), asked.body["user_id"], _config(asked.body), "v3")
+        _check_new(asked)
+        made = Session(fresh("trs"), asked.body["user_id"], _config(asked.body), "legacy")
         asked.world.sessions[made.id] = made
         url = f"{asked.url}/tool_router/{made.id}/mcp"
         reply = {"session_id": made.id, "chat_session_mcp_url": url, "tool_router_instance_mcp_url": url}
         return Reply(reply, 201)
     return Reply({"session": _lease(_begin(asked), True)}, 201)
+
+
+def _check_new(asked: Asked) -> None:
+    wanted = (asked.body["user_id"], _config(asked.body), "legacy")
+    for held in asked.world.sessions.values():
+        if (held.user_id, held.config, held.api) == wanted and held.expired_with is None:
+            raise Refusal(409, f"Session {held.id} has this configuration already")
 
 
 async def search(asked: Asked) -> Reply:
