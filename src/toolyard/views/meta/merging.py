@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ...dispatch.remote import RemoteTool
+from ...results.tokens import estimated
 from .answers import Finding, Found
 
 MAX_DESCRIPTION = 400
@@ -15,8 +16,6 @@ CERTAIN = 0.6
 FIRST_RECOMMENDED, FIRST_RELATED = 0.95, 0.7
 STEP, LEAST = 0.04, 0.2
 UNCONNECTED = 0.1
-CHARACTERS_PER_TOKEN = 3.6
-"""Of JSON schemas; measured with o200k over the public tool sets that the search is measured with."""
 WITH_SCHEMA = 3
 """For one query at most."""
 _WORD = re.compile(r"[a-z0-9]{3,}")
@@ -65,7 +64,7 @@ def recommend(found: list[Found]) -> None:
 
 def with_schemas(findings: Sequence[Finding], tokens: int) -> None:
     """Leave the schemas of the best few, as many as there is room for: first the first of every query."""
-    room = tokens * CHARACTERS_PER_TOKEN
+    room = tokens
     given: set[str] = set()
     for rank in range(max((len(finding.results) for finding in findings), default=0)):
         for finding in findings:
@@ -81,7 +80,7 @@ def with_schemas(findings: Sequence[Finding], tokens: int) -> None:
 
 
 def _size(schema: dict[str, Any] | None) -> int:
-    return 0 if schema is None else len(msgspec.json.encode(schema))
+    return 0 if schema is None else estimated(msgspec.json.encode(schema).decode())
 
 
 def by_words(use_case: str, tools: Iterable[RemoteTool]) -> list[RemoteTool]:

@@ -15,7 +15,7 @@ from ...search.documents import Query
 from ...wire.call import Call
 from ...wire.types import CallToolResult, Text
 from .answers import Done, Item
-from .desk import MAX_ITEMS, MAX_QUERIES, Desk
+from .desk import MAX_ITEMS, MAX_QUERIES, MAX_USE_CASE, Desk
 from .searching import MAX_LIMIT
 from .tools import MetaTool
 from .wording import definitions
@@ -25,7 +25,7 @@ Name = Annotated[str, Meta(min_length=1, max_length=512)]
 
 
 class _Query(Struct):
-    use_case: str
+    use_case: Annotated[str, Meta(pattern=r"\S", max_length=MAX_USE_CASE)]
     known_fields: str = ""
     category: str = ""
     server: str = ""

@@ -1,0 +1,69 @@
+"""The `mcp` client in front of the search view: everything a tool can do, it can do through `call_tool`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from mcp import StdioServerParameters
+
+from tests.app.yard import at, yard
+from tests.cli.running import COMMAND
+from tests.clients.conversation import converse, soon
+from tests.clients.yard import ENVIRONMENT, PROGRAM, Yard
+from tests.meta.through import LACKS, connect
+from tests.serving import serving
+from tests.through import LegacyOnly
+
+LEGACY, MODERN = "2025-11-25", "2026-07-28"
+
+
+@pytest.mark.parametrize("upstream", [LEGACY, MODERN])
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_the_mcp_client_holds_the_conversation_through_call_tool(mode: str, upstream: str):
+    app = Yard().server.asgi()
+    async with (
+        serving(app if upstream == MODERN else LegacyOnly(app)) as served,
+        yard(at(served.url), view="search") as front,
+        connect(front.client.url, mode, upstream) as peer,
+    ):
+        await converse(peer, LACKS)
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_the_mcp_client_validates_what_a_search_answers_and_is_told_that_the_list_has_grown(mode: str):
+    async with (
+        serving(Yard().server.asgi()) as served,
+        yard(at(served.url), view="search") as front,
+        connect(front.client.url, mode, MODERN) as peer,
+    ):
+        before = set(await peer.tools())
+        async with peer.watching() as changed:
+            found = await peer.meta("search_tools", queries=[{"use_case": "add two numbers"}])
+            await soon(changed())
+        # The client holds structured content against the output schema of the list that it has read.
+        assert found.structured["results"][0]["results"][0]["tool"] == "mcp__up__add"
+        assert json.loads(found.text) == found.structured
+        tools = await peer.tools()
+        assert set(tools) - before >= {"mcp__up__add"}
+        assert tools["mcp__up__add"]["title"] == "Addition"
+        added = await peer.client.call_tool("mcp__up__add", {"a": 1, "b": 2})
+        assert added.structured_content == {"total": 3, "note": None}
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_gateway_on_stdio_is_searched_and_called_in_the_same_way(mode: str, tmp_path: Path):
+    command, *args = PROGRAM
+    config = tmp_path / "toolyard.toml"
+    environment = ", ".join(f'{name} = "{value}"' for name, value in ENVIRONMENT.items())
+    config.write_text(
+        f'[gateway]\nstate_dir = "{tmp_path}"\n[servers.up]\ncommand = "{command}"\n'
+        f"args = {json.dumps(args)}\nenv = {{ {environment} }}\n"
+    )
+    start, *more = COMMAND
+    program = StdioServerParameters(command=start, args=[*more, "stdio", "--config", str(config)])
+    async with connect(program, mode, MODERN) as peer:
+        found = await peer.meta("search_tools", queries=[{"use_case": "ask the person for a name"}])
+        assert found.structured["results"][0]["results"][0]["tool"] == "mcp__up__greet"
+        peer.person.answer = {"action": "accept", "content": {"name": "Ada"}}
+        assert (await peer.call("greet")).text == "Hello Ada"
+        assert "mcp__up__greet" in await peer.tools()

@@ -1,0 +1,232 @@
+"""`search_tools` and `describe_tools`: what is answered, to whom it is shown, and what is said of faults."""
+
+import asyncio
+import json
+from typing import Any
+
+import bpe_openai
+import pytest
+
+from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, speaking, tool
+from tests.app.yard import at
+from tests.meta.office import front, in_thread, office, text_of
+from tests.serving import PATIENCE, modern
+from toolyard.config import SearchConfig, ServerConfig, Stdio
+
+META = ["search_tools", "describe_tools", "call_tool", "call_tools", "manage_connections"]
+GONE = ServerConfig(name="gone", where=Stdio(command="/nowhere/to/be/found"))
+
+
+async def test_every_query_has_an_entry_in_its_place_and_all_of_it_is_as_the_contract_says():
+    async with office() as (client, _):
+        result = await client.meta(
+            "search_tools",
+            {
+                "queries": [
+                    {
+                        "use_case": "write an invoice for a customer",
+                        "known_fields": "to:Ann",
+                        "limit": 1,
+                    },
+                    {"use_case": "send an email to somebody"},
+                ]
+            },
+        )
+        answer = result["structuredContent"]
+        assert json.loads(text_of(result)) == answer
+        assert list(answer) == ["results", "session", "source", "missing"]
+        invoice, mail = answer["results"]
+        assert invoice["query"] == {
+            "use_case": "write an invoice for a customer",
+            "known_fields": "to:Ann",
+            "limit": 1,
+        }
+        assert [one["tool"] for one in invoice["results"]] == ["mcp__office__create_invoice"]
+        assert invoice["total_results"] >= 1
+        best = mail["results"][0]
+        shown = "tool server title description score recommended connected auth input_schema"
+        assert list(best) == shown.split()
+        assert best["tool"] == "mcp__office__send_email"
+        assert (best["server"], best["title"], best["auth"]) == ("office", "Send an email", "none")
+        assert best["recommended"] is best["connected"] is True
+        assert 0.5 < best["score"] <= 1
+        assert best["input_schema"]["required"] == ["to"]
+        assert len(mail["results"]) <= 5
+        session = answer["session"]
+        assert list(session) == ["id", "ttl", "expires_at", "generated", "source"]
+        assert session["id"].startswith("local-")
+        assert (answer["source"], answer["missing"]) == ("local", [])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fault"),
+    [
+        ({}, "'queries' is required"),
+        ({"queries": []}, "length >= 1"),
+        ({"queries": "send an email"}, "expected `array`"),
+        ({"queries": [{"use_case": " "}]}, "use_case"),
+        ({"queries": [{"query": "send an email"}]}, "use_case' is required"),
+        ({"queries": [{"use_case": "x", "limit": 0}]}, ">= 1"),
+        ({"queries": [{"use_case": "x"}] * 21}, "length <= 20"),
+    ],
+)
+async def test_queries_that_cannot_be_understood_are_answered_with_right_ones(arguments: Any, fault: str):
+    async with front() as client:
+        result = await client.meta("search_tools", arguments)
+        assert result["isError"] is True
+        assert fault in text_of(result)
+        assert '{"queries":[{"use_case":"' in text_of(result)
+        assert "structuredContent" not in result
+
+
+async def test_definitions_stay_under_1500_tokens_whatever_is_mounted_and_no_upstream_tool_is_listed():
+    tools = [tool(f"tool_{number}", description="does a thing " * 20) for number in range(300)]
+    async with speaking(Speaker("modern", tools)) as url, front(at(url)) as client:
+        page = (await client.modern("tools/list")).result
+        assert [item["name"] for item in page["tools"]] == META
+        encode = bpe_openai.get_encoding("o200k_base").encode
+        assert len(encode(json.dumps(page["tools"], separators=(",", ":")))) < 1500
+        about = (await client.modern("server/discover")).result
+        assert "up (300)" in about["instructions"]
+        assert len(encode(about["instructions"])) < 150
+
+
+async def test_schemas_come_for_the_best_within_the_budget_and_the_rest_by_describe_tools():
+    async with office(SearchConfig(schema_tokens=40)) as (client, _):
+        (found,) = (await client.search("send an email to somebody", limit=5))["results"]
+        without = [one["tool"] for one in found["results"] if "input_schema" not in one]
+        assert without
+        described = (await client.meta("describe_tools", {"tools": [*without, "mcp__office__send_emails"]}))[
+            "structuredContent"
+        ]
+        assert [one["tool"] for one in described["tools"]] == without
+        assert all(one["input_schema"]["type"] == "object" for one in described["tools"])
+        assert "mcp__office__send_email'" in described["unknown"]["mcp__office__send_emails"]
+        assert described["instructions"] == {"office": "Mails leave at once."}
+
+
+async def test_a_session_s_id_brought_back_elsewhere_goes_on_with_the_same_conversation():
+    async with office() as (client, _):
+        mine = (await client.search("send an email", headers=in_thread("mine")))["session"]["id"]
+        others = (await client.search("send an email", headers=in_thread("other's")))["session"]["id"]
+        nobodys = (await client.search("send an email"))["session"]["id"]
+        assert len({mine, others, nobodys}) == 3
+        again = await client.search("write an invoice", headers=in_thread("new"), session=mine)
+        assert again["session"]["id"] == mine
+        assert "mcp__office__create_invoice" in await client.listed(headers=in_thread("mine"))
+        assert "mcp__office__create_invoice" not in await client.listed(headers=in_thread("new"))
+        named = (await client.search("write an invoice", session="my own"))["session"]
+        assert (await client.search("write", headers=in_thread("my own")))["session"] == named
+
+
+async def test_what_a_conversation_finds_is_listed_for_it_alone_and_only_it_is_told():
+    async with office() as (client, _):
+        follow = {"notifications": {"toolsListChanged": True}}
+        streams = []
+        for thread in ("mine", "other's"):
+            headers, message = modern("subscriptions/listen", follow, id=77)
+            line = await client.client.open(headers | in_thread(thread), message)
+            assert (await line.next_message())["method"] == "notifications/subscriptions/acknowledged"
+            streams.append(line)
+        await client.search("send an email", headers=in_thread("mine"))
+        told = await streams[0].next_message()
+        assert told["method"] == "notifications/tools/list_changed"
+        found = await client.listed(headers=in_thread("mine"))
+        assert list(found)[: len(META)] == META
+        assert found["mcp__office__send_email"]["inputSchema"]["required"] == ["to"]
+        assert list(await client.listed(headers=in_thread("other's"))) == META
+        # What the other stream hears next is its own.
+        await client.search("write an invoice", headers=in_thread("other's"))
+        await streams[1].next_message()
+        assert "mcp__office__create_invoice" in await client.listed(headers=in_thread("other's"))
+
+
+async def test_the_list_of_a_conversation_stays_short_however_much_it_finds():
+    tools = [tool(f"paint_{number}", description=f"paint wall {number}") for number in range(60)]
+    async with speaking(Speaker("modern", tools)) as url, front(at(url), page_size=7) as client:
+        for number in range(0, 60, 2):
+            await client.search(f"paint wall {number}", limit=3)
+        names = await client.tools()
+        assert names[: len(META)] == META
+        assert 3 <= len(names) - len(META) <= 24
+        assert len(set(names)) == len(names)
+        assert "mcp__up__paint_58" in names
+
+
+async def test_pinned_tools_are_always_listed_and_a_change_of_them_is_told():
+    speaker = Speaker("modern", [tool("one"), tool("two"), tool("three")])
+    async with (
+        speaking(speaker) as url,
+        front(at(url, pinned=("two", "three"), rename={"three": "tres"})) as client,
+    ):
+        assert list(await client.listed()) == [*META, "mcp__up__two", "mcp__up__tres"]
+        line = await client.listen(toolsListChanged=True)
+        speaker.tools = [tool("three"), tool("four")]
+        await speaker.until_listened()
+        await speaker.tell(TOOLS_CHANGED)
+        assert (await line.next_message())["method"] == "notifications/tools/list_changed"
+        assert list(await client.listed()) == [*META, "mcp__up__tres"]
+
+
+async def test_a_server_that_is_missing_is_named_and_one_that_has_gone_is_marked_and_sinks():
+    twin = [tool("send_email", description="Send an email to somebody.")]
+    dying = Speaker("modern", twin)
+
+    async def refuse(exchange: Exchange) -> bool:
+        await exchange.plain(503)
+        return True
+
+    async with (
+        speaking(Speaker("modern", twin)) as well,
+        speaking(dying) as url,
+        front(at(url, "a", retries=0), at(well, "b"), GONE) as client,
+    ):
+        answer = await client.search("send an email")
+        assert [one["server"] for one in answer["missing"]] == ["gone"]
+        assert answer["missing"][0]["reason"]
+        assert [one["server"] for one in answer["results"][0]["results"]] == ["a", "b"]
+        dying.before = refuse
+        while (await client.server("a"))["state"] != "down":
+            await client.call("mcp__a__send_email")
+        answer = await client.search("send an email")
+        best, other = answer["results"][0]["results"]
+        assert (best["server"], best["connected"]) == ("b", True)
+        assert (other["server"], other["connected"]) == ("a", False)
+        assert {one["server"] for one in answer["missing"]} == {"a", "gone"}
+
+
+async def test_only_the_server_that_was_asked_for_is_searched_and_an_unknown_one_is_said_to_be_unknown():
+    twin = [tool("send_email", description="Send an email to somebody.")]
+    async with (
+        speaking(Speaker("modern", twin)) as first,
+        speaking(Speaker("modern", twin)) as second,
+        front(at(first, "a"), at(second, "b")) as client,
+    ):
+        assert await client.names("send an email", server="b") == ["mcp__b__send_email"]
+        answer = await client.search("send an email", server="c")
+        assert answer["results"][0]["results"] == []
+        assert answer["missing"] == [{"server": "c", "reason": "there is no such server; there are a, b"}]
+
+
+async def test_what_is_mounted_or_changed_while_it_runs_is_found_at_once_and_what_is_denied_never():
+    speaker = Speaker("modern", [tool("paint_wall", description="Paint a wall.")])
+    async with speaking(speaker) as url, front(at(url)) as client:
+        assert await client.names("paint a wall") == ["mcp__up__paint_wall"]
+        assert await client.names("mow the lawn") == []
+        line = await client.listen(toolsListChanged=True, promptsListChanged=True)
+        await client.search("paint a wall")  # it is followed from here on
+        speaker.tools = [tool("mow_lawn", description="Mow the lawn.")]
+        await speaker.until_listened()
+        await speaker.tell(TOOLS_CHANGED)
+        async with asyncio.timeout(PATIENCE):
+            while (await line.next_message())["method"] != "notifications/tools/list_changed":
+                pass
+        assert await client.names("mow the lawn") == ["mcp__up__mow_lawn"]
+        assert await client.names("paint a wall") == []
+        config = client.gateway.config
+        denied = type(config)(servers=(at(url, deny=("mow*",)),), gateway=config.gateway)
+        await client.gateway.reload(denied)
+        assert await client.names("mow the lawn") == []
+        assert "not found" in text_of(await client.through("mcp__up__mow_lawn"))
+        await client.gateway.reload(type(config)(gateway=config.gateway))
+        assert await client.names("mow the lawn") == []
