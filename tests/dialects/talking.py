@@ -4,8 +4,9 @@ Owns how these tests reach it and read its replies. Who calls is said in headers
 identification would find it.
 """
 
+import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -13,7 +14,7 @@ from mcp import Client
 from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
 from tests.emulators.composio import ComposioEmulator
-from tests.serving import serving
+from tests.serving import PATIENCE, serving
 from toolyard.app import Gateway, asgi
 from toolyard.config import Composio, Config, GatewayConfig, InProcess, ServerConfig, StateConfig
 from toolyard.wire.call import Identity
@@ -45,6 +46,18 @@ class Said:
 class Talk:
     def __init__(self, client: Client) -> None:
         self.client = client
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+        """Gives a function that waits until the client is told of other tools."""
+        async with self.client.listen(tools_list_changed=True) as events:
+            told = aiter(events)
+
+            async def changed() -> None:
+                async with asyncio.timeout(PATIENCE):
+                    await anext(told)
+
+            yield changed
 
     async def call(self, tool: str, **arguments: Any) -> Said:
         return Said(await self.client.call_tool(tool, arguments))

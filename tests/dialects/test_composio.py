@@ -177,6 +177,16 @@ async def test_a_session_goes_on_on_another_connection():
         assert [issue["title"] for issue in composio.records["issues"]] == ["It is slow"]
 
 
+async def test_arguments_may_be_written_as_models_write_them(quiet: Place):
+    async with quiet.talk() as talk:
+        for arguments in (
+            {"use_case": "write a note down", "difficulty": "medium"},
+            {"queries": '[{"use_case": "write a note down"}]', "session": None, "unheard_of": 1},
+        ):
+            found = await talk.call("RUBE_SEARCH_TOOLS", **arguments)
+            assert found.data["results"][0]["primary_tool_slugs"][0] == "mcp__notes__add_note"
+
+
 WRONG: list[tuple[str, dict[str, Any], str]] = [
     ("SEARCH_TOOLS", {}, "queries"),
     ("SEARCH_TOOLS", {"queries": [{"known_fields": "a:b"}]}, "use_case' is required"),

@@ -174,14 +174,13 @@ async def _standing(desk: Desk, call: Call, slug: str) -> Connection | None:
 
 
 async def is_connected(desk: Desk, call: Call, profile: Profile, standing: Connection | None) -> bool:
-    """An app tells of one account. A profile of another counts if it was seen connected before."""
-    if standing is None or not standing.is_active:
+    """An app tells of one account. Of a profile with another, what was seen last is true."""
+    if standing is None:
         return False
-    account = profile.config.get("connected_account_id")
-    if profile.config.get("connected") or account is None:
-        return True
-    if standing.account not in (None, account):
-        return False
-    config = {**profile.config, "connected": True}
-    await kept(desk).update(call.caller.tenant, profile.profile_id, config=config)
-    return True
+    account, seen = profile.config.get("connected_account_id"), bool(profile.config.get("connected"))
+    if None not in (account, standing.account) and standing.account != account:
+        return seen
+    if account is not None and standing.is_active != seen:
+        config = {**profile.config, "connected": standing.is_active}
+        await kept(desk).update(call.caller.tenant, profile.profile_id, config=config)
+    return standing.is_active
