@@ -100,11 +100,7 @@ class Loans:
 
 
 def _auth(account: Account | None) -> str:
-    if account is None:
-        return "unknown"
-    if account.status != "active":
-        return "oauth" if account.link else "unknown"
-    return "connected" if account.id else "none"
+    return "connected" if account is not None and account.status == "active" else "unknown"
 
 
 def _title(slug: str, toolkit: str) -> str:

@@ -1,0 +1,223 @@
+"""Servers of the Suna fork's form: a session for each conversation, begun by a POST, its id in a header."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any
+
+import pytest
+
+from tests.app.speaker import Exchange, Speaker, speaking, text, tool
+from tests.app.yard import Yard, yard
+from tests.serving import Answer
+from toolyard.config import Http, ServerConfig
+from toolyard.wire.call import Identity
+
+HEADER = "x-composio-session-id"
+SEND = "mcp__up__send"
+ERAS = pytest.mark.parametrize("era", ["modern", "legacy"])
+
+
+class Fork(Speaker):
+    """Executes a call only in a session that lives; says in a chosen way that one does not."""
+
+    def __init__(self, era: str = "modern", manner: str = "401") -> None:
+        super().__init__(era, [tool("send")])
+        self.manner = manner
+        self.live: set[str] = set()
+        self.begun: list[str] = []
+        self.executed: list[tuple[str, Any]] = []
+        """The session's id and the arguments of each call that was done."""
+        self.guards_lists = False
+        self.gives = True
+        self.refuses_to_begin = ""
+        self.before = self._look
+        self._sessions = count(1)
+
+    async def _look(self, exchange: Exchange) -> bool:
+        if exchange.path == "/session":
+            await self._begin(exchange)
+            return True
+        id = exchange.headers.get(HEADER, "")
+        guarded = exchange.method == "tools/call" or (exchange.method == "tools/list" and self.guards_lists)
+        if guarded and id not in self.live:
+            await self._refuse(exchange, id)
+            return True
+        if exchange.method == "tools/call":
+            self.executed.append((id, exchange.arguments))
+        return False
+
+    async def _begin(self, exchange: Exchange) -> None:
+        assert exchange.message == {"generate_id": True}
+        if not self.gives:
+            await exchange.plain(500, "no")
+            return
+        if self.refuses_to_begin:
+            await exchange.json({"error": self.refuses_to_begin}, 403)
+            return
+        id = f"sess-{next(self._sessions)}"
+        self.begun.append(id)
+        self.live.add(id)
+        await exchange.json({"session": {"sessionId": id, "ttlSeconds": 900}}, 201)
+
+    async def _refuse(self, exchange: Exchange, id: str) -> None:
+        over = f"Session {id} has expired"
+        match self.manner:
+            case "401" | "410":
+                await exchange.plain(int(self.manner), "go away")
+            case "403 in words":
+                await exchange.json({"error": {"message": over}}, 403)
+            case "400 in words":
+                await exchange.json({"error": over}, 400)
+            case "a JSON-RPC error":
+                await exchange.error(-32000, over)
+            case "a JSON-RPC error under 401":
+                await exchange.error(-32001, "Unauthorized", 401)
+            case "an error result":
+                await exchange.result(text(over, isError=True))
+            case _:
+                raise AssertionError(self.manner)
+
+    def calls_heard(self) -> int:
+        return self.calls("send")
+
+
+@asynccontextmanager
+async def forked(fork: Fork, **options: Any) -> AsyncIterator[Yard]:
+    async with speaking(fork) as url:
+        session_url = url.replace("/mcp", "/session")
+        where = Http(url=url, session_url=session_url, headers={"x-api-key": "key-of-the-project"})
+        server = ServerConfig(name="up", where=where, **({"timeout": 10} | options))
+        async with yard(server, identify=identify) as front:
+            yield front
+
+
+def identify(headers: Any) -> Identity:
+    return Identity(tenant=dict(headers).get(b"x-tenant", b"acme").decode())
+
+
+async def send(front: Yard, number: int = 1, thread: str = "t", tenant: str = "acme") -> Answer:
+    told = {"x-toolyard-thread": thread, "x-tenant": tenant}
+    return await front.call(SEND, {"text": str(number)}, headers=told)
+
+
+@ERAS
+async def test_each_conversation_has_a_session_of_its_own_and_lists_need_none(era: str):
+    fork = Fork(era)
+    async with forked(fork) as front:
+        for number, (thread, tenant) in enumerate(
+            [("a", "x"), ("b", "x"), ("a", "y"), ("a", "x"), ("", "y")]
+        ):
+            assert (await send(front, number, thread, tenant)).result["content"][0]["text"] == str(number)
+    used = [id for id, _ in fork.executed]
+    assert used[0] == used[3]
+    assert len(set(used)) == len(fork.begun) == 4
+    assert not any(HEADER in item.headers for item in fork.heard("tools/list"))
+    assert all(item.headers["x-api-key"] == "key-of-the-project" for item in fork.seen)
+
+
+MANNERS = [
+    "401",
+    "410",
+    "403 in words",
+    "400 in words",
+    "a JSON-RPC error",
+    "a JSON-RPC error under 401",
+    "an error result",
+]
+
+
+@ERAS
+@pytest.mark.parametrize("manner", MANNERS)
+async def test_a_session_that_is_over_is_renewed_and_the_call_is_done_once(era: str, manner: str):
+    fork = Fork(era, manner)
+    async with forked(fork) as front:
+        await send(front, 1)
+        fork.live.clear()
+        result = (await send(front, 2)).result
+        assert result["content"][0]["text"] == "2"
+        assert not result.get("isError")
+    assert len(fork.begun) == 2
+    assert [arguments["text"] for _, arguments in fork.executed] == ["1", "2"]
+    assert fork.calls_heard() == 3
+
+
+@ERAS
+async def test_twenty_calls_refused_together_share_one_new_session(era: str):
+    fork = Fork(era, "410")
+    async with forked(fork) as front:
+        await send(front, 0)
+        fork.live.clear()
+        answers = await asyncio.gather(*(send(front, number) for number in range(1, 21)))
+        assert sorted(int(answer.result["content"][0]["text"]) for answer in answers) == list(range(1, 21))
+    assert len(fork.begun) == 2
+    assert len(fork.executed) == 21
+
+
+async def test_a_call_refused_in_the_new_session_too_is_not_tried_a_third_time():
+    fork = Fork(manner="401")
+    async with forked(fork) as front:
+        await send(front, 1)
+        fork.live = frozenset()  # type: ignore[assignment]  nothing lives any more
+        fork.gives = False
+        assert "401" in (await send(front, 2)).error["message"]
+    assert fork.calls_heard() == 3
+    assert len(fork.executed) == 1
+
+
+@ERAS
+@pytest.mark.parametrize("fate", ["broken off", "500", "an error among others"])
+async def test_what_may_have_had_an_effect_is_never_repeated(era: str, fate: str):
+    fork = Fork(era)
+
+    async def call(exchange: Exchange) -> None:
+        if fate == "broken off":
+            await exchange.break_off()
+        elif fate == "500":
+            await exchange.plain(500, "Session expired while the mail was being sent")
+        else:
+            blocks = [{"type": "text", "text": part} for part in ("Session expired", "2 of 3 mails sent")]
+            await exchange.result({"content": blocks, "isError": True})
+
+    async with forked(fork) as front:
+        await send(front, 1)
+        fork.on["tools/call"] = call
+        answer = (await send(front, 2)).json
+        assert "error" in answer or answer["result"]["isError"]
+    assert fork.calls_heard() == 2
+    assert len(fork.begun) == 1
+
+
+async def test_without_a_session_to_be_had_the_call_goes_without_one():
+    fork = Fork()
+    fork.gives = False
+    fork.live.add("")  # it takes calls that name no session
+    async with forked(fork) as front:
+        assert (await send(front, 1)).result["content"][0]["text"] == "1"
+        assert (await send(front, 2)).result["content"][0]["text"] == "2"
+    assert not any(HEADER in item.headers for item in fork.seen)
+    assert len([item for item in fork.seen if item.path == "/session"]) == 1
+
+
+@ERAS
+async def test_a_server_that_wants_a_session_even_for_its_lists_gets_one(era: str):
+    fork = Fork(era)
+    fork.guards_lists = True
+    async with forked(fork) as front:
+        assert await front.tools() == [SEND]
+    assert HEADER in fork.heard("tools/list")[-1].headers
+
+
+async def test_where_no_session_can_be_begun_the_log_says_why_and_not_with_which_key(
+    caplog: pytest.LogCaptureFixture,
+):
+    fork = Fork()
+    fork.refuses_to_begin = "key-of-the-project is not allowed here"
+    fork.live.add("")
+    async with forked(fork) as front:
+        assert (await send(front, 1)).result["content"][0]["text"] == "1"
+        assert "key-of-the-project" not in json.dumps(await front.health())
+    assert "*** is not allowed here" in caplog.text
+    assert "key-of-the-project" not in caplog.text
