@@ -30,20 +30,22 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint style types layers docs conformance soak bench format constraints clean
+.PHONY: help setup run test check lint style types layers docs conformance soak faults bench bench-search \
+	bench-tokens format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
 	@echo
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-13s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s%s\n", $$1, $$2 }' Makefile
 
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
 setup: $(DEV) $(NPM) $(THIRDPARTY) $(COMPOSIO) ## install everything that the other targets need
 
-test: $(DEV) $(NPM) $(THIRDPARTY) $(COMPOSIO) ## run the tests (ARGS go to pytest)
-	@$(BIN)/python -m pytest $(ARGS)
+# A whole file goes to one of two processes: its tests share what they start.
+test: $(DEV) $(NPM) $(THIRDPARTY) $(COMPOSIO) ## run the tests (ARGS go to pytest; without any, two files at a time)
+	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
 	@$(MAKE) --no-print-directory --keep-going lint style types layers docs
@@ -71,6 +73,12 @@ soak: $(DEV) ## load a gateway for ten minutes while its upstreams are killed (A
 
 bench: $(DEV) ## measure beside a bare app, the SDK and other gateways (ARGS=--no-peers: only ours)
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-search: $(DEV) ## how well tools are found, beside other ways (ARGS="--minilm", "--scale")
+	@$(BIN)/python -m bench.search $(ARGS)
+
+bench-tokens: $(DEV) ## what a task costs in tokens, beside listing every tool
+	@$(BIN)/python -m bench.tokens $(ARGS)
 
 format: $(DEV) ## repair and format the code with ruff
 	@$(BIN)/ruff check --fix-only --quiet
