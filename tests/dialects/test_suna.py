@@ -166,6 +166,9 @@ async def test_two_tools_of_one_short_name_are_told_apart():
         for name in ("add_note", "custom_notes_add_note", "mcp__notes__add_note"):
             assert await talk.well(name, text="milk") == {"noted": "milk"}
         assert await talk.well("custom_board_add_note", text="milk") == {"pinned": "milk"}
+        again = await _enabled(talk, "notes", "Once more", "add_note")
+        assert again["callable_as"] == {"add_note": "add_note"}
+        assert set(await talk.tools()) == set(listed)
 
 
 async def test_what_is_enabled_belongs_to_its_conversation_and_goes_with_its_profile():

@@ -105,8 +105,7 @@ async def _enabled(
         )
     wanted = {known[name].own: known[name] for name in given.enabled_tools}
     tools = [naming.Named(app.name, tool.own, tool.full) for tool in wanted.values()]
-    new = enabling.Enabled(profile.profile_id, app.server, tuple(tools))
-    await enabling.enable(desk.supplies.state, scope, new)
+    await enabling.enable(desk, call, scope, enabling.Enabled(profile.profile_id, tuple(tools)))
     enabling.tell_change(desk, call)
     return profile, tools
 

@@ -3,8 +3,10 @@
 Kept in the state, so that any replica knows it. What a profile enabled goes with the profile.
 """
 
+import asyncio
 import hashlib
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -15,7 +17,6 @@ from ....catalogue.items import shown
 from ....catalogue.lending import borrower
 from ....kit.content import ToolError
 from ....kit.hub import TOOLS_CHANGED, Event
-from ....state.state import State
 from ....wire.call import Call
 from ....wire.threads import thread_of
 from ...meta.desk import Desk
@@ -31,7 +32,6 @@ class Enabled(Struct, frozen=True):
     """What one profile enabled."""
 
     profile: str
-    server: str
     tools: tuple[Named, ...]
 
 
@@ -57,11 +57,12 @@ def _key(*parts: str) -> str:
     return f"suna/enabled/{parts[0]}/{hashlib.blake2b(whole, digest_size=16).hexdigest()}"
 
 
-async def enable(state: State, scope: Scope, new: Enabled) -> None:
+async def enable(desk: Desk, call: Call, scope: Scope, new: Enabled) -> None:
     """In the place of what the same profile enabled before."""
+    state, known = desk.supplies.state, await _profiles(desk, call)
     for _ in range(MAX_TRIES):
         old = await state.get(scope.key)
-        kept = [one for one in _decoded(old) if one.profile != new.profile]
+        kept = [one for one in _decoded(old) if one.profile in known - {new.profile}]
         if sum(len(one.tools) for one in (*kept, new)) > MAX_TOOLS:
             raise ToolError(
                 f"More than {MAX_TOOLS} tools would be enabled; enable fewer, or delete a profile"
@@ -73,15 +74,19 @@ async def enable(state: State, scope: Scope, new: Enabled) -> None:
 
 async def enabled(desk: Desk, call: Call) -> list[Enabled]:
     """For this caller: what was enabled first comes first. Without what deleted profiles enabled."""
-    state, profiles = desk.supplies.state, desk.supplies.profiles
+    state = desk.supplies.state
     found: dict[str, Enabled] = {}
     for scope in (agent(call, call.caller.agent), conversation(call)):
         for one in _decoded(await state.get(scope.key)):
             found[one.profile] = one
-    if not found or profiles is None:
-        return []
-    known = {profile.profile_id for profile in await profiles.list(call.caller.tenant)}
+    known = await _profiles(desk, call) if found else set[str]()
     return [one for one in found.values() if one.profile in known]
+
+
+async def _profiles(desk: Desk, call: Call) -> set[str]:
+    """The ids of those there are."""
+    profiles = desk.supplies.profiles
+    return set() if profiles is None else {one.profile_id for one in await profiles.list(call.caller.tenant)}
 
 
 def _decoded(value: bytes | None) -> list[Enabled]:
@@ -93,7 +98,9 @@ async def entries(desk: Desk, call: Call, given: Sequence[Enabled]) -> dict[str,
     names = [tool.full for one in given for tool in one.tools]
     strange = [name for name in names if desk.known.entry(call, name) is None]
     if strange:
-        await desk.known.borrow(call, strange)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(desk.supplies.yard.list_wait):
+                await desk.known.borrow(call, strange)
     return {name: entry for name in names if (entry := desk.known.entry(call, name)) is not None}
 
 

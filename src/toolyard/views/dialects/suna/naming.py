@@ -32,7 +32,10 @@ def shown_names(tools: Iterable[Named], taken: Iterable[str]) -> dict[str, Named
     """Each tool under one name; none for a tool that only its full name fits."""
     shown: dict[str, Named] = {}
     used = set(taken)
+    each: dict[str, Named] = {}
     for tool in tools:
+        each.setdefault(tool.full, tool)  # two profiles may have enabled the same
+    for tool in each.values():
         for name in (tool.method, tool.key):
             if name not in used and _FIT.fullmatch(name):
                 used.add(name)
