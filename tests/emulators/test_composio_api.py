@@ -16,6 +16,13 @@ from tests.emulators.peers import ROOT, Plain, called, mcp_client, open_in_brows
 NEW = "/api/v3.1/tool_router/session"
 OLD = "/api/v3/tool_router/session"
 MAIL = {"recipient_email": "bo@example.com", "body": "Good morning."}
+UPLOAD = {
+    "toolkit_slug": "gmail",
+    "tool_slug": "GMAIL_SEND_EMAIL",
+    "filename": "a.txt",
+    "mimetype": "text/plain",
+    "md5": "0" * 32,
+}
 EMAIL_QUERY = {"queries": [{"use_case": "send an email"}]}
 
 
@@ -126,13 +133,7 @@ REFUSED = {
     "an upload with a wrong digest": (
         "POST",
         "/api/v3/files/upload/request",
-        {
-            "toolkit_slug": "gmail",
-            "tool_slug": "GMAIL_SEND_EMAIL",
-            "filename": "a.txt",
-            "mimetype": "text/plain",
-            "md5": "?",
-        },
+        UPLOAD | {"md5": "?"},
         400,
         "md5",
     ),
@@ -195,6 +196,9 @@ async def test_faults_strike_as_often_as_they_were_asked_to(composio: ComposioEm
     place = f"/tool_router/{search.split('/')[-2]}/mcp"
     status, answer, _ = await api.ask("POST", place, listing)
     assert (status, answer["error"]["status"]) == (401, 401)
+
+    with pytest.raises(ValueError, match="no operation is called 'serach'"):
+        composio.fail("serach")
 
     composio.empty("search")
     assert (await api.post(search, EMAIL_QUERY))["results"][0]["primary_tool_slugs"] == []
@@ -306,14 +310,7 @@ async def test_accounts_belong_to_one_user_each(composio: ComposioEmulator, api:
 
 
 async def test_a_presigned_address_takes_only_what_it_was_signed_for(api: Plain) -> None:
-    asked = {
-        "toolkit_slug": "gmail",
-        "tool_slug": "GMAIL_SEND_EMAIL",
-        "filename": "a.txt",
-        "mimetype": "text/plain",
-        "md5": "0" * 32,
-    }
-    grant = await api.post("/api/v3/files/upload/request", asked)
+    grant = await api.post("/api/v3/files/upload/request", UPLOAD)
     url = grant["new_presigned_url"]
     for kind, expected in (("application/pdf", 403), ("text/plain", 200)):
         status, _, _ = await api.ask("PUT", url, data=b"hello", headers={"Content-Type": kind})
@@ -321,6 +318,18 @@ async def test_a_presigned_address_takes_only_what_it_was_signed_for(api: Plain)
     status, _, _ = await api.ask("GET", url)
     assert status == 403, "it was signed for PUT"
     assert (await api.get("/api/v3/files/list"))["items"][0]["filename"] == "a.txt"
+
+
+async def test_a_store_that_knows_its_files_says_what_is_there_already() -> None:
+    async with ComposioEmulator(knows_files=True) as composio, plain(composio) as api:
+        grant = await api.post("/api/v3/files/upload/request", UPLOAD)
+        await api.ask(
+            "PUT", grant["new_presigned_url"], data=b"hello", headers={"Content-Type": "text/plain"}
+        )
+        again = await api.post("/api/v3/files/upload/request", UPLOAD)
+        assert (again["type"], await api.get(again["existing_url"])) == ("existing", b"hello")
+        other = await api.post("/api/v3/files/upload/request", UPLOAD | {"md5": "1" * 32})
+        assert (other["type"], other["key"]) == ("update", grant["key"])
 
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])

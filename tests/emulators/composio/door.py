@@ -1,12 +1,11 @@
 """The ASGI app: records every request, lets faults strike, checks the key, finds the operation, replies."""
 
-import asyncio
 import json
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
-from urllib.parse import parse_qs, unquote
+from urllib.parse import unquote
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
@@ -15,41 +14,33 @@ from .asked import Asked, Operation, Reply
 from .desk import Desk
 from .endpoint import SEAT
 from .faults import Fault, Faults
+from .incoming import Gone, Incoming, Receive, Record, Scope, Send
 from .refusals import Refusal, expired, not_found, unauthorised
 from .world import Session, World
-
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-Drop = Callable[[Scope], None]
 
 PARTS = (sessions, inside, files, tools, toolkits, configs, accounts, servers, labs)
 API = [operation for part in PARTS for operation in part.OPERATIONS]
 OPEN = [*accounts.BROWSER, *files.STORE]
 """For browsers and for who was given an address: no key."""
+OPERATIONS = {operation.name for operation in [*API, *OPEN]}
+"""Their names, for faults and records. The names of MCP requests follow from the message."""
+
 RATE = {"X-RateLimit": "600", "X-RateLimit-Remaining": "599", "X-RateLimit-Window-Size": "60"}
 SESSION_MCP = re.compile(r"/tool_router/([^/]+)/mcp/?")
 SERVER_MCP = re.compile(r"/v3/mcp/([^/]+)(/mcp)?/?")
-PROXIED = re.compile(r"http://[^/]+")
-"""How a request begins that a client sends to its HTTP proxy, which the emulator can be: see `storage`."""
 FORK_HEADER = "x-composio-session-id"
+GARBAGE = Reply(b'<html>{"data": [oops')
+
+
+def can_be(name: str) -> bool:
+    """Whether an operation, or a part of one, may be called so."""
+    known = {"*", "unknown", *OPERATIONS, *(part for each in OPERATIONS for part in each.split("."))}
+    of_mcp = name.split(".")[0] == "mcp" or "/" in name or name.isupper() or name == "initialize"
+    return name in known or of_mcp
 
 
 class Dropped(Exception):
     """The connection is to be cut without a reply."""
-
-
-@dataclass(frozen=True)
-class Record:
-    """A request that came in."""
-
-    method: str
-    path: str
-    query: dict[str, list[str]]
-    headers: dict[str, str]
-    body: Any
-    """Decoded if it was JSON, else bytes; None if there was none."""
-    operation: str
 
 
 @dataclass
@@ -58,86 +49,82 @@ class Door:
     api_key: str
     faults: Faults
     mcp: StreamableHTTPSessionManager
-    drop: Drop
+    drop: Callable[[Scope], None]
     url: str = ""
     apis: tuple[str, ...] = ("v3", "v3.1")
     shape: str = "2026"
     records: list[Record] = field(default_factory=list)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        raw = await _body(receive)
-        try:
+        with suppress(Gone):
+            request = await Incoming.read(scope, receive, send)
             try:
-                await self._serve(scope, raw, receive, send)
+                await self._serve(request)
             except Refusal as refusal:
-                await _send(send, Reply(refusal.body, refusal.status, refusal.headers))
-        except Dropped:
-            self.drop(scope)
+                await request.reply(Reply(refusal.body, refusal.status, refusal.headers))
+            except Dropped:
+                self.drop(scope)
 
-    async def _serve(self, scope: Scope, raw: bytes, receive: Receive, send: Send) -> None:
-        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
-        query = parse_qs(scope["query_string"].decode(), keep_blank_values=True)
-        path, method = PROXIED.sub("", scope["raw_path"].decode(), count=1), scope["method"]
-        if SESSION_MCP.fullmatch(path) or SERVER_MCP.fullmatch(path):
-            self._record(method, path, query, headers, raw, _mcp_operation(method, raw))
-            await self._mcp(path, query, scope, headers, raw, receive, send)
-            return
-        operation, api, values = self._find(method, path)
+    async def _serve(self, request: Incoming) -> None:
+        if SESSION_MCP.fullmatch(request.path) or SERVER_MCP.fullmatch(request.path):
+            await self._serve_mcp(request)
+        else:
+            await self._serve_api(request)
+
+    async def _serve_api(self, request: Incoming) -> None:
+        operation, api, values = self._find(request.method, request.path)
         name = operation.name if operation else "unknown"
-        self._record(method, path, query, headers, raw, name)
-        session = values.get("session_id", "")
-        fault = await self._strike(name, session, send)
+        self.records.append(request.record(name))
+        fault = await self._strike(name, values.get("session_id", ""))
         if fault is not None and fault.kind == "garbage":
-            await _garbage(send)
+            await request.reply(GARBAGE)
             return
         if operation is None:
-            raise not_found("Endpoint", f"{method} {path}")
+            raise not_found("Endpoint", f"{request.method} {request.path}")
         if operation not in OPEN:
-            self._check_key(headers)
-        body = operation.checked(raw, query)
-        is_empty = fault is not None and fault.kind == "empty"
+            self._check_key(request.headers)
         asked = Asked(
-            name, self.world, self.url, api, values, query, headers, body, raw, is_empty, self.shape
+            name,
+            self.world,
+            self.url,
+            api,
+            values,
+            request.query,
+            request.headers,
+            operation.checked(request.raw, request.query),
+            request.raw,
+            fault is not None and fault.kind == "empty",
+            self.shape,
         )
         reply = await operation.answer(asked)
         reply.headers.update(RATE)
-        await _send(send, reply)
+        await request.reply(reply)
 
-    async def _mcp(
-        self,
-        path: str,
-        query: dict[str, list[str]],
-        scope: Scope,
-        headers: dict[str, str],
-        raw: bytes,
-        receive: Receive,
-        send: Send,
-    ) -> None:
-        match = SESSION_MCP.fullmatch(path)
-        fault = await self._strike(self.records[-1].operation, match[1] if match else "", send)
+    async def _serve_mcp(self, request: Incoming) -> None:
+        record = request.record(_mcp_operation(request))
+        self.records.append(record)
+        match = SESSION_MCP.fullmatch(request.path)
+        fault = await self._strike(record.operation, match[1] if match else "")
         if fault is not None and fault.kind == "garbage":
-            await _garbage(send)
+            await request.reply(GARBAGE)
             return
-        self._check_fork_session(headers)
-        session = self._seat(path, query, headers)
+        self._check_fork_session(request.headers)
         is_empty = fault is not None and fault.kind == "empty"
-        scope[SEAT] = Desk(self.world, session, self.url, self.shape, is_empty)
-        await self.mcp.handle_request(scope, _again(raw, receive), send)
+        request.scope[SEAT] = Desk(self.world, self._seat(request), self.url, self.shape, is_empty)
+        await self.mcp.handle_request(request.scope, request.replayed(), request.send)
 
-    def _seat(self, path: str, query: dict[str, list[str]], headers: dict[str, str]) -> Session:
-        if match := SESSION_MCP.fullmatch(path):
-            self._check_key(headers)
+    def _seat(self, request: Incoming) -> Session:
+        if match := SESSION_MCP.fullmatch(request.path):
+            self._check_key(request.headers)
             return self.world.session(match[1])
-        match = SERVER_MCP.fullmatch(path)
+        match = SERVER_MCP.fullmatch(request.path)
         assert match is not None
         # The address of such a server is a secret itself: a key is not needed, a wrong one is refused.
-        if "x-api-key" in headers:
-            self._check_key(headers)
-        return servers.seat(self.world, match[1], query)
+        if "x-api-key" in request.headers:
+            self._check_key(request.headers)
+        return servers.seat(self.world, match[1], request.query)
 
-    async def _strike(self, operation: str, session: str, send: Send) -> Fault | None:
+    async def _strike(self, operation: str, session: str) -> Fault | None:
         """Let the next fault for this operation strike; those that spoil a reply are left to the caller."""
         fault = self.faults.next(operation)
         if fault is None:
@@ -166,36 +153,19 @@ class Door:
             raise expired(id, held.expired_with if held.expired_with >= 400 else 401)
 
     def _find(self, method: str, path: str) -> tuple[Operation | None, str, dict[str, str]]:
+        """The operation, its API version, and the values in its path."""
         for operation in OPEN:
             values = _match(operation.path, path)
             if values is not None and operation.method == method:
                 return operation, "", values
         _, prefix, rest = path.partition("/api/")
         api, _, rest = rest.partition("/")
-        for operation in API:
-            if not prefix or api not in self.apis or api not in operation.apis or operation.method != method:
-                continue
-            values = _match(operation.path, "/" + rest)
-            if values is not None:
+        offered = API if prefix and api in self.apis else []
+        for operation in offered:
+            values = _match(operation.path, rest)
+            if values is not None and operation.method == method and api in operation.apis:
                 return operation, api, values
         return None, api, {}
-
-    def _record(
-        self,
-        method: str,
-        path: str,
-        query: dict[str, list[str]],
-        headers: dict[str, str],
-        raw: bytes,
-        operation: str,
-    ) -> None:
-        body: Any = raw or None
-        if raw and headers.get("content-type", "").startswith("application/json"):
-            try:
-                body = json.loads(raw)
-            except ValueError:
-                body = raw
-        self.records.append(Record(method, path, query, headers, body, operation))
 
 
 def _match(template: str, path: str) -> dict[str, str] | None:
@@ -211,48 +181,13 @@ def _match(template: str, path: str) -> dict[str, str] | None:
     return values
 
 
-def _mcp_operation(method: str, raw: bytes) -> str:
+def _mcp_operation(request: Incoming) -> str:
     """`mcp.GET`, `mcp.tools/list`, `mcp.tools/call.COMPOSIO_SEARCH_TOOLS`, …"""
-    if method != "POST":
-        return f"mcp.{method}"
+    if request.method != "POST":
+        return f"mcp.{request.method}"
     try:
-        message = json.loads(raw)
+        message = json.loads(request.raw)
         name = message["params"]["name"] if message["method"] == "tools/call" else ""
         return ".".join(part for part in ("mcp", message["method"], name) if part)
     except (ValueError, KeyError, TypeError):
         return "mcp.POST"
-
-
-async def _body(receive: Receive) -> bytes:
-    body, more = b"", True
-    while more:
-        event = await receive()
-        if event["type"] == "http.disconnect":
-            raise asyncio.CancelledError
-        body += event.get("body", b"")
-        more = event.get("more_body", False)
-    return body
-
-
-def _again(raw: bytes, receive: Receive) -> Receive:
-    """The body once more, for an app that reads it itself."""
-    waiting = [{"type": "http.request", "body": raw, "more_body": False}]
-
-    async def next_event() -> dict[str, Any]:
-        return waiting.pop() if waiting else await receive()
-
-    return next_event
-
-
-async def _garbage(send: Send) -> None:
-    """A reply that claims to be JSON."""
-    await _send(send, Reply(b'<html>{"data": [oops', headers={"Content-Type": "application/json"}))
-
-
-async def _send(send: Send, reply: Reply) -> None:
-    body = reply.bytes
-    headers = {"content-type": "application/json", "content-length": str(len(body))}
-    headers |= {name.lower(): value for name, value in reply.headers.items()}
-    pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": reply.status, "headers": pairs})
-    await send({"type": "http.response.body", "body": body})

@@ -8,9 +8,10 @@ from typing import Any, Literal, Self
 import uvicorn
 
 from .apps import CATALOGUE
-from .door import Door, Record, Scope
+from .door import Door, can_be
 from .endpoint import manager
 from .faults import Fault, Faults
+from .incoming import Record, Scope
 from .world import Account, Session, World
 
 API_KEY = "ak_emulated_project_key"
@@ -85,31 +86,35 @@ class ComposioEmulator:
     ) -> Fault:
         """Answer the next requests with an error; 429 says when to come back unless told otherwise."""
         retry_after = 1 if status == 429 and retry_after is None else retry_after
-        return self.faults.add(Fault(operation, "status", times, status, message, retry_after))
+        return self._queue(Fault(operation, "status", times, status, message, retry_after))
 
     def slow(self, operation: str, *, times: int = 1) -> Fault:
         """Hold the next requests until `release()`; `arrived` is set when the first one is held."""
-        return self.faults.add(Fault(operation, "slow", times))
+        return self._queue(Fault(operation, "slow", times))
 
     def empty(self, operation: str, *, times: int = 1) -> Fault:
         """Answer the next searches and lists well, with nothing found."""
-        return self.faults.add(Fault(operation, "empty", times))
+        return self._queue(Fault(operation, "empty", times))
 
     def expired(self, operation: str, status: int = 410, *, times: int = 1) -> Fault:
         """Answer the next requests with an error that says the session has expired."""
-        return self.faults.add(Fault(operation, "expired", times, status))
+        return self._queue(Fault(operation, "expired", times, status))
 
     def drop(self, operation: str, *, times: int = 1) -> Fault:
         """Cut the connection of the next requests without an answer."""
-        return self.faults.add(Fault(operation, "drop", times))
+        return self._queue(Fault(operation, "drop", times))
 
     def garble(self, operation: str, *, times: int = 1) -> Fault:
         """Answer the next requests with something that is not JSON."""
-        return self.faults.add(Fault(operation, "garbage", times))
+        return self._queue(Fault(operation, "garbage", times))
 
     def expire(self, session_id: str, status: int = 410) -> None:
         """End one session: whatever names it gets this status, or with 200 a good reply that says so."""
         self.world.sessions[session_id].expired_with = status
+
+    def settle(self, account_id: str, status: str) -> None:
+        """Change an account's status: ACTIVE, FAILED, EXPIRED, INACTIVE, …"""
+        self.world.settle(self.world.accounts[account_id], status)
 
     def connect(self, user_id: str, toolkit: str) -> Account:
         """An account that the user has authorised already."""
@@ -146,6 +151,12 @@ class ComposioEmulator:
         await self._mcp
         async with asyncio.timeout(10):
             await self._server.shutdown(sockets=[self._listener])
+
+    def _queue(self, fault: Fault) -> Fault:
+        """A fault that no request can meet is a mistake of the test."""
+        if not can_be(fault.operation):
+            raise ValueError(f"no operation is called {fault.operation!r}; hint: see `OPERATIONS` in door.py")
+        return self.faults.add(fault)
 
     async def _run_mcp(self) -> None:
         """In a task of its own: the SDK's task group must be left by the task that entered it, and a fixture
