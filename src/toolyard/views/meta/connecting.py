@@ -43,6 +43,7 @@ class Connecting:
         self._supplies = supplies
 
     async def answer(self, call: Call, names: Sequence[str], wish: Wish) -> list[Connection]:
+        await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
         named = self._sorted(names)
         remotes = self._supplies.remotes()
         asking: list[Awaitable[list[Connection]]] = [self._servers(named.servers, wish)]
