@@ -108,9 +108,15 @@ async def create(asked: Asked) -> Reply:
     if config.scheme != "OAUTH2":
         asked.world.settle(account, "ACTIVE")
     data = {"authScheme": config.scheme, "val": state(account, asked.url)}
-    reply = {"id": account.id, "status": account.status, "connectionData": data, "redirect_url": None}
-    if account.status == "INITIATED":
-        reply["redirect_url"] = redirect_url(account, asked.url)
+    link = redirect_url(account, asked.url) if account.status == "INITIATED" else None
+    reply = {
+        "id": account.id,
+        "status": account.status,
+        "connectionData": data,
+        "redirect_url": link,
+        "redirect_uri": link,
+        "deprecated": {"uuid": account.uuid, "authConfigUuid": config.uuid},
+    }
     return Reply(reply, 201)
 
 
@@ -159,7 +165,7 @@ def state(account: Account, url: str) -> dict[str, Any]:
         secret = "api_key" if account.auth_config.scheme == "API_KEY" else "access_token"
         return {"status": account.status, secret: "REDACTED"}
     if account.status == "INITIATED":
-        return {"status": account.status, "redirect_url": redirect_url(account, url)}
+        return {"status": account.status, "redirectUrl": redirect_url(account, url)}
     return {"status": account.status}
 
 

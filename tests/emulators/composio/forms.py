@@ -41,7 +41,7 @@ V3 = {
     "manage_connections": closed(enable=nullable(boolean()), callback_url=text(format="uri")),
     "tools": _tools(HINTS),
     "tags": _tags(HINTS),
-    "workbench": closed(enable_proxy_execution=boolean(), auto_offload_threshold=number(minimum=0)),
+    "workbench": closed(enable_proxy_execution=boolean(), auto_offload_threshold=number(exclusiveMinimum=0)),
 }
 V31 = {
     "user_id_": FILLED,
@@ -59,7 +59,7 @@ V31 = {
     "workbench": closed(
         enable=boolean(),
         enable_proxy_execution=boolean(),
-        auto_offload_threshold=number(minimum=0),
+        auto_offload_threshold=number(exclusiveMinimum=0),
         sandbox_size=choice("standard", "medium", "large", "xlarge"),
         enable_tool_execution=boolean(),
     ),
