@@ -105,7 +105,7 @@ class ClaudePeer:
     def last_request(self) -> MessagesRequest:
         return self.model.requests[-1]
 
-    async def use(self, name: str, **arguments: Any) -> Result:
+    async def use(self, name: str, /, **arguments: Any) -> Result:
         """Let the model call a tool by its full name."""
         self._forms.answer_with(self.person.answer)
         messages = await self.say("Go on.", ToolUse(name, arguments), "Done.")
@@ -115,7 +115,7 @@ class ClaudePeer:
         structured = results[-1].get("structuredContent") if isinstance(results[-1], dict) else None
         return Result(given.text, structured, given.is_error)
 
-    async def call(self, tool: str, **arguments: Any) -> Result:
+    async def call(self, tool: str, /, **arguments: Any) -> Result:
         return await self.use(PREFIX + tool, **arguments)
 
     async def instructions(self) -> str:

@@ -37,7 +37,11 @@ async def test_claude_code_searches_connects_calls_and_asks_the_stored_result(tm
         linked = json.loads((await claude.call("manage_connections", action="link", names=["github"])).text)
         await authorise(linked["connections"][0]["link"])
         arguments = {"owner": "acme", "repo": "shop"}
-        answer = json.loads((await claude.call("call_tool", tool=ISSUES, arguments=arguments)).text)
+        called = await claude.call("call_tool", tool=ISSUES, arguments=arguments)
+        # The model reads the link to the whole result, and then what is said of it.
+        link, _, shown = called.text.partition("{")
+        assert "toolyard://results/" in link
+        answer = json.loads("{" + shown)
         assert answer["truncated"] is True
         asked = await claude.call(
             "read_result", id=answer["storage"]["resource"], sql="SELECT count(*) AS n FROM result"
