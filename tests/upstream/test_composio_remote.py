@@ -147,6 +147,19 @@ async def test_the_tools_of_an_app_and_tools_by_name_come_with_schemas_and_are_l
     assert "successful" not in str(described[0].output_schema)
 
 
+async def test_a_name_that_had_to_be_shortened_is_known_again_where_it_was_never_found():
+    slug = "GITHUB_STAR_A_REPOSITORY_FOR_THE_AUTHENTICATED_USER"
+    async with emulated() as (_, yard):
+        found = await remote(yard).tools_of(of(), "github")
+        name = next(tool.name for tool in found if tool.own == slug)
+        assert slug not in name
+        again = await remote(yard).describe(of(thread="another"), [name])
+        assert [tool.own for tool in again] == [slug]
+        lent = yard.gateway.catalogue.on_loan(borrower(of(thread="another")))
+        assert [entry.name for entry in lent] == [name]
+        assert await remote(yard).describe(of(), [name[:-8] + "00000000", "not_one_of_them"]) == []
+
+
 @APIS
 async def test_an_account_is_connected_by_a_link_and_waited_for(v31: bool):
     async with emulated(v31=v31) as (_, yard):

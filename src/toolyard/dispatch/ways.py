@@ -6,7 +6,7 @@ What goes over one was begun for one tenant and conversation; another's calls ne
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, Protocol
 
 from ..upstream.link import About
@@ -38,13 +38,27 @@ class _Open:
         self.way = way
         self.users = 0
         self.used = time.monotonic()
+        self._unused = asyncio.Event()
+
+    def leave(self) -> None:
+        self.users -= 1
+        self.used = time.monotonic()
+        self._unused.set()
+
+    async def idle(self) -> None:
+        """Until nobody uses it, and no call is parked in it."""
+        while self.users:
+            self._unused.clear()
+            await self._unused.wait()
+        await self.way.idle()
 
 
 class Ways:
-    def __init__(self, most: int = MAX_WAYS) -> None:
+    def __init__(self, most: int = MAX_WAYS, idle_seconds: float = IDLE_SECONDS) -> None:
         self._most = most
+        self._idle_seconds = idle_seconds
         self._ways: dict[str, _Open] = {}
-        self._closing: set[asyncio.Task[None]] = set()
+        self._leaving: dict[_Open, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
         return len(self._ways)
@@ -60,19 +74,18 @@ class Ways:
         try:
             yield held.way
         finally:
-            held.users -= 1
-            held.used = time.monotonic()
+            held.leave()
 
     def drop(self, session: str) -> None:
-        """The session is over: its calls under way find out for themselves."""
+        """Nobody gets this one any more; it is closed when those who have it have left."""
         held = self._ways.pop(session, None)
         if held is not None:
-            self._close_later(held)
+            self._leaving[held] = asyncio.create_task(self._left(held))
 
     def close_idle(self) -> None:
         now = time.monotonic()
         for session, held in list(self._ways.items()):
-            if not held.users and now - held.used > IDLE_SECONDS:
+            if not held.users and now - held.used >= self._idle_seconds:
                 self.drop(session)
 
     def _make_room(self) -> None:
@@ -82,31 +95,24 @@ class Ways:
         for session in unused[: max(0, len(self._ways) - self._most + 1)]:
             self.drop(session)
 
-    def _close_later(self, held: _Open) -> None:
-        task = asyncio.create_task(_left(held.way))
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+    async def _left(self, held: _Open) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEAVING_SECONDS):
+                await held.idle()
+        await held.way.close()
+        self._leaving.pop(held, None)
 
     async def idle(self) -> None:
         """Wait until no call is parked anywhere."""
-        for held in list(self._ways.values()):
+        for held in [*self._ways.values(), *self._leaving]:
             await held.way.idle()
 
     async def close(self) -> None:
-        held, self._ways = list(self._ways.values()), {}
-        for task in list(self._closing):
+        """All of them, at once."""
+        leaving = list(self._leaving.values())
+        for task in leaving:
             task.cancel()
-        closing = [asyncio.create_task(one.way.close()) for one in held]
-        if closing or self._closing:
-            await asyncio.wait([*closing, *self._closing])
-
-
-async def _left(way: Way) -> None:
-    """Calls that are parked in it have their time."""
-    try:
-        async with asyncio.timeout(LEAVING_SECONDS):
-            await way.idle()
-    except TimeoutError:
-        pass
-    finally:
-        await way.close()
+        held = [*self._ways.values(), *self._leaving]
+        self._ways, self._leaving = {}, {}
+        await asyncio.gather(*(one.way.close() for one in held))
+        await asyncio.gather(*leaving, return_exceptions=True)

@@ -9,6 +9,7 @@ from msgspec import Raw
 from ...catalogue.catalogue import TOOLS, Catalogue, Shelf
 from ...catalogue.items import Item, Unusable, read_item
 from ...catalogue.lending import borrower
+from ...catalogue.names import MAX_NAME
 from ...upstream.composio import Account, FoundTool, ToolRecord, reading
 from ...wire.call import Call
 from ...wire.messages import encode
@@ -16,8 +17,12 @@ from ..remote import RemoteTool
 from .slugs import may_use
 
 _SLUG = re.compile(r"[A-Za-z0-9_-]{1,200}")
+_PLAIN = re.compile(r"[A-Z0-9]+_[A-Z0-9_]+")
+"""How Composio writes them: a name that says nothing of us is one of its only if it looks like it."""
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _ANY: dict[str, Any] = {"type": "object"}
+
+_MARKED = re.compile(r"_[0-9a-f]{8}$")
 
 
 class Loans:
@@ -40,9 +45,21 @@ class Loans:
             return lent.item.own
         bare = name.removeprefix(f"mcp__{self._server}__")
         own = self._shelf.own_name(bare)
-        if bare.startswith("mcp__") or not _SLUG.fullmatch(own) or not self.may_use(own):
+        form = _PLAIN if bare == own == name else _SLUG
+        if bare.startswith("mcp__") or not form.fullmatch(own) or not self.may_use(own):
             return None
         return own
+
+    def shortened(self, name: str) -> list[str]:
+        """The apps that a tool may be of whose name was too long for us, so that ours has only its beginning.
+
+        It was lent by another process, or before a restart, or this one would know it.
+        """
+        start = "__".join(self.name("x" * MAX_NAME).split("__", 2)[:2]) + "__"
+        if not _MARKED.search(name) or not name.startswith(start):
+            return []
+        words = name.removeprefix(start).lower().split("_")
+        return ["_".join(words[:count]) for count in (1, 2)]
 
     def lend_found(
         self, call: Call, found: Iterable[FoundTool], accounts: dict[str, Account]

@@ -13,7 +13,7 @@ from ...config import Composio, ServerConfig
 from ...search.documents import Query
 from ...sessions.leases import Lease
 from ...upstream.composio import Api, ApiRefused, Executed, Session
-from ...upstream.composio.records import Question
+from ...upstream.composio.records import Question, ToolRecord
 from ...upstream.expiry import is_subject, says_expired
 from ...upstream.link import OURS, About
 from ...wire.call import NO_CHANNEL, Call
@@ -199,11 +199,21 @@ class ComposioUpstream:
         return self._loans.lend_records(call, found)
 
     async def describe(self, call: Call, names: Sequence[str]) -> Sequence[RemoteTool]:
-        slugs = [own for name in names if (own := self._loans.own_name(call, name)) is not None]
-        if not slugs:
-            return ()
-        found = await self._asking.ask(lambda: self._api.tools(list(dict.fromkeys(slugs))))
+        owns = {name: own for name in names if (own := self._loans.own_name(call, name)) is not None}
+        found = await self._asking.ask(lambda: self._tools(names, owns)) if owns else []
         return self._loans.lend_records(call, [tool for tool in found if self._kits.has(tool.toolkit)])
+
+    async def _tools(self, names: Sequence[str], owns: dict[str, str]) -> list[ToolRecord]:
+        found = await self._api.tools(list(dict.fromkeys(owns.values())))
+        known = {tool.slug for tool in found}
+        for name in names:
+            for app in self._loans.shortened(name) if owns.get(name) not in known else ():
+                found += [
+                    tool
+                    for tool in await self._api.tools_of(app, MAX_TOOLS)
+                    if self._loans.name(tool.slug) == name
+                ]
+        return found
 
     async def connections(self, call: Call, toolkits: Sequence[str]) -> Sequence[Connection]:
         async def work(seated: Seated) -> Sequence[Connection]:

@@ -35,7 +35,13 @@ class Lists:
         return found
 
     async def tools_of(self, toolkit: str, limit: int) -> list[ToolRecord]:
-        return await self._tools({"toolkit_slug": toolkit, "limit": str(min(limit, 1000))}, limit)
+        """None of an app that is not known."""
+        try:
+            return await self._tools({"toolkit_slug": toolkit, "limit": str(min(limit, 1000))}, limit)
+        except ApiRefused as error:
+            if error.status == 404:
+                return []
+            raise
 
     async def _tools(self, query: dict[str, str], limit: int) -> list[ToolRecord]:
         rows = await self._newest(lambda api: self.pages(f"/api/{api}/tools", query, limit))

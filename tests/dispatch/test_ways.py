@@ -1,0 +1,93 @@
+"""Connections of many sessions: one for each, few at a time, none for longer than it is used."""
+
+import asyncio
+from typing import Any
+
+from tests.serving import PATIENCE
+from toolyard.dispatch.ways import Ways
+from toolyard.upstream.link import About
+from toolyard.wire.call import Call
+
+
+class Path:
+    """A way that keeps whether it was closed, and when it may be."""
+
+    def __init__(self) -> None:
+        self.is_closed = asyncio.Event()
+        self.is_free = asyncio.Event()
+        self.is_free.set()
+
+    async def handle(self, call: Call) -> Any:
+        raise NotImplementedError
+
+    async def about(self) -> About:
+        raise NotImplementedError
+
+    async def idle(self) -> None:
+        await self.is_free.wait()
+
+    async def close(self) -> None:
+        self.is_closed.set()
+
+    @property
+    def closed(self) -> bool:
+        return self.is_closed.is_set()
+
+
+async def test_a_session_has_one_way_and_another_session_another():
+    ways = Ways()
+    async with ways.use("a", Path) as first, ways.use("a", Path) as again, ways.use("b", Path) as other:
+        assert first is again
+        assert first is not other
+    await ways.close()
+    assert first.closed
+    assert other.closed
+
+
+async def test_the_longest_unused_makes_room_and_one_in_use_never_does():
+    ways = Ways(most=2)
+    async with ways.use("busy", Path) as busy:
+        async with ways.use("old", Path) as old:
+            pass
+        async with ways.use("new", Path) as new:
+            pass
+        assert len(ways) == 2
+        async with ways.use("newest", Path):
+            pass
+        await ways.close()
+    assert old.closed
+    assert new.closed
+    assert busy.closed  # with everything else, at the end
+    assert len(ways) == 0
+
+
+async def test_one_in_use_is_not_idle_and_one_with_a_parked_call_waits_for_it():
+    ways = Ways(idle_seconds=0)
+    async with ways.use("busy", Path) as busy:
+        async with ways.use("parked", Path) as parked:
+            parked.is_free.clear()
+        ways.close_idle()
+        assert len(ways) == 1
+        await asyncio.sleep(0)
+        assert not parked.closed
+        assert not busy.closed
+        parked.is_free.set()
+    ways.close_idle()
+    await ways.close()
+    assert parked.closed
+    assert busy.closed
+
+
+async def test_the_way_to_a_session_that_is_over_is_not_given_out_again_and_closed_by_its_last_user():
+    ways = Ways()
+    async with ways.use("a", Path) as first:
+        ways.drop("a")
+        async with ways.use("a", Path) as second:
+            assert second is not first
+        await asyncio.sleep(0)
+        assert not first.closed
+    async with asyncio.timeout(PATIENCE):
+        await first.is_closed.wait()
+    assert not second.closed
+    await ways.close()
+    assert second.closed
