@@ -12,6 +12,7 @@ import pytest
 from tests.app.speaker import Exchange, Speaker, speaking, text, tool
 from tests.app.yard import Yard, yard
 from tests.serving import Answer
+from tests.upstream.test_http_sessions import OldServer
 from toolyard.config import Http, ServerConfig
 from toolyard.wire.call import Identity
 
@@ -208,6 +209,40 @@ async def test_a_server_that_wants_a_session_even_for_its_lists_gets_one(era: st
     async with forked(fork) as front:
         assert await front.tools() == [SEND]
     assert HEADER in fork.heard("tools/list")[-1].headers
+
+
+class OldFork(OldServer):
+    """The same over the transport of 2024-11-05."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live: set[str] = set()
+        self.begun: list[str] = []
+
+    async def _take(self, exchange: Exchange) -> None:
+        if exchange.path == "/session":
+            self.begun.append(f"sess-{len(self.begun)}")
+            self.live.add(self.begun[-1])
+            await exchange.json({"id": self.begun[-1], "ttl": 60})
+        elif exchange.method == "tools/call" and exchange.headers.get(HEADER) not in self.live:
+            await exchange.plain(401, "Unauthorized")
+        else:
+            await super()._take(exchange)
+
+
+async def test_a_server_of_the_oldest_transport_gets_its_sessions_too():
+    server = OldFork()
+    async with speaking(server) as url:
+        where = Http(url=url, transport="sse", session_url=url.replace("/mcp", "/session"))
+        async with yard(ServerConfig(name="up", where=where, timeout=10)) as front:
+            assert await front.says("mcp__up__echo", {"text": "first"}) == "first"
+            server.live.clear()
+            assert await front.says("mcp__up__echo", {"text": "second"}) == "second"
+    assert len(server.begun) == 2
+    assert [item["params"]["arguments"]["text"] for item in server.posted if "name" in item["params"]] == [
+        "first",
+        "second",
+    ]
 
 
 async def test_where_no_session_can_be_begun_the_log_says_why_and_not_with_which_key(
