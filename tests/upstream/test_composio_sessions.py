@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+import re
 from pathlib import Path
 
 import pytest
 
+from tests.app.yard import yard
 from tests.emulators.composio import ComposioEmulator
 from tests.upstream.composio import (
     EXECUTE,
@@ -21,6 +23,7 @@ from tests.upstream.composio import (
     remote,
     sessions_of,
 )
+from toolyard.config import Http, load
 from toolyard.upstream.composio import UserIds
 from toolyard.upstream.errors import UpstreamError
 
@@ -218,6 +221,23 @@ async def test_a_caller_who_hangs_up_leaves_nothing_running():
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asking
+
+
+async def test_the_guide_s_configuration_works_as_it_stands(tmp_path: Path):
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "composio.md").read_text()
+    first, second = re.findall(r"```toml\n(.*?)```", guide, re.S)
+    async with ComposioEmulator() as composio:
+        env = {"COMPOSIO_API_KEY": composio.api_key, "COMPOSIO_BASE_URL": composio.url}
+        (tmp_path / "toolyard.toml").write_text(f"{first}\n{second}")
+        config = load(tmp_path / "toolyard.toml", env)
+        suna = next(server for server in config.servers if server.name == "suna")
+        assert isinstance(suna.where, Http)
+        assert suna.where.session_url
+        mounted = next(server for server in config.servers if server.name == "composio")
+        async with yard(mounted, tables={"state": config.state}) as built:
+            tools = await built.tools()
+    assert f"mcp__composio__{SEARCH}" in tools
+    assert not [name for name in tools if "REMOTE" in name]
 
 
 def test_user_ids_differ_whenever_the_values_that_they_name_do():
