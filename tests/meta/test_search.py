@@ -11,7 +11,7 @@ from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, speaking, tool
 from tests.app.yard import at
 from tests.meta.office import front, in_thread, office, text_of
 from tests.serving import PATIENCE, modern
-from toolyard.config import SearchConfig, ServerConfig, Stdio
+from toolyard.config import ResultsConfig, SearchConfig, ServerConfig, Stdio
 
 META = ["search_tools", "describe_tools", "call_tool", "call_tools", "manage_connections"]
 GONE = ServerConfig(name="gone", where=Stdio(command="/nowhere/to/be/found"))
@@ -81,9 +81,9 @@ async def test_queries_that_cannot_be_understood_are_answered_with_right_ones(ar
 
 async def test_definitions_stay_under_1500_tokens_whatever_is_mounted_and_no_upstream_tool_is_listed():
     tools = [tool(f"tool_{number}", description="does a thing " * 20) for number in range(300)]
-    async with speaking(Speaker("modern", tools)) as url, front(at(url)) as client:
+    async with speaking(Speaker("modern", tools)) as url, front(at(url), results=ResultsConfig()) as client:
         page = (await client.modern("tools/list")).result
-        assert [item["name"] for item in page["tools"]] == META
+        assert [item["name"] for item in page["tools"]] == [*META, "read_result"]
         encode = bpe_openai.get_encoding("o200k_base").encode
         assert len(encode(json.dumps(page["tools"], separators=(",", ":")))) < 1500
         about = (await client.modern("server/discover")).result
