@@ -20,7 +20,7 @@ async def test_what_a_tool_gives_is_its_data_and_what_it_fails_with_is_an_error_
         none = (await call(yard, "GMAIL_WRITE_POEM")).result
     assert early["isError"]
     assert "No connected account found" in early["content"][0]["text"]
-    assert "Connect an account of gmail" in early["content"][0]["text"]
+    assert "hint: Connect an account of gmail" in early["content"][0]["text"]
     assert sent["resultType"] == "complete"
     assert sent["structuredContent"]["response_data"]["subject"] == "1"
     assert json.loads(sent["content"][0]["text"]) == sent["structuredContent"]

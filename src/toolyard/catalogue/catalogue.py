@@ -201,7 +201,7 @@ class Catalogue:
         return entry if entry is not None and self._holds(entry) else None
 
     def on_loan(self, whose: str) -> list[Entry]:
-        """Everything that somebody was lent, the latest last."""
+        """Everything that somebody was lent, what was used last at the end."""
         return [entry for entry in self._lending.all(whose) if self._holds(entry)]
 
     def _holds(self, entry: Entry) -> bool:

@@ -51,6 +51,8 @@ class Lending:
             self._drop(loan, next(iter(loan.entries)))
         while self._size > self._max_bytes and len(self._loans) > 1:
             self._size -= self._loans.popitem(last=False)[1].size
+        while self._size > self._max_bytes and len(loan.entries) > 1:
+            self._drop(loan, next(iter(loan.entries)))
 
     def find(self, name: str, whose: str) -> "Entry | None":
         loan = self._loans.get(whose)

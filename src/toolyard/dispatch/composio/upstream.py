@@ -107,7 +107,7 @@ class ComposioUpstream:
             if error.status in UNANSWERABLE:
                 raise
             # What the caller got wrong, or what the app wants first: the model should read it.
-            return failed(f"{error.words} {error.hint}".strip(), modern)
+            return failed(f"{error.words}; hint: {error.hint}" if error.hint else error.words, modern)
 
     async def _over_mcp(self, call: Call) -> Any:
         async def work(seated: Seated) -> Any:
