@@ -17,7 +17,7 @@ from msgspec import Struct
 from . import stored
 from .asked import Asked, understood
 from .documents import Document, Hit, Query
-from .lexical import Lexical, weights_of
+from .lexical import Lexical, Weighed, weighed
 from .nearest import LIKE_ENOUGH, LOOKED_AT, Bits, bits_of, closeness, likeliest
 from .ranking import Evidence
 from .semantic import Semantic
@@ -47,7 +47,7 @@ class Prepared(Struct, frozen=True):
     tools: frozenset[str]
     rows: list[Row]
     traits: list[tuple[bool, bool, int, float]]
-    weights: list[dict[str, float]]
+    terms: list[Weighed]
     vectors: Floats
     """From the rows on, of the tools that are new or changed."""
 
@@ -80,7 +80,7 @@ class Index:
             tools=frozenset(rows),
             rows=[rows[document.tool] for document in new],
             traits=[traits_of(document) for document in new],
-            weights=[weights_of(document, self._semantic.translate) for document in new],
+            terms=[weighed(document, self._semantic.translate) for document in new],
             vectors=self._semantic.encode([text_of(document) for document in new]),
         )
 
@@ -88,10 +88,10 @@ class Index:
         """The short part of `put`."""
         for tool in sorted(self._servers.get(prepared.server, frozenset()) - prepared.tools):
             self._take_out(tool)
-        new = zip(prepared.rows, prepared.vectors, prepared.traits, prepared.weights, strict=True)
-        for row, vector, traits, weights in new:
+        new = zip(prepared.rows, prepared.vectors, prepared.traits, prepared.terms, strict=True)
+        for row, vector, traits, terms in new:
             size = self._take_out(row.tool)
-            self._lexical.put(self._slots.put(row, vector, (*traits[:-1], size)), weights)
+            self._lexical.put(self._slots.put(row, vector, (*traits[:-1], size)), terms)
         self._servers[prepared.server] = prepared.tools
         self._bits = None
 
@@ -142,7 +142,7 @@ class Index:
         slots, rows = self._candidates(evidence, limit, query.server, among)
         if not slots:
             return []
-        found = evidence.fused(slots, self._slots.vectors)
+        found = evidence.fused(slots, self._slots.vectors, _numbered([row.server for row in rows]))
         scores, parts = found.scores, {"lexical": found.lexical, "semantic": found.scores - found.lexical}
         shares = shares_of(self._slots.traits[slots], asked, _states(rows, state_of), _learnt(rows, boosts))
         scores, moved = adjusted(scores, dict(shares))
@@ -153,19 +153,20 @@ class Index:
 
     def _evidence(self, asked: Asked) -> Evidence:
         vectors = self._semantic.encode(asked.texts)
-        lexical, most = self._lexical.scores(asked.bags, len(self._slots.rows), len(self))
-        return Evidence(lexical, most, vectors, np.vecdot(self._slots.vectors, vectors[0]))
+        found = self._lexical.find(asked.bags, len(self._slots.rows))
+        return Evidence(found, vectors, np.vecdot(self._slots.vectors, vectors[0]))
 
     def _candidates(
         self, evidence: Evidence, limit: int, server: str, among: Among | None
     ) -> tuple[list[int], list[Row]]:
         """The slots worth a closer look, and who is in them; more when who asks may see few."""
-        rows, slots = self._slots.rows, list[int]()
+        rows, slots, before = self._slots.rows, list[int](), 0
         for widening in WIDENINGS:
             wide = evidence.candidates(widening)
             slots = [slot for slot in wide if _fits(rows[slot], server, among)]
-            if len(slots) >= limit + ENOUGH or (among is None and not server):
+            if len(slots) >= limit + ENOUGH or len(wide) == before or (among is None and not server):
                 break
+            before = len(wide)
         return slots, [row for slot in slots if (row := rows[slot]) is not None]
 
     def save(self, path: Path) -> None:
@@ -199,6 +200,11 @@ def _fits(row: Row | None, server: str, among: Among | None) -> bool:
     if row is None or (server and row.server != server):
         return False
     return among is None or among(row.tool)
+
+
+def _numbered(servers: Sequence[str]) -> list[int]:
+    numbers = {server: number for number, server in enumerate(dict.fromkeys(servers))}
+    return [numbers[server] for server in servers]
 
 
 def _states(rows: Sequence[Row], state_of: StateOf) -> list[str]:

@@ -1,14 +1,15 @@
 """The lexical side: which documents hold a query's terms, in which fields, and how rare those terms are.
 
-BM25 over weighted fields. Lengths are measured against fixed ones instead of the averages of the day, so what
-a term weighs in a document depends on that document alone: adding a server touches no other's postings, and
-an index grown step by step equals one built at once. Only a term's rarity is counted when it is asked for.
+BM25 over weighted fields, and beside it coverage: how much of a tool's own name, server and description the
+query says. The first asks what the query wants of the tool, the second what the tool wants of the query; a
+request for a whole task is much longer than any tool, and only the second is fair to the tools of its parts.
 
-Postings lie in flat arrays, sorted by term; what was put or removed since is merged in on the next look.
+Lengths are measured against fixed ones instead of the averages of the day, so what a term weighs in a
+document depends on that document alone: an index grown step by step equals one built at once. What depends on
+the others, how rare a term is, is worked out anew when what was put or removed is merged in.
 """
 
-import math
-from collections import defaultdict
+from array import array
 from collections.abc import Mapping, Sequence
 from itertools import compress
 
@@ -22,7 +23,8 @@ from .terms import stem, words
 from .wordlists import STOP_WORDS
 
 Floats = npt.NDArray[np.float32]
-Ints = npt.NDArray[np.int32]
+Ints = npt.NDArray[np.int64]
+Marks = npt.NDArray[np.uint8]
 
 
 class Field(Struct, frozen=True):
@@ -31,31 +33,47 @@ class Field(Struct, frozen=True):
     """What counts as neither short nor long, in terms."""
     norm: float
     """How much length matters, from 0 (nothing) to 1."""
+    mark: int = 0
+    """The bit of a posting that says that the term is in this field."""
+    cover: float = 0.0
+    """What it is worth that the query says all of it."""
 
 
-SERVER = Field(2.0, 1.5, 0.3)
-NAME = Field(3.0, 3.0, 0.3)
+SERVER = Field(2.0, 1.5, 0.3, mark=1, cover=0.2)
+NAME = Field(3.0, 3.0, 0.3, mark=2, cover=0.25)
 TITLE = Field(2.0, 3.0, 0.3)
-DESCRIPTION = Field(1.0, 20.0, 0.6)
+DESCRIPTION = Field(1.0, 20.0, 0.6, mark=4, cover=0.15)
 PARAMETER = Field(0.7, 8.0, 0.7)
 PARAMETER_TEXT = Field(0.4, 30.0, 0.7)
+COVERED = (SERVER, NAME, DESCRIPTION)
 SATURATION = 1.2
 """BM25's k1: how soon one more occurrence of a term says nothing new."""
 
 
-def weights_of(document: Document, translate: Translate) -> dict[str, float]:
-    """What each term weighs in a document, from 0 to 1; a Portuguese one has English terms too."""
-    found: defaultdict[str, float] = defaultdict(float)
+class Weighed(Struct, frozen=True, gc=False):
+    """A document's terms; of each what it weighs, from 0 to 1, and the marks of the fields it is in."""
+
+    terms: list[str]
+    weights: "array[float]"
+    marks: bytes
+
+
+def weighed(document: Document, translate: Translate) -> Weighed:
+    """A Portuguese document has English terms beside its own."""
+    amounts: dict[str, float] = {}
+    marks: dict[str, int] = {}
     fields = [(field, words(text)) for field, text in _fields(document) if text]
     foreign = is_portuguese([word for _, said in fields for word in said])
     for field, said in fields:
         counted = [stem(word) for word in said if word not in STOP_WORDS]
         each = field.weight / (1 - field.norm + field.norm * len(counted) / field.length)
         for term in counted:
-            found[term] += each
-        for term, weight in rendered(said, translate) if foreign else ():
-            found[term] += each * weight
-    return {term: amount / (amount + SATURATION) for term, amount in found.items()}
+            amounts[term] = amounts.get(term, 0.0) + each
+            marks[term] = marks.get(term, 0) | field.mark
+        for term, share in rendered(said, translate) if foreign else ():
+            amounts[term] = amounts.get(term, 0.0) + each * share
+    weights = array("f", [amount / (amount + SATURATION) for amount in amounts.values()])
+    return Weighed(list(amounts), weights, bytes(marks.get(term, 0) for term in amounts))
 
 
 def _fields(document: Document) -> tuple[tuple[Field, str], ...]:
@@ -70,87 +88,121 @@ def _fields(document: Document) -> tuple[tuple[Field, str], ...]:
 
 
 class Postings(Struct):
-    """Term number n has the entries from `starts[n]` to `starts[n + 1]`."""
+    """Flat arrays, sorted by term: term number n has the entries from `starts[n]` to `starts[n + 1]`."""
 
     words: dict[str, int]
     starts: Ints
     slots: Ints
     weights: Floats
+    marks: Marks
+
+    @classmethod
+    def empty(cls) -> "Postings":
+        none = np.zeros(0, np.int64)
+        return cls({}, np.zeros(1, np.int64), none, none.astype(np.float32), none.astype(np.uint8))
+
+
+class Found(Struct, frozen=True):
+    """What bags of terms found: a row for each bag, a column for each slot."""
+
+    scores: Floats
+    most: Floats
+    """What each bag's scores could be at most."""
+    covers: Floats
+    """For the first bag: how much of each slot's own words it says."""
 
 
 class Lexical:
     def __init__(self, kept: Postings | None = None) -> None:
-        none = np.zeros(0, np.int32)
-        self._kept = kept or Postings({}, np.zeros(1, np.int32), none, none.astype(np.float32))
-        self._new: dict[int, dict[str, float]] = {}
+        self._kept = kept or Postings.empty()
+        self._values = _Values(self._kept)
+        self._new: dict[int, Weighed] = {}
         self._gone: set[int] = set()
 
-    def put(self, slot: int, weights: dict[str, float]) -> None:
-        """Take what a document's terms weigh into an empty slot."""
-        self._new[slot] = weights
+    def put(self, slot: int, document: Weighed) -> None:
+        """Take a document into an empty slot."""
+        self._new[slot] = document
 
     def remove(self, slot: int) -> None:
         if self._new.pop(slot, None) is None:
             self._gone.add(slot)
 
-    def scores(self, asked: Sequence[Mapping[str, float]], size: int, count: int) -> tuple[Floats, Floats]:
-        """For each of some weighted bags of terms: what every slot scores, and the most that could be scored.
-
-        `size` is the number of slots, `count` how many of them are taken.
-        """
-        kept = self.settled()
-        found = np.zeros((len(asked), size), np.float32)
-        most = np.zeros(len(asked), np.float32)
-        for row, bag in enumerate(asked):
+    def find(self, bags: Sequence[Mapping[str, float]], size: int) -> Found:
+        """`bags` have terms and their weights; `size` is the number of slots."""
+        kept, values = self.settled(), self._values
+        scores = np.zeros((len(bags), size), np.float32)
+        most = np.zeros(len(bags), np.float32)
+        covers = np.zeros(size, np.float32)
+        for row, bag in enumerate(bags):
             for term, weight in bag.items():
-                at = kept.words.get(term)
-                start, end = (0, 0) if at is None else (kept.starts[at], kept.starts[at + 1])
-                rarity = weight * _rarity(int(end - start), count)
-                most[row] += rarity
-                if end > start:
-                    found[row, kept.slots[start:end]] += kept.weights[start:end] * np.float32(rarity)
-        return found, most
+                number = kept.words.get(term)
+                if number is None:
+                    most[row] += weight * values.unknown
+                    continue
+                most[row] += weight * values.rarity[number]
+                held = slice(kept.starts[number], kept.starts[number + 1])
+                np.add.at(scores[row], kept.slots[held], values.gains[held] * np.float32(weight))
+                if row == 0:
+                    np.add.at(covers, kept.slots[held], values.covers[held] * np.float32(weight))
+        return Found(scores, most, covers)
 
     def settled(self) -> Postings:
         """The postings with everything merged in."""
-        if self._gone:
-            self._kept = _without(self._kept, self._gone)
-            self._gone = set()
-        if self._new:
-            self._kept = _with(self._kept, self._new)
-            self._new = {}
+        if self._gone or self._new:
+            kept = _without(self._kept, self._gone) if self._gone else self._kept
+            self._kept = _with(kept, self._new) if self._new else kept
+            self._values = _Values(self._kept)
+            self._new, self._gone = {}, set()
         return self._kept
 
 
-def _rarity(documents: int, count: int) -> float:
-    return math.log1p((count - documents + 0.5) / (documents + 0.5))
+class _Values:
+    """What depends on all documents: of each term how rare it is, of each posting what it is worth."""
+
+    def __init__(self, kept: Postings) -> None:
+        held = np.diff(kept.starts)
+        slots = np.bincount(kept.slots) if len(kept.slots) else kept.slots
+        count = np.count_nonzero(slots)
+        self.rarity: Floats = np.log1p((count - held + 0.5) / (held + 0.5)).astype(np.float32)
+        self.unknown = float(np.log1p(2 * count + 1))
+        rarity = np.repeat(self.rarity, held)
+        self.gains: Floats = kept.weights * rarity
+        self.covers: Floats = np.zeros_like(kept.weights)
+        for field in COVERED:
+            here = np.flatnonzero(kept.marks & field.mark)
+            whole = np.bincount(kept.slots[here], weights=rarity[here], minlength=len(slots))
+            share = rarity[here] / np.maximum(whole[kept.slots[here]], 1e-9)
+            self.covers[here] += (field.cover * share).astype(np.float32)
 
 
 def _without(kept: Postings, gone: set[int]) -> Postings:
-    left = ~np.isin(kept.slots, np.fromiter(gone, np.int32, len(gone)))
-    before = np.concatenate(([0], np.cumsum(left, dtype=np.int32)))
-    starts = before[kept.starts]
+    left = ~np.isin(kept.slots, np.fromiter(gone, np.int64, len(gone)))
+    starts = np.concatenate(([0], np.cumsum(left)))[kept.starts]
     used = np.diff(starts) > 0
     words = kept.words
     if 2 * np.count_nonzero(used) < len(words):
         # A server whose words change all the time must not fill the memory with them.
         words = {word: number for number, word in enumerate(compress(words, used))}
         starts = np.concatenate(([0], starts[1:][used]))
-    return Postings(words, starts.astype(np.int32), kept.slots[left], kept.weights[left])
+    return Postings(words, starts, kept.slots[left], kept.weights[left], kept.marks[left])
 
 
-def _with(kept: Postings, new: Mapping[int, Mapping[str, float]]) -> Postings:
-    words = kept.words
-    ids = np.fromiter((words.setdefault(term, len(words)) for bag in new.values() for term in bag), np.int32)
-    slots = np.repeat(np.fromiter(new, np.int32), [len(bag) for bag in new.values()])
-    weights = np.fromiter((weight for bag in new.values() for weight in bag.values()), np.float32)
+def _with(kept: Postings, new: Mapping[int, Weighed]) -> Postings:
+    words, documents = kept.words, new.values()
+    ids = np.fromiter(
+        (words.setdefault(term, len(words)) for one in documents for term in one.terms), np.int64
+    )
+    slots = np.repeat(np.fromiter(new, np.int64), [len(one.terms) for one in documents])
+    weights = np.concatenate([np.frombuffer(one.weights, np.float32) for one in documents])
+    marks = np.frombuffer(b"".join(one.marks for one in documents), np.uint8)
     order = np.argsort(ids, kind="stable")
     starts = np.concatenate((kept.starts, np.full(len(words) + 1 - len(kept.starts), kept.starts[-1])))
     places = starts[ids[order] + 1]
     added = np.concatenate(([0], np.cumsum(np.bincount(ids, minlength=len(words)))))
     return Postings(
         words,
-        (starts + added).astype(np.int32),
+        starts + added,
         np.insert(kept.slots, places, slots[order]),
         np.insert(kept.weights, places, weights[order]),
+        np.insert(kept.marks, places, marks[order]),
     )

@@ -11,13 +11,18 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-Floats = npt.NDArray[np.float32]
+from .lexical import Floats, Found
+
 Slots = npt.NDArray[np.intp]
 
-SEMANTIC = 1.0
+MEANING = 0.7
 """What a cosine counts beside a lexical score of the same size."""
-CLAUSE = 0.5
-"""What the best clause counts beside the whole request."""
+CLAUSE = 0.2
+"""What the words of the best clause count beside those of the whole request."""
+BOTH = 0.1
+"""What words and meaning of the best clause together count beside that."""
+COMPANY = 0.2
+"""What the best lexical score of a tool of the same server counts: tools of one task often live together."""
 WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
 CEILING = 0.9
@@ -36,11 +41,9 @@ class Fused(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """What both sides have to say of every slot; a row for each text that was asked for."""
+    """What both sides have to say of every slot."""
 
-    lexical: Floats
-    most: Floats
-    """What a row's lexical scores could be at most."""
+    found: Found
     vectors: Floats
     """Of the texts."""
     cosines: Floats
@@ -48,35 +51,42 @@ class Evidence(Struct, frozen=True):
 
     def candidates(self, widening: int) -> list[int]:
         """The slots worth a closer look: the best of the whole by both, of each clause by its words."""
-        whole = _relative(self.lexical[:1], self.most[:1])[0] + SEMANTIC * self.cosines
-        chosen = [_top(whole, WIDTH_WHOLE * widening)]
-        chosen += [_top(row, WIDTH_CLAUSE * widening) for row in self.lexical[1:]]
+        whole = _relative(self.found.scores[:1], self.found.most[:1])[0]
+        chosen = [_top(whole + self.found.covers + MEANING * self.cosines, WIDTH_WHOLE * widening)]
+        chosen += [_top(row, WIDTH_CLAUSE * widening) for row in self.found.scores[1:]]
         return np.unique(np.concatenate(chosen)).tolist()
 
-    def fused(self, slots: Sequence[int], vectors: Floats) -> Fused:
-        """The scores of some slots, whose vectors are rows of `vectors`."""
-        lexical = self.lexical[:, slots]
-        cosines = np.vecdot(vectors[slots][None], self.vectors[:, None])
-        words = _relative(lexical, self.most)
-        both = words + SEMANTIC * np.maximum(cosines, 0.0)
-        scores, told = both[0].copy(), words[0].copy()
-        if len(both) > 1:
-            best, columns = 1 + both[1:].argmax(axis=0), np.arange(len(slots))
-            scores += CLAUSE * both[best, columns]
-            told += CLAUSE * words[best, columns]
+    def fused(self, slots: Sequence[int], vectors: Floats, servers: Sequence[int]) -> Fused:
+        """The scores of some slots, whose vectors are rows of `vectors`; `servers` numbers whose they are."""
+        lexical = self.found.scores[:, slots]
+        cosines = np.maximum(np.vecdot(vectors[slots][None], self.vectors[:, None]), 0.0)
+        words = _relative(lexical, self.found.most)
+        clauses = words[1:] if len(words) > 1 else words
+        told = words[0] + self.found.covers[slots] + CLAUSE * clauses.max(axis=0)
+        told += COMPANY * _company(words[0], servers)
+        meaning = MEANING * cosines[0]
+        both = clauses + cosines[-len(clauses) :]
+        best = both.argmax(axis=0), np.arange(len(slots))
+        told += BOTH * clauses[best]
+        meaning += BOTH * cosines[-len(clauses) :][best]
+        scores = told + meaning
         first = int(scores.argmax())
         if scores[first] <= 0:
             return Fused(np.zeros_like(scores), np.zeros_like(scores))
-
-        covered = float((lexical[:, first] / np.maximum(self.most, 1e-9)).max())
-        sure = confidence(covered, float(cosines[:, first].max()))
-        factor = sure / float(scores[first])
+        covered = float((lexical[:, first] / np.maximum(self.found.most, 1e-9)).max())
+        factor = confidence(covered, float(cosines[:, first].max())) / float(scores[first])
         return Fused(factor * scores, factor * told)
 
 
 def confidence(covered: float, cosine: float) -> float:
     """How likely the best candidate is right, by the share of the request it holds and its likeness."""
     return CEILING / (1 + math.exp(-(-2.0 + 4.0 * covered + 3.0 * cosine)))
+
+
+def _company(words: Floats, servers: Sequence[int]) -> Floats:
+    best = np.zeros(max(servers) + 1, np.float32)
+    np.maximum.at(best, servers, words)
+    return best[servers]
 
 
 def _relative(lexical: Floats, most: Floats) -> Floats:

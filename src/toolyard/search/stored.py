@@ -39,6 +39,7 @@ class _Stored(Struct, frozen=True):
     starts: bytes
     slots: bytes
     weights: bytes
+    marks: bytes
 
 
 def write(path: Path, embedding: bytes, slots: Slots, postings: Postings) -> None:
@@ -52,6 +53,7 @@ def write(path: Path, embedding: bytes, slots: Slots, postings: Postings) -> Non
             postings.starts.tobytes(),
             postings.slots.tobytes(),
             postings.weights.tobytes(),
+            postings.marks.tobytes(),
         )
     )
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -79,8 +81,14 @@ def read(path: Path, embedding: bytes, dim: int) -> tuple[Slots, Postings]:
     vectors = _array(stored.vectors, np.float32).reshape(-1, dim)
     slots = Slots(stored.rows, vectors, _array(stored.traits, TRAITS))
     words = {word: number for number, word in enumerate(stored.words)}
-    starts, numbers = _array(stored.starts, np.int32), _array(stored.slots, np.int32)
-    return slots, Postings(words, starts, numbers, _array(stored.weights, np.float32))
+    postings = Postings(
+        words,
+        _array(stored.starts, np.int64),
+        _array(stored.slots, np.int64),
+        _array(stored.weights, np.float32),
+        _array(stored.marks, np.uint8),
+    )
+    return slots, postings
 
 
 def _made_by(embedding: bytes) -> tuple[int, str, str, bytes]:
