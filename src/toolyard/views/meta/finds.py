@@ -12,9 +12,10 @@ from msgspec import Struct, field
 
 from .answers import Finding
 
-MAX_THREADS = 5_000
+MAX_THREADS = 2_000
 MAX_TOOLS = 24
 """Of a conversation: a list is for a model to read."""
+MAX_USE_CASE = 300
 
 
 class _Thread(Struct):
@@ -36,11 +37,11 @@ class Finds:
         while len(self._threads) > MAX_THREADS:
             self._threads.popitem(last=False)
         before = set(thread.tools)
-        thread.last = tuple(finding.query.use_case for finding in findings)
+        thread.last = tuple(finding.query.use_case[:MAX_USE_CASE] for finding in findings)
         # The best come last, so that they stay longest.
-        for finding in reversed(findings):
+        for finding, use_case in zip(reversed(findings), reversed(thread.last), strict=True):
             for found in reversed(finding.results):
-                thread.tools[found.tool] = (found.server, finding.query.use_case)
+                thread.tools[found.tool] = (found.server, use_case)
                 thread.tools.move_to_end(found.tool)
         while len(thread.tools) > MAX_TOOLS:
             thread.tools.popitem(last=False)

@@ -4,6 +4,7 @@ Owns who is asked, how long anybody waits, and what is said when a remote is dow
 """
 
 import asyncio
+import logging
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,8 @@ from .supplies import Supplies
 
 if TYPE_CHECKING:
     from ...search.index import Index
+
+logger = logging.getLogger("toolyard.views")
 
 MAX_LIMIT = 25
 CONSIDERED = 25
@@ -183,7 +186,10 @@ class Searching:
             return asked.task.result()
         except (McpError, StateError, TimeoutError) as error:
             missing[server] = brief(error.reason if isinstance(error, UpstreamError) else str(error))
-            return None
+        except Exception as error:  # whatever it stumbled over, the index can answer
+            logger.error("the search of %s failed in an unforeseen way", server, exc_info=error)
+            missing[server] = "its search failed in an unforeseen way"
+        return None
 
     async def _by_toolkits(
         self, call: Call, queries: Sequence[Query], asked: Sequence[_Asked]
