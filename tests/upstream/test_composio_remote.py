@@ -178,9 +178,21 @@ async def test_an_account_is_connected_by_a_link_and_waited_for(v31: bool):
         assert connected.is_active
         assert connected.account == link.account
         assert (await composio.link(of(), "gmail")).link is None
-        assert [one.toolkit for one in await composio.connections(of(), []) if one.account] == ["gmail"]
+        assert [one.toolkit for one in await composio.connections(of(), [])] == ["gmail"]
         assert not (await composio.connections(of(tenant="rival"), ["gmail"]))[0].is_active
         assert not (await mail(yard)).result.get("isError")
+
+
+async def test_an_app_that_wants_a_key_says_which_and_is_connected_with_it():
+    async with emulated() as (_, yard):
+        asked = await remote(yard).link(of(), "tavily", fields={"region": "eu"})
+        assert (asked.status, asked.required) == ("requires_parameters", ("generic_api_key",))
+        assert "generic_api_key" in asked.message
+        given = await remote(yard).link(of(), "tavily", fields={"generic_api_key": "tvly-1"})
+        assert given.is_active
+        assert (await remote(yard).connections(of(), ["tavily"]))[0].account == given.account
+        assert (await remote(yard).link(of(), "nowhere")).status == "failed"
+        assert (await remote(yard).link(of(), "codeinterpreter")).is_active
 
 
 async def test_waiting_for_one_of_several_ends_with_the_first():

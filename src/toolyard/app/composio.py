@@ -19,7 +19,7 @@ from ..upstream.http_client import HttpClient
 from ..upstream.link import About
 from ..upstream.links import Links
 from ..wire.call import Call
-from ..wire.versions import Era
+from ..wire.versions import Era, era_of
 
 logger = logging.getLogger("toolyard.app")
 
@@ -55,7 +55,6 @@ def composio(
     leases: Leases,
     http: HttpClient,
     bridge: MakeBridge,
-    era: Era | None,
 ) -> ComposioUpstream:
     key = {KEY_HEADER: where.api_key}
     rest = Rest(config.name, http, where.base_url, key, config.connect_timeout, config.max_result)
@@ -65,6 +64,8 @@ def composio(
     def connect(url: str) -> _Way:
         # The key goes to where it was configured for, wherever a reply says that MCP is spoken.
         there = Http(url=url, headers=key if _origin(url) == _origin(where.base_url) else {})
+        # What one session's address speaks, another's does too.
+        era: Era | None = era_of(shelf.identity.version) if shelf.identity.version else None
         connector = HttpConnector(config.name, there, http, config.connect_timeout, config.max_result, era)
         return _Way(bridge(Links(config.name, connector)))
 

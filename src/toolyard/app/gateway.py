@@ -257,7 +257,7 @@ class Gateway:
             connector = HttpConnector(name, where, self._http, config.connect_timeout, config.max_result, era)
         elif isinstance(where, Composio):
             leases = self.keeping.leases
-            return composio(config, where, self.catalogue, shelf, leases, self._http, self._bridge, era)
+            return composio(config, where, self.catalogue, shelf, leases, self._http, self._bridge)
         else:
             return InProcess(name, where.module)
         links = Links(name, connector)

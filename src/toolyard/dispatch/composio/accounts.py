@@ -34,7 +34,7 @@ class Accounts:
             # One of them is unknown, and it does not say which.
             return [(await self.statuses(session, user, [slug]))[0] for slug in wanted]
         if not wanted:
-            return [self._shown(one) for one in found.values()]
+            return [self._shown(one) for one in found.values() if not one.needs_none]
         return [self._shown(found.get(slug.lower()) or Account(slug, "none")) for slug in wanted]
 
     async def link(

@@ -22,6 +22,7 @@ _STATUSES = {
     "expired": "failed",
     "inactive": "failed",
 }
+_MCP_URLS = ("chat_session_mcp_url", "tool_router_instance_mcp_url")
 _UNKNOWN = "it failed without saying why"
 
 
@@ -55,8 +56,8 @@ def session(reply: dict[str, Any], api: str) -> Session | None:
     id = text(found.get("id"), found.get("session_id"), found.get("sessionId"))
     if not id:
         return None
-    urls = (members(found.get("mcp")).get("url"), found.get("chat_session_mcp_url"))
-    return Session(id, text(*urls, found.get("tool_router_instance_mcp_url")), api, ttl(found))
+    url = text(members(found.get("mcp")).get("url"), *(found.get(key) for key in _MCP_URLS))
+    return Session(id, url if url.startswith(("https://", "http://")) else "", api, ttl(found))
 
 
 def ttl(found: Mapping[str, Any]) -> float | None:
