@@ -57,7 +57,7 @@ def yard(toolyard: Toolyard) -> Toolyard:
 
 def configured(folder: Path, *servers: str, more: str = "") -> str:
     entries = [f'[servers.{name}]\nmodule = "{folder / name}.py:server"' for name in servers]
-    return "\n".join([*entries, more])
+    return "\n".join(['[gateway]\nview = "all"', *entries, more])
 
 
 # list
@@ -283,3 +283,16 @@ def test_a_hangup_has_the_file_read_and_ends_nothing(yard: Toolyard):
         served.process.send_signal(signal.SIGHUP)
         assert yard("call", "mcp__garden__water", "--url", served.url).out == "watered\n"
         assert served.stop(signal.SIGTERM).status == 0
+
+
+def test_a_tool_that_the_gateway_does_not_list_is_called_by_its_full_name(yard: Toolyard):
+    shown = configured(yard.folder, "kitchen").replace('view = "all"', 'view = "search"')
+    yard.write("toolyard.toml", shown)
+    with yard.serving() as served:
+        listed = yard("list", "--url", served.url).out
+        assert "search_tools" in listed
+        assert "mcp__kitchen__boil" not in listed
+        boiled = yard("call", "mcp__kitchen__boil", "minutes=5", "--url", served.url)
+        assert (boiled.status, boiled.out) == (0, "boiled for 5\n")
+        unknown = yard("call", "mcp__kitchen__bake", "--url", served.url)
+        assert unknown.status == 2

@@ -13,6 +13,7 @@ from .failure import Failure
 from .offers import tools_of
 from .options import config_option, debug_option, json_option, remote_options
 from .render import Folder, print_error, print_json, print_result
+from .shapes import as_list, as_object
 from .terminal import Terminal
 
 TOOL_FAILED = 1
@@ -70,10 +71,21 @@ def _stdin() -> bytes:
     return sys.stdin.buffer.read() if sys.stdin else b""  # None when it was closed before we started
 
 
+def _described(client: Client, describe: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """A gateway that shows few of its tools tells of the others when asked."""
+    answer = as_object(client.call_tool(describe, {"tools": [name]}).get("structuredContent"))
+    for tool in map(as_object, as_list(answer.get("tools"))):
+        if tool.get("tool") == name:
+            return {"name": name, "inputSchema": as_object(tool.get("input_schema"))}
+    return None
+
+
 def _find(client: Client, name: str, where: Where) -> dict[str, Any]:
     tools = tools_of(client)
     if name in tools:
         return tools[name]
+    if "describe_tools" in tools and (found := _described(client, tools["describe_tools"], name)):
+        return found
     near = get_close_matches(name, tools, 3, 0.5)
     hints = [f"did you mean {' or '.join(map(repr, near))}?"] if near else []
     place = f" --url {where.url}" if where.url else f" {where.target}" if where.target else ""

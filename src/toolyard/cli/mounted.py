@@ -19,11 +19,11 @@ from .key import check_variable
 from .logs import to_stderr
 
 
-def _showing_all(config: Config) -> Config:
-    """Whoever types a command wants the tools themselves, not those that find them."""
-    if config.gateway.view != "search":
-        return config
-    return replace(config, gateway=replace(config.gateway, view="all"))
+def _plain(config: Config) -> Config:
+    """Whoever types a command wants the tools themselves, and whole results: those are for models."""
+    view = "all" if config.gateway.view == "search" else config.gateway.view
+    gateway, results = replace(config.gateway, view=view), replace(config.results, shape=False)
+    return replace(config, gateway=gateway, results=results)
 
 
 class Mounted:
@@ -31,7 +31,7 @@ class Mounted:
 
     def __init__(self, file: Path, user: User, debug: bool) -> None:
         check_variable()
-        config = _showing_all(yard.read(file))
+        config = _plain(yard.read(file))
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.
         to_stderr(debug) if debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
         self._loop = asyncio.new_event_loop()
