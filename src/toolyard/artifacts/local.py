@@ -1,22 +1,23 @@
 """Results in a folder of this machine: the default, and enough for one.
 
-An object is two files, its content and what is known of it. It counts once the second is there, so that
-one that was interrupted is never found, and is swept away.
+Several gateways may share a folder: ids never meet, what is half written is nobody's, and each sweeps.
 """
 
 import asyncio
-import errno
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
+from .files import LocalReading, LocalWriting, about_of, expiry_of, failed, find, make_private, remove
 from .links import Links
 from .names import folder_of, is_id, iso, key_of, new_id, now
-from .store import Artifact, Full, Stored, StoreError, Unreachable
+from .quotas import Quotas
+from .store import Artifact, Stored
 
 UNFINISHED_SECONDS = 3600.0
-_decode = msgspec.json.Decoder(Artifact).decode
+GRACE_SECONDS = 120.0
+"""How long an expired result stays, for whoever opened it in time."""
+COUNT_SECONDS = 5.0
 
 
 class LocalStore:
@@ -25,170 +26,104 @@ class LocalStore:
     def __init__(self, folder: Path, ttl: float, quota: int, links: Links) -> None:
         self._folder = folder
         self._ttl = ttl
-        self._quota = quota
         self._links = links
-        self._used: dict[str, int] = {}
-        """Bytes that each tenant has, as far as they were counted."""
+        self._quotas = Quotas(quota, self._usage, COUNT_SECONDS)
 
     async def start(self) -> None:
-        await asyncio.to_thread(self._folder.mkdir, 0o700, True, True)
+        try:
+            await asyncio.to_thread(make_private, self._folder)
+        except OSError as error:
+            raise failed(error) from None
 
-    async def begin(self, tenant: str, tool: str, content_type: str) -> "LocalWriting":
-        used = await self._usage(tenant)
-        if used >= self._quota:
-            raise Full(f"the {used} bytes that are kept already are the quota of {self._quota}")
+    async def begin(self, tenant: str, tool: str, content_type: str) -> LocalWriting:
+        share = await self._quotas.share(tenant)
         id = new_id()
         created = now()
         artifact = Artifact(id, tenant, 0, content_type, tool, created, created + self._ttl)
-        writing = LocalWriting(self, artifact, self._folder / key_of(tenant, id), self._quota - used)
-        await asyncio.to_thread(writing.create)
+        writing = LocalWriting(artifact, self._folder / key_of(tenant, id), share, self._done)
+        await writing.create()
         return writing
 
-    def done(self, artifact: Artifact) -> Stored:
-        self._used[artifact.tenant] = self._used.get(artifact.tenant, 0) + artifact.size
+    def _done(self, artifact: Artifact) -> Stored:
         url = self._links.make(artifact.tenant, artifact.id, artifact.expires)
         key = key_of(artifact.tenant, artifact.id)
         return Stored(artifact, self.type, key, url, expires_at=iso(artifact.expires))
 
-    async def open(self, tenant: str, id: str) -> "LocalReading | None":
+    async def open(self, tenant: str, id: str) -> LocalReading | None:
         if not is_id(id):
             return None
         content = self._folder / key_of(tenant, id)
-        try:
-            artifact = _decode(await asyncio.to_thread(_about(content).read_bytes))
-        except (OSError, msgspec.DecodeError):
-            return None
-        if artifact.tenant != tenant or now() >= artifact.expires:
-            return None
-        return LocalReading(artifact, content)
+        artifact = await asyncio.to_thread(find, content, tenant)
+        return None if artifact is None else LocalReading(artifact, content)
 
     async def _usage(self, tenant: str) -> int:
-        if tenant not in self._used:
-            self._used[tenant] = await asyncio.to_thread(self._counted, tenant)
-        return self._used[tenant]
+        return await asyncio.to_thread(self._counted, self._folder / folder_of(tenant))
 
-    def _counted(self, tenant: str) -> int:
-        folder = self._folder / folder_of(tenant) / "mcp"
-        return sum(file.stat().st_size for file in folder.glob("*.json")) if folder.is_dir() else 0
+    def _counted(self, folder: Path) -> int:
+        self._sweep_tenant(folder)
+        return sum(_stat(entry).st_size for entry in _entries(folder / "mcp") if entry.name.endswith(".json"))
 
     async def sweep(self) -> None:
         await asyncio.to_thread(self._sweep)
-        self._used.clear()
+        self._quotas.forget()
 
     def _sweep(self) -> None:
-        if not self._folder.is_dir():
+        for tenant in _entries(self._folder):
+            if tenant.is_dir(follow_symlinks=False):
+                self._sweep_tenant(Path(tenant.path))
+                _remove_empty(Path(tenant.path))
+
+    def _sweep_tenant(self, folder: Path) -> None:
+        for entry in _entries(folder / "mcp"):
+            path = Path(entry.path)
+            age = now() - _stat(entry).st_mtime
+            if path.suffix == ".json" and is_id(path.stem):
+                self._sweep_one(path, age)
+            elif age > UNFINISHED_SECONDS and _is_left_over(path):
+                remove(path)
+
+    def _sweep_one(self, content: Path, age: float) -> None:
+        # Its own word decides, and that is only asked for when it can be time: there may be many.
+        if age < self._ttl:
             return
-        for content in self._folder.glob("*/mcp/*.json"):
-            about = _about(content)
-            try:
-                expires = _decode(about.read_bytes()).expires
-            except (OSError, msgspec.DecodeError):
-                expires = _mtime(content) + UNFINISHED_SECONDS
-            if now() >= expires:
-                about.unlink(missing_ok=True)
-                content.unlink(missing_ok=True)
+        if now() >= expiry_of(content) + GRACE_SECONDS:
+            remove(content)
+            remove(about_of(content))
 
     async def close(self) -> None:
-        return None
+        await self._quotas.close()
 
 
-class LocalWriting:
-    def __init__(self, store: LocalStore, artifact: Artifact, path: Path, room: int) -> None:
-        self._store = store
-        self._artifact = artifact
-        self._path = path
-        self._room = room
-        self._size = 0
-        self._file: int | None = None
-
-    def create(self) -> None:
-        try:
-            self._path.parent.mkdir(0o700, parents=True, exist_ok=True)
-            self._file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except OSError as error:
-            raise _failed(error) from None
-
-    async def write(self, piece: bytes) -> None:
-        self._size += len(piece)
-        if self._size > self._room:
-            raise Full(f"it would take more than the {self._room} bytes that are left of the quota")
-        await asyncio.to_thread(self._append, piece)
-
-    def _append(self, piece: bytes) -> None:
-        if self._file is None:
-            raise StoreError("it was discarded already")
-        try:
-            left = memoryview(piece)
-            while left:
-                left = left[os.write(self._file, left) :]
-        except OSError as error:
-            raise _failed(error) from None
-
-    async def finish(self) -> Stored:
-        artifact = msgspec.structs.replace(self._artifact, size=self._size)
-        await asyncio.to_thread(self._seal, artifact)
-        return self._store.done(artifact)
-
-    def _seal(self, artifact: Artifact) -> None:
-        self._close()
-        about = _about(self._path)
-        draft = about.with_suffix(".draft")
-        try:
-            draft.write_bytes(msgspec.json.encode(artifact))
-            os.replace(draft, about)
-        except OSError as error:
-            draft.unlink(missing_ok=True)
-            raise _failed(error) from None
-
-    async def discard(self) -> None:
-        await asyncio.to_thread(self._remove)
-
-    def _remove(self) -> None:
-        self._close()
-        self._path.unlink(missing_ok=True)
-
-    def _close(self) -> None:
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+_GONE = os.stat_result((0,) * 10)
 
 
-class LocalReading:
-    def __init__(self, artifact: Artifact, path: Path) -> None:
-        self.artifact = artifact
-        self._path = path
-
-    async def read(self, start: int, length: int) -> bytes:
-        return await asyncio.to_thread(self._read, start, length)
-
-    def _read(self, start: int, length: int) -> bytes:
-        try:
-            with open(self._path, "rb") as file:
-                file.seek(start)
-                return file.read(length)
-        except OSError as error:
-            raise _failed(error) from None
-
-    async def path(self) -> Path:
-        return self._path
-
-    async def close(self) -> None:
-        return None
-
-
-def _about(content: Path) -> Path:
-    return content.with_suffix(".about")
-
-
-def _mtime(path: Path) -> float:
+def _stat(entry: os.DirEntry[str]) -> os.stat_result:
     try:
-        return path.stat().st_mtime
+        return entry.stat(follow_symlinks=False)
     except OSError:
-        return 0.0
+        return _GONE  # another gateway was quicker
 
 
-def _failed(error: OSError) -> StoreError:
-    why = error.strerror or str(error)
-    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return Full(f"the disk is full ({why})")
-    return Unreachable(f"the folder of results cannot be used ({why})")
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as found:
+            yield from found
+    except OSError:
+        return
+
+
+def _is_left_over(path: Path) -> bool:
+    """Whether it is of a result that was never finished, or is gone."""
+    return path.suffix in (".part", ".draft") or (
+        path.suffix == ".about" and not path.with_suffix(".json").exists()
+    )
+
+
+def _remove_empty(tenant: Path) -> None:
+    """A folder that nobody has used for a while. One that has anything in it cannot be removed."""
+    for folder in (tenant / "mcp", tenant):
+        try:
+            if now() - folder.stat().st_mtime > UNFINISHED_SECONDS:
+                folder.rmdir()
+        except OSError:
+            return
