@@ -23,11 +23,14 @@ class Task(NamedTuple):
 
 class Sample(NamedTuple):
     tools: list[dict[str, Any]]
+    """Those that the tasks need first, then real ones, then others; some cannot be served."""
     tasks: list[Task]
+    count: int
+    """How many are to be mounted."""
 
 
 def sample(folder: Path, count: int) -> Sample:
-    """`count` tools with as many tasks as can be done with a part of them, and at most MAX_TASKS."""
+    """As many tasks as can be done with half of so many tools, and at most MAX_TASKS."""
     (source,) = [task for task in sets.tasks(folder) if task.name == TASKS_OF]
     chosen: dict[int, dict[str, Any]] = {}
     tasks: list[Task] = []
@@ -37,12 +40,8 @@ def sample(folder: Path, count: int) -> Sample:
             continue
         chosen |= {at: source.tools[at] for at in steps}
         tasks.append(Task(text, [source.tools[at] for at in steps]))
-    tools = {_key(tool): tool for tool in chosen.values()}
-    for tool in sets.tools(folder):
-        if len(tools) == count:
-            break
-        tools.setdefault(_key(tool), tool)
-    return Sample(list(tools.values()), tasks)
+    tools = {_key(tool): tool for tool in [*chosen.values(), *sets.tools(folder)]}
+    return Sample(list(tools.values()), tasks, count)
 
 
 def _key(tool: dict[str, Any]) -> str:
