@@ -6,6 +6,7 @@ from typing import Any
 
 import bpe_openai
 import pytest
+from msgspec.structs import replace
 
 from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, speaking, tool
 from tests.app.yard import at
@@ -121,7 +122,7 @@ async def test_a_session_s_id_brought_back_elsewhere_goes_on_with_the_same_conve
 
 async def test_what_a_conversation_finds_is_listed_for_it_alone_and_only_it_is_told():
     async with office() as (client, _):
-        follow = {"notifications": {"toolsListChanged": True}}
+        follow = {"notifications": {"toolsListChanged": True, "promptsListChanged": True}}
         streams = []
         for thread in ("mine", "other's"):
             headers, message = modern("subscriptions/listen", follow, id=77)
@@ -129,16 +130,17 @@ async def test_what_a_conversation_finds_is_listed_for_it_alone_and_only_it_is_t
             assert (await line.next_message())["method"] == "notifications/subscriptions/acknowledged"
             streams.append(line)
         await client.search("send an email", headers=in_thread("mine"))
-        told = await streams[0].next_message()
-        assert told["method"] == "notifications/tools/list_changed"
+        assert (await streams[0].next_message())["method"] == TOOLS_CHANGED
         found = await client.listed(headers=in_thread("mine"))
         assert list(found)[: len(META)] == META
         assert found["mcp__office__send_email"]["inputSchema"]["required"] == ["to"]
         assert list(await client.listed(headers=in_thread("other's"))) == META
-        # What the other stream hears next is its own.
-        await client.search("write an invoice", headers=in_thread("other's"))
-        await streams[1].next_message()
-        assert "mcp__office__create_invoice" in await client.listed(headers=in_thread("other's"))
+        # The other hears nothing before all lists change, and then of none that it does not see.
+        (server,) = client.gateway.config.servers
+        changed = replace(client.gateway.config, servers=(replace(server, rename={"wait": "stay"}),))
+        await client.gateway.reload(changed)
+        assert (await streams[1].next_message())["method"] == "notifications/prompts/list_changed"
+        assert (await streams[0].next_message())["method"] == TOOLS_CHANGED
 
 
 async def test_the_list_of_a_conversation_stays_short_however_much_it_finds():
@@ -224,9 +226,9 @@ async def test_what_is_mounted_or_changed_while_it_runs_is_found_at_once_and_wha
         assert await client.names("mow the lawn") == ["mcp__up__mow_lawn"]
         assert "mcp__up__paint_wall" not in await client.names("paint a wall")
         config = client.gateway.config
-        denied = type(config)(servers=(at(url, deny=("mow*",)),), gateway=config.gateway)
-        await client.gateway.reload(denied)
+        await client.gateway.reload(replace(config, servers=(at(url, deny=("mow*",)),)))
         assert await client.names("mow the lawn") == []
         assert "not found" in text_of(await client.through("mcp__up__mow_lawn"))
-        await client.gateway.reload(type(config)(gateway=config.gateway))
+        await client.gateway.reload(replace(config, servers=()))
         assert await client.names("mow the lawn") == []
+        assert (await client.gateway.searching.supplies.index()).servers == []
