@@ -9,7 +9,7 @@ import re
 from msgspec import Struct
 
 from .documents import Query
-from .language import Translate, is_portuguese, rendered
+from .language import Translate, asks_in_portuguese, rendered
 from .terms import stem, words
 from .wordlists import READS, STOP_WORDS, WRITES
 
@@ -45,7 +45,7 @@ def understood(query: Query, translate: Translate) -> Asked:
     text = query.use_case[:MAX_TEXT]
     parts = clauses(text)
     side = f"{query.known_fields[:MAX_TEXT]} {query.category[:MAX_TEXT]}"
-    foreign = is_portuguese(words(text))
+    foreign = asks_in_portuguese(text, words(text), translate)
     bags = [bag(part, translate, foreign) for part in (text, *parts)]
     for term, weight in bag(side, translate, foreign).items():
         bags[0][term] = max(bags[0].get(term, 0.0), weight * SIDE)

@@ -7,17 +7,32 @@ found by English words, because both are rendered into English terms beside thei
 from collections.abc import Callable, Iterator, Sequence
 
 from .terms import stem, words
-from .wordlists import ENGLISH, PORTUGUESE, STOP_WORDS
+from .wordlists import EITHER, ENGLISH, PORTUGUESE, STOP_WORDS
 
-RENDERINGS = (1.0, 0.6, 0.4)
-"""What the first, second and third English renderings of a word weigh."""
+RENDERINGS = (1.0, 0.8, 0.6, 0.4)
+"""What the first, second, third and fourth English renderings of a word weigh."""
+ACCENTED = frozenset("ãõçáéíóúâêôàÃÕÇÁÉÍÓÚÂÊÔÀ")
+HINT = 0.4
+"""What a word that may be Portuguese, or has no rendering, says beside one that is of one language only."""
+SURE = 0.5
 
 Translate = Callable[[Sequence[str]], list[list[str]]]
 
 
-def is_portuguese(said: Sequence[str]) -> bool:
-    """By its small words; a text without any is taken for English."""
-    return sum(word in PORTUGUESE for word in said) > sum(word in ENGLISH for word in said)
+def small_words(said: Sequence[str]) -> float:
+    """Above 0 Portuguese, below English, by the small words of a text."""
+    portuguese = sum(map(PORTUGUESE.__contains__, said)) + HINT * sum(map(EITHER.__contains__, said))
+    return portuguese - sum(map(ENGLISH.__contains__, said))
+
+
+def asks_in_portuguese(text: str, said: Sequence[str], translate: Translate) -> bool:
+    """Of a query, which may be too short for small words: accents and known words count too."""
+    content = [word for word in said if word not in STOP_WORDS and not word.isdigit()]
+    known = sum(
+        bool(found) and word not in found for word, found in zip(content, translate(content), strict=True)
+    )
+    accents = sum(map(ACCENTED.__contains__, text))
+    return small_words(said) + accents + HINT * (2 * known - len(content)) > SURE
 
 
 def rendered(said: Sequence[str], translate: Translate) -> Iterator[tuple[str, float]]:

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from .documents import Document
-from .language import Translate, is_portuguese, rendered
+from .language import Translate, rendered, small_words
 from .terms import stem, words
 from .wordlists import STOP_WORDS
 
@@ -63,7 +63,7 @@ def weighed(document: Document, translate: Translate) -> Weighed:
     amounts: dict[str, float] = {}
     marks: dict[str, int] = {}
     fields = [(field, words(text)) for field, text in _fields(document) if text]
-    foreign = is_portuguese([word for _, said in fields for word in said])
+    foreign = small_words([word for _, said in fields for word in said]) > 0
     for field, said in fields:
         counted = [stem(word) for word in said if word not in STOP_WORDS]
         each = field.weight / (1 - field.norm + field.norm * len(counted) / field.length)

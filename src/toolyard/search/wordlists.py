@@ -21,17 +21,19 @@ STOP_WORDS = _set(
 
 PORTUGUESE = _set(
     """
-    o os um uma de da dos das em na nos nas ao aos para pra por com que se qual quais quantos quanto meu
-    minha todos todas nao esta sao foi como onde quando mais pelo pela esse essa este muito tem sobre
+    o os um uma uns de da dos das em na nos nas ao aos para pra por com que se qual quais quantos quantas
+    quanto quanta meu minha meus minhas todos todas nao esta estao sao foi como onde quando mais pelo pela
+    esse essa este muito tem sobre isso ate ja ou seu sua seus suas voce eu ele ela diz hoje amanha
     """
 )
 ENGLISH = _set(
     """
-    the of to and in is for on with that my what how are from this it at by an be or i me please all can
-    you need
+    the of to and in is for on with that my what how are from this it at by an be or i please all can you
+    your need want which where when would could should will have has there their its not out off up
     """
 )
-"""By these a text's language is told."""
+EITHER = _set("a do no as e me")
+"""By these a text's language is told; the last are small words of Portuguese that English has too."""
 
 READS = _set(
     """
