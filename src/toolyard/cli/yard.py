@@ -43,6 +43,7 @@ def failed(error: Exception) -> Failure:
 
 def make(config: "Config", key: bytes | None) -> "Gateway":
     from ..app import Gateway  # 150 ms of CPU with all that it mounts servers by
+    from ..config import ConfigError
     from ..state.errors import StateError
     from ..telemetry.tracing import TracesUnavailable
     from ..upstream.launch import NESTING, nesting
@@ -54,5 +55,5 @@ def make(config: "Config", key: bytes | None) -> "Gateway":
         )
     try:
         return Gateway(config, key)
-    except (TracesUnavailable, StateError) as error:
+    except (ConfigError, TracesUnavailable, StateError) as error:
         raise Failure(error.message, *([error.hint] if error.hint else [])) from None

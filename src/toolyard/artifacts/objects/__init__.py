@@ -1,0 +1,1 @@
+"""Buckets of S3, GCS and Azure, through obstore. Needs the extra `objects`."""

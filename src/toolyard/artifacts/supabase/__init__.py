@@ -1,0 +1,1 @@
+"""Buckets of Supabase Storage, by its REST API."""
