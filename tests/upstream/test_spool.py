@@ -13,7 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.texts import cut, texts
-from toolyard.upstream.spool import HEAD, TAIL, Malformed, NoRoom, Spool, Spooled, TooBig, in_words
+from toolyard.upstream.spool import (
+    BOUND,
+    HEAD,
+    TAIL,
+    Checked,
+    Malformed,
+    NoRoom,
+    Spool,
+    Spooled,
+    TooBig,
+    in_words,
+)
+from toolyard.upstream.turns import SLICE, slices
 
 
 def open_fds() -> int:
@@ -148,11 +160,32 @@ def test_a_text_for_disk_must_be_well_nested(text: bytes):
         spool.finish()
 
 
-def test_a_text_in_memory_is_not_judged():
-    spool = Spool(bound=8 * 2**20)
-    for _ in range(5):
-        spool.write(b"]" * 2**20)
-    assert spool.finish() == b"]" * 5 * 2**20
+def test_a_short_text_is_not_judged():
+    spool = Spool()
+    spool.write(b"]" * 1000)
+    whole = spool.finish()
+    assert whole == b"]" * 1000
+    assert not isinstance(whole, Checked)
+
+
+@pytest.mark.parametrize("size", [SLICE, SLICE + 1, BOUND])
+def test_a_longer_text_in_memory_is_known_to_be_well_nested(size: int):
+    text = b'{"a":"' + b"x" * (size - 8) + b'"}'
+    spool = Spool()
+    for piece in slices(text, 1000):
+        spool.write(piece)
+    whole = spool.finish()
+    assert isinstance(whole, Checked)
+    assert whole == text
+
+
+@pytest.mark.parametrize("end", [b"", b"]", b"}}", b'}"'])
+def test_a_longer_text_in_memory_that_cannot_be_json_is_told(end: bytes):
+    spool = Spool()
+    with pytest.raises(Malformed):  # noqa: PT012 (some are known only when they end)
+        for piece in slices(b'{"a":"' + b"x" * 2 * SLICE + b'"' + end, 1000):
+            spool.write(piece)
+        spool.finish()
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs Linux")

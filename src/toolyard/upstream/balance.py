@@ -10,9 +10,13 @@ import re
 from itertools import accumulate
 
 from ..wire.messages import MAX_NESTING
+from .turns import slices
 
 MAX_VALUES = 64
 """Objects and lists directly inside the outermost object; a JSON-RPC message has one or two."""
+
+CLOSE = 1024
+"""How long a piece may be to be looked at token by token."""
 
 _KNOWN = b" \t\r\n+-.0123456789eEtrufalsn:,[]{}"
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
@@ -31,7 +35,7 @@ class Unbalanced(ValueError):
 class Balance:
     """Fed with a text piece by piece. All passes over the bytes are in C: it runs on the event loop."""
 
-    __slots__ = ("_at", "_begun", "_escaped", "_in_string", "_limit", "_stack", "_text", "_torn", "values")
+    __slots__ = ("_at", "_begun", "_limit", "_stack", "_text", "_torn", "escaped", "in_string", "values")
 
     def __init__(self, limit: int = MAX_NESTING) -> None:
         self.values: list[tuple[int, int]] = []
@@ -40,23 +44,38 @@ class Balance:
         self._stack = b""
         self._at = 0
         self._begun = 0
-        self._in_string = False
-        self._escaped = False
+        self.in_string = False
+        """Whether what was taken in ends inside a string, and if so whether behind a backslash."""
+        self.escaped = False
         self._text = codecs.getincrementaldecoder("utf-8")()
         self._torn = False
 
-    def feed(self, piece: bytes) -> None:
+    @property
+    def depth(self) -> int:
+        """How many brackets are open."""
+        return len(self._stack)
+
+    def feed(self, piece: bytes) -> int:
+        """Take a piece in; the depth of the shallowest place in it."""
         self._check_text(piece)
-        in_string, escaped, depth = self._in_string, self._escaped, len(self._stack)
+        return self._take(piece)
+
+    def _take(self, piece: bytes) -> int:
+        before = self.in_string, self.escaped, self._stack
         brackets = self._brackets(piece)
-        if brackets:
-            floor = self._nest(brackets)
-            if floor < 2:
-                self._note_values(piece, in_string, escaped, depth)
+        floor = self._nest(brackets) if brackets else len(self._stack)
+        if brackets and floor < 2:
+            if len(piece) > CLOSE:
+                # Looking closely is slow, so let it be at the parts that need it.
+                self.in_string, self.escaped, self._stack = before
+                return min([self._take(part) for part in slices(piece, len(piece) // 8)])
+            in_string, escaped, stack = before
+            self._note_values(piece, in_string, escaped, len(stack))
         self._at += len(piece)
+        return floor
 
     def finish(self) -> None:
-        if self._in_string or self._stack or self._torn:
+        if self.in_string or self._stack or self._torn:
             raise Unbalanced("it ends in the middle")
 
     def _check_text(self, piece: bytes) -> None:
@@ -69,17 +88,17 @@ class Balance:
 
     def _brackets(self, piece: bytes) -> bytes:
         """The brackets outside strings, in order."""
-        text = piece[1:] if self._escaped else piece
-        self._escaped = False
+        text = piece[1:] if self.escaped else piece
+        self.escaped = False
         if b"\\" in text:
             text = text.replace(b"\\\\", _ESCAPED).replace(b'\\"', _ESCAPED)
             if text.endswith(b"\\"):
-                self._escaped = True
+                self.escaped = True
                 text = text[:-1] + b"\1"
         parts = text.split(b'"')
-        outside = b"".join(parts[self._in_string :: 2])
+        outside = b"".join(parts[self.in_string :: 2])
         if not len(parts) & 1:
-            self._in_string = not self._in_string
+            self.in_string = not self.in_string
         if outside.translate(None, _KNOWN):
             raise Unbalanced("it has characters outside strings that JSON does not know")
         return outside.translate(None, _NO_BRACKET)
@@ -104,7 +123,7 @@ class Balance:
         return floor
 
     def _note_values(self, piece: bytes, in_string: bool, escaped: bool, depth: int) -> None:
-        # Slow, but each piece that comes here begins or ends a value, and those are few.
+        # Slow, but each piece that comes here is short, and begins or ends a value, which are few.
         start = int(escaped)
         if in_string and (rest := _REST_OF_STRING.match(piece, start)):
             start = rest.end()

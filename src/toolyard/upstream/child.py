@@ -67,6 +67,10 @@ class Child:
         return cast(asyncio.WriteTransport, self._ends[STDIN])
 
     @property
+    def stdout(self) -> asyncio.ReadTransport:
+        return cast(asyncio.ReadTransport, self._ends[STDOUT])
+
+    @property
     def stderr(self) -> asyncio.ReadTransport:
         return cast(asyncio.ReadTransport, self._ends[STDERR])
 

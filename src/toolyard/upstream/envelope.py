@@ -11,8 +11,8 @@ import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from ..wire.errors import McpError
-from ..wire.messages import Id, Message, parse, recover_id
-from .spool import HEAD, TAIL, Spooled, in_words
+from ..wire.messages import Id, Message, parse, parse_checked, recover_id
+from .spool import HEAD, TAIL, Checked, Spooled, in_words
 
 _QUOTED = 80
 _OBJECT = 0x7B
@@ -47,7 +47,7 @@ def read_message(body: bytes | Spooled) -> Message:
 
 def _parse(body: bytes, shown: bytes) -> Message:
     try:
-        return parse(body)
+        return parse_checked(body) if isinstance(body, Checked) else parse(body)
     except McpError as error:
         id = recover_id(body)
         # A text that is no JSON as a whole may still have an id in its usual place.

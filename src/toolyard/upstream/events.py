@@ -48,6 +48,11 @@ class EventReader:
         self._id: str | None = None
         self._retry: int | None = None
 
+    @property
+    def is_long(self) -> bool:
+        """Whether the event that is being read is longer than one slice."""
+        return self._open is not None
+
     def discard(self) -> None:
         if self._data is not None:
             self._data.discard()

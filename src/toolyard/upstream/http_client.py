@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from .errors import Garbled, Lost, NotReached, Refused
 from .events import Event, EventReader
 from .spool import BOUND, Spool, Spooled, SpoolError
+from .turns import SLICE, slices, turn
 
 if TYPE_CHECKING:
     import aiohttp
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 ACCEPT = "application/json, text/event-stream"
 MAX_REFUSAL = 64 * 1024
 MAX_HOPS = 3
-EVENTS_PER_TURN = 100
+EVENTS_PER_TURN = 20
 
 
 class HttpClient:
@@ -156,12 +157,14 @@ class Reply:
         response = self._response
         length = response.headers.get("Content-Length", "")
         try:
-            if length.isdigit() and int(length) <= BOUND:
+            if length.isdigit() and int(length) <= SLICE:
                 return await response.read()
             spool = Spool(BOUND, self._max_result)
             try:
                 async for chunk in response.content.iter_any():
-                    spool.write(chunk)
+                    for piece in slices(chunk):
+                        spool.write(piece)
+                        await turn()
                 return spool.finish()
             except BaseException:
                 spool.discard()
@@ -195,13 +198,16 @@ class Reply:
         """Events until the stream ends. Lost when it breaks."""
         reader = EventReader(BOUND, self._max_result)
         try:
-            count = 0
             async for chunk in self._response.content.iter_any():
-                for event in reader.feed(chunk):
-                    count += 1
-                    if count % EVENTS_PER_TURN == 0:
-                        await asyncio.sleep(0)
-                    yield event
+                for number, piece in enumerate(slices(chunk)):
+                    if number:
+                        await turn()
+                    for count, event in enumerate(reader.feed(piece), 1):
+                        if count % EVENTS_PER_TURN == 0:
+                            await turn()
+                        yield event
+                if reader.is_long:
+                    await turn()
         except SpoolError as error:
             raise Garbled(self._address.server, str(error)) from None
         except self._address.failures as error:

@@ -13,6 +13,7 @@ from . import groups
 from .child import STDERR, STDIN, STDOUT, Child, within
 from .groups import Entry
 from .guardian import guardian
+from .intake import Intake
 from .launch import Launch, Program, StartError, explain, prepare
 from .lines import Line, LineSplitter
 from .memory import watch
@@ -62,6 +63,7 @@ class Process:
         self._on_end = on_end
         self._max_memory = max_memory
         self._splitter = LineSplitter(BOUND, limit)
+        self._intake = Intake(self._deliver, self._pause_output, self._resume_output)
         self._stderr = ErrorStream(name)
         self._resuming: asyncio.TimerHandle | None = None
         self._started: int | None = None
@@ -145,7 +147,7 @@ class Process:
 
     def _heard(self, fd: int, data: bytes) -> None:
         if fd == STDOUT:
-            self._deliver(self._splitter.feed(data))
+            self._intake.put(self._splitter.feed(data))
             if self._splitter.skipped > MAX_SKIPPED:
                 self.kill("it wrote without an end what cannot be read")
         elif (pause := self._stderr.feed(data)) and self._ending is None and self._resuming is None:
@@ -154,7 +156,7 @@ class Process:
 
     def _closed(self, fd: int) -> None:
         if fd == STDOUT:
-            self._deliver(self._splitter.finish())
+            self._intake.put(self._splitter.finish())
         if fd != STDERR and self._ending is None:
             self._end(self._doubt("input" if fd == STDIN else "output"))
 
@@ -162,12 +164,19 @@ class Process:
         if self._ending is None:
             self._end(self._bury(GRACE_SECONDS))
 
-    def _deliver(self, lines: list[Line]) -> None:
-        for line in lines:
-            try:
-                self._on_line(line)
-            except Exception:
-                logger.exception("%s: a line could not be taken", self.name)
+    def _deliver(self, line: Line) -> None:
+        try:
+            self._on_line(line)
+        except Exception:
+            logger.exception("%s: a line could not be taken", self.name)
+
+    def _pause_output(self) -> None:
+        with suppress(RuntimeError):  # uvloop, when it is closed already
+            self._child.stdout.pause_reading()
+
+    def _resume_output(self) -> None:
+        with suppress(RuntimeError):
+            self._child.stdout.resume_reading()
 
     def _resume(self) -> None:
         if self._resuming is not None:
@@ -248,6 +257,7 @@ class Process:
         self._child.let_go()
         self._child.reap()
         groups.reap(self.pid, self._orphans)
+        self._intake.finish()
         self._splitter.discard()
         self._stderr.finish()
         self.ended = True

@@ -3,10 +3,9 @@
 SpoolError          a text that could not be kept
 ├── TooBig          it is longer than the limit
 ├── NoRoom          the disk is full, or cannot be written to
-└── Malformed       too big to be decoded, and already known to be no JSON
+└── Malformed       too long to be decoded at once, and already known to be no JSON
 """
 
-import asyncio
 import os
 import tempfile
 import threading
@@ -16,16 +15,16 @@ from io import FileIO
 
 from ..wire.call import Streamed
 from .balance import Balance, Unbalanced
+from .turns import SLICE, turn
 
 BOUND = 2**20
 LIMIT = 2**30
 HEAD = 64 * 1024
 TAIL = 4 * 1024
 
-_PIECE = 256 * 1024
-_CHECKED = 64 * 1024
-_CHECK_FROM = 2**20
-"""From here on a text is checked as it grows, so that there is little to catch up with at the bound."""
+_PIECE = SLICE
+_CHECK_FROM = SLICE
+"""From here on a text is checked as it grows: there is never more than a slice to catch up with."""
 
 
 class SpoolError(Exception):
@@ -59,10 +58,17 @@ def in_words(size: int) -> str:
     return f"{size} bytes"
 
 
-class Spool:
-    """Collects one text. Beyond `bound` it goes to disk, and what is there must be well nested."""
+class Checked(bytes):
+    """A text in memory that is known to be well nested and UTF-8."""
 
-    __slots__ = ("_balance", "_bound", "_buffer", "_checked", "_disk", "_fault", "_limit", "_piece", "_size")
+
+class Spool:
+    """Collects one text. Beyond `bound` it goes to disk. What is longer than a slice must be well nested.
+
+    Whoever writes more than a slice at a time waits for it: it is all done at once.
+    """
+
+    __slots__ = ("_balance", "_bound", "_buffer", "_checked", "_disk", "_limit", "_piece", "_size")
 
     def __init__(self, bound: int = BOUND, limit: int = LIMIT) -> None:
         self._bound = bound
@@ -73,7 +79,6 @@ class Spool:
         self._disk: _Disk | None = None
         self._balance = Balance()
         self._checked = 0  # how much of the buffer the balance has seen
-        self._fault: str | None = None
 
     @property
     def head(self) -> bytes:
@@ -93,31 +98,37 @@ class Spool:
                 self._spill()
         elif self._size > self._bound:
             self._spill()
-        elif self._size > _CHECK_FROM and len(self._buffer) - self._checked >= _CHECKED:
-            self._check(self._checked, len(self._buffer))
+        elif len(self._buffer) - self._checked >= _CHECK_FROM:
+            self._check()
 
     def finish(self) -> "bytes | Spooled":
         """The text; the spool is empty and of no more use."""
-        if self._disk is None:
+        if self._disk is None and not self._checked:
             whole = bytes(self._buffer)
             self.discard()
             return whole
-        self._spill()
+        self._settle()
+        if self._disk is None:
+            whole = Checked(self._buffer)
+            self.discard()
+            return whole
+        disk, self._disk = self._disk, None
+        return Spooled(disk, 0, self._size, self._balance.values)
+
+    def _settle(self) -> None:
+        """It has ended: look at the rest."""
+        self._check() if self._disk is None else self._spill()
         try:
             self._balance.finish()
         except Unbalanced as fault:
             raise Malformed(str(fault)) from None
-        disk, self._disk = self._disk, None
-        return Spooled(disk, 0, self._size, self._balance.values)
 
     def discard(self) -> None:
         self._buffer = bytearray()
         self._disk = None
 
     def _spill(self) -> None:
-        self._check(self._checked, len(self._buffer))
-        if self._fault is not None:
-            raise Malformed(self._fault)
+        self._check()
         try:
             if self._disk is None:
                 self._disk = _Disk()
@@ -129,15 +140,14 @@ class Spool:
         self._buffer.clear()
         self._checked = 0
 
-    def _check(self, start: int, end: int) -> None:
+    def _check(self) -> None:
         try:
-            with memoryview(self._buffer) as view:
-                for at in range(start, end, _CHECKED):
-                    if self._fault is None:
-                        self._balance.feed(bytes(view[at : min(at + _CHECKED, end)]))
+            with memoryview(self._buffer)[self._checked :] as view:
+                for at in range(0, len(view), SLICE):
+                    self._balance.feed(bytes(view[at : at + SLICE]))
         except Unbalanced as fault:
-            self._fault = str(fault)  # while it is small enough to be decoded, decoding says more
-        self._checked = end
+            raise Malformed(str(fault)) from None
+        self._checked = len(self._buffer)
 
 
 class Spooled(Streamed):
@@ -174,7 +184,7 @@ class Spooled(Streamed):
         return Spooled(self._open(), self._start + start, end - start)
 
     async def chunks(self, size: int = _PIECE) -> AsyncIterator[bytes]:
-        """All of it. It was written moments ago and comes from the page cache: 256 KiB take less time than
+        """All of it. It was written moments ago and comes from the page cache: a slice takes less time than
         a thread would to be woken up."""
         disk = self._open()
         at, end = self._start, self._start + self.size
@@ -182,7 +192,7 @@ class Spooled(Streamed):
             chunk = disk.read(at, min(size, end - at))
             yield chunk
             at += len(chunk)
-            await asyncio.sleep(0)  # whoever takes the chunks may never wait
+            await turn()  # whoever takes the chunks may never wait
 
     def close(self) -> None:
         self._disk = None

@@ -1,0 +1,34 @@
+"""Long work in slices: everybody else goes first, and of those who have long work one a turn."""
+
+import asyncio
+
+from tests.turning import counting_turns
+from toolyard.upstream.turns import slices, turn
+
+
+async def test_of_many_who_wait_one_goes_on_in_each_turn():
+    went: list[int] = []
+    async with counting_turns() as turns:
+
+        async def work() -> None:
+            for _ in range(3):
+                await turn()
+                went.append(turns.count)
+
+        await asyncio.gather(*(work() for _ in range(4)))
+    assert len(went) == len(set(went)) == 12
+
+
+async def test_who_gives_up_waiting_holds_up_nobody():
+    leaving = asyncio.create_task(turn())
+    staying = asyncio.create_task(turn())
+    await asyncio.sleep(0)
+    leaving.cancel()
+    await asyncio.wait_for(staying, 5)
+    await asyncio.wait_for(turn(), 5)
+
+
+def test_slices_are_the_whole_in_order():
+    assert list(slices(b"", 3)) == [b""]
+    assert list(slices(b"abc", 3)) == [b"abc"]
+    assert list(slices(b"abcdefgh", 3)) == [b"abc", b"def", b"gh"]
