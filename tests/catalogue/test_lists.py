@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from tests.app.speaker import Exchange, Json, Speaker, speaking, tool
 from tests.app.yard import at, yard
+from tests.turning import counting_turns
 from toolyard.catalogue import lists
 from toolyard.catalogue.catalogue import Catalogue
 from toolyard.catalogue.items import (
@@ -25,6 +26,8 @@ from toolyard.catalogue.lists import BadList, Listed, read_list
 from toolyard.config import Http, ServerConfig
 from toolyard.upstream.handshake import MODERN_META
 from toolyard.upstream.link import OURS
+from toolyard.upstream.spool import Spool
+from toolyard.upstream.turns import SLICE
 from toolyard.wire.call import Call
 from toolyard.wire.errors import MethodNotFound
 
@@ -98,6 +101,39 @@ async def test_a_list_of_too_many_bytes_is_refused(monkeypatch: pytest.MonkeyPat
 async def test_what_is_no_list_is_refused(body: Any):
     with pytest.raises(BadList, match="cannot be understood"):
         await read(lambda cursor: body)
+
+
+LONG = [tool(f"t{n}", description="d" * (n % 300)) for n in range(5000)]
+
+
+@pytest.mark.parametrize("spooled", [True, False])
+async def test_a_long_list_is_read_in_slices_and_once_if_it_stays_the_same(spooled: bool):
+    class Long:
+        async def handle(self, call: Call) -> Any:
+            cursor = json.loads(bytes(call.params)).get("cursor")
+            more = {} if cursor else {"nextCursor": "2"}
+            body = json.dumps(
+                {"ttlMs": 7000, "tools": LONG[2500:] if cursor else LONG[:2500], **more}
+            ).encode()
+            if not spooled:
+                return Raw(body)
+            spool = Spool(bound=1000)
+            spool.write(body)
+            return spool.finish()
+
+    async with counting_turns() as turns:
+        listed = await read_list(Long(), TOOLS, OURS, MODERN_META, Listed())
+        assert turns.count > len(LONG) // lists.ITEMS_PER_TURN + len(json.dumps(LONG)) // SLICE
+        assert names(listed) == [item["name"] for item in LONG]
+        assert listed.ttl == 7
+        again = await read_list(Long(), TOOLS, OURS, MODERN_META, listed)
+    assert again.items is listed.items
+
+
+async def test_a_long_list_that_cannot_be_cut_is_refused():
+    items = [{"name": "t", "inputSchema": {"x": "x" * 2 * 2**20}}]
+    with pytest.raises(BadList, match="an item is over"):
+        await read(lambda cursor: {"tools": items})
 
 
 async def test_a_server_that_does_not_know_the_method_has_none():

@@ -1,7 +1,6 @@
-"""Reading an upstream's lists to their end, within limits."""
+"""Reading an upstream's lists to their end, within limits, and in slices: nobody waits for a long one."""
 
-import asyncio
-import time
+from collections.abc import AsyncIterator
 from hashlib import blake2b
 from typing import Any, TypeVar
 
@@ -9,9 +8,11 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ..upstream.turns import SLICE, slices, turn
 from ..wire.call import NO_CHANNEL, Call, Caller, Streamed
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
+from .cutting import CannotCut, Cutter
 from .items import Item, Kind, Unusable, read_item
 
 T = TypeVar("T")
@@ -19,8 +20,12 @@ T = TypeVar("T")
 MAX_ITEMS = 20_000
 MAX_PAGES = 1000
 MAX_BYTES = 64 * 1024 * 1024
-READ_AT_ONCE = 256 * 1024
-"""A longer list is read in a thread: it takes milliseconds that others are waiting in."""
+ITEMS_PER_TURN = 20
+PAGES_PER_TURN = 5
+CUT_SLICE = SLICE // 2
+"""What is cut is looked at more closely than what is passed on."""
+
+Page = bytes | Streamed
 
 
 class Listed(Struct, frozen=True):
@@ -37,61 +42,59 @@ class BadList(Exception):
     """A list that cannot be read: no end, out of all proportion, or not a list."""
 
 
-class _Page(Struct, rename="camel"):
+class _Outline(Struct, rename="camel"):
+    """A page but for its items."""
+
     next_cursor: str | None = None
     ttl_ms: float | None = None
 
 
 async def read_list(service: Any, kind: Kind, caller: Caller, meta: Raw, known: Listed) -> Listed:
     """The whole list; `known` is what it was when last read."""
-    pages: list[bytes] = []
-    cursor: str | None = None
-    for _ in range(MAX_PAGES):
-        body = await _page(service, kind, caller, meta, cursor)
-        if body is None:
+    pages: list[Page] = []
+    try:
+        digest, ttl = await _fetch(service, kind, caller, meta, pages)
+        if not pages:
             return Listed()
-        pages.append(body)
-        if sum(map(len, pages)) > MAX_BYTES:
+        if digest == known.digest:
+            return replace(known, ttl=ttl)
+        items, notes = await _read(kind, [raw for page in pages async for raw in _raws(page, kind)])
+        return Listed(items, digest, ttl, notes)
+    finally:
+        for page in pages:
+            if isinstance(page, Streamed):
+                page.close()
+
+
+async def _fetch(
+    service: Any, kind: Kind, caller: Caller, meta: Raw, pages: list[Page]
+) -> tuple[bytes, float | None]:
+    """Fill `pages`: their digest, and how long they are good for. None when there is no such list."""
+    cursor: str | None = None
+    digest = blake2b(digest_size=16)
+    size = 0
+    for number in range(MAX_PAGES):
+        page = await _page(service, kind, caller, meta, cursor)
+        if page is None:
+            pages.clear()
+            return b"", None
+        pages.append(page)
+        size += len(page) if isinstance(page, bytes) else page.size
+        if size > MAX_BYTES:
             raise BadList(f"its list of {kind.name} has over {MAX_BYTES >> 20} MiB")
-        page = (
-            _decode(body, _Page, kind)
-            if len(body) <= READ_AT_ONCE
-            else await asyncio.to_thread(_decode, body, _Page, kind)
-        )
-        if page.next_cursor is None:
-            ttl = None if page.ttl_ms is None else page.ttl_ms / 1000
-            if sum(map(len, pages)) <= READ_AT_ONCE:
-                return _read(kind, pages, ttl, known)
-            return await asyncio.to_thread(_read, kind, pages, ttl, known)
-        if page.next_cursor == cursor:
+        digest.update(b"\0" if number else b"")
+        outline = await _outline(page, kind, digest)
+        if outline.next_cursor is None:
+            return digest.digest(), None if outline.ttl_ms is None else outline.ttl_ms / 1000
+        if outline.next_cursor == cursor:
             raise BadList(f"its list of {kind.name} goes round in circles")
-        cursor = page.next_cursor
+        cursor = outline.next_cursor
+        if number % PAGES_PER_TURN == PAGES_PER_TURN - 1:
+            await turn()
     raise BadList(f"its list of {kind.name} has no end")
 
 
-def _read(kind: Kind, pages: list[bytes], ttl: float | None, known: Listed) -> Listed:
-    digest = blake2b(b"\0".join(pages), digest_size=16).digest()
-    if digest == known.digest:
-        return replace(known, ttl=ttl)
-    items: dict[str, Item] = {}
-    notes: list[str] = []
-    for body in pages:
-        members = _decode(body, dict[str, Raw], kind)
-        raws = _decode(members.get(kind.name, Raw(b"[]")), list[Raw], kind)
-        if len(items) + len(raws) > MAX_ITEMS:
-            raise BadList(f"its list of {kind.name} has over {MAX_ITEMS} items")
-        for number, raw in enumerate(raws):
-            if number % 200 == 199:
-                time.sleep(0.0005)  # in a thread, which would else take turns of 5 ms from the loop
-            try:
-                item = read_item(kind, raw)
-                items.setdefault(item.own, item)
-            except Unusable as error:
-                notes.append(f"{kind.name}[{number}] is left out: {error}")
-    return Listed(tuple(items.values()), digest, ttl, tuple(notes[:20]))
-
-
-async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str | None) -> bytes | None:
+async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str | None) -> Page | None:
     params = {"_meta": meta} if cursor is None else {"_meta": meta, "cursor": cursor}
     try:
         result = await service.handle(Call(kind.method, Raw(encode(params)), caller, NO_CHANNEL, 1))
@@ -101,22 +104,77 @@ async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str
         raise
     if isinstance(result, Raw):
         return bytes(result)
-    if isinstance(result, Streamed):
-        return await _whole(result, kind)
-    return encode(result)
+    return result if isinstance(result, Streamed) else encode(result)
 
 
-async def _whole(result: Streamed, kind: Kind) -> bytes:
+async def _outline(page: Page, kind: Kind, digest: Any) -> _Outline:
+    if isinstance(page, bytes) and len(page) <= SLICE:
+        digest.update(page)
+        return _decode(page, _Outline, kind)
+    cutter = Cutter(kind.name)
     try:
-        if result.size > MAX_BYTES:
-            raise BadList(f"its list of {kind.name} has over {MAX_BYTES >> 20} MiB")
-        return b"".join([chunk async for chunk in result.chunks()])
-    finally:
-        result.close()
+        async for piece in _pieces(page):
+            digest.update(piece)
+            cutter.feed(piece)
+        return _decode(cutter.finish(), _Outline, kind)
+    except CannotCut as fault:
+        raise _unreadable(kind, fault) from None
+
+
+async def _raws(page: Page, kind: Kind) -> AsyncIterator[Raw]:
+    """The items of a page, each as it came."""
+    if isinstance(page, bytes) and len(page) <= SLICE:
+        members = _decode(page, dict[str, Raw], kind)
+        for raw in _decode(members.get(kind.name, Raw(b"[]")), list[Raw], kind):
+            yield raw
+        return
+    cutter = Cutter(kind.name)
+    count = 0
+    async for piece in _pieces(page):
+        if batch := cutter.feed(piece):  # what cannot be cut was found out before
+            found = _decode(b"[%s]" % batch, list[Raw], kind)
+            count += len(found)
+            if count > MAX_ITEMS:
+                raise BadList(f"its list of {kind.name} has over {MAX_ITEMS} items")
+            for raw in found:
+                yield raw
+
+
+async def _pieces(page: Page) -> AsyncIterator[bytes]:
+    if isinstance(page, bytes):
+        for piece in slices(page, CUT_SLICE):
+            yield piece
+            await turn()
+        return
+    async for chunk in page.chunks():
+        for piece in slices(chunk, CUT_SLICE):
+            yield piece
+            await turn()
+
+
+async def _read(kind: Kind, raws: list[Raw]) -> tuple[tuple[Item, ...], tuple[str, ...]]:
+    """The items, and a note for each that is left out."""
+    if len(raws) > MAX_ITEMS:
+        raise BadList(f"its list of {kind.name} has over {MAX_ITEMS} items")
+    items: dict[str, Item] = {}
+    notes: list[str] = []
+    for number, raw in enumerate(raws):
+        if number % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
+            await turn()
+        try:
+            item = read_item(kind, raw)
+            items.setdefault(item.own, item)
+        except Unusable as error:
+            notes.append(f"{kind.name}[{number}] is left out: {error}")
+    return tuple(items.values()), tuple(notes[:20])
 
 
 def _decode(body: bytes | Raw, form: type[T], kind: Kind) -> T:
     try:
         return msgspec.json.decode(body, type=form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadList(f"its list of {kind.name} cannot be understood: {error}") from None
+        raise _unreadable(kind, error) from None
+
+
+def _unreadable(kind: Kind, reason: Exception) -> BadList:
+    return BadList(f"its list of {kind.name} cannot be understood: {reason}")
