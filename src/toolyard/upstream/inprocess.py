@@ -1,4 +1,7 @@
-"""An upstream that lives in this process: a kit server, handed calls as they are, with nothing serialised."""
+"""An upstream that lives in this process: a kit server, handed calls as they are, with nothing serialised.
+
+But for results so long that writing them as JSON would hold the event loop: they go by way of a spool.
+"""
 
 import asyncio
 import time
@@ -13,12 +16,14 @@ from ..wire.call import NO_CHANNEL, Call
 from ..wire.messages import encode
 from ..wire.types import DiscoverResult
 from ..wire.versions import LATEST_MODERN
-from .errors import NotReached
+from .errors import Garbled, NotReached
 from .handshake import DISCOVER
 from .link import OURS, About
+from .spool import SpoolError
+from .unfolding import unfolded
 
-AGAIN_SECONDS = 60.0
-"""A module that failed to load is not imported again before."""
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
+"""A module that failed to load is not imported again before; each time it has twice as long to be mended."""
 
 
 class InProcess:
@@ -31,6 +36,7 @@ class InProcess:
         self._loading = asyncio.Lock()
         self._failed: str | None = None
         self._again = 0.0
+        self._pause = FIRST_PAUSE
 
     async def _loaded(self) -> Server:
         """Imported in a thread: what somebody else's module does meanwhile may take long."""
@@ -41,13 +47,17 @@ class InProcess:
                 try:
                     self._server = await asyncio.to_thread(load, self._module)
                 except LoadError as error:
-                    self._failed, self._again = error.message, time.monotonic() + AGAIN_SECONDS
+                    self._failed, self._again = error.message, time.monotonic() + self._pause
+                    self._pause = min(2 * self._pause, LONGEST_PAUSE)
                     raise NotReached(self._name, error.message) from None
             return self._server
 
     async def handle(self, call: Call) -> Any:
         server = self._server or await self._loaded()
-        return await server.service.handle(call)
+        try:
+            return await unfolded(await server.service.handle(call))
+        except SpoolError as error:
+            raise Garbled(self._name, f"its result could not be kept: {error}") from None
 
     async def about(self) -> About:
         server = await self._loaded()
