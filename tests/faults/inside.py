@@ -1,11 +1,14 @@
 """Servers inside the gateway's own process, with moods: `module = "tests.faults.inside:NAME"`.
 
-$FAULTS_FOLDER/NAME holds the mood of the server NAME. What cannot happen to one without happening to the
-gateway (to die, to refuse a connection, to take the event loop and not give it back) is not here.
+$FAULTS_FOLDER/NAME holds the mood of the server NAME. A server that is dead cannot be imported, which is the
+one way to be so; one that restarts ends all it had open, or has an author who ends the process. What cannot
+happen to one without happening to the gateway (a crash of the interpreter, memory without end, taking the
+event loop and not giving it back) is not here: whoever mounts a module trusts it with that.
 """
 
 import asyncio
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from tests.faults.moods import BIG, LATE_S, Journal, Mood
 from toolyard.kit import Server, ToolError
 
 FOLDER_VARIABLE = "FAULTS_FOLDER"
-CHANGES = 1000
+CHANGES = 200
 
 _servers: dict[str, Server] = {}
 
@@ -24,6 +27,21 @@ def __getattr__(name: str) -> Server:
     if name not in _servers:
         _servers[name] = _server(name)
     return _servers[name]
+
+
+def importable(name: str) -> Server:
+    """For a module that cannot be imported while the server is dead."""
+    if Mood(Path(os.environ[FOLDER_VARIABLE]) / name).now() == "dead":
+        raise RuntimeError("what it needs is not there")
+    if name == "big":
+        _big()
+    return __getattr__(name)
+
+
+@cache
+def _big() -> str:
+    """Made once, before anybody is called: what it takes the author to make it is not the gateway's doing."""
+    return "x" * BIG
 
 
 def _server(name: str) -> Server:
@@ -52,20 +70,24 @@ async def _misbehave(server: Server, mood: str, text: str) -> Any:
             await asyncio.Event().wait()
         case "slow":
             await asyncio.sleep(LATE_S)
-        case "not-rpc":
+        case "raises":
+            raise ConnectionError("what it needs is not there any more")
+        case "no-value":
             return object()  # nothing that can be sent
-        case "not-json":
+        case "misfit":
             raise UnicodeDecodeError("utf-8", b"\xff", 0, 1, "an exception that is not meant for anybody")
-        case "html":
-            raise SystemExit("an author who leaves the process")
-        case "cut":
-            raise asyncio.CancelledError
-        case "binary":
+        case "no-text":
             return "\udcff"  # text that is no Unicode
+        case "cancels":
+            raise asyncio.CancelledError
+        case "exits":
+            raise SystemExit("an author who leaves the process")
+        case "closes":
+            await server.close()
         case "flood":
             _flap(server)
         case "big":
-            return "x" * BIG
+            return _big()
         case "well":
             pass
         case _:
@@ -74,7 +96,7 @@ async def _misbehave(server: Server, mood: str, text: str) -> Any:
 
 
 def _flap(server: Server) -> None:
-    """Another list, told of a thousand times."""
+    """Another list, told of again and again."""
     for name in [name for name in server.tools if name.startswith("flap")]:
         server.remove_tool(name)
 

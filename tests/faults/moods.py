@@ -2,7 +2,7 @@
 
 A file, because it works the same for a process on stdio that dies and is started anew, for one on HTTP and
 for a server inside the gateway. Owns the words and what each does to which request; how it is done on a
-transport is in `over_http.py` and `over_stdio.py`.
+transport is in `over_http.py`, `over_stdio.py` and `inside.py`.
 """
 
 from pathlib import Path
@@ -41,7 +41,16 @@ MOODS: dict[str, tuple[frozenset[str], str]] = {
     "big": (CALLS, "big"),
     "endless-reply": (CALLS, "endless-reply"),
     "eats": (CALLS, "eat"),
+    # what the author of a server in our own process may do: `inside.py`
+    "raises": (CALLS, "raise"),
+    "no-value": (CALLS, "no-value"),
+    "no-text": (CALLS, "no-text"),
+    "misfit": (CALLS, "misfit"),
+    "cancels": (CALLS, "cancel"),
+    "exits": (CALLS, "exit"),
+    "closes": (CALLS, "close"),
 }
+ONLY_INSIDE = frozenset({"raises", "no-value", "no-text", "misfit", "cancels", "exits", "closes"})
 
 
 def tells(mood: str) -> bool:
@@ -49,7 +58,7 @@ def tells(mood: str) -> bool:
     return MOODS.get(mood, (CALLS, None))[0] == LISTS
 
 
-LATE_S = 1.5
+LATE_S = 0.7
 DRIP_S = 0.02
 BIG = 100 * 2**20
 FLOOD_S = 0.002

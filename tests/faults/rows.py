@@ -9,8 +9,9 @@ from typing import Any, Literal
 from tests.faults.moods import MOODS
 
 Kind = Literal["http", "stdio", "inside"]
-Outcome = Literal["fails", "works", "ends"]
-"""fails: with an error that names the server; works: as if nothing were; ends: in time, one way or other."""
+Outcome = Literal["fails", "tells", "works", "ends"]
+"""fails: with an error that names the server; tells: with one that names the tool, in the kit's own words;
+works: as if nothing were; ends: one way or other."""
 
 TIMEOUT = 1.0
 CONNECT_TIMEOUT = 1.0
@@ -25,6 +26,11 @@ class Faulty:
     era: str
     outcome: Outcome
     settings: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def from_the_start(self) -> bool:
+        """Not well at first either: a module can fail only before it is there."""
+        return self.kind == "inside" and self.mood == "dead"
 
     @property
     def name(self) -> str:
@@ -52,6 +58,11 @@ class Row:
         return 1 if self.fault == "hungry" else 2
 
     @property
+    def calls(self) -> int:
+        """How often each of them tries."""
+        return 1 if self.fault == "hungry" else 2
+
+    @property
     def id(self) -> str:
         return f"{self.fault}-{self.kind}"
 
@@ -59,12 +70,16 @@ class Row:
 # mood: what a caller sees, the kinds of upstream it exists on, settings
 _Moods = dict[str, tuple[Outcome, tuple[Kind, ...], dict[str, Any]]]
 _OUTSIDE: tuple[Kind, ...] = ("http", "stdio")
-_EVERYWHERE: tuple[Kind, ...] = ("http", "stdio", "inside")
+_INSIDE: tuple[Kind, ...] = ("inside",)
+_EVERYWHERE: tuple[Kind, ...] = (*_OUTSIDE, *_INSIDE)
 _PATIENT = {"timeout": 4.0}
 _SMALL = {"max_result": "16MiB", "timeout": 4.0}
 
 FAULTS: dict[str, _Moods] = {
-    "dead": {"dead": ("fails", _OUTSIDE, {})},
+    "dead": {
+        "dead": ("fails", _EVERYWHERE, {}),
+        "raises": ("tells", _INSIDE, {}),
+    },
     "hanging": {
         "hang": ("fails", _OUTSIDE, {}),
         "hang-list": ("works", _OUTSIDE, {}),
@@ -82,9 +97,16 @@ FAULTS: dict[str, _Moods] = {
         "binary": ("fails", _OUTSIDE, {}),
         "html": ("fails", ("http",), {}),
         "twice": ("works", _OUTSIDE, {}),
+        # An author's own mistakes are the kit's to answer.
+        "no-value": ("tells", _INSIDE, {}),
+        "no-text": ("works", _INSIDE, {}),
+        "misfit": ("tells", _INSIDE, {}),
+        "cancels": ("tells", _INSIDE, {}),
     },
     "restarting": {
         "dies": ("fails", _OUTSIDE, {}),
+        "exits": ("tells", _INSIDE, {}),
+        "closes": ("works", _INSIDE, {}),
     },
     "flapping": {
         "flood": ("works", _EVERYWHERE, {}),
@@ -92,24 +114,18 @@ FAULTS: dict[str, _Moods] = {
         "huge-list": ("works", _OUTSIDE, _PATIENT),
     },
     "hungry": {
-        # Not inside: what a server in the process takes is the gateway's own memory and time.
-        "big": ("works", _OUTSIDE, {"timeout": 20.0}),
+        "big": ("works", _EVERYWHERE, {"timeout": 20.0}),
         "endless-reply": ("fails", _OUTSIDE, _SMALL),
         "eats": ("fails", ("stdio",), {"max_memory": "128MiB", "timeout": 4.0}),
     },
 }
-# An author's own mistakes are the kit's to answer, and nobody else's calls suffer.
-_INSIDE: dict[str, _Moods] = {
-    "garbage": {mood: ("ends", ("inside",), {}) for mood in ("not-json", "not-rpc", "cut", "binary", "html")}
-}
 
 
 def _upstreams(fault: str, kind: Kind) -> list[Faulty]:
-    moods = _INSIDE.get(fault, FAULTS[fault]) if kind == "inside" else FAULTS[fault]
     eras = [""] if kind == "inside" else ["legacy", "modern"]
     return [
         Faulty(mood, kind, era, outcome, settings)
-        for mood, (outcome, kinds, settings) in moods.items()
+        for mood, (outcome, kinds, settings) in FAULTS[fault].items()
         if kind in kinds
         for era in eras
     ]

@@ -1,0 +1,133 @@
+"""Playing one row with a clock: quiet, the fault, quiet again; the same load all the time.
+
+Owns the windows and what is asked of the faulty upstreams meanwhile. What the figures mean is `report`'s.
+"""
+
+import asyncio
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.faults.rows import Faulty, Row
+from tests.faults.stage import GOOD, Stage, good_places, on_stage, provoked, started
+from tests.faults.talk import Talk
+from tests.faults.yard import PATIENCE, ROOT
+
+PAUSE_S = 0.1
+"""Between two calls to a faulty upstream, the same in the quiet time: the fault is what is compared, and not
+that a call which fails at once can be made ten thousand times."""
+LOOK_S = 0.25
+FEWEST = 300
+"""Calls through the gateway; with fewer there is no p99."""
+
+Samples = dict[str, dict[str, list[float]]]
+"""Seconds by place and tool."""
+Window = Callable[[float], Awaitable[Samples]]
+
+
+@dataclass
+class Times:
+    quiet: Samples = field(default_factory=dict)
+    during: Samples = field(default_factory=dict)
+
+
+async def play(row: Row, folder: Path, seconds: float, rounds: int) -> Times:
+    async with AsyncExitStack() as stack:
+        stage = await stack.enter_async_context(on_stage(row, folder))
+        twin = await started(_sub(folder, "twin"), good_places(folder / "twin", stage.good_port))
+        stack.push_async_callback(twin.kill)
+        ports = (stage.gateway.port, twin.port, stage.good_port)
+        window = await stack.enter_async_context(probing(*ports))
+        await stage.everybody_answers()
+        times = Times()
+        await _quiet(stage, window, seconds / 2, Times())  # what is new to everybody is not measured
+        await _quiet(stage, window, seconds, times)
+        for _ in range(rounds):
+            stage.fall_ill()
+            _add(times.during, await _provoked(stage, window, seconds))
+            stage.get_well()
+            await stage.everybody_is_back()
+            await _quiet(stage, window, seconds, times)
+        if sum(map(len, times.during["gateway"].values())) < FEWEST:
+            raise RuntimeError(f"{row.id}: too few calls for a p99; is the machine busy? try --rounds 4")
+        return times
+
+
+async def _quiet(stage: Stage, window: Window, seconds: float, times: Times) -> None:
+    _add(times.quiet, await _provoked(stage, window, seconds))
+
+
+def _sub(folder: Path, name: str) -> Path:
+    (folder / name).mkdir()
+    return folder / name
+
+
+def _add(samples: Samples, more: Samples) -> None:
+    for place, tools in more.items():
+        for tool, seconds in tools.items():
+            samples.setdefault(place, {}).setdefault(tool, []).extend(seconds)
+
+
+async def _provoked(stage: Stage, window: Window, seconds: float) -> Samples:
+    """A window in which every upstream that is, or will be, faulty is called, and the list looked at."""
+    until = time.monotonic() + seconds
+    calls = [
+        _call_again_and_again(stage, faulty, until)
+        for faulty in stage.row.upstreams
+        for _ in range(stage.row.callers)
+    ]
+    samples, *_ = await asyncio.gather(window(seconds), *calls, _look_at_the_list(stage, until))
+    return samples
+
+
+async def _call_again_and_again(stage: Stage, faulty: Faulty, until: float) -> None:
+    talk = Talk(stage.gateway.port)
+    while time.monotonic() < until:
+        await provoked(talk, faulty)
+        await asyncio.sleep(PAUSE_S)
+    talk.close()
+
+
+async def _look_at_the_list(stage: Stage, until: float) -> None:
+    while time.monotonic() < until:
+        await stage.gateway.tools()
+        await asyncio.sleep(LOOK_S)
+
+
+@asynccontextmanager
+async def probing(gateway: int, twin: int, upstream: int) -> AsyncIterator[Window]:
+    """A function that calls the good tools for some seconds and gives back how long each call took."""
+    program = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "bench.faults.prober", str(gateway), str(twin), str(upstream), *GOOD),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        limit=2**24,
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+    )
+    ours, theirs = program.stdin, program.stdout
+    assert ours is not None
+    assert theirs is not None
+
+    await theirs.readline()
+
+    async def window(seconds: float) -> Samples:
+        ours.write(b"go\n")
+        await asyncio.sleep(seconds)
+        ours.write(b"stop\n")
+        async with asyncio.timeout(PATIENCE):
+            heard = json.loads(await theirs.readline())
+        if heard["failures"]:
+            raise RuntimeError(f"good upstreams were not answered: {heard['failures'][:3]}")
+        return heard["seconds"]
+
+    try:
+        yield window
+    finally:
+        program.kill()
+        await program.wait()
