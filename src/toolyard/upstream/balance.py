@@ -44,9 +44,9 @@ class Balance:
         self._stack = b""
         self._at = 0
         self._begun = 0
-        self.in_string = False
+        self.in_string: bool = False
         """Whether what was taken in ends inside a string, and if so whether behind a backslash."""
-        self.escaped = False
+        self.escaped: bool = False
         self._text = codecs.getincrementaldecoder("utf-8")()
         self._torn = False
 
