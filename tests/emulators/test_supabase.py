@@ -1,4 +1,4 @@
-"""The official `storage3` client works against the emulated Supabase Storage, and is refused as by the real one."""
+"""The official `storage3` client works against the emulated Supabase Storage, and is refused as by the real."""
 
 from collections.abc import Iterator
 from urllib.request import urlopen

@@ -11,7 +11,7 @@ from ..names import now
 from ..store import Unreachable
 from .bucket import Forbidden, NoBucket
 
-REST_SECONDS = 15.0
+LONGEST_REST = 15.0
 
 T = TypeVar("T")
 
@@ -33,7 +33,7 @@ class Patience:
             raise  # it answers, and quickly: the next one may be luckier
         except Unreachable as error:
             self._fault = error
-        self._until = now() + REST_SECONDS
+        self._until = now() + min(self._seconds, LONGEST_REST)
         raise self._fault
 
     def check(self) -> None:
