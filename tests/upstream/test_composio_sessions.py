@@ -179,10 +179,13 @@ async def test_a_key_that_a_refusal_repeats_is_blotted_out(tool: str):
 
 async def test_a_key_that_a_result_repeats_is_blotted_out():
     async with emulated() as (composio, yard):
+        composio.connect("acme", "gmail")
         asked = {"queries": [{"use_case": f"send an email about {composio.api_key}"}]}
-        body = (await call(yard, SEARCH, asked)).body.decode()
-    assert "send an email about ***" in body
-    assert composio.api_key not in body
+        found = (await call(yard, SEARCH, asked)).body.decode()
+        sent = (await call(yard, "GMAIL_SEND_EMAIL", MAIL | {"subject": composio.api_key})).body.decode()
+    assert "send an email about ***" in found
+    assert '"subject": "***"' in sent
+    assert composio.api_key not in found + sent
 
 
 async def test_an_address_for_mcp_that_is_gone_without_a_word_costs_the_session():

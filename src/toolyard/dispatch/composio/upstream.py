@@ -12,7 +12,7 @@ from msgspec import Raw
 from ...config import Composio, ServerConfig
 from ...search.documents import Query
 from ...sessions.leases import Lease
-from ...upstream.composio import Api, ApiRefused, Executed, Session
+from ...upstream.composio import Api, ApiRefused, Executed
 from ...upstream.composio.records import Question, ToolRecord
 from ...upstream.expiry import is_subject, says_expired
 from ...upstream.link import OURS, About
@@ -26,6 +26,7 @@ from ..renewal import says_over
 from ..ways import Way, Ways
 from .accounts import Accounts
 from .asking import Asking
+from .blotting import Blotter
 from .loans import Loans
 from .seats import Seated, Seats
 from .slugs import META, SEARCH, named, without_denied
@@ -36,7 +37,6 @@ MAX_TOOLS = 500
 UNANSWERABLE = (401, 429)
 _ABOUT = About(LATEST_MODERN, capabilities={"tools": {}})
 _OURS = Call("server/discover", Raw(b"{}"), OURS, NO_CHANNEL)
-_MASK = b"***"
 
 
 class ComposioUpstream:
@@ -55,7 +55,7 @@ class ComposioUpstream:
         connect: Callable[[str], Way],
     ) -> None:
         self.server = config.name
-        self._where = where
+        self._blotter = Blotter(where.api_key)
         self._api = api
         self._seats = seats
         self._loans = loans
@@ -102,7 +102,8 @@ class ComposioUpstream:
             return await self._api.execute(seated.session, seated.user, slug, arguments)
 
         try:
-            return result_of(await self._seats.run(call, work, _refused_as_over), modern)
+            done = await self._seats.run(call, work, _refused_as_over)
+            return result_of(self._blotter.executed(done), modern)
         except ApiRefused as error:
             if error.status in UNANSWERABLE:
                 raise
@@ -111,42 +112,23 @@ class ComposioUpstream:
 
     async def _over_mcp(self, call: Call) -> Any:
         async def work(seated: Seated) -> Any:
-            session = await self._addressed(seated.session)
-            if session is None:
+            session = seated.session
+            if session is None or not session.mcp_url:
                 return _without_mcp(call)
             async with self._ways.use(session.id, lambda: self._connect(session.mcp_url)) as way:
                 return await way.handle(call)
 
         try:
-            return self._without_key(await self._seats.run(call, work, says_over))
+            return self._blotter.result(await self._seats.run(call, work, says_over))
         except McpError as error:
-            raise self._hidden(error) from None
-
-    async def _addressed(self, session: Session | None) -> Session | None:
-        """A session with an address for MCP; None when there is none."""
-        if session is not None and not session.mcp_url and self._api.needs_session:
-            session = await self._api.resume(session)
-        return session if session is not None and session.mcp_url else None
-
-    def _without_key(self, result: Any) -> Any:
-        key = self._where.api_key.encode()
-        if isinstance(result, Raw) and key and key in bytes(result):
-            return Raw(bytes(result).replace(key, _MASK))
-        return result
-
-    def _hidden(self, error: McpError) -> McpError:
-        """An error whose words repeat the key does not leave with it."""
-        key = self._where.api_key
-        if key and key in f"{error.message} {error.data}":
-            return McpError(error.code, error.message.replace(key, _MASK.decode()))
-        return error
+            raise self._blotter.error(error) from None
 
     # Life
 
     async def about(self) -> About:
         async def work(seated: Seated) -> About:
-            session = await self._addressed(seated.session)
-            if session is None:
+            session = seated.session
+            if session is None or not session.mcp_url:
                 return _ABOUT
             self._own = session.id
             async with self._ways.use(session.id, lambda: self._connect(session.mcp_url)) as way:

@@ -18,10 +18,6 @@ class Api(Protocol):
 
     async def begin(self, user: str) -> Session: ...
 
-    async def resume(self, session: Session) -> Session:
-        """A session that was begun before, as it is now."""
-        ...
-
     async def search(
         self, session: Session | None, user: str, questions: Sequence[Question], limit: int
     ) -> Answer: ...

@@ -47,9 +47,6 @@ class LabsApi(Lists):
             raise Garbled(self._rest.server, "it began a session and gave no id")
         return session
 
-    async def resume(self, session: Session) -> Session:
-        return session  # there is nothing to ask it of
-
     # Search
 
     async def search(

@@ -42,9 +42,6 @@ class ComposioApi(Lists):
                 raise
         return self._session(await self.put(f"/api/{older}/tool_router/session", body), older)
 
-    async def resume(self, session: Session) -> Session:
-        return self._session(await self.read(_at(session, "")), session.api)
-
     def _session(self, reply: dict[str, Any], api: str) -> Session:
         session = reading.session(reply, api)
         if session is None:
