@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from .desk import Desk
 
 NAME = "read_result"
+MORE = f"{NAME}(id='{{id}}') shows more of it: pages, a JMESPath query, or SQL"
 _DESCRIPTION = (
     "Read more of a truncated result: a page of items or lines, a JMESPath query over it, or one SQL SELECT "
     "over the table `result`, a row per item. Prefer a query that answers the question to paging."
