@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ..catalogue.catalogue import TOOLS, Catalogue, Entry, Shelf
 from ..kit.hub import Event
 from ..search.documents import Query, document_of
+from .finishing import to_the_end
 
 if TYPE_CHECKING:
     from ..search.index import Index, Prepared
@@ -127,7 +128,7 @@ class Indexing:
         # What was put last is merged in by the next search; by this one, lest it happens in the thread.
         self._index.search(Query("settle"), 1)
         try:
-            await asyncio.to_thread(self._index.save, self._path)
+            await to_the_end(self._index.save, self._path)
         except OSError as error:
             logger.warning("the search index cannot be kept in %s: %s", self._path.parent, error.strerror)
 

@@ -16,6 +16,7 @@ from ..sessions.profiles import Profiles
 from ..state.opening import open_state
 from ..telemetry.ledger import Ledger
 from ..wire.seal import Sealer
+from .finishing import to_the_end
 
 logger = logging.getLogger("toolyard.app")
 
@@ -31,10 +32,13 @@ class Keeping:
         self.links = Links(sealer, config.store.public_url)
         self.store = open_store(config.store, folder, self.links)
         self.ledger = Ledger(folder)
+        self._in_use = config.results.shape
+        """Where results pass as they are, there is nothing to store and nothing to count."""
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
-        self._tasks = [asyncio.create_task(self._sweep()), asyncio.create_task(self._count())]
+        if self._in_use:
+            self._tasks = [asyncio.create_task(self._sweep()), asyncio.create_task(self._count())]
 
     async def _sweep(self) -> None:
         """Beside everything else: nobody waits for a store to be ready."""
@@ -55,7 +59,7 @@ class Keeping:
     async def _write(self) -> None:
         if self.ledger.has_news:
             try:
-                await asyncio.to_thread(self.ledger.write)
+                await to_the_end(self.ledger.write)
             except (sqlite3.Error, OSError) as error:
                 logger.warning("what tools returned cannot be counted now: %s", error)
 

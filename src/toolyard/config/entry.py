@@ -169,6 +169,10 @@ def server_config(entry: Entry, env: Mapping[str, str]) -> ServerConfig:
 
 def _composio(own: dict[str, Any], env: Mapping[str, str]) -> Composio:
     """What it does not say is taken from the variables that Composio's own clients read."""
+    who = own.get("user_id", "")
+    if "{thread}" in who and "{tenant}" not in who:
+        # A caller chooses its thread, and so could choose to be another tenant's.
+        raise Wrong("has a 'user_id' with {thread} and without {tenant}", "put {tenant} into it too")
     if "api_key" not in own and not env.get("COMPOSIO_API_KEY"):
         raise Unusable("has no 'api_key' and COMPOSIO_API_KEY is not set", "set one of them")
     own.setdefault("api_key", env.get("COMPOSIO_API_KEY", ""))
