@@ -1,0 +1,1 @@
+"""How the embedding and the word list of `toolyard.search` are made. Never imported by the package."""
