@@ -3,6 +3,7 @@
 
 MCP_REMOTE := 0.15.1
 MCP_SERVERS := 2026.8.31
+AZURITE := 3.36.0
 
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
@@ -12,6 +13,7 @@ BIN := .venv/bin
 BASE := .venv/.base
 DEV := .venv/.dev
 NPM := build/npm/.mcp-remote-$(MCP_REMOTE)-servers-$(MCP_SERVERS)
+AZURE := build/azurite/.azurite-$(AZURITE)
 THIRDPARTY := build/envs/thirdparty/.ready
 COMPOSIO := build/envs/composio/.ready
 
@@ -41,10 +43,10 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(THIRDPARTY) $(COMPOSIO) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(THIRDPARTY) $(COMPOSIO) ## run the tests (ARGS go to pytest; without any, two files at a time)
+test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) ## run the tests (ARGS go to pytest; without any, two files at a time)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -100,6 +102,11 @@ $(DEV): pyproject.toml constraints.txt
 $(NPM): | $(DEV)
 	@$(bootstrap) npm build/npm mcp-remote@$(MCP_REMOTE) \
 		$(addprefix @modelcontextprotocol/server-,$(addsuffix @$(MCP_SERVERS),everything filesystem memory))
+	@touch $@
+
+# 3.37.0 asks for a newer release of one of its packages than could be had.
+$(AZURE): | $(DEV)
+	@$(bootstrap) npm build/azurite azurite@$(AZURITE)
 	@touch $@
 
 $(THIRDPARTY): tests/thirdparty/requirements.txt

@@ -1,4 +1,4 @@
-"""The official `storage3` client works against the emulated Supabase Storage, and is refused as by the real."""
+"""The official `storage3` client works against the emulated Supabase Storage, and is refused as by it."""
 
 from collections.abc import Iterator
 from urllib.request import urlopen

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 
-from .names import now
+from .names import folder_of, now
 from .quotas import Share
 from .store import Artifact, Full, Stored, StoreError, Unreachable
 
@@ -90,7 +90,9 @@ class LocalWriting:
             draft = about.with_suffix(".draft")
             try:
                 with open(os.open(draft, _NEW, 0o600), "wb") as file:
-                    file.write(msgspec.json.encode(artifact))
+                    # By the name of its folder: a tenant may have letters that no file can hold.
+                    kept = msgspec.structs.replace(artifact, tenant=folder_of(artifact.tenant))
+                    file.write(msgspec.json.encode(kept))
                 os.replace(draft, about)
                 os.replace(_part(self._path), self._path)
             except OSError as error:
@@ -142,7 +144,9 @@ def find(content: Path, tenant: str) -> Artifact | None:
         return None
     except OSError as error:
         raise failed(error) from None
-    return artifact if whole and artifact.tenant == tenant and now() < artifact.expires else None
+    if not whole or artifact.tenant != folder_of(tenant) or now() >= artifact.expires:
+        return None
+    return msgspec.structs.replace(artifact, tenant=tenant)
 
 
 def expiry_of(content: Path) -> float:

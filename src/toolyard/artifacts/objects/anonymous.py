@@ -26,8 +26,8 @@ async def create_bucket(url: str, name: str, region: str) -> None:
     try:
         async with aiohttp.ClientSession() as http, http.put(url, data=body) as reply:
             status, text = reply.status, (await reply.content.read(4096)).decode(errors="replace")
-    except (aiohttp.ClientError, OSError) as error:
-        raise Unreachable(f"the store cannot be reached ({type(error).__name__})") from None
+    except (aiohttp.ClientError, OSError):
+        raise Unreachable("the store cannot be reached") from None
     if status < 300:
         return
     found = _CODE.search(text)

@@ -44,7 +44,7 @@ def told(bucket: str) -> Generator[None]:
         if _code(str(error)) in _NO_BUCKET:
             raise NoBucket(f"there is no bucket {bucket!r}") from None
         raise NoObject("the store does not have it any more") from None
-    except (BaseError, PermissionError, ValueError) as error:
+    except (BaseError, OSError, ValueError) as error:
         logger.debug("the bucket %r: %s", bucket, error)
         raise _reason(bucket, str(error)) from None
 

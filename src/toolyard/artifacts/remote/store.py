@@ -132,7 +132,10 @@ class RemoteStore:
         total = 0
         try:
             async for page in self._pages(f"{self._manner.prefix}{folder_of(tenant)}/mcp"):
-                total += sum(listed.size for listed in page if self._is_ours(listed))
+                gone = await self._swept(page)
+                total += sum(
+                    listed.size for listed in page if self._is_ours(listed) and listed.key not in gone
+                )
         except Forbidden:
             self._tell_once(
                 f"the bucket {self._bucket.name!r} may not be listed with this key: quotas count only what "
@@ -157,17 +160,16 @@ class RemoteStore:
         if not self._manner.sweeps or now() < self._next_sweep:
             return
         async for page in self._pages(self._manner.prefix.rstrip("/")):
-            old = [
-                listed.key
-                for listed in page
-                if self._is_ours(listed) and now() >= listed.modified + self._config.ttl
-            ]
-            await self._removed(old)
+            await self._swept(page)
         self._quotas.forget()
         self._next_sweep = now() + SWEEP_SECONDS
 
-    async def _removed(self, keys: list[str]) -> None:
-        """Those of them that say themselves that they have expired."""
+    async def _swept(self, page: Sequence[Listed]) -> set[str]:
+        """Remove what says itself that it has expired. Only what is old enough is asked."""
+        if not self._manner.sweeps:
+            return set()
+        old = [listed for listed in page if now() >= listed.modified + self._config.ttl]
+        keys = [listed.key for listed in old if self._is_ours(listed)]
         gate = asyncio.Semaphore(AT_ONCE)
 
         async def has_expired(key: str) -> bool:
@@ -180,6 +182,7 @@ class RemoteStore:
         expired = [key for key, verdict in zip(keys, verdicts, strict=True) if verdict]
         for start in range(0, len(expired), DELETED_AT_ONCE):
             await self._patience.step(self._bucket.delete(expired[start : start + DELETED_AT_ONCE]))
+        return set(expired)
 
     def _tell_once(self, message: str) -> None:
         if message not in self._told:

@@ -3,6 +3,7 @@
 Most refusals come as HTTP 400 with the status that is meant in the body.
 """
 
+import logging
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,8 @@ from ..store import Full, StoreError, Unreachable
 
 if TYPE_CHECKING:
     import aiohttp
+
+logger = logging.getLogger("toolyard.artifacts")
 
 LONGEST_REFUSAL = 64 * 1024
 
@@ -81,7 +84,8 @@ class SupabaseClient:
         except TimeoutError:
             raise
         except (aiohttp.ClientError, OSError) as error:
-            raise Unreachable(f"the store cannot be reached ({type(error).__name__})") from None
+            logger.debug("%s %s: %r", method, path, error)
+            raise Unreachable("the store cannot be reached") from None
 
     async def ask(self, method: str, path: str, form: type[T], body: Any = None) -> T:
         """A whole reply, in the form that it should have."""
