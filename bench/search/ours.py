@@ -1,0 +1,36 @@
+"""Our search, through the interface that the gateway uses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from bench.search.measures import DEPTH
+from bench.search.sets import Task
+from toolyard.search.documents import Document, Query, parameters_of
+from toolyard.search.index import Index
+
+
+def document(tool: Mapping[str, Any], full_name: str) -> Document:
+    return Document(
+        tool=full_name,
+        server=tool["server"],
+        name=tool["name"],
+        description=tool["description"] or "",
+        parameters=parameters_of(tool["parameters"]),
+    )
+
+
+def by_server(documents: Iterable[Document]) -> dict[str, list[Document]]:
+    servers: dict[str, list[Document]] = {}
+    for one in documents:
+        servers.setdefault(one.server, []).append(one)
+    return servers
+
+
+def rankings(task: Task) -> list[Sequence[int]]:
+    index = Index()
+    places = {tool["id"]: at for at, tool in enumerate(task.tools)}
+    for server, documents in by_server(document(tool, tool["id"]) for tool in task.tools).items():
+        index.put(server, documents)
+    return [[places[hit.tool] for hit in index.search(Query(text), DEPTH)] for text in task.queries]

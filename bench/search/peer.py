@@ -1,0 +1,89 @@
+"""Runs in an environment of its own, as a script: ranks with other people's libraries, prints nothing.
+
+`python peer.py JOB`: the job is a JSON file with the texts of tools and queries; the rankings are written
+beside it. It imports nothing of ours, because nothing of ours is installed there.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+DEPTH = 100
+RECIPROCAL = 60
+
+
+def bm25(texts: Sequence[str], queries: Sequence[str], stemmed: bool) -> list[list[int]]:
+    import bm25s
+    import Stemmer
+
+    stemmer = Stemmer.Stemmer("english") if stemmed else None
+    stop = "en" if stemmed else []
+    index = bm25s.BM25()
+    index.index(
+        bm25s.tokenize(texts, stopwords=stop, stemmer=stemmer, show_progress=False), show_progress=False
+    )
+    asked = bm25s.tokenize(queries, stopwords=stop, stemmer=stemmer, show_progress=False)
+    found, scores = index.retrieve(asked, k=min(DEPTH, len(texts)), show_progress=False)
+    return [
+        [int(tool) for tool, score in zip(*row, strict=True) if score > 0]
+        for row in zip(found, scores, strict=True)
+    ]
+
+
+def nearest(tools: np.ndarray, queries: np.ndarray) -> list[list[int]]:
+    return [np.argsort(-(tools @ query), kind="stable")[:DEPTH].tolist() for query in queries]
+
+
+def fused(one: Sequence[Sequence[int]], other: Sequence[Sequence[int]]) -> list[list[int]]:
+    """By reciprocal rank, both alike."""
+    rows: list[list[int]] = []
+    for pair in zip(one, other, strict=True):
+        scores: dict[int, float] = {}
+        for ranking in pair:
+            for place, tool in enumerate(ranking):
+                scores[tool] = scores.get(tool, 0.0) + 1 / (RECIPROCAL + place + 1)
+        rows.append(sorted(scores, key=lambda tool: -scores[tool])[:DEPTH])
+    return rows
+
+
+def wordllama(texts: Sequence[str]) -> np.ndarray:
+    import wordllama as package
+    from safetensors import safe_open
+    from tokenizers import Tokenizer
+    from wordllama.inference import WordLlamaInference
+
+    # Its own `load` looks for the tokenizer in another folder than the one it ships, and then downloads it.
+    home = Path(package.__file__).parent
+    with safe_open(next((home / "weights").glob("*256*")), framework="np") as file:
+        table = file.get_tensor("embedding.weight")
+    tokenizer = Tokenizer.from_file(str(next((home / "tokenizers").glob("*.json"))))
+    return WordLlamaInference(table, tokenizer).embed(list(texts), norm=True)
+
+
+def run(job: dict[str, Any]) -> dict[str, list[list[int]]]:
+    queries = job["queries"]
+    found = {
+        "bm25-nd": bm25(job["name, description"], queries, stemmed=False),
+        "bm25-sndp": bm25(job["everything"], queries, stemmed=True),
+    }
+    if "wordllama" in job["methods"]:
+        found["wordllama"] = nearest(wordllama(job["server, name, description"]), wordllama(queries))
+        found["bm25-sndp + wordllama"] = fused(found["bm25-sndp"], found["wordllama"])
+    if "minilm" in job["methods"]:
+        from minilm import MiniLm
+
+        model = MiniLm()
+        found["minilm"] = nearest(model.embed(job["server, name, description"]), model.embed(queries))
+        found["bm25-sndp + minilm"] = fused(found["bm25-sndp"], found["minilm"])
+    return found
+
+
+if __name__ == "__main__":
+    path = Path(sys.argv[1])
+    path.with_suffix(".out.json").write_text(json.dumps(run(json.loads(path.read_text("utf-8")))), "utf-8")

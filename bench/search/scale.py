@@ -1,0 +1,122 @@
+"""What ten thousand tools cost: building, asking, memory, starting from disk, one server more.
+
+`python -m bench.search.scale FOLDER` is what is measured; it prints its figures as JSON. Times are
+CPU of that process, because the wall time of a shared machine is noise.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import mean, median
+from typing import TYPE_CHECKING, Any
+
+from bench.process import ROOT
+from bench.search import sets
+
+if TYPE_CHECKING:
+    from toolyard.search.documents import Document
+    from toolyard.search.index import Index
+
+TOOLS, MORE = 10_000, 100
+QUERIES_OF_A_SET = 400
+LIMIT = 5
+NEWCOMER = "newcomer"
+
+
+def measured(folder: Path) -> dict[str, float]:
+    """In a process of its own, so that its memory is its own."""
+    command = [sys.executable, "-m", "bench.search.scale", str(folder)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
+    return json.loads(done.stdout)
+
+
+def run(folder: Path) -> dict[str, float]:
+    tools, more = _tools(folder)
+    queries = [text for task in sets.tasks(folder) for text in task.queries[:QUERIES_OF_A_SET]]
+    before = _resident()
+    figures = {"import_ms": 1e3 * _cpu(_imports)}
+    from bench.search.ours import by_server, document
+    from toolyard.search.index import Index
+    from toolyard.search.semantic import Semantic
+
+    semantic = Semantic.load()
+    semantic.encode(["warm"])
+    semantic.translate(["quente"])
+    figures["embedding_mib"] = _resident() - before
+    documents = [document(tool, f"{tool['server']} {tool['name']}") for tool in tools]
+    newcomer = [document(tool | {"server": NEWCOMER}, f"{NEWCOMER} {at}") for at, tool in enumerate(more)]
+    servers = by_server(documents)
+    before, index = _resident(), Index(semantic)
+    figures["build_s"] = _cpu(lambda: _filled(index, servers))
+    figures["index_mib"] = _resident() - before
+    figures |= _queries(index, queries)
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "index"
+        figures["save_ms"] = 1e3 * _cpu(lambda: index.save(path))
+        figures["disk_mib"] = path.stat().st_size / 2**20
+        figures["load_ms"] = 1e3 * min(_cpu(lambda: Index.load(path, semantic)) for _ in range(3))
+    figures["add_ms"] = 1e3 * _cpu(lambda: _filled(index, {NEWCOMER: newcomer}))
+    figures["remove_ms"] = 1e3 * _cpu(lambda: _without(index, NEWCOMER))
+    return figures | {"tools": len(documents), "servers": len(servers), "queries": len(queries)}
+
+
+def _tools(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Real ones as far as they go, then copies under other names."""
+    found = sets.tools(folder)
+    for at in range(max(0, TOOLS + MORE - len(found))):
+        found.append(found[at] | {"server": f"{found[at]['server']} {at}"})
+    return found[:TOOLS], found[TOOLS : TOOLS + MORE]
+
+
+def _imports() -> None:
+    import toolyard.search.index  # noqa: F401
+
+
+def _filled(index: Index, servers: dict[str, list[Document]]) -> None:
+    from toolyard.search.documents import Query
+
+    for server, documents in servers.items():
+        index.put(server, documents)
+    index.search(Query("merge in what was put"), 1)
+
+
+def _without(index: Index, server: str) -> None:
+    from toolyard.search.documents import Query
+
+    index.remove(server)
+    index.search(Query("merge in what was removed"), 1)
+
+
+def _queries(index: Index, queries: Sequence[str]) -> dict[str, float]:
+    from toolyard.search.documents import Query
+
+    for text in queries[:100]:
+        index.search(Query(text), LIMIT)
+    times = sorted(1e3 * _cpu(lambda text=text: index.search(Query(text), LIMIT)) for text in queries)
+    return {
+        "query_mean_ms": mean(times),
+        "query_p50_ms": median(times),
+        "query_p99_ms": times[int(0.99 * len(times))],
+    }
+
+
+def _cpu(work: Callable[[], Any]) -> float:
+    before = time.process_time()
+    work()
+    return time.process_time() - before
+
+
+def _resident() -> float:
+    """MiB of this process in memory."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    return pages * 4096 / 2**20
+
+
+if __name__ == "__main__":
+    print(json.dumps(run(Path(sys.argv[1]))))
