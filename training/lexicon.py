@@ -16,16 +16,16 @@ from .phrasebook import entries
 from .translate import kept
 
 _EMPTY = """
-a an the of to in for with by at from is are be was were will would it its this that these those i you we they he
-she me my your our their his her s t and or if as not no do does did has have had can could should there here so
-than then too very just also been being am please let us them him
+a an the of to in for with by at from is are be was were will would it its this that these those i you we
+they he she me my your our their his her s t and or if as not no do does did has have had can could should
+there here so than then too very just also been being am please let us them him
 """
 # Portuguese words that hold a sentence together; as a rare form of a verb (para, como) they would mislead.
 _HOLDING = """
-a o as os um uma uns umas de do da dos das em no na nos nas num numa por pelo pela pelos pelas para pra pro com
-sem e ou mas que se como ao aos nao sim eu tu ele ela eles elas me te lhe vos meu minha meus minhas teu tua seu
-sua seus suas isto isso este esta estes estas esse essa esses essas aquele aquela foi ser sou era sao ha ja so va
-vai sobre entre ate mais menos muito pouco
+a o as os um uma uns umas de do da dos das em no na nos nas num numa por pelo pela pelos pelas para pra pro
+com sem e ou mas que se como ao aos nao sim eu tu ele ela eles elas me te lhe vos meu minha meus minhas teu
+tua seu sua seus suas isto isso este esta estes estas esse essa esses essas aquele aquela foi ser sou era
+sao ha ja so va vai sobre entre ate mais menos muito pouco
 """
 EMPTY, HOLDING = frozenset(_EMPTY.split()), frozenset(_HOLDING.split())
 MOST = 4

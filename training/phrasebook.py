@@ -77,7 +77,6 @@ repetir repeat
 saltar skip jump
 pular skip jump
 avancar next skip forward
-recuar back previous
 voltar back return
 mostrar show display
 exibir show display
@@ -173,7 +172,6 @@ ventoinha fan
 ventoinhas fans
 ventilador fan
 ventiladores fans
-exaustor exhaust fan hood
 estore blind shutter cover
 estores blinds shutters covers
 persiana blind shutter cover
@@ -287,7 +285,6 @@ andar floor
 piso floor
 divisao room area
 comodo room
-teto ceiling
 bateria battery
 baterias batteries
 pilha battery
