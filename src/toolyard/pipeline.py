@@ -4,15 +4,15 @@ A stage takes a handler and returns one. They are folded once, when the gateway 
 is switched off is not there at all.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import Raw, Struct
 
 from .dispatch import Forward, dispatch
-from .results.options import taken_from
-from .results.shaper import Shaper, Tool
+from .results.options import may_have_options, taken_from
+from .results.shaper import Shaper, Wanted
 from .telemetry.metrics import Metrics
 from .telemetry.observed import Observed, new_request_id
 from .telemetry.watch import Watch
@@ -25,6 +25,7 @@ Handler = Callable[[Forward], Awaitable[Any]]
 Stage = Callable[[Handler], Handler]
 
 LOOK_FOR_ERRORS_UP_TO = 64 * 1024
+SHAPED = ("tools/call", "tasks/result")
 
 
 def pipeline(metrics: Metrics | None, traces: "Tracing | None", shaping: "Shaping | None" = None) -> Handler:
@@ -39,12 +40,16 @@ def pipeline(metrics: Metrics | None, traces: "Tracing | None", shaping: "Shapin
 
 
 class Shaping(Protocol):
-    """Who makes results fit, and which tool a call is of."""
+    """Who makes results fit, and what is wanted of one."""
 
     @property
     def shaper(self) -> Shaper: ...
 
-    def tool(self, forward: Forward) -> Tool: ...
+    def wanted(self, forward: Forward) -> Wanted: ...
+
+    def own_parameters(self, forward: Forward) -> Collection[str]:
+        """What looks like a wish about the result, and is a parameter of the tool."""
+        ...
 
 
 def shaped(shaping: Shaping) -> Stage:
@@ -53,11 +58,12 @@ def shaped(shaping: Shaping) -> Stage:
     def stage(inner: Handler) -> Handler:
         async def fitting(forward: Forward) -> Any:
             call = forward.call
-            if call.method != "tools/call":
+            if call.method not in SHAPED:
                 return await inner(forward)
-            call.params, options = taken_from(call.params)
+            if may_have_options(bytes(call.params)):
+                call.params, forward.options = taken_from(call.params, shaping.own_parameters(forward))
             result = await inner(forward)
-            return await shaping.shaper.fit(call, result, shaping.tool(forward), options)
+            return await shaping.shaper.fit(result, shaping.wanted(forward))
 
         return fitting
 

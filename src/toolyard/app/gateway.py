@@ -39,7 +39,7 @@ from ..views import AllView, BareView
 from ..views.stored import Shelved
 from ..views.view import View
 from ..views.yard import Yard
-from ..wire.call import Call
+from ..wire.call import Call, Caller
 from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
@@ -102,6 +102,7 @@ class Gateway:
         self._yard.list_wait = config.gateway.list_wait
         if self.shaping is not None:
             self._yard.stored = Shelved(self.keeping.store, self.shaping.reader)
+            self._yard.fit_task = self.shaping.fit_task
         self._yard.touch = self._touch
         self._yard.met = self._met
         self._yard.health = self.health
@@ -122,9 +123,9 @@ class Gateway:
         self.catalogue.dress = dressed
         return Shaping(config, self.catalogue, self.keeping.store, self._came)
 
-    def _came(self, call: Call, tool: Tool, came: int, went: int) -> None:
+    def _came(self, caller: Caller, tool: Tool, came: int, went: int) -> None:
         """A tool has answered: so many bytes, of which so many went on."""
-        identity = call.caller.identity
+        identity = caller.identity
         self.keeping.ledger.note(identity.tenant, identity.agent, tool.server, tool.name, came, went)
         if self.metrics is not None:
             self.metrics.fitted(tool.server, came, went)

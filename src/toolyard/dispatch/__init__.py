@@ -18,6 +18,10 @@ class Forward(Struct):
     """The tool, prompt or address, as the upstream calls it; None when we do not know it."""
     safe: bool = False
     """It may run twice."""
+    more: str = ""
+    """How its caller reads on where a result is cut short, with {id} for that of the whole."""
+    options: object = None
+    """What the caller asked of the result; for the stage that took it out of the arguments."""
 
 
 async def dispatch(forward: Forward) -> Any:

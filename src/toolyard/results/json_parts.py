@@ -3,19 +3,23 @@
 Items cost memory each, so of a list of very many small ones only the beginning is cut.
 """
 
+import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
 
-Buffer = bytes | memoryview
+Buffer = bytes | bytearray | memoryview
 
 LARGE = 2**20
 HEAD = 64 * 1024
 MOST_ITEMS = 1_000_000
+LONGEST_NUMBER = 4_000
+LIST, OBJECT, STRING = b'[{"'
 
-_FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ValueError)
+_FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
 _TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]', re.DOTALL)
@@ -25,13 +29,13 @@ _SPACE = b" \t\r\n"
 class Items(Struct, frozen=True):
     """A list. `exact` is False when its items were only counted by their average size."""
 
-    parts: list[Raw]
+    parts: Sequence[Raw]
     count: int
     exact: bool = True
 
 
 def first_byte(body: Buffer) -> int:
-    """0 when there is none."""
+    """Of what is not white space; 0 when there is none."""
     for at in range(min(len(body), HEAD)):
         if body[at] not in _SPACE:
             return body[at]
@@ -40,7 +44,7 @@ def first_byte(body: Buffer) -> int:
 
 def items_of(body: Buffer) -> Items | None:
     """Of a list; None when it is no list, or no JSON."""
-    if first_byte(body) != 0x5B:
+    if first_byte(body) != LIST:
         return None
     try:
         if len(body) > LARGE and (estimate := _estimated(body)) > MOST_ITEMS:
@@ -53,7 +57,7 @@ def items_of(body: Buffer) -> Items | None:
 
 def members_of(body: Buffer) -> dict[str, Raw] | None:
     """Of an object; None when it is no object, or no JSON."""
-    if first_byte(body) != 0x7B:
+    if first_byte(body) != OBJECT:
         return None
     try:
         return _decode_members(body)
@@ -61,24 +65,37 @@ def members_of(body: Buffer) -> dict[str, Raw] | None:
         return None
 
 
+def is_json(body: Buffer) -> bool:
+    """Whether it is a list or an object; a number or a quoted word is JSON too, but means no more for it."""
+    return items_of(body) is not None or members_of(body) is not None
+
+
 def value_of(body: Buffer | Raw) -> Any:
-    """Decoded; ValueError when it is no JSON that can be."""
+    """Decoded; numbers that no machine holds stay texts. ValueError when it is no JSON that can be."""
     try:
         return msgspec.json.decode(body)
-    except _FAULTS as error:
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        return _leniently(bytes(body))
+    except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
 
 
-def is_json(body: Buffer) -> bool:
-    """Of a list or an object, wholly; of the rest, whether it can be decoded."""
-    first = first_byte(body)
-    if first in (0x5B, 0x7B):
-        return (items_of(body) if first == 0x5B else members_of(body)) is not None
+def _leniently(body: bytes) -> Any:
     try:
-        value_of(body)
-    except ValueError:
-        return False
-    return True
+        value = json.loads(body.decode("utf-8", "replace"), parse_int=_whole, parse_float=_real)
+        msgspec.json.encode(value)  # this reader also takes halves of letters, which nobody can send
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def _whole(digits: str) -> int | str:
+    return digits if len(digits) > LONGEST_NUMBER else int(digits)
+
+
+def _real(digits: str) -> float | str:
+    value = float(digits)
+    return digits if value in (float("inf"), float("-inf")) else value
 
 
 def _cuts(head: bytes) -> list[int]:

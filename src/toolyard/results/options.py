@@ -1,8 +1,10 @@
 """What a caller may ask of any result: `_fields`, only these parts of it, and `_max_bytes`, as much as this.
 
-They are taken out of the arguments before the call goes to its server.
+They are taken out of the arguments before the call goes to its server, unless its tool has a parameter of
+that name itself.
 """
 
+from collections.abc import Collection
 from typing import Any, cast
 
 import msgspec
@@ -25,22 +27,26 @@ class Options(Struct, frozen=True):
 NONE = Options()
 
 
-def taken_from(params: Raw) -> tuple[Raw, Options]:
-    """The parameters without them, and what they say; InvalidParams when they make no sense."""
-    body = bytes(params)
-    if not any(mark in body for mark in _MARKS):
-        return params, NONE
+def may_have_options(params: bytes) -> bool:
+    return any(mark in params for mark in _MARKS)
+
+
+def taken_from(params: Raw, own: Collection[str] = ()) -> tuple[Raw, Options]:
+    """The parameters without them, and what they say; InvalidParams when they make no sense.
+
+    `own`: parameters of the tool's own, which are left alone.
+    """
     members = decode_params(params, dict[str, Raw])
     try:
         arguments = msgspec.json.decode(members.get("arguments", Raw(b"{}")), type=dict[str, Raw])
     except msgspec.DecodeError:
         return params, NONE  # not ours to complain of
-    fields, most = arguments.pop(FIELDS, None), arguments.pop(MAX_BYTES, None)
-    if fields is None and most is None:
+    found = {name: arguments.pop(name) for name in OPTIONS if name in arguments and name not in own}
+    if not found:
         return params, NONE
     options = Options(
-        () if fields is None else _fields(msgspec.json.decode(fields)),
-        None if most is None else _most(msgspec.json.decode(most)),
+        _fields(msgspec.json.decode(found[FIELDS])) if FIELDS in found else (),
+        _most(msgspec.json.decode(found[MAX_BYTES])) if MAX_BYTES in found else None,
     )
     return Raw(encode({**members, "arguments": arguments})), options
 
@@ -58,34 +64,3 @@ def _most(value: Any) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MOST_BYTES:
         raise InvalidParams(f"{MAX_BYTES} is a number of bytes from 1 to {MOST_BYTES}")
     return value
-
-
-def projected(value: Any, fields: tuple[str, ...]) -> Any:
-    """Only these fields of an object, or of every object of a list, wherever an envelope has that list."""
-    if isinstance(value, list):
-        return [projected(item, fields) for item in cast(list[Any], value)]
-    if not isinstance(value, dict):
-        return value
-    members = cast(dict[str, Any], value)
-    found: dict[str, Any] = {}
-    for field in fields:
-        _pick(members, field.split("."), found)
-    if found:
-        return found
-    # None of them is here: it may be an envelope around what has them.
-    inner = {name: projected(item, fields) for name, item in members.items() if isinstance(item, list | dict)}
-    return {name: item for name, item in inner.items() if item not in ({}, [])}
-
-
-def _pick(members: dict[str, Any], path: list[str], found: dict[str, Any]) -> None:
-    name, rest = path[0], path[1:]
-    if name not in members:
-        return
-    value = members[name]
-    if not rest:
-        found[name] = value
-    elif isinstance(value, dict):
-        inner: Any = found.setdefault(name, {})
-        _pick(cast(dict[str, Any], value), rest, cast(dict[str, Any], inner) if inner is not value else {})
-    elif isinstance(value, list):
-        found[name] = projected(cast(list[Any], value), (".".join(rest),))

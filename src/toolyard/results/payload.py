@@ -1,40 +1,55 @@
-"""What a tool's result says, apart from the form it is said in: one JSON value or one text.
+"""What a tool's result says, apart from the form it is said in.
 
 A result may say the same twice, as text and as structured content, and may wrap a value in an object that
-exists only because structured content has to be one. Other blocks (images, audio, links) are left alone.
+exists only because structured content has to be one. What is said is JSON or text; pictures and sounds are
+neither, and are left alone.
 """
+
+from collections.abc import Sequence
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from .json_parts import Buffer, first_byte, is_json, members_of
+from .json_parts import LIST, OBJECT, STRING, Buffer, first_byte, is_json
+from .literals import BrokenText, text_of
+from .twins import say_the_same, wrapped_in
 
 NOTHING = Raw(b"")
-WRAPPERS = ("result",)
-"""How SDKs call the one member of an object that they put around a value."""
+MEDIA = ("image", "audio")
+
+
+class Said(Struct, frozen=True):
+    """One JSON value, or one text, in UTF-8."""
+
+    body: Buffer
+    is_json: bool
 
 
 class Payload(Struct, frozen=True):
-    body: Buffer
-    """What is stored: JSON, or the text itself."""
-    is_json: bool
-    others: tuple[Raw, ...] = ()
-    """The blocks that are not text, as they came."""
-    wrapped: bool = False
-    """It is the text or value of a wrapper, and the wrapper is no part of it."""
+    texts: tuple[Said, ...] = ()
+    """Those that the structured part does not say as well."""
+    structured: Said | None = None
+    links: tuple[Raw, ...] = ()
+    """Blocks that point to something, and those of kinds that we do not know."""
+    media: tuple[Raw, ...] = ()
     meta: Raw = NOTHING
     """The result's `_meta`."""
+    kind: str = "complete"
+    """Its `resultType`."""
+    is_error: bool = False
+    uri: str = ""
+    """Where the text is from, when all that is said is one resource."""
 
 
-class _Resource(Struct):
-    text: str | None = None
+class _Contents(Struct):
+    text: Raw = NOTHING
     uri: str = ""
 
 
 class _Block(Struct):
     type: str = ""
-    text: str | None = None
-    resource: _Resource | None = None
+    text: Raw = NOTHING
+    resource: Raw = NOTHING
 
 
 class _Result(Struct, rename="camel"):
@@ -47,53 +62,81 @@ class _Result(Struct, rename="camel"):
 
 _decode_result = msgspec.json.Decoder(_Result).decode
 _decode_block = msgspec.json.Decoder(_Block).decode
+_decode_contents = msgspec.json.Decoder(_Contents).decode
 
 
-def payload_of(body: Buffer) -> Payload | None:
-    """Of a result's JSON; None when it has nothing to shape: an error, a question, a task, no text at all."""
+class _Sorted:
+    """The blocks of a result, each put where it belongs."""
+
+    def __init__(self, content: Sequence[Raw]) -> None:
+        self.texts: list[Said] = []
+        self.links: list[Raw] = []
+        self.media: list[Raw] = []
+        self.uri = ""
+        self._resources: dict[int, Raw] = {}
+        for raw in content:
+            self._put(raw)
+        if len(self.texts) > 1:
+            self._keep_resources()
+
+    def _put(self, raw: Raw) -> None:
+        block = _decode_block(raw)
+        if block.type == "text" and block.text is not NOTHING:
+            self.texts.append(of_text(text_of(block.text)))
+        elif block.type == "resource" and block.resource is not NOTHING:
+            self._put_resource(raw, block.resource)
+        else:
+            # Raw parts keep all that they were cut from; these outlive it.
+            (self.media if block.type in MEDIA else self.links).append(raw.copy())
+
+    def _put_resource(self, raw: Raw, resource: Raw) -> None:
+        contents = _decode_contents(resource)
+        if contents.text is NOTHING:
+            self.media.append(raw.copy())
+            return
+        self.uri = contents.uri
+        self._resources[len(self.texts)] = resource
+        self.texts.append(of_text(text_of(contents.text)))
+
+    def _keep_resources(self) -> None:
+        """Among others, each says where it is from."""
+        self.uri = ""
+        for at, resource in self._resources.items():
+            self.texts[at] = Said(bytes(resource), True)
+
+
+def payload_of(body: Buffer) -> Payload:
+    """Of a result's JSON. One that is not as results are is one text: it was sent, so it says something."""
     try:
         result = _decode_result(body)
-        if result.is_error or result.result_type != "complete":
-            return None
-        texts, others = _sorted(result.content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
+        found = _Sorted(result.content)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrokenText):
+        return Payload((Said(body, False),))
     structured = result.structured_content
-    if structured is not UNSET and first_byte(memoryview(structured)) in (0x5B, 0x7B):
-        return _structured(memoryview(structured), others, result.meta)
-    if not texts:
-        return None
-    if len(texts) == 1:
-        return of_text(texts[0], others, result.meta)
-    return Payload(msgspec.json.encode(texts), True, others, meta=result.meta)
+    raw = None if structured is UNSET or bytes(memoryview(structured)[:5]) == b"null" else structured
+    value = None if raw is None else _unwrapped(memoryview(raw))
+    if raw is not None and say_the_same([text.body for text in found.texts], memoryview(raw)):
+        found.texts, found.uri = [], ""
+    return Payload(
+        tuple(found.texts),
+        value,
+        tuple(found.links),
+        tuple(found.media),
+        result.meta.copy(),
+        result.result_type,
+        result.is_error,
+        found.uri,
+    )
 
 
-def of_text(text: str, others: tuple[Raw, ...] = (), meta: Raw = NOTHING, wrapped: bool = False) -> Payload:
-    body = text.encode("utf-8", "surrogatepass")
-    # A number or a quoted word is JSON too, but means no more for it.
-    json = first_byte(body) in (0x5B, 0x7B) and is_json(body)
-    return Payload(body, json, others, wrapped, meta)
+def of_text(text: Buffer) -> Said:
+    return Said(text, is_json(text))
 
 
-def _structured(body: Buffer, others: tuple[Raw, ...], meta: Raw) -> Payload:
-    members = members_of(body)
-    if members is not None and len(members) == 1 and (name := next(iter(members))) in WRAPPERS:
-        inner = memoryview(members[name])
-        if first_byte(inner) == 0x22:
-            return of_text(msgspec.json.decode(inner, type=str), others, meta, wrapped=True)
-        return Payload(inner, True, others, True, meta)
-    return Payload(body, True, others, meta=meta)
-
-
-def _sorted(content: list[Raw]) -> tuple[list[str], tuple[Raw, ...]]:
-    texts: list[str] = []
-    others: list[Raw] = []
-    for raw in content:
-        block = _decode_block(raw)
-        if block.type == "text" and block.text is not None:
-            texts.append(block.text)
-        elif block.resource is not None and block.resource.text is not None:
-            texts.append(block.resource.text)
-        else:
-            others.append(raw)
-    return texts, tuple(others)
+def _unwrapped(body: memoryview) -> Said:
+    inner = wrapped_in(body)
+    value = body if inner is None else inner
+    first = first_byte(value)
+    if first == STRING:
+        return of_text(msgspec.json.decode(value, type=str).encode())
+    return Said(value, first in (LIST, OBJECT))

@@ -10,6 +10,15 @@ import msgspec
 from .shaping import SHAPED_SCHEMA
 
 _MARK = b'"outputSchema"'
+_DATA = frozenset(("const", "enum", "default", "examples"))
+"""Keywords whose values are data, whatever they look like."""
+_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+"""Keywords whose values are schemas under names that somebody chose."""
+_UNMOVABLE = frozenset(("$recursiveRef", "$dynamicRef"))
+
+
+class _CannotMove(Exception):
+    """It refers to its root in a way that no other place can stand for."""
 
 
 def widened(rest: bytes) -> bytes:
@@ -18,7 +27,7 @@ def widened(rest: bytes) -> bytes:
         return rest
     try:
         members = msgspec.json.decode(b"{" + rest, type=dict[str, Any])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return rest
     schema = members.get("outputSchema")
     if not isinstance(schema, dict):
@@ -28,22 +37,36 @@ def widened(rest: bytes) -> bytes:
 
 
 def either(schema: dict[str, Any]) -> dict[str, Any]:
+    """Valid for what was valid, and for what takes its place."""
     inner = {key: value for key, value in schema.items() if key != "$schema"}
-    # With an id of its own its references stay inside it; else they begin at a root that is now another.
-    own = inner if "$id" in inner else _moved(inner)
-    found: dict[str, Any] = {"type": "object", "anyOf": [own, SHAPED_SCHEMA]}
-    return {"$schema": schema["$schema"], **found} if "$schema" in schema else found
+    around = {"$schema": schema["$schema"]} if "$schema" in schema else {}
+    # Legacy clients refuse a schema that does not say at once that it is of an object.
+    kind = {"type": "object"} if inner.get("type") == "object" else {}
+    try:
+        return {**around, **kind, "anyOf": [_moved(inner), SHAPED_SCHEMA]}
+    except _CannotMove:
+        return {**around, **kind}
 
 
-def _moved(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_moved(item) for item in cast(list[Any], value)]
-    if not isinstance(value, dict):
+def _moved(schema: Any) -> Any:
+    """With its references beginning at a root that is now another."""
+    if isinstance(schema, list):
+        return [_moved(item) for item in cast(list[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast(dict[str, Any], schema)
+    if not str(members.get("$id", "#")).startswith("#"):
+        return members  # references inside it begin at itself
+    return {key: _moved_member(key, value) for key, value in members.items()}
+
+
+def _moved_member(key: str, value: Any) -> Any:
+    if key in _UNMOVABLE:
+        raise _CannotMove
+    if key == "$ref" and isinstance(value, str):
+        return f"#/anyOf/0{value[1:]}" if value == "#" or value.startswith("#/") else value
+    if key in _DATA:
         return value
-    members = cast(dict[str, Any], value)
-    return {
-        key: f"#/anyOf/0{item[1:]}"
-        if key == "$ref" and isinstance(item, str) and (item == "#" or item.startswith("#/"))
-        else _moved(item)
-        for key, item in members.items()
-    }
+    if key in _NAMED and isinstance(value, dict):
+        return {name: _moved(item) for name, item in cast(dict[str, Any], value).items()}
+    return _moved(value)

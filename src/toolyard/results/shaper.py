@@ -1,33 +1,31 @@
-"""Lets results pass that fit, and puts what fits in the place of those that do not.
-
-The whole is written to the store first. A store that fails costs the link, and nothing else.
-"""
+"""Lets results pass that fit, and puts what fits in the place of those that do not."""
 
 import asyncio
-import logging
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any, TypeVar
 
-import msgspec
 from msgspec import Raw, Struct
-from msgspec.structs import replace
 
-from ..artifacts.store import Store, Stored, StoreError
-from ..wire.call import Call, Streamed
+from ..artifacts.store import Store
+from ..wire.call import Caller, Streamed
+from ..wire.messages import encode
 from ..wire.types import CallToolResult
-from ..wire.types import Text as TextBlock
-from .json_parts import Buffer
+from .cutting import size_of
+from .json_parts import Buffer, value_of
 from .limits import Limits
-from .options import Options, projected
-from .payload import Payload, payload_of
-from .shaping import RESOURCE, Beside, as_result, link_to, shaped
-from .streaming import NotText, Streaming
+from .measuring import Measured, is_big, measure, surely_fits, whole_of
+from .options import NONE, Options
+from .payload import Payload, Said, payload_of
+from .projection import projected
+from .shaping import Beside, as_result, shaped
+from .storing import JSON, TEXT, Kept, keep, pieces_of
+from .streaming import NotText, Streaming, is_surely_big
 from .survey import Survey, survey
 
-logger = logging.getLogger("toolyard.results")
+T = TypeVar("T")
 
-JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 IN_A_THREAD = 256 * 1024
-PIECE = 256 * 1024
+UNTOUCHED = ("input_required", "task")
 
 
 class Tool(Struct, frozen=True):
@@ -36,208 +34,148 @@ class Tool(Struct, frozen=True):
     name: str
     """Its full name."""
     server: str
-    tenant: str
-    limits: Limits
+    limits: Limits | None
+    """None: its results pass as they are."""
 
 
-class Noted(Protocol):
-    """Told of every result: how much came and how much went on."""
+class Wanted(Struct, frozen=True):
+    """For whom a result is, and what they asked of it."""
 
-    def __call__(self, call: Call, tool: Tool, came: int, went: int) -> None: ...
+    caller: Caller
+    tool: Tool
+    hint: str = ""
+    """How they read the rest of a stored result, with {id} for its id."""
+    options: Options = NONE
+
+    @property
+    def limits(self) -> Limits | None:
+        most = self.options.max_bytes
+        return self.tool.limits if most is None else (self.tool.limits or Limits()).by_bytes_alone(most)
+
+
+Noted = Callable[[Caller, Tool, int, int], None]
+"""Told of every result: how many bytes came, and how many went on."""
 
 
 class Shaper:
-    def __init__(self, store: Store, noted: Noted, hint: str) -> None:
+    def __init__(self, store: Store, noted: Noted) -> None:
         self._store = store
         self._noted = noted
-        self._hint = hint
-        """How the rest is read, with {id} for the artifact's."""
 
-    async def fit(self, call: Call, result: Any, tool: Tool, options: Options) -> Any:
+    async def fit(self, result: Any, wanted: Wanted) -> Any:
         """The result itself, or what takes its place."""
-        if options.max_bytes is not None:
-            wide = replace(tool.limits, max_bytes=options.max_bytes, max_items=2**62, max_lines=2**62)
-            tool = replace(tool, limits=wide)
-        came = _size(result)
-        if not options.fields and _surely_fits(result, tool.limits):
-            self._noted(call, tool, came, came)
-            return result
-        fitting = await self._fitted(call, result, tool, options)
-        self._noted(call, tool, came, _size(fitting))
-        return fitting
-
-    async def _fitted(self, call: Call, result: Any, tool: Tool, options: Options) -> Any:
-        if isinstance(result, Streamed):
-            if not options.fields:
-                streaming = Streaming(result, tool.limits)
-                try:
-                    return await self._streamed(call, streaming, tool, result)
-                except NotText:
-                    pass
-            body: Buffer = await _collected(result)
-        elif isinstance(result, Raw):
-            body = bytes(result)
-        elif isinstance(result, CallToolResult):
-            body = msgspec.json.encode(result)
+        if isinstance(result, CallToolResult):
+            result = Raw(encode(result))  # it was going to be, a little later
+        if isinstance(result, Raw):
+            came = len(memoryview(result))
+            fitting = await self._of_bytes(result, wanted)
+        elif isinstance(result, Streamed):
+            came = result.size
+            fitting = await self._of_file(result, wanted)
         else:
             return result
-        work = asyncio.to_thread if len(body) > IN_A_THREAD else _at_once
-        payload = await work(payload_of, body)
-        if payload is None:
-            return result
-        if options.fields and payload.is_json:
-            return await self._projected(call, payload, tool, options)
-        found = await work(survey, payload, tool.limits)
-        if not found.big:
-            return result
-        if isinstance(result, Streamed):
-            result.close()
-        storage, stored = await self._kept(payload.body, _content_type(payload), tool)
-        return self._answer(call, found, storage, stored, tool, payload)
+        self._noted(wanted.caller, wanted.tool, came, came if fitting is result else len(memoryview(fitting)))
+        return fitting
 
-    async def _projected(self, call: Call, payload: Payload, tool: Tool, options: Options) -> Any:
-        value = await asyncio.to_thread(lambda: projected(msgspec.json.decode(payload.body), options.fields))
-        body = msgspec.json.encode(value)
-        part = Payload(body, True, payload.others)
-        found = survey(part, tool.limits)
-        if found.big:
-            storage, stored = await self._kept(body, JSON, tool)
-            return self._answer(call, found, storage, stored, tool, payload)
-        answer = {"tool_name": tool.name, "truncated": False, "fields": options.fields, "result": value}
-        return as_result(answer, payload, None, call.caller.era)
+    async def _of_bytes(self, result: Raw, wanted: Wanted) -> Raw:
+        limits, body = wanted.limits, bytes(result)
+        if not wanted.options.fields and (limits is None or surely_fits(body, limits)):
+            return result
+        return await self._of_body(body, wanted) or result
 
-    async def _streamed(self, call: Call, streaming: Streaming, tool: Tool, result: Streamed) -> Any:
-        """A long text, in constant memory: written to the store as it is read."""
-        writing = None
-        fault: StoreError | None = None
+    async def _of_file(self, result: Streamed, wanted: Wanted) -> Any:
+        """It is closed when it is not what goes on."""
+        limits, fields = wanted.limits, wanted.options.fields
+        if limits is None and not fields:
+            return result
         try:
-            async for piece in streaming.pieces():
-                if fault is None:
-                    try:
-                        if writing is None:
-                            writing = await self._store.begin(
-                                tool.tenant, tool.name, "text/plain; charset=utf-8"
-                            )
-                        await writing.write(piece)
-                    except StoreError as error:
-                        fault = error
+            fitting = None
+            if limits is not None and not fields and is_surely_big(result, limits):
+                fitting = await self._streamed(result, wanted, limits)
+            if fitting is None:
+                fitting = await self._of_body(await _collected(result), wanted)
         except BaseException:
-            if writing is not None:
-                await writing.discard()
+            result.close()
             raise
-        stored: Stored | None = None
-        try:
-            if fault is not None:
-                raise fault
-            if writing is not None:
-                stored = await writing.finish()
-        except StoreError as error:
-            fault = error
-            if writing is not None:
-                await writing.discard()
+        if fitting is None:
+            return result
         result.close()
-        storage = self._told(stored, fault, tool)
-        return self._answer(call, streaming.survey(), storage, stored, tool, streaming)
+        return fitting
 
-    async def _kept(
-        self, body: Buffer, content_type: str, tool: Tool
-    ) -> tuple[dict[str, Any], Stored | None]:
+    async def _streamed(self, result: Streamed, wanted: Wanted, limits: Limits) -> Raw | None:
+        """A long text, in constant memory: written to the store as it is read. None for what is no text."""
+        streaming = Streaming(result)
         try:
-            writing = await self._store.begin(tool.tenant, tool.name, content_type)
-            try:
-                for start in range(0, len(body), PIECE):
-                    await writing.write(bytes(body[start : start + PIECE]))
-                stored = await writing.finish()
-            except BaseException:
-                await writing.discard()
-                raise
-        except StoreError as error:
-            return self._told(None, error, tool), None
-        return self._told(stored, None, tool), stored
+            kept = await self._kept(TEXT, streaming.pieces(), wanted)
+        except NotText:
+            return None
+        beside = Beside(streaming.blocks, streaming.meta, streaming.is_error)
+        return _answer(streaming.survey(), kept, beside, wanted, limits)
 
-    def _told(self, stored: Stored | None, fault: StoreError | None, tool: Tool) -> dict[str, Any]:
-        """`storage` as the model reads it."""
-        if stored is None:
-            reason = fault.reason if fault is not None else "there is nothing to store"
-            logger.warning("the whole result of %s could not be kept: %s", tool.name, reason)
-            return {"type": self._store.type, "error": f"The whole result was not kept: {reason}"}
-        told = {
-            "type": stored.type,
-            "bucket": stored.bucket,
-            "key": stored.key,
-            "url": stored.url,
-            "expires_at": stored.expires_at,
-            "resource": f"{RESOURCE}{stored.artifact.id}",
-        }
-        return {name: value for name, value in told.items() if value is not None}
+    async def _of_body(self, body: Buffer, wanted: Wanted) -> Raw | None:
+        """None when it can go as it is."""
+        limits = wanted.limits
+        payload = await _worked(payload_of, body)
+        del body  # a long one need not be there while its parts are worked on
+        if wanted.caller.era == "modern" and payload.kind in UNTOUCHED:
+            return None
+        if wanted.options.fields and not payload.is_error:
+            found = await self._projected(payload, wanted)
+            if found is not None:
+                return found
+        if limits is None:
+            return None
+        # An error is there to be read: it is cut only when it is long.
+        measured = measure(payload, limits.by_bytes_alone() if payload.is_error else limits)
+        return None if measured is None else await self._shaped(measured, payload, wanted, limits)
 
-    def _answer(
-        self,
-        call: Call,
-        found: Survey,
-        storage: dict[str, Any],
-        stored: Stored | None,
-        tool: Tool,
-        beside: Beside,
-    ) -> Raw:
-        link = None
-        hint = ""
-        if stored is not None:
-            kept = stored.artifact
-            link = link_to(kept.id, tool.name, kept.size, kept.content_type)
-            hint = self._hint.format(id=kept.id)
-        answer = shaped(tool.name, found, storage, tool.limits, hint)
-        return as_result(answer, beside, link, call.caller.era)
+    async def _shaped(self, measured: Measured, payload: Payload, wanted: Wanted, limits: Limits) -> Raw:
+        whole = measured.whole
+        found = await _worked(survey, whole)
+        if payload.uri:
+            found.summary["uri"] = payload.uri[:200]
+        kept = await self._kept(JSON if whole.is_json else TEXT, pieces_of(whole.body), wanted)
+        beside = Beside(measured.beside, payload.meta, payload.is_error)
+        return _answer(found, kept, beside, wanted, limits)
+
+    async def _projected(self, payload: Payload, wanted: Wanted) -> Raw | None:
+        """None where there is nothing of these fields."""
+        whole = payload.structured or whole_of(payload)
+        fields, limits = wanted.options.fields, wanted.limits
+        value = await _worked(_fields_of, whole, fields)
+        if value is None:
+            return None
+        part = Said(encode(value), True)
+        beside = (*payload.links, *payload.media)
+        answer = {"tool_name": wanted.tool.name, "truncated": False, "fields": fields, "result": value}
+        if limits is not None and (is_big(part, limits) or size_of(answer) > limits.max_bytes):
+            return await self._shaped(Measured(part, beside), payload, wanted, limits)
+        return as_result(answer, Beside(beside, payload.meta), None, wanted.caller.era)
+
+    async def _kept(self, kind: str, pieces: Any, wanted: Wanted) -> Kept:
+        return await keep(self._store, wanted.caller.tenant, wanted.tool.name, kind, pieces)
 
 
-async def _at_once(function: Any, *arguments: Any) -> Any:
-    return function(*arguments)
+def _answer(found: Survey, kept: Kept, beside: Beside, wanted: Wanted, limits: Limits) -> Raw:
+    answer = shaped(wanted.tool.name, found, kept, limits, wanted.hint)
+    return as_result(answer, beside, kept.link(wanted.tool.name), wanted.caller.era)
 
 
-async def _collected(result: Streamed) -> memoryview:
+def _fields_of(whole: Said, fields: tuple[str, ...]) -> Any:
+    try:
+        return projected(value_of(whole.body), fields) if whole.is_json else None
+    except ValueError:
+        return None
+
+
+async def _worked(work: Callable[..., T], what: Buffer | Said, *more: Any) -> T:
+    """Long ones in a thread, so that others go on meanwhile."""
+    size = len(what.body if isinstance(what, Said) else what)
+    return await asyncio.to_thread(work, what, *more) if size > IN_A_THREAD else work(what, *more)
+
+
+async def _collected(result: Streamed) -> bytearray:
     pieces = bytearray()
     async for chunk in result.chunks():
         pieces += chunk
-    return memoryview(pieces)
-
-
-def _content_type(payload: Payload) -> str:
-    return JSON if payload.is_json else TEXT
-
-
-def _size(result: Any) -> int:
-    if isinstance(result, Raw):
-        return len(memoryview(result))
-    if isinstance(result, Streamed):
-        return result.size
-    if isinstance(result, CallToolResult):
-        return _struct_size(result)
-    return 0
-
-
-def _struct_size(result: CallToolResult) -> int:
-    texts = sum(len(block.text) for block in result.content if isinstance(block, TextBlock))
-    structured = result.structured_content
-    return texts + (len(memoryview(structured)) if isinstance(structured, Raw) else 0)
-
-
-def _surely_fits(result: Any, limits: Limits) -> bool:
-    """By a glance: so few bytes, commas and line breaks that it cannot be over any limit."""
-    if isinstance(result, Raw):
-        body = bytes(result)
-        if len(body) > limits.max_bytes:
-            return False
-        return (
-            body.count(b",") < limits.max_items
-            and body.count(b"\\n") < limits.max_lines
-            and b"\\u000" not in body
-        )
-    if isinstance(result, Streamed):
-        return False
-    if isinstance(result, CallToolResult):
-        return _struct_size(result) <= limits.max_bytes and all(
-            block.text.count(",") < limits.max_items and block.text.count("\n") < limits.max_lines
-            for block in result.content
-            if isinstance(block, TextBlock)
-        )
-    return True
+    return pieces

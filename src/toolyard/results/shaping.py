@@ -4,17 +4,22 @@ The JSON of it is held to the limits of its tool. It goes out as text and as str
 link to the whole as a resource; what was neither text nor data in the result stays with it.
 """
 
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
+from .cutting import size_of
 from .limits import SUMMARY_BYTES, Limits
-from .previews import preview_of, size_of
+from .payload import NOTHING
+from .previews import preview_of
+from .storing import Kept
+from .summaries import fitted
 from .survey import Survey
 
-RESOURCE = "toolyard://results/"
 PREVIEW_LEAST = 200
+SUMMARY_LEAST = 100
+_PREVIEW = len(',"preview":,"preview_format":"table"')
 
 SHAPED_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -28,59 +33,39 @@ SHAPED_SCHEMA: dict[str, Any] = {
 }
 """What the output schema of every tool admits beside its own."""
 
-# What goes first when a summary is too long, dearest last.
-_EXPENDABLE = ("example", "values", "min", "max", "distinct", "nulls")
-_OPTIONAL = (
-    "around", "shape", "last_lines", "headings", "first_lines", "columns", "items", "levels", "keys",
-    "sample_columns", "item_types",
-)  # fmt: skip
 
-
-class Beside(Protocol):
+class Beside(Struct, frozen=True):
     """What stays with a result though it is shaped."""
 
-    @property
-    def others(self) -> tuple[Raw, ...]: ...
-
-    @property
-    def meta(self) -> Raw: ...
+    blocks: tuple[Raw, ...] = ()
+    meta: Raw = NOTHING
+    is_error: bool = False
 
 
-def shaped(tool: str, survey: Survey, storage: dict[str, Any], limits: Limits, hint: str) -> dict[str, Any]:
+def shaped(tool: str, survey: Survey, kept: Kept, limits: Limits, hint: str) -> dict[str, Any]:
     """The answer in place of a big result."""
     room = limits.answer_bytes
-    answer: dict[str, Any] = {"tool_name": tool, "truncated": True, "summary": {}, "storage": storage}
-    if hint:
-        answer["hint"] = hint
-    fixed = size_of(answer) + len(b',"preview":,"preview_format":"table"')
-    answer["summary"] = fitted(survey.summary, min(SUMMARY_BYTES, max(room - fixed - PREVIEW_LEAST, 200)))
-    left = room - fixed - size_of(answer["summary"])
-    preview = preview_of(survey, limits, max(left, 2))
-    return {
+    answer: dict[str, Any] = {
         "tool_name": tool,
         "truncated": True,
-        "summary": answer["summary"],
-        **preview,
-        "storage": storage,
-        **({"hint": hint} if hint else {}),
+        "summary": {},
+        "preview": "",
+        "storage": _storage(kept, room // 2),
     }
+    if hint and kept.stored is not None:
+        answer["hint"] = hint.replace("{id}", kept.stored.artifact.id)
+    fixed = size_of(answer) + _PREVIEW
+    most = min(SUMMARY_BYTES, max(room - fixed - PREVIEW_LEAST, SUMMARY_LEAST))
+    answer["summary"] = fitted(survey.summary, most)
+    return answer | preview_of(survey, limits, room - fixed - size_of(answer["summary"]))
 
 
-def fitted(summary: dict[str, Any], room: int) -> dict[str, Any]:
-    """The summary with as much of its detail as there is room for."""
-    found = dict(summary)
-    for detail in _EXPENDABLE:
-        if size_of(found) <= room:
-            return found
-        if isinstance(found.get("columns"), list):
-            found["columns"] = [
-                {key: value for key, value in column.items() if key != detail} for column in found["columns"]
-            ]
-    for name in _OPTIONAL:
-        if size_of(found) <= room:
-            return found
-        found.pop(name, None)
-    return found
+def _storage(kept: Kept, room: int) -> dict[str, Any]:
+    """Links to some stores are very long; the resource opens the same."""
+    told = kept.told()
+    return (
+        told if size_of(told) <= room else {name: told[name] for name in told if name not in ("url", "key")}
+    )
 
 
 def as_result(answer: dict[str, Any], beside: Beside, link: dict[str, Any] | None, era: str) -> Raw:
@@ -89,20 +74,11 @@ def as_result(answer: dict[str, Any], beside: Beside, link: dict[str, Any] | Non
     content: list[Any] = [{"type": "text", "text": body.decode()}]
     if link is not None:
         content.append(link)
-    content += beside.others
-    result: dict[str, Any] = {"content": content, "structuredContent": Raw(body)}
+    result: dict[str, Any] = {"content": [*content, *beside.blocks], "structuredContent": Raw(body)}
+    if beside.is_error:
+        result["isError"] = True
     if era == "modern":
         result = {"resultType": "complete", **result}
-    if len(memoryview(beside.meta)):
+    if beside.meta is not NOTHING and len(memoryview(beside.meta)):
         result["_meta"] = beside.meta
     return Raw(msgspec.json.encode(result))
-
-
-def link_to(id: str, tool: str, size: int, content_type: str) -> dict[str, Any]:
-    return {
-        "type": "resource_link",
-        "uri": f"{RESOURCE}{id}",
-        "name": f"result of {tool}",
-        "mimeType": content_type,
-        "size": size,
-    }

@@ -7,19 +7,19 @@ decoded as a whole.
 import re
 from collections.abc import AsyncIterator
 
-import msgspec
 from msgspec import Raw
 
 from ..wire.call import Streamed
 from .limits import Limits
+from .literals import BrokenText, unescaped
 from .payload import NOTHING, payload_of
-from .survey import Survey
+from .survey import Survey, of_reading
 from .texts import Reading
 
 HEAD = 64 * 1024
 LONGEST_REST = 64 * 1024
-LONGEST_LETTER = 13
-"""A pair of escapes has twelve bytes; one of them may still be missing."""
+LONGEST_ESCAPE = 6
+"""So many bytes of a result may stand for one of its text."""
 
 # Members that may stand before `content`, and a first block that begins with its type or with its text.
 _FLAG = rb'\s*+"(?:resultType|isError)"\s*+:\s*+[\w"]++\s*+,'
@@ -36,17 +36,22 @@ class NotText(Exception):
     """This result has to be read as a whole."""
 
 
+def is_surely_big(result: Streamed, limits: Limits) -> bool:
+    """Even if all of it were escapes."""
+    return result.size > limits.max_bytes * LONGEST_ESCAPE + HEAD + LONGEST_REST
+
+
 class Streaming:
-    def __init__(self, result: Streamed, limits: Limits) -> None:
+    def __init__(self, result: Streamed) -> None:
         self._result = result
-        self._limits = limits
         self._reading = Reading()
         self._size = 0
-        self.others: tuple[Raw, ...] = ()
+        self.blocks: tuple[Raw, ...] = ()
         self.meta = NOTHING
+        self.is_error = False
 
     async def pieces(self) -> AsyncIterator[bytes]:
-        """The text, as bytes of UTF-8."""
+        """The text, as UTF-8."""
         chunks = self._result.chunks()
         head = b""
         async for chunk in chunks:
@@ -56,52 +61,48 @@ class Streaming:
         start = _START.match(head)
         if start is None or _JSON.match(head, start.end()):
             raise NotText
-        carry = head[start.end() :]
         rest = b""
-        ended = False
+        carry = head[start.end() :]
         while True:
             end = _STRING_END.match(carry)
             if end is not None:
-                ended = True
-                rest = carry[end.end() :]
-                carry = carry[: end.end() - 1]
-            text, carry = _unescaped(carry, ended)
-            self._reading.feed(text)
-            piece = text.encode("utf-8", "surrogatepass")
-            self._size += len(piece)
-            if piece:
-                yield piece
-            if ended:
+                carry, rest = carry[: end.end() - 1], carry[end.end() :]
+            text, carry = self._read(carry, end is not None)
+            yield text
+            if end is not None:
                 break
-            chunk = await anext(chunks, b"")
-            if not chunk:
-                raise NotText
-            carry += chunk
+            carry += await _next(chunks)
         async for chunk in chunks:
             rest += chunk
             if len(rest) > LONGEST_REST:
                 raise NotText  # there is as much again behind it, such as the same as structured content
-        self._check(head[: start.end()], rest)
+        self._look_around(head[: start.end()] + b'x"' + rest)
 
-    def _check(self, before: bytes, rest: bytes) -> None:
+    def _read(self, escaped: bytes, ended: bool) -> tuple[bytes, bytes]:
+        try:
+            text, waiting = unescaped(escaped, ended)
+        except BrokenText:
+            raise NotText from None
+        self._reading.feed(text)
+        body = text.encode()
+        self._size += len(body)
+        return body, waiting
+
+    def _look_around(self, rest: bytes) -> None:
         """What is around the text must be such that the text is all there is to shape."""
-        payload = payload_of(before + b'x"' + rest)
-        if payload is None or payload.is_json or bytes(payload.body) != b"x":
+        payload = payload_of(rest)
+        texts = [bytes(text.body) for text in payload.texts]
+        if payload.kind != "complete" or payload.structured is not None or texts != [b"x"]:
             raise NotText
-        self.others = payload.others
+        self.blocks = (*payload.links, *payload.media)
         self.meta = payload.meta
+        self.is_error = payload.is_error
 
     def survey(self) -> Survey:
-        summary = {"approx_size_bytes": self._size, **self._reading.summary()}
-        return Survey(summary, True, text=self._reading.beginning)
+        return of_reading(self._reading, self._size)
 
 
-def _unescaped(escaped: bytes, ended: bool) -> tuple[str, bytes]:
-    """The text so far, and what has to wait for more: an escape or a letter that is cut in two."""
-    for wait in range(1 if ended else LONGEST_LETTER):
-        end = len(escaped) - wait
-        try:
-            return msgspec.json.decode(b'"' + escaped[:end] + b'"', type=str), escaped[end:]
-        except (msgspec.DecodeError, UnicodeDecodeError):
-            continue
+async def _next(chunks: AsyncIterator[bytes]) -> bytes:
+    async for chunk in chunks:
+        return chunk
     raise NotText

@@ -1,156 +1,115 @@
-"""A payload looked over: whether it is big, what is worth saying of it, and what to show of it.
+"""What is worth saying of a big result, and what to show of it."""
 
-Envelopes are seen through: of `{"data": {"items": [...], "total": 412}}` the items are what matters, and
-`path` says where they are.
-"""
-
+import codecs
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
-from .json_parts import Buffer, Items, first_byte, items_of, members_of, value_of
-from .limits import Limits
-from .payload import Payload
-from .tables import MOST_COLUMNS, are_records, columns_of, kinds_in, shape_of, short, spread
+from .envelopes import Inside, plain, seen_through
+from .json_parts import Buffer, Items, items_of, members_of
+from .ndjson import json_lines
+from .payload import Said
+from .sampling import spread
+from .shapes import shape_of
+from .tables import LONGEST_NAME, Table, are_records, cut, kinds_in, short
 from .texts import Reading
 
+SAMPLE = 2_000
+"""So many items are looked at, evenly spread, and the summary says so."""
+SHOWN_COLUMNS = 15
 MOST_KEYS = 20
-DEEPEST_ENVELOPE = 4
-MOST_AROUND = 8
-SHOWN_RECORDS = 100
-"""So many items at most are decoded for a preview; it has room for few."""
+SHOWN = 100
+"""So many items are decoded for a preview at most; it has room for few."""
+LONGEST_PATH = 200
+PIECE = 256 * 1024
 
 
 class Survey(Struct, frozen=True):
     summary: dict[str, Any]
-    big: bool
     items: Sequence[Any] = ()
     """What a preview of a list takes its items from."""
     members: dict[str, Any] | None = None
     text: str | None = None
 
 
-def survey(payload: Payload, limits: Limits) -> Survey:
-    too_long = len(payload.body) > limits.max_bytes
-    if payload.is_json:
-        return _of_json(payload.body, limits, too_long)
-    lines = json_lines(payload.body)
-    if lines is not None:
-        found = _of_list(lines, len(payload.body), [], {}, limits, too_long)
-        found.summary["format"] = "ndjson"
-        return found
-    return of_text(payload.body, limits, too_long)
+def survey(said: Said) -> Survey:
+    if said.is_json:
+        return _of_json(said.body)
+    records = json_lines(said.body)
+    if records is None:
+        return of_text(said.body)
+    found = _of_list(records, len(said.body), Inside((), b"", {}))
+    found.summary["format"] = "ndjson"
+    return found
 
 
-def of_text(body: Buffer, limits: Limits, too_long: bool) -> Survey:
+def of_text(body: Buffer) -> Survey:
     reading = Reading()
-    text = str(body, "utf-8", "replace")
-    reading.feed(text)
-    summary = {"approx_size_bytes": len(body), **reading.summary()}
-    lines = reading.newlines + (not text.endswith("\n") and bool(text))
-    return Survey(summary, too_long or lines > limits.max_lines, text=reading.beginning)
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for start in range(0, len(body), PIECE):
+        reading.feed(decoder.decode(body[start : start + PIECE], start + PIECE >= len(body)))
+    return of_reading(reading, len(body))
 
 
-def _of_json(body: Buffer, limits: Limits, too_long: bool) -> Survey:
-    path, inner, around = seen_through(body)
-    items = items_of(inner)
+def of_reading(reading: Reading, size: int) -> Survey:
+    return Survey({"approx_size_bytes": size, **reading.summary()}, text=reading.beginning)
+
+
+def _of_json(body: Buffer) -> Survey:
+    inside = seen_through(body)
+    items = items_of(inside.inner)
     if items is not None:
-        return _of_list(items, len(body), path, around, limits, too_long)
-    members = members_of(inner) or {}
-    keys = list(members)
-    shown = {name: _value(raw) for name, raw in list(members.items())[: max(MOST_KEYS, limits.preview_items)]}
+        return _of_list(items, len(body), inside)
+    members = members_of(inside.inner) or {}
+    shown = {name: plain(raw) for name, raw in list(members.items())[:SHOWN]}
     summary = {
         "approx_size_bytes": len(body),
         "kind": "object",
-        **_place(path, around),
-        "key_count": len(keys),
-        "keys": [short(key, 60) for key in keys[:MOST_KEYS]],
+        **_place(inside),
+        "key_count": len(members),
+        "keys": [cut(key, LONGEST_NAME) for key in list(members)[:MOST_KEYS]],
         "shape": shape_of(shown),
     }
-    return Survey(summary, too_long or len(keys) > limits.max_items, members=shown)
+    return Survey(summary, members=shown)
 
 
-def _of_list(
-    items: Items, size: int, path: list[str], around: dict[str, Any], limits: Limits, too_long: bool
-) -> Survey:
-    positions = spread(len(items.parts))
-    sample = [_value(items.parts[at]) for at in positions]
+def _of_list(items: Items, size: int, inside: Inside) -> Survey:
+    sample = [plain(items.parts[at]) for at in spread(len(items.parts), SAMPLE)]
     summary: dict[str, Any] = {
         "approx_size_bytes": size,
         "kind": "list",
-        **_place(path, around),
+        **_place(inside),
         "item_count": items.count,
     }
     if not items.exact:
         summary["item_count_is"] = "estimated"
-    if are_records(sample):
-        columns = columns_of(sample)
-        summary["sample_columns"] = [short(column["name"], 60) for column in columns[:MOST_COLUMNS]]
-        if len(columns) > MOST_COLUMNS:
-            summary["column_count"] = len(columns)
-        if len(sample) < items.count:
-            summary["columns_of_sample"] = len(sample)
-        summary["columns"] = columns[:MOST_COLUMNS]
-    elif sample:
-        summary["item_types"] = kinds_in(sample)
-        if len(sample) < items.count:
-            summary["types_of_sample"] = len(sample)
-        column = columns_of([{"items": value} for value in sample])[0]
-        summary["items"] = {key: value for key, value in column.items() if key != "name"}
-    head = [_value(part) for part in items.parts[: min(SHOWN_RECORDS, max(limits.preview_items, 1))]]
-    return Survey(summary, too_long or items.count > limits.max_items, items=head)
+    if len(sample) < items.count:
+        summary["sampled"] = len(sample)
+    summary |= _of_records(sample) if are_records(sample) else _of_values(sample)
+    return Survey(summary, items=[plain(part) for part in items.parts[:SHOWN]])
 
 
-def _value(raw: Raw) -> Any:
-    try:
-        return value_of(raw)
-    except ValueError:  # bytes that are no text, inside what else is JSON
-        return bytes(memoryview(raw)[:100]).decode("utf-8", "replace")
+def _of_records(sample: list[Any]) -> dict[str, Any]:
+    table = Table(sample)
+    found: dict[str, Any] = {"sample_columns": table.names(SHOWN_COLUMNS)}
+    if table.width > SHOWN_COLUMNS:
+        found["column_count"] = table.width
+    return {**found, "columns": table.columns(SHOWN_COLUMNS)}
 
 
-def _place(path: list[str], around: dict[str, Any]) -> dict[str, Any]:
+def _of_values(sample: list[Any]) -> dict[str, Any]:
+    if not sample:
+        return {}
+    column = Table([{"": value} for value in sample]).columns(1)[0]
+    del column["name"]
+    return {"item_types": kinds_in(sample), "items": column}
+
+
+def _place(inside: Inside) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if path:
-        found["path"] = ".".join(path)
-    if around:
-        found["around"] = around
+    if inside.path:
+        found["path"] = cut(".".join(inside.path), LONGEST_PATH)
+    if inside.around:
+        found["around"] = {cut(name, LONGEST_NAME): short(value) for name, value in inside.around.items()}
     return found
-
-
-def seen_through(body: Buffer) -> tuple[list[str], Buffer, dict[str, Any]]:
-    """Into objects that are there for one list or object, most of them by far: where, what, and what else."""
-    path: list[str] = []
-    around: dict[str, Any] = {}
-    inner = body
-    while len(path) < DEEPEST_ENVELOPE and (members := members_of(inner)):
-        sizes = {key: len(memoryview(raw)) for key, raw in members.items()}
-        name = max(sizes, key=lambda key: sizes[key])
-        value = memoryview(members[name])
-        first = first_byte(value)
-        others = {key: raw for key, raw in members.items() if key != name}
-        # An object is a thing of its own, unless all it has beside one member are plain values, and few.
-        plain = all(first_byte(memoryview(raw)) not in (0x5B, 0x7B) for raw in others.values())
-        if first not in (0x5B, 0x7B) or not plain or len(others) > MOST_AROUND or len(value) * 2 < len(inner):
-            break
-        around |= {short(key): short(_value(raw)) for key, raw in others.items()}
-        path.append(name)
-        inner = value
-    return path, inner, dict(list(around.items())[:MOST_AROUND])
-
-
-def json_lines(body: Buffer) -> Items | None:
-    """One JSON object in each line."""
-    if first_byte(body) != 0x7B:
-        return None
-    lines = [line for line in bytes(body).split(b"\n") if line.strip()]
-    if len(lines) < 2:
-        return None
-    for at in spread(len(lines), 50):
-        try:
-            if not isinstance(msgspec.json.decode(lines[at]), dict):
-                return None
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            return None
-    return Items([Raw(line) for line in lines], len(lines))

@@ -1,18 +1,17 @@
-"""Records as a table: which columns there are, of what types, how full, how varied, within which bounds.
-
-Of many records a sample is looked at, spread evenly, and the summary says so.
-"""
+"""Records as a table: which columns there are, of what types, how full, how varied, within which bounds."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
-SAMPLE = 2_000
-MOST_COLUMNS = 15
+MOST_COLUMNS = 200
+"""More are counted, and not looked at."""
 MOST_DISTINCT = 1_000
+LONGEST_NAME = 60
 LONGEST_EXAMPLE = 40
-EXAMPLES_BELOW = 6
+LONGEST_WHOLE = 10**18
+VALUES_BELOW = 6
 """A column of fewer distinct values than this is told by its values."""
 
 _NAMES: dict[type, str] = {
@@ -25,25 +24,33 @@ _NAMES: dict[type, str] = {
 }
 
 
-def spread(count: int, most: int = SAMPLE) -> list[int]:
-    """Positions of a sample, from the first to the last."""
-    if count <= most:
-        return list(range(count))
-    return [at * (count - 1) // (most - 1) for at in range(most)]
-
-
 def type_name(value: Any) -> str:
     return "null" if value is None else _NAMES.get(value.__class__, "string")
 
 
+def cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
 def short(value: Any, most: int = LONGEST_EXAMPLE) -> Any:
-    """A value as an example: long texts and nested values are cut."""
+    """A value as an example: long texts and numbers, and nested values, are cut."""
     if isinstance(value, str):
-        return value if len(value) <= most else value[: most - 1] + "…"
+        return cut(value, most)
     if isinstance(value, list | dict):
-        text = msgspec.json.encode(value).decode("utf-8", "replace")
-        return text if len(text) <= most else text[: most - 1] + "…"
+        return _glimpse(cast(Any, value), most)
+    if isinstance(value, int) and abs(value) > LONGEST_WHOLE:
+        return cut(str(value), most)
     return value
+
+
+def _glimpse(value: list[Any] | dict[str, Any], most: int) -> str:
+    """Only its beginning is written out: it may be long."""
+    few: Any = value[:5] if isinstance(value, list) else dict(list(value.items())[:5])
+    try:
+        text = msgspec.json.encode(few).decode()
+    except RecursionError:
+        return "deeply nested"
+    return cut(text if len(few) == len(value) else text[:-1] + ",…", most)
 
 
 class Column:
@@ -87,13 +94,16 @@ class Column:
 
     def summary(self, rows: int) -> dict[str, Any]:
         """Without what would say nothing."""
-        found: dict[str, Any] = {"name": self.name, "type": "|".join(sorted(self.types)) or "null"}
+        found: dict[str, Any] = {
+            "name": cut(self.name, LONGEST_NAME),
+            "type": "|".join(sorted(self.types)) or "null",
+        }
         if self.filled < rows:
             found["nulls"] = round(1 - self.filled / rows, 3)
         distinct = len(self._distinct)
         if distinct:
             found["distinct"] = f"{MOST_DISTINCT}+" if distinct >= MOST_DISTINCT else distinct
-        if 0 < distinct < EXAMPLES_BELOW and distinct < self.filled:
+        if 0 < distinct < VALUES_BELOW and distinct < self.filled:
             found["values"] = [short(value) for value in sorted(self._distinct, key=str)]
             return found
         if self._comparable and self._low is not None and self._low != self._high:
@@ -103,15 +113,35 @@ class Column:
         return found
 
 
-def columns_of(records: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """A summary of each column, in the order in which they are first seen."""
-    columns: dict[str, Column] = {}
-    for record in records:
-        for name, value in record.items():
-            if name not in columns:
-                columns[name] = Column(name)
-            columns[name].add(value)
-    return [column.summary(len(records)) for column in columns.values()]
+class Table:
+    """The columns of some records, in the order in which they are first seen."""
+
+    def __init__(self, records: Sequence[Mapping[str, Any]]) -> None:
+        self._rows = len(records)
+        self._columns: dict[str, Column] = {}
+        self._names: set[str] = set()
+        for record in records:
+            for name, value in record.items():
+                self._add(name, value)
+
+    def _add(self, name: str, value: Any) -> None:
+        column = self._columns.get(name)
+        if column is None:
+            self._names.add(name)
+            if len(self._columns) >= MOST_COLUMNS:
+                return
+            column = self._columns[name] = Column(name)
+        column.add(value)
+
+    @property
+    def width(self) -> int:
+        return len(self._names)
+
+    def names(self, most: int) -> list[str]:
+        return [cut(name, LONGEST_NAME) for name in list(self._columns)[:most]]
+
+    def columns(self, most: int) -> list[dict[str, Any]]:
+        return [column.summary(self._rows) for column in list(self._columns.values())[:most]]
 
 
 def are_records(values: Sequence[Any]) -> bool:
@@ -125,21 +155,3 @@ def kinds_in(values: Sequence[Any]) -> dict[str, int]:
         name = type_name(value)
         found[name] = found.get(name, 0) + 1
     return found
-
-
-def shape_of(value: Any, depth: int = 3) -> Any:
-    """The shape of a value as a compact schema: `{"id": "integer", "tags": ["string"]}`."""
-    if isinstance(value, dict):
-        members = cast(dict[str, Any], value)
-        if depth == 0:
-            return f"object of {len(members)}"
-        shown = {name: shape_of(item, depth - 1) for name, item in list(members.items())[:MOST_COLUMNS]}
-        if len(members) > MOST_COLUMNS:
-            shown["…"] = f"{len(members) - MOST_COLUMNS} more"
-        return shown
-    if isinstance(value, list):
-        items = cast(list[Any], value)
-        if not items or depth == 0:
-            return f"list of {len(items)}"
-        return [shape_of(items[0], depth - 1), f"{len(items)} items"]
-    return type_name(value)

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from msgspec import UNSET, Raw, Struct
+from msgspec.structs import replace
 
 from ..bridge.results import kind_of
 from ..catalogue.catalogue import PROMPTS, TOOLS, Entry
@@ -29,6 +30,8 @@ TELL_SECONDS = 10.0
 
 class Finds(Protocol):
     """A view, as far as it knows where names lead."""
+
+    more: str
 
     def resolve(self, kind: Kind, name: str, call: Call) -> tuple[Mount, str, Entry | None]: ...
 
@@ -68,7 +71,7 @@ class Calling:
             if entry.item.task_only:
                 return await self._as_task(call, forward)
         result = await self._yard.forward(forward)
-        return self._with_ticket(call, mount, result)
+        return self._with_ticket(call, forward, result)
 
     async def _resolve(self, kind: Kind, name: str, call: Call) -> tuple[Mount, str, Entry | None]:
         """A client may remember a name from before we started; then its server's list is waited for."""
@@ -85,12 +88,15 @@ class Calling:
             await self._yard.catalogue.settled(self._yard.list_wait)
         return self._view.places_of(uri)
 
-    def _with_ticket(self, call: Call, mount: Mount, result: Any) -> Any:
+    def _with_ticket(self, call: Call, forward: Forward, result: Any) -> Any:
         if call.caller.era == "legacy":  # it was given a plain answer; the word means nothing there
             return result
+        server = forward.mount.server
         is_raw = isinstance(result, Raw)
-        kind = kind_of(mount.server, result) if is_raw else getattr(result, "result_type", UNSET)
-        return self._yard.tickets.relabel(result, mount.server, call.caller) if kind == "task" else result
+        kind = kind_of(server, result) if is_raw else getattr(result, "result_type", UNSET)
+        if kind != "task":
+            return result
+        return self._yard.tickets.relabel(result, server, forward.name or "", call.caller)
 
     async def _as_task(self, call: Call, forward: Forward) -> Any:
         """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""
@@ -103,7 +109,7 @@ class Calling:
         params = Raw(encode({"taskId": id}))
         try:
             waiting = _again(call, "tasks/result", params)
-            return await self._yard.forward(Forward(waiting, forward.mount, forward.name))
+            return await self._yard.forward(replace(forward, call=waiting))
         except (asyncio.CancelledError, Late):
             ending = Call("tasks/cancel", params, call.caller, NO_CHANNEL, call.id, None, call.session)
             tell(forward.mount.service.handle(ending))
@@ -159,16 +165,17 @@ class Calling:
         ticket = _string(members, "taskId")
         if not call.caller.supports(TASKS_EXTENSION):
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
-        server, id = self._yard.tickets.read(ticket, call.caller)
+        server, tool, id = self._yard.tickets.read(ticket, call.caller)
         mount = self._yard.mounts.get(server) if server in self._view.servers() else None
         if mount is None:
             raise InvalidParams(f"Task not found: {ticket[:80]!r}; its server is not mounted any more")
         forward = self._forward(call, mount, members, "taskId", ticket, id)
         forward.safe = call.method == "tasks/get"
         result = await self._yard.forward(forward)
-        return (
-            self._yard.tickets.relabel(result, server, call.caller) if call.method == "tasks/get" else result
-        )
+        if call.method != "tasks/get":
+            return result
+        result = await self._yard.fit_task(result, server, tool, id, call.caller, self._view.more)
+        return self._yard.tickets.relabel(result, server, tool, call.caller)
 
     def _forward(
         self,
@@ -184,7 +191,7 @@ class Calling:
         params = call.params if shown == own else Raw(encode({**members, key: own}))
         passed = _again(call, call.method, params)
         passed.param_headers = None if headers is None else lambda: headers
-        return Forward(passed, mount)
+        return Forward(passed, mount, more=self._view.more)
 
 
 _telling: set["asyncio.Task[None]"] = set()

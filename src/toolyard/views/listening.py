@@ -27,6 +27,7 @@ from ..wire.errors import InvalidParams, McpError, MissingCapability
 from ..wire.messages import decode_params, encode
 from ..wire.types import ListenParams, Result, SubscriptionFilter
 from ..wire.versions import LATEST_MODERN
+from .tickets import own_id
 
 if TYPE_CHECKING:
     from .yard import Yard
@@ -44,6 +45,8 @@ LISTS = {
 
 
 class Sees(Protocol):
+    more: str
+
     def concerns(self, event: Event, call: Call) -> bool: ...
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
@@ -142,12 +145,12 @@ class Listening:
                 found[uri] = (mounts[0].server, own)
         return found
 
-    def _tasks(self, call: Call, wanted: SubscriptionFilter) -> dict[str, tuple[str, str]]:
+    def _tasks(self, call: Call, wanted: SubscriptionFilter) -> dict[str, tuple[str, str, str]]:
         if wanted.task_ids is UNSET:
             return {}
         if not call.caller.supports(TASKS_EXTENSION):
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
-        found: dict[str, tuple[str, str]] = {}
+        found: dict[str, tuple[str, str, str]] = {}
         for ticket in wanted.task_ids[:MAX_SUBSCRIPTIONS]:
             try:
                 found[ticket] = self._yard.tickets.read(ticket, call.caller)
@@ -159,24 +162,35 @@ class Listening:
         self,
         caller: Caller,
         places: dict[str, tuple[str, str]],
-        tasks: dict[str, tuple[str, str]],
+        tasks: dict[str, tuple[str, str, str]],
         pass_on: Callable[[str, Any], Any],
     ) -> list[tuple["asyncio.Task[None]", _Relay]]:
         """A subscription upstream for each server that has something of what is wanted."""
-        servers = dict.fromkeys(server for server, _ in (*places.values(), *tasks.values()))
+        servers = dict.fromkeys(place[0] for place in (*places.values(), *tasks.values()))
         started: list[tuple[asyncio.Task[None], _Relay]] = []
         for server in servers:
             uris = [own for place, own in places.values() if place == server]
-            ids = [own for place, own in tasks.values() if place == server]
+            tools = {own: tool for place, tool, own in tasks.values() if place == server}
 
-            async def pass_from(method: str, params: Any, server: str = server) -> None:
+            async def pass_from(
+                method: str, params: Any, server: str = server, tools: dict[str, str] = tools
+            ) -> None:
                 if method == TASK_CHANGED:
-                    params = self._yard.tickets.relabel(params, server, caller)
+                    params = await self._task(params, server, tools, caller)
                 await pass_on(method, params)
 
             relay = _Relay(pass_from)
-            started.append((asyncio.create_task(self._follow(server, caller, uris, ids, relay)), relay))
+            started.append(
+                (asyncio.create_task(self._follow(server, caller, uris, list(tools), relay)), relay)
+            )
         return started
+
+    async def _task(self, state: Any, server: str, tools: dict[str, str], caller: Caller) -> Any:
+        """A task as its owner sees it."""
+        id = own_id(server, state)
+        tool = tools.get(id, "")
+        state = await self._yard.fit_task(state, server, tool, id, caller, self._view.more)
+        return self._yard.tickets.relabel(state, server, tool, caller)
 
     async def _follow(
         self, server: str, caller: Caller, uris: list[str], ids: list[str], relay: _Relay

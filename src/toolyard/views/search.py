@@ -28,12 +28,14 @@ from .all import AllView
 from .instructions import how_to_search
 from .meta.desk import Desk
 from .meta.known import UnknownTool
-from .meta.reading import NAME, read_result
+from .meta.reading import MORE, NAME, read_result
 from .meta.supplies import Supplies
 from .meta.tools import Dialect, MetaTool, Renames
 
 
 class SearchView(AllView):
+    more = MORE
+
     def __init__(
         self,
         supplies: Supplies,

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from ..artifacts.store import Store, StoreError
 from ..results.reading import Reader
 from ..results.reading.asked import Wrong
-from ..results.shaping import RESOURCE
+from ..results.storing import RESOURCE
 from ..wire.call import Call
 from ..wire.errors import InvalidParams, Unavailable
 from ..wire.messages import decode_params, encode
@@ -19,6 +19,7 @@ from .calling import not_found
 
 MOST_BYTES = 256 * 1024
 RANGE_KEY = "toolyard/range"
+MORE = f"resources/read of {RESOURCE}{{id}}?offset=10&limit=10 shows more of it; without a range, all of it"
 _KNOWN = ("start", "length", "offset", "limit")
 
 TEMPLATE: dict[str, Any] = {

@@ -22,6 +22,7 @@ from ..wire.versions import MODERN_VERSIONS
 from .calling import Calling, not_found, tell
 from .listening import MAX_SUBSCRIPTIONS, Listening
 from .pages import Pages
+from .stored import MORE
 from .yard import Yard
 
 Answer = Callable[[Call], Awaitable[Any]]
@@ -30,6 +31,7 @@ Answer = Callable[[Call], Awaitable[Any]]
 class View(ABC):
     sees_all = False
     """Every upstream there is, or will be."""
+    more = MORE
 
     def __init__(self, yard: Yard) -> None:
         self.yard = yard

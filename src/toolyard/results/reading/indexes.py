@@ -6,8 +6,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ..envelopes import seen_through
 from ..json_parts import Buffer, is_json, items_of
-from ..survey import seen_through
 
 MOST_KEPT = 4_000_000
 """Places in all, of eight bytes each."""
@@ -34,7 +34,8 @@ class TooMany(Exception):
 def index_of(body: bytes, json: bool) -> Index:
     if not json or not is_json(body):
         return Index("lines", _lines(body))
-    path, inner, _ = seen_through(body)
+    inside = seen_through(body)
+    path, inner = inside.path, inside.inner
     items = items_of(inner)
     if items is None:
         return Index("members", array("Q"), tuple(path))

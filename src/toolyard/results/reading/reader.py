@@ -12,9 +12,9 @@ import msgspec
 
 from ...artifacts.store import Reading, Store, StoreError
 from ...config import ResultsConfig
+from ..cutting import shortened
 from ..json_parts import value_of
 from ..limits import Limits
-from ..previews import shortened
 from .asked import Asked, Wrong, asked
 from .indexes import Index, Indexes, TooMany
 from .worker import Request

@@ -14,9 +14,10 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
+from ..csv_texts import separator_of as dialect_of
+from ..envelopes import seen_through
 from ..json_parts import is_json, items_of, members_of
-from ..survey import json_lines, seen_through
-from ..texts import dialect_of
+from ..ndjson import json_lines
 
 SPARE = 2**30 + 2**29
 """Address space beyond the memory that a query may have: libraries and threads take much and use little."""
@@ -165,7 +166,7 @@ def _records(body: bytes, json: bool) -> Iterator[bytes]:
     if not json or not is_json(body):
         yield from _records_of_text(body)
         return
-    _, inner, _ = seen_through(body)
+    inner = seen_through(body).inner
     items = items_of(inner)
     parts = [memoryview(inner)] if items is None else [memoryview(part) for part in items.parts]
     if items is None and members_of(inner) is None:

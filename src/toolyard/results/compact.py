@@ -1,0 +1,62 @@
+"""Records as text, which says a column's name once: as CSV, or as a plain table."""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from .cutting import fitting, size_of
+from .tokens import estimated
+
+Records = Sequence[dict[str, Any]]
+
+
+def compacted(records: Records, form: str, room: int) -> dict[str, Any]:
+    """In the form asked for; by `auto` in that which shows most records, and of those the cheapest."""
+    plain = fitting(records, room)
+    best: dict[str, Any] = {"preview": plain}
+    cost = (-len(plain), estimated(msgspec.json.encode(plain).decode())) if form == "auto" else (1, 0)
+    for name, make in FORMS.items():
+        text, count = _longest(records, make, room)
+        if form in ("auto", name) and count and (-count, estimated(text)) < cost:
+            best, cost = {"preview": text, "preview_format": name}, (-count, estimated(text))
+    return best
+
+
+def _longest(records: Records, make: Callable[[Records], str], room: int) -> tuple[str, int]:
+    """With as many of them as there is room for."""
+    for count in range(len(records), 0, -1):
+        text = make(records[:count])
+        if size_of(text) <= room:
+            return text, count
+    return "", 0
+
+
+def _names(records: Records) -> list[str]:
+    return list(dict.fromkeys(name for record in records for name in record))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _as_csv(records: Records) -> str:
+    names = _names(records)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([[_cell(record.get(name)) for name in names] for record in records])
+    return out.getvalue()
+
+
+def _as_table(records: Records) -> str:
+    names = _names(records)
+    rows = [names, *([_cell(record.get(name)) for name in names] for record in records)]
+    return "\n".join(" | ".join(" ".join(cell.split()).replace("|", "/") for cell in row) for row in rows)
+
+
+FORMS: dict[str, Callable[[Records], str]] = {"csv": _as_csv, "table": _as_table}

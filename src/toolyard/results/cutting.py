@@ -1,0 +1,70 @@
+"""Values cut to the room that there is for their JSON."""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import msgspec
+
+from .limits import NO_LIMIT
+from .tables import LONGEST_WHOLE, cut
+
+LONGEST_TEXTS = (300, 80, 24)
+WIDEST = 8
+NARROWEST = 3
+DEEPEST = 6
+
+
+def size_of(value: Any) -> int:
+    """Of its JSON."""
+    try:
+        return len(msgspec.json.encode(value))
+    except RecursionError:
+        return NO_LIMIT
+
+
+def fitting(items: Sequence[Any], room: int) -> list[Any]:
+    """As many as fit, whole; when not even the first does, what fits of it."""
+    shown: list[Any] = []
+    left = room - len("[]")
+    for item in items:
+        left -= size_of(item) + len(",")
+        if left < 0:
+            break
+        shown.append(item)
+    if not shown and items:
+        return [shortened(items[0], room - len("[]"))]
+    return shown
+
+
+def shortened(value: Any, room: int) -> Any:
+    """What fits of one value: texts cut, lists and objects thinned out; at the worst a word on it."""
+    for length in LONGEST_TEXTS:
+        width = WIDEST if length == LONGEST_TEXTS[0] else NARROWEST
+        found = _thinned(value, length, width, DEEPEST)
+        if size_of(found) <= room:
+            return found
+    return "…"
+
+
+def _thinned(value: Any, length: int, width: int, depth: int) -> Any:
+    if isinstance(value, str):
+        return cut(value, length)
+    if isinstance(value, int) and abs(value) > LONGEST_WHOLE:
+        return cut(str(value), length)
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        if depth == 0:
+            return f"list of {len(items)}"
+        shown = [_thinned(item, length, width, depth - 1) for item in items[:width]]
+        return [*shown, f"… {len(items) - width} more"] if len(items) > width else shown
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value)
+        return f"object of {len(members)}" if depth == 0 else _thin_object(members, length, width, depth)
+    return value
+
+
+def _thin_object(members: dict[str, Any], length: int, width: int, depth: int) -> dict[str, Any]:
+    most = width * 3
+    first = list(members.items())[:most]
+    shown = {cut(name, length): _thinned(item, length, width, depth - 1) for name, item in first}
+    return {**shown, "…": f"{len(members) - most} more"} if len(members) > most else shown

@@ -1,0 +1,53 @@
+"""Envelopes seen through: of `{"data": {"items": [...], "total": 412}}` the items are what matters."""
+
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from .json_parts import LIST, OBJECT, Buffer, first_byte, members_of, value_of
+
+DEEPEST = 4
+MOST_AROUND = 8
+
+
+class Inside(Struct, frozen=True):
+    path: tuple[str, ...]
+    """Where it is."""
+    inner: Buffer
+    around: dict[str, Any]
+    """The plain values beside it."""
+
+
+def seen_through(body: Buffer) -> Inside:
+    """Into objects that are there for one list or object, most of them by far."""
+    path: list[str] = []
+    around: dict[str, Raw] = {}
+    inner = body
+    while len(path) < DEEPEST and (members := members_of(inner)):
+        name, raw = max(members.items(), key=lambda member: len(memoryview(member[1])))
+        value = memoryview(raw)
+        del members[name]
+        if not _is_nested(value) or not _are_small_talk(members) or len(value) * 2 < len(inner):
+            break
+        around |= members
+        path.append(name)
+        inner = value
+    shown = list(around.items())[:MOST_AROUND]
+    return Inside(tuple(path), inner, {name: plain(raw) for name, raw in shown})
+
+
+def _is_nested(body: Buffer) -> bool:
+    return first_byte(body) in (LIST, OBJECT)
+
+
+def _are_small_talk(members: dict[str, Raw]) -> bool:
+    """An object is a thing of its own, unless all it has beside one member are plain values, and few."""
+    return len(members) <= MOST_AROUND and not any(_is_nested(memoryview(raw)) for raw in members.values())
+
+
+def plain(raw: Raw) -> Any:
+    """A value; what cannot be decoded is shown as it is written."""
+    try:
+        return value_of(raw)
+    except ValueError:
+        return bytes(memoryview(raw)[:100]).decode("utf-8", "replace")

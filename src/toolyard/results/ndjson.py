@@ -1,0 +1,63 @@
+"""One JSON object in each line, as logs and exports are written."""
+
+import re
+from array import array
+from collections.abc import Sequence
+from itertools import islice
+from typing import overload
+
+import msgspec
+from msgspec import Raw
+
+from .json_parts import OBJECT, Buffer, Items, first_byte
+from .sampling import spread
+
+LOOKED_AT = 50
+MOST_LINES = 2_000_000
+_LINES = re.compile(rb"[^\n]+")
+
+
+class Lines(Sequence[Raw]):
+    """Cut out when they are asked for: what is kept of each is where it is."""
+
+    def __init__(self, body: Buffer) -> None:
+        self._body = memoryview(body)
+        self._places: array[int] = array("Q")
+        for line in islice(_LINES.finditer(body), MOST_LINES + 1):
+            if not line[0].isspace():
+                self._places.extend(line.span())
+
+    def __len__(self) -> int:
+        return len(self._places) // 2
+
+    @overload
+    def __getitem__(self, at: int) -> Raw: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Raw]: ...
+    def __getitem__(self, at: int | slice) -> Raw | Sequence[Raw]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        start, end = self._places[at * 2 : at * 2 + 2]
+        return Raw(bytes(self._body[start:end]).strip())
+
+
+def json_lines(body: Buffer) -> Items | None:
+    """Of many lines some are looked at, from the first to the last."""
+    first = _LINES.search(body) if first_byte(body) == OBJECT else None
+    if first is None or not (first[0].isspace() or _is_object(first[0])):
+        return None
+    lines = Lines(body)
+    if not 2 <= len(lines) <= MOST_LINES:
+        return None
+    if not all(_is_object(lines[at]) for at in spread(len(lines), LOOKED_AT)):
+        return None
+    return Items(lines, len(lines))
+
+
+def _is_object(line: Raw | bytes) -> bool:
+    try:
+        return isinstance(msgspec.json.decode(line), dict)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
