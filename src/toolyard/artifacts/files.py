@@ -180,7 +180,7 @@ def read_range(path: Path, start: int, length: int) -> bytes:
 
 def make_private(folder: Path) -> None:
     """As `mkdir -p` does, and nobody else may look into what was made."""
-    missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
     for path in reversed(missing):
         path.mkdir(0o700, exist_ok=True)
 

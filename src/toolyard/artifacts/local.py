@@ -6,6 +6,7 @@ Several gateways may share a folder: ids never meet, what is half written is nob
 import asyncio
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from .files import LocalReading, LocalWriting, about_of, expiry_of, failed, find, make_private, remove
@@ -121,9 +122,8 @@ def _is_left_over(path: Path) -> bool:
 
 def _remove_empty(tenant: Path) -> None:
     """A folder that nobody has used for a while. One that has anything in it cannot be removed."""
-    for folder in (tenant / "mcp", tenant):
-        try:
-            if now() - folder.stat().st_mtime > UNFINISHED_SECONDS:
-                folder.rmdir()
-        except OSError:
-            return
+    folder = tenant / "mcp"
+    with suppress(OSError):
+        if now() - folder.stat().st_mtime > UNFINISHED_SECONDS:
+            folder.rmdir()
+            tenant.rmdir()
