@@ -82,6 +82,17 @@ def test_structured_results_are_indented(toolyard: Toolyard):
     assert terminal.seen == '{\n  "sum": 3.0\n}\n'
 
 
+def test_parts_of_a_structured_result_that_fit_on_a_line_stand_on_one(toolyard: Toolyard):
+    text = " ".join(["{" * 30, "b b b", "a a"])
+    with toolyard.terminal("call", "text_statistics", f"text={text}", "top=2") as terminal:
+        assert terminal.end() == 0
+    assert '  "most_common": [{"word": "b", "count": 3}, {"word": "a", "count": 2}]\n}' in terminal.seen
+    with toolyard.terminal("call", "text_statistics", f"text={text}", "top=2", COLUMNS="40") as terminal:
+        assert terminal.end() == 0
+    assert '  "most_common": [\n    {"word": "b", "count": 3},\n    {"word"' in terminal.seen
+    assert max(len(line) for line in terminal.seen.splitlines()) <= 40
+
+
 def test_progress_is_a_bar_that_goes_away(toolyard: Toolyard):
     with toolyard.terminal("call", "countdown", "steps=2", "pause=0.05") as terminal:
         terminal.expect("1 to go")

@@ -12,6 +12,7 @@ import click
 import msgspec
 
 from .failure import Failure
+from .folding import folded
 from .printable import is_terminal, printable
 from .shapes import Object, as_list, as_object
 
@@ -25,9 +26,10 @@ def print_json(value: Any) -> None:
     from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
     from rich.highlighter import JSONHighlighter
 
+    console = Console()
     # Not `print_json`, which reads and writes the text anew, direction marks and all.
-    shown = JSONHighlighter()(printable(msgspec.json.format(text)))
-    Console().print(shown, soft_wrap=True)
+    shown = folded(printable(msgspec.json.format(text)), console.width)
+    console.print(JSONHighlighter()(shown), soft_wrap=True)
 
 
 def print_text(text: str, err: bool = False) -> None:
