@@ -9,7 +9,7 @@ import re
 from msgspec import Struct
 
 from .documents import Query
-from .language import Translate, asks_in_portuguese, rendered
+from .language import Translate, asks_in_portuguese, in_english
 from .terms import stem, words
 from .wordlists import READS, STOP_WORDS, WRITES
 
@@ -79,6 +79,4 @@ def clauses(text: str) -> list[str]:
 def bag(text: str, translate: Translate, foreign: bool) -> Bag:
     said = [word for word in dict.fromkeys(words(text)) if word not in STOP_WORDS]
     found = {stem(word): 1.0 for word in said}
-    for term, weight in rendered(said, translate) if foreign else ():
-        found[term] = max(found.get(term, 0.0), weight)
-    return found
+    return in_english(said, found, translate) if foreign else found

@@ -11,6 +11,8 @@ from .wordlists import EITHER, ENGLISH, PORTUGUESE, STOP_WORDS
 
 RENDERINGS = (1.0, 0.8, 0.6, 0.4)
 """What the first, second, third and fourth English renderings of a word weigh."""
+OWN = 0.6
+"""What the Portuguese word itself weighs beside them: `data` is a date, and something else in English."""
 ACCENTED = frozenset("ãõçáéíóúâêôàÃÕÇÁÉÍÓÚÂÊÔÀ")
 HINT = 0.4
 """What a word that may be Portuguese, or has no rendering, says beside one that is of one language only."""
@@ -33,6 +35,17 @@ def asks_in_portuguese(text: str, said: Sequence[str], translate: Translate) -> 
     )
     accents = sum(map(ACCENTED.__contains__, text))
     return small_words(said) + accents + HINT * (2 * known - len(content)) > SURE
+
+
+def in_english(said: Sequence[str], bag: dict[str, float], translate: Translate) -> dict[str, float]:
+    """A Portuguese bag of terms with its English ones; a term that has those is less sure itself."""
+    both = dict(bag)
+    for word, found in zip(said, translate(said), strict=True):
+        if found and word not in found:
+            both[stem(word)] = OWN
+    for term, weight in rendered(said, translate):
+        both[term] = max(both.get(term, 0.0), weight)
+    return both
 
 
 def rendered(said: Sequence[str], translate: Translate) -> Iterator[tuple[str, float]]:
