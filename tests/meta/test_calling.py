@@ -168,6 +168,35 @@ async def test_schemas_made_to_do_harm_neither_hang_nor_fetch_nor_crash_and_thei
         assert await client.names("doubles its work")
 
 
+def _halved(steps: int) -> dict[str, Any]:
+    return {"anyOf": [_halved(steps - 1)] * 2} if steps else {"type": "string"}
+
+
+WIDE: dict[str, dict[str, Any]] = {
+    "one_of_a_thousand": {"items": {"anyOf": [{"const": at} for at in range(1000)]}},
+    "one_of_a_thousand_for_the_whole": _halved(10),
+    "a_thousand_patterns": {"items": {"anyOf": [{"pattern": f"^(a*)*\\1b{at}$"} for at in range(1000)]}},
+}
+
+
+async def test_alternatives_by_the_thousand_for_values_by_the_thousand_hold_nobody_up():
+    tools = [tool(name, inputSchema={"type": "object", "properties": {"a": WIDE[name]}}) for name in WIDE]
+    speaker = Speaker("modern", tools)
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.result(text(exchange.name))
+
+    speaker.on["tools/call"] = answer
+    async with speaking(speaker) as url, front(at(url, timeout=5)) as client:
+        for name in WIDE:
+            for values in ([{"x": at} for at in range(300)], ["a" * 500] * 300, [{"x": 1}] * 5_000):
+                told = text_of(await client.through(f"mcp__up__{name}", {"a": values}))
+                assert told == name or "compare them with the tool's input schema" in told
+        # The same schema tells what is wrong with few of them.
+        told = text_of(await client.through("mcp__up__one_of_a_thousand", {"a": [5, 1000]}))
+        assert "'a.1': 1000 is not valid under any of the schemas" in told
+
+
 async def test_recursive_schemas_that_mean_no_harm_are_checked():
     node = {
         "type": "object",

@@ -18,12 +18,15 @@ logger = logging.getLogger("toolyard.views")
 
 MAX_KEPT = 512
 MAX_KEPT_BYTES = 16 << 20
-MAX_STEPS = 3_000_000
-"""About 0.3 s, for what is worked out to be the worst."""
+MAX_STEPS = 1_000_000
+"""About 0.5 s, for what is worked out to be the worst."""
+MAX_TOLD = 200_000
+"""As long, when all that does not fit is collected: of each alternative, with a copy of the value."""
 MAX_BACKTRACKS = 100_000
 MAX_FAULTS = 5
 MAX_SHOWN = 400
-_HEAVY = (b'"$ref"', b'"$dynamicRef"', b'"$recursiveRef"', b'"unevaluated')
+UNTOLD = "they are too many to say where; compare them with the tool's input schema"
+_HEAVY = (b'"$ref"', b'"$dynamicRef"', b'"$recursiveRef"', b'"unevaluated', b'"pattern')
 
 
 class _Error(Protocol):
@@ -40,11 +43,13 @@ class _Error(Protocol):
 class Check:
     """One tool's."""
 
-    def __init__(self, schema: dict[str, Any], heavy: bool) -> None:
+    def __init__(self, schema: dict[str, Any], least: int) -> None:
+        """`least`: steps that no part of a value takes more of; 0 when that has to be worked out."""
         import jsonschema_rs  # 4 to 23 ms of CPU, needed with the first call through a meta tool
 
         self._schema = schema
-        self._weight = Weight(schema) if heavy else None
+        self._least = least
+        self._weight = Weight(schema)
         self.unusable: str | None = None
         """Why nothing is checked."""
         try:
@@ -61,8 +66,24 @@ class Check:
     def faults(self, arguments: dict[str, Any]) -> list[str]:
         # What a caller may ask of any result is no argument of the tool, and is taken out on the way.
         arguments = {name: value for name, value in arguments.items() if name not in OPTIONS}
-        if self._validator is None or self._takes_too_long(arguments):
+        if self._validator is None:
             return []
+        steps, depth = self._work(arguments)
+        if steps > MAX_STEPS or self._validator.is_valid(arguments):
+            return []
+        if steps * depth > MAX_TOLD:
+            # A pattern that was given up does not fit either, and nothing is known of it.
+            return [] if self._weight.has_patterns else [UNTOLD]
+        return self._found(arguments)
+
+    def _work(self, arguments: dict[str, Any]) -> tuple[int, int]:
+        """The most steps that these can take, and how deep they go."""
+        parts, depth = extent(arguments)
+        if self._least and parts * self._least * depth <= MAX_TOLD:
+            return parts * self._least, depth
+        return parts * self._weight.of(depth), depth
+
+    def _found(self, arguments: dict[str, Any]) -> list[str]:
         found: list[str] = []
         for error in self._validator.iter_errors(arguments):
             if error.kind.name in ("backtrackLimitExceeded", "regexEngineFailure"):
@@ -71,12 +92,6 @@ class Check:
             if len(found) == MAX_FAULTS:
                 break
         return found
-
-    def _takes_too_long(self, arguments: dict[str, Any]) -> bool:
-        if self._weight is None:
-            return False
-        parts, depth = extent(arguments)
-        return parts * self._weight.of(depth) > MAX_STEPS
 
     def _told(self, error: _Error) -> str:
         where = _path(error.instance_path)
@@ -130,7 +145,7 @@ class Checks:
         if found is not None:
             self._kept.move_to_end(definition)
             return found
-        check = Check(_input_schema(definition), any(word in definition for word in _HEAVY))
+        check = Check(_input_schema(definition), _least(definition))
         if check.unusable is not None:
             logger.warning("arguments of %r are not checked: %s", tool, check.unusable)
         self._kept[definition] = check
@@ -139,6 +154,13 @@ class Checks:
             leaving, _ = self._kept.popitem(last=False)
             self._bytes -= len(leaving)
         return check
+
+
+def _least(definition: bytes) -> int:
+    """Where nothing is looked at twice: as many as there can be schemas in it."""
+    if any(word in definition for word in _HEAVY):
+        return 0
+    return definition.count(b"{") + definition.count(b",")
 
 
 def _input_schema(definition: bytes) -> Node:

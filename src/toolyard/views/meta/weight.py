@@ -5,6 +5,7 @@ A schema is a stranger's. References can double the work with every step, and so
 worked out here is never less than what a validator would do, and takes no longer than reading the schema.
 """
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Literal, cast
 from urllib.parse import unquote
@@ -13,10 +14,15 @@ ENDLESS = 1 << 62
 AGAIN = 4
 """How often what stands beside an `unevaluated…` is looked at, at most. (Measured: three times.)"""
 MAX_KNOWN = 50_000
+PATTERN, BACKTRACKING = 4, 4_000
+"""Steps that matching a text takes, where it is read once, and where it can be tried until it is given up."""
+PIECE = 256
+"""Characters of a text that are a part of a value."""
 
 _SAME_PLACE = ("not", "if", "then", "else")
 _SAME_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
 _SAME_PLACE_TABLES = ("dependentSchemas", "dependencies")
+_TRIES = re.compile(r"\(\?[=!<]|\\[1-9k]")
 _FOREIGN = ("$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor")
 
 Node = dict[str, Any]
@@ -31,6 +37,8 @@ class Weight:
         self._by_depth: dict[int, int] = {}
         self._known: dict[tuple[int, int, Shape], int] = {}
         self._open: set[tuple[int, int, Shape]] = set()
+        self.has_patterns = False
+        """As far as was looked."""
 
     def of(self, depth: int) -> int:
         if depth not in self._by_depth:
@@ -60,9 +68,17 @@ class Weight:
             here = sum(self._at(other, depth, shape) for other in self._same_place(part))
             again = AGAIN if "unevaluatedProperties" in part or "unevaluatedItems" in part else 1
             below = self._below(part, depth - 1, shape) if depth > 0 else 0
-            self._known[key] = min(1 + here * again + below, ENDLESS)
+            self._known[key] = min(1 + self._matching(part) + here * again + below, ENDLESS)
             self._open.discard(key)
         return self._known[key]
+
+    def _matching(self, node: Node) -> int:
+        """Every member's name is held against every pattern."""
+        patterns = [node["pattern"]] if "pattern" in node else []
+        if isinstance(node.get("patternProperties"), dict):
+            patterns += list(cast(Node, node["patternProperties"]))
+        self.has_patterns = self.has_patterns or bool(patterns)
+        return sum(BACKTRACKING if _TRIES.search(str(pattern)) else PATTERN for pattern in patterns)
 
     def _same_place(self, node: Node) -> Iterator[Any]:
         if any(key in node for key in _FOREIGN):
@@ -105,7 +121,7 @@ def extent(value: Any) -> tuple[int, int]:
     """How many parts a value has, and how deep it goes."""
     parts, depth, level = 0, 0, [value]
     while level:
-        parts += len(level)
+        parts += len(level) + sum(len(item) // PIECE for item in level if isinstance(item, str))
         level = [inner for item in level for inner in (*_table(item), *_list(item))]
         depth += 1
     return parts, depth
