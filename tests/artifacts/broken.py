@@ -8,6 +8,10 @@ HANGS = b""
 SAYS_500 = b"HTTP/1.1 500 Oops\r\nContent-Length: 0\r\n\r\n"
 SAYS_403 = b"HTTP/1.1 403 No\r\nContent-Length: 0\r\n\r\n"
 TALKS_NONSENSE = b"HTTP/1.1 200 OK\r\nContent-Length: 7\r\n\r\n<what?>"
+SAYS_NO_BUCKET = (
+    b"HTTP/1.1 404 Not Found\r\nContent-Length: 77\r\n\r\n"
+    b"<Error><Code>NoSuchBucket</Code><Message>There is no bucket</Message></Error>"
+)
 CUTS = b"HTT"
 
 

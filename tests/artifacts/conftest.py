@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.artifacts.places import AzurePlace, LocalPlace, Place, S3Place, SupabasePlace
+from tests.artifacts.places import AzurePlace, GcsPlace, LocalPlace, Place, S3Place, SupabasePlace
 from tests.artifacts.servers import AZURITE, Azurite, Moto
 from tests.emulators.supabase import SupabaseEmulator
 
@@ -53,12 +53,23 @@ def supabase_place(supabase: SupabaseEmulator, tmp_path: Path) -> SupabasePlace:
 
 
 @pytest.fixture
+def gcs_place(tmp_path: Path) -> GcsPlace:
+    return GcsPlace(tmp_path)
+
+
+@pytest.fixture
 def local_place(tmp_path: Path) -> LocalPlace:
     return LocalPlace(tmp_path)
 
 
 @pytest.fixture(params=["local", "s3", "azure", "supabase"])
 def place(request: pytest.FixtureRequest) -> Place:
+    return request.getfixturevalue(f"{request.param}_place")
+
+
+@pytest.fixture(params=["s3", "gcs", "azure", "supabase"])
+def any_place(request: pytest.FixtureRequest) -> Place:
+    """Those too of which only the failures can be seen."""
     return request.getfixturevalue(f"{request.param}_place")
 
 

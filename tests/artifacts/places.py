@@ -24,6 +24,7 @@ from toolyard.config import StoreConfig
 from toolyard.wire.seal import Sealer
 
 S3_SECRET = "a-secret-that-nobody-may-see"
+GCS_SECRET = "a-token-that-nobody-may-see"
 
 
 class Place:
@@ -140,6 +141,20 @@ class SupabasePlace(Place):
 
     async def put(self, key: str, content: bytes) -> None:
         self.emulator.bucket(self.bucket).put(Object(key, content, "text/plain", "", None), replace=True)
+
+
+class GcsPlace(Place):
+    """No server for it can be had from PyPI or npm: only how it fails can be seen."""
+
+    kind = "gcs"
+
+    @property
+    def url(self) -> str:
+        return "gs://missing"
+
+    @property
+    def options(self) -> dict[str, str]:
+        return {"bearer_token": GCS_SECRET}
 
 
 class AzurePlace(Place):

@@ -6,21 +6,33 @@ import aiohttp
 import boto3
 import pytest
 
-from tests.artifacts.broken import CUTS, HANGS, SAYS_403, SAYS_500, TALKS_NONSENSE, broken
+from tests.artifacts.broken import CUTS, HANGS, SAYS_403, SAYS_500, SAYS_NO_BUCKET, TALKS_NONSENSE, broken
 from tests.artifacts.keeping import JSON, TOOL, keep, read, running, send
-from tests.artifacts.places import S3_SECRET, AzurePlace, Place, S3Place, SupabasePlace
+from tests.artifacts.places import GCS_SECRET, S3_SECRET, AzurePlace, Place, S3Place, SupabasePlace
 from tests.artifacts.servers import AZURE_KEY
 from tests.emulators.supabase.emulator import ANON_KEY, SERVICE_KEY
 from tests.waiting import until
 from toolyard.artifacts.store import StoreError, Unreachable
 
 MIB = 1024 * 1024
-SECRETS = (S3_SECRET, AZURE_KEY, SERVICE_KEY, ANON_KEY, "Bearer", "http://", "127.0.0.1", "<", "Error", "{")
+SECRETS = (
+    S3_SECRET,
+    GCS_SECRET,
+    AZURE_KEY,
+    SERVICE_KEY,
+    ANON_KEY,
+    "Bearer",
+    "http://",
+    "127.0.0.1",
+    "<",
+    "Error",
+    "{",
+)
 
 
 def at(place: Place, url: str) -> dict[str, str]:
     """The options that lead to another address."""
-    return {"url": url} if place.kind == "supabase" else {"endpoint": url}
+    return {{"supabase": "url", "gcs": "base_url"}.get(place.kind, "endpoint"): url}
 
 
 def fit_for_a_model(error: StoreError) -> str:
@@ -41,10 +53,10 @@ def fit_for_a_model(error: StoreError) -> str:
     ids=["500", "hangs", "403", "nonsense", "cuts"],
 )
 async def test_a_broken_store_is_told_of_and_costs_one_timeout(
-    remote_place: Place, answer: bytes, reason: str
+    any_place: Place, answer: bytes, reason: str
 ) -> None:
     async with broken(answer) as server:
-        store = remote_place.store(timeout=1.5, options=at(remote_place, server.url))
+        store = any_place.store(timeout=1.5, options=at(any_place, server.url))
         with pytest.raises(StoreError) as told:
             await keep(store, b"[]")
         assert reason in fit_for_a_model(told.value)
@@ -62,8 +74,8 @@ async def test_a_broken_store_is_told_of_and_costs_one_timeout(
         await store.close()
 
 
-async def test_a_refused_connection_is_told_of(remote_place: Place) -> None:
-    store = remote_place.store(timeout=5.0, options=at(remote_place, "http://127.0.0.1:1"))
+async def test_a_refused_connection_is_told_of(any_place: Place) -> None:
+    store = any_place.store(timeout=5.0, options=at(any_place, "http://127.0.0.1:1"))
     with pytest.raises(Unreachable, match="the store cannot be reached"):
         await store.start()
     await store.close()
@@ -102,6 +114,21 @@ async def test_an_upload_that_fails_half_way_is_told_of_and_leaves_nothing(
     assert await supabase_place.keys() == []
 
 
+@pytest.mark.parametrize("size", [1000, 3 * MIB])
+async def test_what_arrived_after_it_was_given_up_is_removed(
+    supabase_place: SupabasePlace, size: int
+) -> None:
+    async with running(supabase_place.store(timeout=1.0)) as store:
+        writing = await store.begin("acme", TOOL, JSON)
+        await send(writing, b"x" * size)
+        supabase_place.emulator.fault = "mute"
+        with pytest.raises(StoreError, match="did not answer within 1 seconds"):
+            await writing.finish()
+        assert len(await supabase_place.keys()) == 1
+        await writing.discard()
+    assert await supabase_place.keys() == []
+
+
 @pytest.mark.parametrize("kind", ["s3", "supabase"])
 async def test_a_missing_bucket_is_made(kind: str, request: pytest.FixtureRequest) -> None:
     place: Place = request.getfixturevalue(f"{kind}_place")
@@ -124,8 +151,13 @@ async def test_a_bucket_that_goes_missing_costs_one_result_and_is_made_again(
 
 
 async def test_a_missing_bucket_that_cannot_be_made_is_told_of_with_what_to_do(
-    azure_place: AzurePlace, supabase_place: SupabasePlace
+    gcs_place: Place, azure_place: AzurePlace, supabase_place: SupabasePlace
 ) -> None:
+    async with broken(SAYS_NO_BUCKET) as server:
+        store = gcs_place.store(options=at(gcs_place, server.url))
+        with pytest.raises(StoreError, match="gcloud storage buckets create gs://missing"):
+            await store.start()
+        await store.close()
     azure_place.bucket = "missing"
     store = azure_place.store()
     with pytest.raises(StoreError, match="az storage container create --name missing"):

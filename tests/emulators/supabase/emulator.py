@@ -12,7 +12,8 @@ from .world import Bucket, Refusal, World
 
 SERVICE_KEY = "service.role.key-for-tests"
 ANON_KEY = "anon.key-for-tests"
-Fault = Literal["500", "html", "hang", "drop"]
+Fault = Literal["500", "html", "hang", "drop", "mute"]
+"""Of these, `mute` does what it was asked for and never says so."""
 
 
 class SupabaseEmulator:
@@ -66,6 +67,9 @@ class SupabaseEmulator:
         try:
             if self.fault == "500":
                 raise Refusal(500, "Internal", "Internal Server Error")
-            return await handler(request)
+            reply = await handler(request)
+            if self.fault == "mute":
+                await asyncio.Event().wait()
+            return reply
         except Refusal as refusal:
             return web.json_response(refusal.body, status=refusal.sent_as)

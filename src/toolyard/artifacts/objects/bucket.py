@@ -142,6 +142,8 @@ class _Upload:
         self._key = key
         self._writer = writer
         self._size = 0
+        self._is_closing = False
+        """Whether it may be there, even if nobody has said so."""
 
     async def write(self, piece: bytes) -> None:
         self._size += len(piece)
@@ -149,11 +151,14 @@ class _Upload:
             await self._writer.write(piece)
 
     async def finish(self) -> None:
+        self._is_closing = True
         with told(self._bucket.name):
             await self._writer.close()
 
     async def abort(self) -> None:
         """obstore cannot take parts back, so the object is finished and removed: nobody knows its name."""
-        if self._size >= PART:
+        if self._size < PART and not self._is_closing:
+            return  # nothing has left yet
+        if not self._is_closing:
             await self.finish()
-            await self._bucket.delete([self._key])
+        await self._bucket.delete([self._key])

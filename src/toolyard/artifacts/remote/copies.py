@@ -60,6 +60,15 @@ class Copies:
                 raise failed(error) from None
             raise
 
+    def held(self, id: str) -> Path | None:
+        """The file, borrowed as well, when it is here already."""
+        copy = self._copies.get(id)
+        if copy is None or self._folder is None or not (self._folder / id).exists():
+            return None
+        copy.users += 1
+        self._copies[id] = self._copies.pop(id)
+        return self._folder / id
+
     async def _fetched(self, path: Path, copy: _Copy, size: int, fill: Fill) -> None:
         copy.size = 0
         self._make_room(size)

@@ -84,6 +84,8 @@ class RemoteReading:
         self._copy: Path | None = None
 
     async def read(self, start: int, length: int) -> bytes:
+        if self._copy is None:
+            self._copy = self._copies.held(self.artifact.id)
         if self._copy is None and self.artifact.encoding == "identity":
             return await self._range(start, min(length, self._stored_size - start))
         return await asyncio.to_thread(read_range, await self.path(), start, length)

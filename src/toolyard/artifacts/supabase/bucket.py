@@ -87,7 +87,9 @@ class SupabaseBucket:
             "x-metadata": about,
             "x-upsert": "false",
         }
-        return SupabaseUpload(self._client, self._object(key), headers, self._told)
+        return SupabaseUpload(
+            self._client, self._object(key), headers, self._told, lambda: self.delete([key])
+        )
 
     def _object(self, key: str, way: str = "") -> str:
         return f"object/{way}{self._at}/{quote(key)}"

@@ -5,7 +5,7 @@ that is broken off, the server keeps nothing of it.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 
 from .client import SupabaseClient
@@ -22,11 +22,15 @@ class SupabaseUpload:
         path: str,
         headers: Mapping[str, str],
         told: Callable[[], AbstractContextManager[None]],
+        removed: Callable[[], Awaitable[None]],
     ) -> None:
         self._client = client
         self._path = path
         self._headers = headers
         self._told = told
+        self._removed = removed
+        self._is_closing = False
+        """Whether it may be there, even if nobody has said so."""
         self._held = bytearray()
         self._pieces: asyncio.Queue[bytes] = asyncio.Queue(WAITING)
         self._sending: asyncio.Task[None] | None = None
@@ -62,6 +66,7 @@ class SupabaseUpload:
                 await reply.read()
 
     async def finish(self) -> None:
+        self._is_closing = True
         if self._sending is None:
             await self._send(bytes(self._held))
             return
@@ -72,3 +77,5 @@ class SupabaseUpload:
         if self._sending is not None:
             self._sending.cancel()
             await asyncio.gather(self._sending, return_exceptions=True)
+        if self._is_closing:
+            await self._removed()
