@@ -55,6 +55,33 @@ async def test_results_come_in_order_and_one_failure_harms_no_other():
         assert place.sent == ["ann"]
 
 
+ODD: dict[str, Any] = {
+    "words": "hello",
+    "a_list_of_words": ["hello"],
+    "a_table": {"type": "text"},
+    "a_picture_without_any": [{"type": "image"}],
+}
+
+
+async def test_a_result_that_nobody_can_read_harms_no_other():
+    speaker = Speaker("modern", [tool("fine"), *map(tool, ODD)])
+
+    async def answer(exchange: Exchange) -> None:
+        fine = [{"type": "text", "text": "fine"}]
+        await exchange.result({"resultType": "complete", "content": ODD.get(exchange.name, fine)})
+
+    speaker.on["tools/call"] = answer
+    async with speaking(speaker) as url, front(at(url)) as client:
+        items = [{"tool": f"mcp__up__{name}"} for name in ("fine", *ODD, "fine")]
+        result = await together(client, items)
+        first, *odd, picture, last = result["structuredContent"]["results"]
+        assert [one["result"]["content"][0]["text"] for one in (first, last)] == ["fine", "fine"]
+        assert [one["ok"] for one in odd] == [False] * 3
+        assert all("cannot be read" in one["error"] for one in odd)
+        assert picture["result"]["content"] == ODD["a_picture_without_any"]
+        assert [block["type"] for block in result["content"]] == ["text"]
+
+
 async def test_they_run_side_by_side_up_to_the_limit():
     async with office(SearchConfig(batch_concurrency=3)) as (client, place):
         items = calls(*(("wait", {"name": str(number)}) for number in range(8)))

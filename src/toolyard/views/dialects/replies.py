@@ -51,7 +51,7 @@ def _data(result: dict[str, Any]) -> dict[str, Any]:
     if isinstance(structured, dict):
         return cast(dict[str, Any], structured)
     texts = _texts(result)
-    blocks = cast(list[Any], result.get("content") or [])
+    blocks = _blocks(result)
     if len(blocks) != len(texts):  # images and the like: only they themselves can stand for them
         return {"content": blocks}
     if len(texts) == 1:
@@ -64,5 +64,11 @@ def _data(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _texts(result: dict[str, Any]) -> list[str]:
-    blocks = cast(list[dict[str, Any]], result.get("content") or [])
-    return [str(block.get("text", "")) for block in blocks if block.get("type") == "text"]
+    found = [cast(dict[str, Any], block) for block in _blocks(result) if isinstance(block, dict)]
+    return [str(block.get("text", "")) for block in found if block.get("type") == "text"]
+
+
+def _blocks(result: dict[str, Any]) -> list[Any]:
+    """A stranger's words, which may be anything."""
+    content = result.get("content")
+    return cast(list[Any], content) if isinstance(content, list) else []

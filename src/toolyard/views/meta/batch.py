@@ -30,6 +30,7 @@ PROGRESS = "notifications/progress"
 CANCEL_SECONDS = 5.0
 ASKS = "it asks the user something, which it can only do when it is called by itself; call it alone"
 LONG = "it answers with a task, which has to be followed; call it alone"
+GARBLED = "its result cannot be read: its content is not a list of blocks"
 TOO_BIG = "its result is too big to be given among others; call it alone"
 
 
@@ -136,6 +137,8 @@ class Batch:
         meta = plain.get("_meta")
         if isinstance(meta, dict) and set(cast(dict[str, Any], meta)) == {SERVER_KEY}:
             del plain["_meta"]
+        if not _is_readable(plain.get("content")):
+            return Done(tool=tool, ok=False, error=GARBLED)
         failed = plain.get("isError") is True
         return Done(tool=tool, ok=not failed, result=plain, error=_words(plain) if failed else None)
 
@@ -168,7 +171,13 @@ def _one_of_many(call: Call) -> Call:
     return replace(call, params=params, caller=caller, progress_token=None)
 
 
+def _is_readable(content: Any) -> bool:
+    """A stranger's: whoever reads on relies on it, and one that is wrong must not cost the others."""
+    if content is None:
+        return True
+    return isinstance(content, list) and all(isinstance(block, dict) for block in cast(list[Any], content))
+
+
 def _words(result: dict[str, Any]) -> str:
-    blocks = cast(list[Any], result.get("content") or [])
-    texts = [cast(dict[str, Any], block).get("text") for block in blocks if isinstance(block, dict)]
+    texts = [block.get("text") for block in cast(list[dict[str, Any]], result.get("content") or [])]
     return "\n".join(text for text in texts if isinstance(text, str)) or "it failed and does not say why"

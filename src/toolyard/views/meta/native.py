@@ -187,15 +187,21 @@ def _slim(result: dict[str, Any], at: int, media: list[Any]) -> dict[str, Any]:
     slim = dict(result)
     kept: list[dict[str, Any]] = []
     for block in cast(list[dict[str, Any]], result.get("content") or []):
-        if block.get("type") in ("image", "audio"):
+        if _is_media(block):
             media += [Text(f"results[{at}]:"), Raw(msgspec.json.encode(block))]
-            kept.append({"type": block["type"], "mimeType": block.get("mimeType"), "text": "below"})
+            kept.append({"type": block["type"], "mimeType": block["mimeType"], "text": "below"})
         elif not _is_twin(block, result.get("structuredContent")):
             kept.append(block)
     slim["content"] = kept
     if not kept and "structuredContent" in slim:
         del slim["content"]
     return slim
+
+
+def _is_media(block: dict[str, Any]) -> bool:
+    """A whole one: a client that cannot read one block may refuse all of them."""
+    whole = isinstance(block.get("data"), str) and isinstance(block.get("mimeType"), str)
+    return whole and block.get("type") in ("image", "audio")
 
 
 def _is_twin(block: dict[str, Any], structured: Any) -> bool:
