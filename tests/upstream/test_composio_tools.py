@@ -113,7 +113,8 @@ async def test_a_denied_tool_is_unknown_however_it_is_named():
             assert "Unknown tool" in json.dumps(answer), answer
             several: Any = [{"tool_slug": name, "arguments": MAIL}]
             inner = {"tool_slug": EXECUTE, "arguments": {"tools": several}}
-            for tools in (several, [inner], json.dumps(several)):
+            escaped = json.dumps(several).replace("tool_slug", "tool\\u005fslug")
+            for tools in (several, [inner], json.dumps(several), escaped, json.dumps(escaped)):
                 result = (await call(yard, EXECUTE, {"tools": tools})).result
                 assert result["isError"]
                 assert "Unknown tool" in result["content"][0]["text"]

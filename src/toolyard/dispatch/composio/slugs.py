@@ -13,6 +13,8 @@ Admits = Callable[[str], bool]
 
 META = "COMPOSIO_"
 SEARCH = ("COMPOSIO_SEARCH_TOOLS", "COMPOSIO_GET_TOOL_SCHEMAS")
+_JSON = ("{", "[", '"')
+"""How a text begins that can be a table or a list; what is in it may be written in escapes."""
 MAX_DEPTH = 128
 """Requests that nest deeper do not get here."""
 
@@ -36,7 +38,7 @@ def named(arguments: Any, depth: int = 0) -> Iterator[str]:
     elif isinstance(arguments, list):
         for value in cast(list[Any], arguments):
             yield from named(value, depth + 1)
-    elif isinstance(arguments, str) and "tool_slug" in arguments:
+    elif isinstance(arguments, str) and arguments.lstrip()[:1] in _JSON:
         yield from named(_decoded(arguments), depth + 1)
 
 
