@@ -92,5 +92,16 @@ def test_when_it_is_too_much_in_all_who_came_longest_ago_loses_everything():
     assert len(lending.all("dan")) < 6
 
 
+def test_who_has_nothing_on_loan_takes_no_room():
+    lending = Lending()
+    for number in range(1000):
+        lend(lending, f"thread {number}")
+    assert len(lending) == 0
+    lend(lending, "ana", "A")
+    assert len(lending) == 1
+    lending.forget("shop")
+    assert len(lending) == 0
+
+
 def lend(lending: Lending, whose: str, *tools: str) -> None:
     lending.lend([Entry("shop", name, name, item(name)) for name in tools], whose)

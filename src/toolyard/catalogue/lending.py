@@ -40,7 +40,14 @@ class Lending:
         self._loans: OrderedDict[str, _Loan] = OrderedDict()
         self._size = 0
 
+    def __len__(self) -> int:
+        """How many have something on loan."""
+        return len(self._loans)
+
     def lend(self, entries: "Iterable[Entry]", whose: str) -> None:
+        entries = list(entries)
+        if not entries:  # whoever finds nothing is not remembered for it
+            return
         loan = self._loans.setdefault(whose, _Loan())
         self._loans.move_to_end(whose)
         for entry in entries:
@@ -68,9 +75,11 @@ class Lending:
 
     def forget(self, server: str) -> None:
         """The upstream is not what it was: nothing of it is on loan any more."""
-        for loan in self._loans.values():
+        for whose, loan in list(self._loans.items()):
             for name in [name for name, entry in loan.entries.items() if entry.server == server]:
                 self._drop(loan, name)
+            if not loan.entries:
+                del self._loans[whose]
 
     def _drop(self, loan: _Loan, name: str) -> None:
         entry = loan.entries.pop(name, None)
