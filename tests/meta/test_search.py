@@ -68,6 +68,8 @@ async def test_every_query_has_an_entry_in_its_place_and_all_of_it_is_as_the_con
         ({"queries": [{"use_case": " "}]}, "use_case"),
         ({"queries": [{"query": "send an email"}]}, "use_case' is required"),
         ({"queries": [{"use_case": "x", "limit": 0}]}, ">= 1"),
+        ({"queries": [{"use_case": "x", "known_fields": "k:v, " * 1000}]}, "known_fields"),
+        ({"queries": [{"use_case": "x", "category": "c" * 201}]}, "category"),
         ({"queries": [{"use_case": "x"}] * 21}, "length <= 20"),
     ],
 )

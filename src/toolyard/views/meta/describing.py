@@ -1,5 +1,6 @@
 """Tools described in full: their schemas, and what their servers say of how they are used."""
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any, cast
 
@@ -52,6 +53,7 @@ class Describing:
                 answer.found.append(self._of(entry, tool))
             else:
                 answer.unknown[name[:80]] = str(await self._known.unknown(name))
+                await asyncio.sleep(0)  # many unknown names are no reason for others to wait
         answer.instructions = self._instructions(answer.found)
         return answer
 

@@ -21,14 +21,16 @@ from .tools import MetaTool
 from .wording import definitions
 
 T = TypeVar("T")
+MAX_WORD = 200
 Name = Annotated[str, Meta(min_length=1, max_length=512)]
 
 
 class _Query(Struct):
     use_case: Annotated[str, Meta(pattern=r"\S", max_length=MAX_USE_CASE)]
-    known_fields: str = ""
-    category: str = ""
-    server: str = ""
+    # The answer repeats them.
+    known_fields: Annotated[str, Meta(max_length=MAX_USE_CASE)] = ""
+    category: Annotated[str, Meta(max_length=MAX_WORD)] = ""
+    server: Annotated[str, Meta(max_length=MAX_WORD)] = ""
     limit: Annotated[int, Meta(ge=1)] | None = None
 
 
