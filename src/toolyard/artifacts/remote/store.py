@@ -28,6 +28,8 @@ COUNT_SECONDS = 300.0
 SWEEP_SECONDS = 3600.0
 """Every sweep lists the whole bucket, and lists are paid for."""
 GRACE_SECONDS = 120.0
+CLOSE_SECONDS = 5.0
+"""How long what was given up is still tidied away when the gateway stops."""
 LONGEST_SIGNED = 7 * 24 * 3600.0
 """No link of S3 or GCS may be signed for longer."""
 AT_ONCE = 8
@@ -201,7 +203,11 @@ class RemoteStore:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._tasks:
+            _, late = await asyncio.wait(self._tasks, timeout=CLOSE_SECONDS)
+            for task in late:
+                task.cancel()
+            await asyncio.gather(*late, return_exceptions=True)
         await self._quotas.close()
         await self._copies.close()
         await self._bucket.close()
