@@ -74,7 +74,8 @@ def _headline(found: "list[Row]", days: int) -> str:
     came, went = sum(row.came for row in found), sum(row.went for row in found)
     when = {1: "Today", 7: "This week"}.get(days, f"In the last {days} days")
     calls = sum(row.calls for row in found)
-    return f"{when} {_size(came)} became {_size(went)}, in {calls:,} calls."
+    counted = f"{calls:,} call{'' if calls == 1 else 's'}"
+    return f"{when} {_size(came)} became {_size(went)}, in {counted}."
 
 
 _HEADINGS = ("calls", "came", "went on", "tokens saved", "kept out")
