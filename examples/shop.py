@@ -35,10 +35,8 @@ class Customer(Struct):
 class Order(Struct):
     number: int
     day: str
-    customer: str
+    buyer: str
     city: str
-    item: str
-    pieces: int
     amount: float
     status: Status
 
@@ -59,13 +57,11 @@ def _customers(chance: random.Random) -> list[Customer]:
 def _orders(chance: random.Random, customers: list[Customer]) -> dict[int, Order]:
     orders: dict[int, Order] = {}
     for at in range(412):
-        buyer, item, pieces = chance.choice(customers), chance.choice(list(GOODS)), chance.randint(1, 4)
+        number, day = 1001 + at, date(2026, 1, 1) + timedelta(days=at // 2)
+        buyer = chance.choice(customers)
+        amount = round(chance.choice(list(GOODS.values())) * chance.randint(1, 4), 2)
         status: Status = chance.choices(("open", "paid", "shipped", "refunded"), (2, 5, 9, 1))[0]
-        day = date(2026, 1, 1) + timedelta(days=at // 2)
-        amount = round(GOODS[item] * pieces, 2)
-        orders[1001 + at] = Order(
-            1001 + at, day.isoformat(), buyer.name, buyer.city, item, pieces, amount, status
-        )
+        orders[number] = Order(number, day.isoformat(), buyer.name, buyer.city, amount, status)
     return orders
 
 
@@ -77,7 +73,7 @@ Number = Annotated[int, Meta(description="The number of the order, such as 1001"
 
 @server.tool(read_only=True)
 def list_orders(status: Annotated[Status | None, "Only orders that are so"] = None) -> list[Order]:
-    """All orders of the shop, the oldest first: who bought what, for how much, and how far it is."""
+    """All orders of the shop, oldest first: who, how much, and how far it is."""
     return [order for order in ORDERS.values() if status in (None, order.status)]
 
 
@@ -106,7 +102,7 @@ def price(item: Annotated[str, "What is sold, such as lamp"]) -> float:
 def send_invoice(number: Number) -> Done:
     """Send the invoice of an order to its customer by email."""
     order = _order(number)
-    return Done(number, f"An invoice of {order.amount:.2f} € would go to {order.customer} now.")
+    return Done(number, f"An invoice of {order.amount:.2f} € would go to {order.buyer} now.")
 
 
 @server.tool(destructive=True, idempotent=True)
@@ -114,7 +110,7 @@ def refund_order(number: Number) -> Done:
     """Pay the money of an order back and close it."""
     order = _order(number)
     order.status = "refunded"
-    return Done(number, f"{order.amount:.2f} € would go back to {order.customer} now.")
+    return Done(number, f"{order.amount:.2f} € would go back to {order.buyer} now.")
 
 
 def _order(number: int) -> Order:
