@@ -1,9 +1,9 @@
 """Checks that the documentation is true; part of `make check`.
 
-Owns five promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
-reference covers every command and every public name of the kit, and no tracked file names a place that only
-exists on somebody's machine. It does not judge prose. Standard library only, except that the package itself
-must be importable to know what there is to document.
+Owns six promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
+reference covers every command and every public name of the kit, the architecture has every file of the
+package, and no tracked file names a place that only exists on somebody's machine. It does not judge prose.
+Standard library only, except that the package itself must be importable to know what there is to document.
 """
 
 import ast
@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
+
+import file_tree
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = "docs/reference"
@@ -101,6 +103,7 @@ def main() -> int:
         *broken_links(pages),
         *broken_examples(pages),
         *undocumented(pages),
+        *stale_files(),
         *private_places(),
     ]
     for problem in sorted(problems, key=lambda problem: (problem.path, problem.line)):
@@ -263,6 +266,13 @@ def commands() -> list[str]:
 
 def kit_names() -> list[str]:
     return sorted(importlib.import_module("toolyard.kit").__all__)
+
+
+def stale_files() -> Iterator[Problem]:
+    page = file_tree.PAGE.read_text("utf-8")
+    if file_tree.renewed(page) != page:
+        name = file_tree.PAGE.relative_to(ROOT).as_posix()
+        yield Problem(name, 0, "its list of files is not up to date; run python scripts/file_tree.py")
 
 
 def private_places() -> Iterator[Problem]:
