@@ -2,7 +2,8 @@
 
 Owns which commands are shown and how a terminal is drawn. It draws what the real commands print: each runs in
 a terminal of its own (a pty), and its output becomes an SVG in `docs/images`. The pictures need nothing from
-a network to be seen: the fonts are those of the reader's machine.
+a network to be seen: the fonts are those of the reader's machine. A picture that talks to a gateway starts
+one, at the address that the documentation has.
 """
 
 import argparse
@@ -15,6 +16,9 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -28,6 +32,12 @@ IMAGES = ROOT / "docs" / "images"
 ROWS = 60
 LINE_LIMIT = 60  # a picture longer than this is not looked at
 SCALE = 0.64  # of rich's drawing: letters about as large as the text around the picture
+GATEWAY = "http://127.0.0.1:8321"
+URL = f"{GATEWAY}/mcp"
+START_SECONDS = 60
+# The id of the last stored result, in the lines of later commands.
+ID = "<id>"
+STORED = re.compile(r"toolyard://results/([0-9a-f]{32})")
 
 # Rich's own form of the picture fetches a font from a web address; this one does not.
 PICTURE = """\
@@ -42,7 +52,7 @@ PICTURE = """\
 </style>
 <defs>
 <clipPath id="{unique_id}-clip-terminal">
-  <rect x="0" y="0" width="{terminal_width}" height="{terminal_height}" />
+  <rect x="0" y="0" width="{terminal_width}" height="100%" />
 </clipPath>
 {lines}
 </defs>
@@ -67,12 +77,17 @@ class Command:
 
 @dataclass(frozen=True)
 class Picture:
-    """Its commands run in the checkout; with `files`, in a folder that has these, `~` being the one above."""
+    """Its commands run in the checkout; with `files`, in a folder that has these, `~` being the one above.
+
+    With `serves` a gateway of that configuration runs meanwhile; `before` is typed first, and not shown.
+    """
 
     title: str
     commands: tuple[Command, ...]
     width: int = 100
     files: Mapping[str, str] = field(default_factory=dict[str, str])
+    serves: str = ""
+    before: tuple[str, ...] = ()
 
 
 # Servers that `make setup` installs for the tests, the demo, and one that is not there.
@@ -91,6 +106,9 @@ allow = ["echo", "add", "now"]
 [servers.notes]
 url = "http://127.0.0.1:9/mcp"
 """
+
+# What `make run` serves, in a folder of one's own.
+EXAMPLE = {name: (ROOT / "examples" / name).read_text("utf-8") for name in ("toolyard.toml", "shop.py")}
 
 MCP_JSON = """\
 {"mcpServers": {
@@ -129,6 +147,40 @@ PICTURES = {
         width=100,
         files={"toolyard.toml": YARD, "~/.cursor/mcp.json": MCP_JSON, "~/.claude.json": CLAUDE_JSON},
     ),
+    "search": Picture(
+        "toolyard search",
+        (
+            Command("toolyard search which orders are still open"),
+            Command("toolyard search reembolsar um pedido --limit 3 --explain"),
+        ),
+        width=118,
+        files=EXAMPLE,
+    ),
+    "flow": Picture(
+        "search, call, ask",
+        (
+            Command("toolyard search which orders are still open --limit 1"),
+            Command(f"toolyard call mcp__shop__list_orders --url {URL}"),
+            Command(f"toolyard call read_result id={ID} query=\"length([?status=='open'])\" --url {URL}"),
+        ),
+        width=130,
+        files=EXAMPLE,
+        serves="toolyard.toml",
+    ),
+    "stats": Picture(
+        "toolyard stats",
+        (Command("toolyard stats"),),
+        width=84,
+        files=EXAMPLE,
+        serves="toolyard.toml",
+        before=(
+            f"for n in 1 2 3; do toolyard call mcp__shop__list_orders --url {URL}; done",
+            f"for n in 1001 1042 1377; do toolyard call mcp__shop__get_order number=$n --url {URL}; done",
+            f"toolyard call mcp__shop__find_customer text=Lisbon --url {URL}",
+            f"toolyard call mcp__demo__now --url {URL}",
+            "sleep 11",  # the ledger is written every ten seconds
+        ),
+    ),
     "conformance": Picture("make conformance", (Command("make conformance 2>/dev/null"),), width=100),
 }
 
@@ -147,18 +199,45 @@ def place(files: Mapping[str, str]) -> Generator[tuple[Path, dict[str, str]]]:
         yield (Path(folder, "yard"), {**empty, "HOME": folder}) if files else (ROOT, empty)
 
 
-def run(command: Command, width: int, files: Mapping[str, str]) -> str:
+def environment_with(more: dict[str, str]) -> dict[str, str]:
+    ours = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
+    bins = [ROOT / ".venv" / "bin", ROOT / "build" / "envs" / "thirdparty" / "bin"]
+    return {**ours, "TERM": "xterm-256color", "PATH": ":".join(map(str, [*bins, ours["PATH"]])), **more}
+
+
+@contextmanager
+def served(config: str, folder: Path, environment: dict[str, str]) -> Generator[None]:
+    """A gateway at the address of the documentation, ready to be asked; none without a configuration."""
+    if not config:
+        yield
+        return
+    command = ["toolyard", "serve", "--config", config]
+    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        _wait_for(process)
+        yield
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes]) -> None:
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        if process.poll() is not None:
+            sys.exit(f"error: the gateway did not start at {GATEWAY}; is one running there already?")
+        try:
+            with urllib.request.urlopen(f"{GATEWAY}/health"):
+                return
+        except (urllib.error.URLError, OSError):
+            time.sleep(0.1)
+    sys.exit(f"error: the gateway was not ready after {START_SECONDS} s")
+
+
+def run(command: Command, width: int, folder: Path, environment: dict[str, str]) -> str:
     """What a command prints on a terminal of that width, its answers typed as it asks for them."""
-    with place(files) as (folder, more):
-        return _run(command, width, folder, more)
-
-
-def _run(command: Command, width: int, folder: Path, more: dict[str, str]) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, width, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS")}
-    bins = [ROOT / ".venv" / "bin", ROOT / "build" / "envs" / "thirdparty" / "bin"]
-    environment |= {"TERM": "xterm-256color", "PATH": ":".join(map(str, [*bins, os.environ["PATH"]])), **more}
     process = subprocess.Popen(
         ["bash", "-c", command.line],
         cwd=folder,
@@ -190,10 +269,17 @@ def _read(terminal: int) -> bytes:
 
 def transcript(picture: Picture) -> Text:
     shown = Text()
-    for command in picture.commands:
-        shown.append("$ ", "bold green").append(command.line, "bold").append("\n")
-        shown.append_text(Text.from_ansi(_settled(run(command, picture.width, picture.files))))
-        shown.append("\n")
+    with place(picture.files) as (folder, more):
+        environment = environment_with(more)
+        with served(picture.serves, folder, environment):
+            for line in picture.before:
+                run(Command(line), picture.width, folder, environment)
+            for command in picture.commands:
+                stored = STORED.findall(shown.plain)
+                line = command.line.replace(ID, stored[-1] if stored else ID)
+                shown.append("$ ", "bold green").append(line, "bold").append("\n")
+                said = run(Command(line, command.answers), picture.width, folder, environment)
+                shown.append_text(Text.from_ansi(_settled(said))).append("\n")
     shown.rstrip()
     return shown
 
