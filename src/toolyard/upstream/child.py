@@ -11,9 +11,10 @@ import subprocess
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from typing import cast
+from io import FileIO
+from typing import Any, cast
 
-from .launch import Launch
+from .spawn import Handle
 
 STDIN, STDOUT, STDERR = 0, 1, 2
 REAP_SECONDS = 1.0
@@ -22,25 +23,15 @@ REAP_SECONDS = 1.0
 class Child:
     """`code` is its exit code, or the negative number of the signal that ended it; None while it runs."""
 
-    def __init__(self, launch: Launch, on_exit: Callable[[], None]) -> None:
-        """Starts it. OSError or ValueError when that does not work."""
+    def __init__(self, handle: Handle, on_exit: Callable[[], None]) -> None:
         self.code: int | None = None
         self.exited = asyncio.Event()
         self.drained = asyncio.Event()
         self.closed = asyncio.Event()
         self._on_exit = on_exit
         self._loop = asyncio.get_running_loop()
-        self._popen = subprocess.Popen(
-            launch.argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            env=launch.env,
-            cwd=launch.cwd,
-            start_new_session=True,
-        )
-        self.pid = self._popen.pid
+        self._handle = handle
+        self.pid = handle.pid
         self._pidfd: int | None = None
         self._ends: dict[int, asyncio.BaseTransport] = {}
         self._open = {STDIN, STDOUT, STDERR}
@@ -57,10 +48,10 @@ class Child:
             closed(fd)
             self._note_lost()
 
-        pipes = (self._popen.stdin, self._popen.stdout, self._popen.stderr)
-        for fd, pipe in enumerate(pipes):
+        for fd, end in enumerate(self._handle.ends):
             connect = self._loop.connect_read_pipe if fd else self._loop.connect_write_pipe
-            self._ends[fd], _ = await connect(lambda fd=fd: _End(fd, heard, lost), pipe)
+            pipe = _Lent(end) if _is_uvloop(self._loop) else FileIO(end, "rb" if fd else "wb")
+            self._ends[fd], _ = await connect(lambda fd=fd: _End(fd, heard, lost), cast(Any, pipe))
 
     @property
     def stdin(self) -> asyncio.WriteTransport:
@@ -81,11 +72,11 @@ class Child:
 
     def let_go(self) -> None:
         """Close our ends of the pipes, whoever holds the others. `closed` tells when that is done."""
-        for fd, pipe in enumerate((self._popen.stdin, self._popen.stdout, self._popen.stderr)):
+        for fd, bare in enumerate(self._handle.ends):
             end = self._ends.get(fd)
-            if end is None and pipe is not None:
+            if end is None and fd in self._open:
                 with suppress(OSError):  # the loop may have closed one it could not take
-                    pipe.close()
+                    os.close(bare)
                 self._open.discard(fd)
             elif end is not None and fd in self._open:
                 end.close()
@@ -96,9 +87,9 @@ class Child:
 
     def reap(self) -> None:
         """Its last trace goes. Nearly always it is dead by now; else it gets a moment to be."""
-        if self._popen.poll() is None:
+        if self._handle.poll() is None:
             with suppress(subprocess.TimeoutExpired):
-                self._popen.wait(REAP_SECONDS)
+                self._handle.wait(REAP_SECONDS)
         self._forget_exit()
 
     def _note_lost(self) -> None:
@@ -135,7 +126,7 @@ class Child:
             os.close(pidfd)
 
     def _wait(self) -> None:
-        code = self._popen.wait()
+        code = self._handle.wait()
         with suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._exit, code)
 
@@ -143,6 +134,27 @@ class Child:
         self.code = code
         self.exited.set()
         self._on_exit()
+
+
+class _Lent:
+    """A descriptor that uvloop closes by itself.
+
+    It then closes the file it was given too, and with it whatever a thread has opened under that number
+    meanwhile: so this one does not close.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def close(self) -> None:
+        return None
+
+
+def _is_uvloop(loop: asyncio.AbstractEventLoop) -> bool:
+    return type(loop).__module__.partition(".")[0] == "uvloop"
 
 
 class _End(asyncio.Protocol):

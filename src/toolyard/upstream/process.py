@@ -5,6 +5,7 @@ Owns the child from its start to its burial. What the lines mean is `stdio`'s bu
 
 import asyncio
 import logging
+import os
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -17,6 +18,7 @@ from .intake import Intake
 from .launch import Launch, Program, StartError, explain, prepare
 from .lines import Line, LineSplitter
 from .memory import watch
+from .spawn import Handle, spawn
 from .spool import BOUND, in_words
 from .stderr import ErrorStream
 
@@ -87,9 +89,10 @@ class Process:
         launch = prepare(where)
         process = cls(name, on_line, on_end, limit, where.max_memory)
         try:
-            process._launch(launch)
+            handle = await _spawned(launch)
         except (OSError, ValueError) as error:
             raise explain(error, where.command) from None
+        process._adopt(handle)
         connecting = asyncio.ensure_future(process._child.connect(process._heard, process._closed))
         connecting.add_done_callback(lambda _: process._ready.set())
         try:
@@ -100,8 +103,8 @@ class Process:
             raise
         return process
 
-    def _launch(self, launch: Launch) -> None:
-        self._child = Child(launch, self._exited)
+    def _adopt(self, handle: Handle) -> None:
+        self._child = Child(handle, self._exited)
         self.pid = self._child.pid
         guardian.add(self.pid)
         self._started = groups.start_time(self.pid)
@@ -268,6 +271,26 @@ class Process:
 
     def _signal(self, number: int) -> None:
         groups.send(self.pid, self._started, number)
+
+
+async def _spawned(launch: Launch) -> Handle:
+    """A child that nobody waits for any more when it is there is ended at once."""
+    starting = asyncio.ensure_future(asyncio.to_thread(spawn, launch))
+    try:
+        return await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_end_unwanted)
+        raise
+
+
+def _end_unwanted(starting: "asyncio.Future[Handle]") -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        handle = starting.result()
+        with suppress(OSError):
+            os.killpg(handle.pid, signal.SIGKILL)
+        for end in handle.ends:
+            os.close(end)
+        handle.wait()
 
 
 def _nobody(reason: str) -> None:
