@@ -1,4 +1,4 @@
-"""`python -m bench.faults`: measures each row, shows and writes the table; exits with 1 when a row is over."""
+"""`python -m bench.faults`: measures each row, shows and writes the table; 1 when a row is over its limit."""
 
 import argparse
 import asyncio
