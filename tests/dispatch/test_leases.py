@@ -168,8 +168,15 @@ async def test_a_call_refused_in_the_new_session_too_is_not_tried_a_third_time()
     assert len(fork.executed) == 1
 
 
+OTHERS_SESSIONS = (
+    "Clicked 'Pay', then the browser session was closed",
+    "Order 17 is placed. Your login session at the shop has expired since.",
+    "The browser session has expired",
+)
+
+
 @ERAS
-@pytest.mark.parametrize("fate", ["broken off", "500", "an error among others"])
+@pytest.mark.parametrize("fate", ["broken off", "500", "an error among others", *OTHERS_SESSIONS])
 async def test_what_may_have_had_an_effect_is_never_repeated(era: str, fate: str):
     fork = Fork(era)
 
@@ -178,6 +185,10 @@ async def test_what_may_have_had_an_effect_is_never_repeated(era: str, fate: str
             await exchange.break_off()
         elif fate == "500":
             await exchange.plain(500, "Session expired while the mail was being sent")
+        elif fate in OTHERS_SESSIONS and exchange.arguments["text"] == "2":
+            await exchange.result(text(fate, isError=True))
+        elif fate in OTHERS_SESSIONS:
+            await exchange.error(-32000, fate)
         else:
             blocks = [{"type": "text", "text": part} for part in ("Session expired", "2 of 3 mails sent")]
             await exchange.result({"content": blocks, "isError": True})
@@ -185,9 +196,10 @@ async def test_what_may_have_had_an_effect_is_never_repeated(era: str, fate: str
     async with forked(fork) as front:
         await send(front, 1)
         fork.on["tools/call"] = call
-        answer = (await send(front, 2)).json
-        assert "error" in answer or answer["result"]["isError"]
-    assert fork.calls_heard() == 2
+        for number in (2, 3):
+            answer = (await send(front, number)).json
+            assert "error" in answer or answer["result"]["isError"]
+    assert fork.calls_heard() == 3
     assert len(fork.begun) == 1
 
 

@@ -2,7 +2,8 @@
 
 Only what was refused is done again: a session that is over does nothing, so a call that was turned away for
 it has had no effect. That is taken from what the upstream says: HTTP 401 or 410, a JSON-RPC error that
-names the session, or a result that is an error, says so in one short text, and holds nothing else.
+speaks of the session first of all, or a result that is an error, says so in one short text, and holds
+nothing else.
 """
 
 from collections.abc import Awaitable, Callable
@@ -13,7 +14,7 @@ from msgspec import Raw, Struct
 
 from ..sessions.leases import Begin, Lease, Leases
 from ..upstream.errors import Refused, Spoken, Stale, UpstreamError
-from ..upstream.expiry import says_expired
+from ..upstream.expiry import is_refusal
 from ..wire.errors import McpError
 
 T = TypeVar("T")
@@ -74,7 +75,7 @@ def is_over(error: McpError) -> bool:
         return isinstance(error, Stale) and error.expired
     if isinstance(error, Spoken) and error.status in REFUSED:
         return True
-    return says_expired(error.message)
+    return is_refusal(error.message)
 
 
 class _Block(Struct):
@@ -102,4 +103,4 @@ def says_over(result: Any) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
     alone = found.is_error and len(found.content) == 1 and not found.structured_content
-    return alone and says_expired(found.content[0].text)
+    return alone and is_refusal(found.content[0].text)

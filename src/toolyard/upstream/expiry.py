@@ -18,7 +18,15 @@ _SAYS = re.compile(
     rf"|(?<![a-z])(?:{_OVER}|no such)[ _-]+(?:[a-z]+[ _-]+)?session(?![a-z])",
     re.I,
 )
-_SUBJECT = re.compile(r"\W*(?:(?:the|your|this|mcp|composio|tool[ _-]?router)\s+)*session(?![a-z])", re.I)
+_SUBJECT = re.compile(
+    # "Error: ", "MCP error -32001: ", '{"data": {}, "successful": false, "error": "'
+    r"\W*(?:(?:mcp|errors?|message|detail|reason|code|status|unauthori[sz]ed|forbidden|gone|\d+"
+    r"|data|ok|success|successful|false|null)\W+)*"
+    # "your Composio session", "invalid session id", "no such session"; but not "the browser session"
+    rf"(?:(?:the|your|this|an?|no|such|mcp|composio|tool[ _-]?router|{_OVER})[ _-]+)*"
+    r"session(?:[ _-]?id)?(?![a-z])",
+    re.I,
+)
 
 
 def says_expired(text: str) -> bool:
@@ -26,6 +34,9 @@ def says_expired(text: str) -> bool:
     return len(text) <= MAX_LENGTH and _SAYS.search(text) is not None
 
 
-def is_subject(text: str) -> bool:
-    """Whether a text speaks of the session first of all, and not of something else's session."""
-    return _SUBJECT.match(text) is not None
+def is_refusal(text: str) -> bool:
+    """The same, of a text that speaks of the session first of all.
+
+    What a tool says after it has done something may mention a session too: that of a browser, or of a shop.
+    """
+    return says_expired(text) and _SUBJECT.match(text) is not None

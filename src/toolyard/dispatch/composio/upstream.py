@@ -14,7 +14,7 @@ from ...search.documents import Query
 from ...sessions.leases import Lease
 from ...upstream.composio import Api, ApiRefused, Executed
 from ...upstream.composio.records import Question, ToolRecord
-from ...upstream.expiry import is_subject, says_expired
+from ...upstream.expiry import is_refusal
 from ...upstream.link import OURS, About
 from ...wire.call import NO_CHANNEL, Call
 from ...wire.errors import InvalidParams, McpError, MethodNotFound
@@ -219,7 +219,7 @@ class ComposioUpstream:
 
 def _refused_as_over(done: Executed) -> bool:
     """Composio says it in a good reply, too. An app's own session, which is over, is not ours to renew."""
-    return done.failure is not None and says_expired(done.failure) and is_subject(done.failure)
+    return done.failure is not None and is_refusal(done.failure)
 
 
 def _without_mcp(call: Call) -> Any:

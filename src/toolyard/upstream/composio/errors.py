@@ -6,7 +6,7 @@ Refused             of `upstream.errors`
 
 from ...wire.errors import McpError
 from ..errors import Refused, Spoken, Stale, UpstreamError
-from ..expiry import says_expired
+from ..expiry import is_refusal, says_expired
 
 
 class ApiRefused(Refused):
@@ -36,4 +36,4 @@ def is_over(error: McpError) -> bool:
         return isinstance(error, Stale) and error.expired
     if isinstance(error, Spoken) and error.status in (401, 410):
         return True
-    return says_expired(error.message)
+    return is_refusal(error.message)
