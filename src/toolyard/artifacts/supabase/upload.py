@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager
 
+from ..store import Unreachable
 from .client import SupabaseClient
 
 SMALL = 1024 * 1024
@@ -51,10 +52,13 @@ class SupabaseUpload:
         putting = asyncio.create_task(self._pieces.put(piece))
         try:
             await asyncio.wait((putting, self._sending), return_when=asyncio.FIRST_COMPLETED)
+            was_put = putting.done()
         finally:
             putting.cancel()
         if self._sending.done():
             self._sending.result()
+        if not was_put:
+            raise Unreachable("the store did not wait for all of it")
 
     async def _body(self) -> AsyncIterator[bytes]:
         while piece := await self._pieces.get():
