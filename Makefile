@@ -73,6 +73,9 @@ conformance: $(DEV) ## run the official MCP conformance suite, both eras, also t
 soak: $(DEV) ## load a gateway for ten minutes while its upstreams are killed (ARGS="--minutes 1")
 	@$(BIN)/python scripts/soak.py $(ARGS)
 
+faults: $(DEV) ## measure how long others' calls take while a server misbehaves (ARGS="hungry-http": one row)
+	@$(BIN)/python -m bench.faults $(ARGS)
+
 bench: $(DEV) ## measure beside a bare app, the SDK and other gateways (ARGS=--no-peers: only ours)
 	@$(BIN)/python -m bench $(ARGS)
 
