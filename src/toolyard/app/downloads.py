@@ -1,14 +1,18 @@
 """GET /results/<token>: a whole result for whoever holds its link, sent in pieces."""
 
+import asyncio
+import logging
 import zlib
 from collections.abc import AsyncIterator
 from urllib.parse import unquote
 
 from ..artifacts.links import PATH, Links
-from ..artifacts.store import Reading, Store, StoreError
+from ..artifacts.store import Artifact, Reading, Store, StoreError
 from ..edge.asgi import Receive, Scope, Send, send_json
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode_error
+
+logger = logging.getLogger("toolyard.app")
 
 PIECE = 256 * 1024
 WORTH_COMPRESSING = 1024
@@ -28,7 +32,7 @@ class Downloads:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in ("GET", "HEAD"):
-            await _refuse(send, 405, "a result can only be read")
+            await _refuse(send, 405, "a result can only be read", [(b"allow", b"GET, HEAD")])
             return
         found = self._links.open(unquote(scope["path"].removeprefix(PATH)))
         try:
@@ -40,22 +44,50 @@ class Downloads:
             await _refuse(send, 404, "no such result; links expire, and so do results")
             return
         try:
-            await _send(reading, scope, send)
+            await _send(reading, scope, receive, send)
+        except StoreError as error:
+            # The answer stays without its end, so that nobody takes it for whole.
+            logger.warning("a download of a result broke off: %s", error.reason)
         finally:
             await reading.close()
 
 
-async def _send(reading: Reading, scope: Scope, send: Send) -> None:
+async def _send(reading: Reading, scope: Scope, receive: Receive, send: Send) -> None:
     artifact = reading.artifact
-    accepts = dict(scope["headers"]).get(b"accept-encoding", b"")
-    gzip = artifact.size > WORTH_COMPRESSING and b"gzip" in accepts.lower()
-    headers = [(b"content-type", artifact.content_type.encode()), (b"vary", b"accept-encoding"), *_SAFE]
-    headers.append((b"content-encoding", b"gzip") if gzip else (b"content-length", b"%d" % artifact.size))
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    gzip = artifact.size > WORTH_COMPRESSING and _takes_gzip(scope)
+    await send({"type": "http.response.start", "status": 200, "headers": _headers(artifact, gzip)})
     if scope["method"] == "GET":
-        async for piece in _compressed(_pieces(reading)) if gzip else _pieces(reading):
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        leaving = asyncio.ensure_future(_left(receive))
+        try:
+            async for piece in _compressed(_pieces(reading)) if gzip else _pieces(reading):
+                if leaving.done():
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            leaving.cancel()
     await send({"type": "http.response.body", "body": b""})
+
+
+def _takes_gzip(scope: Scope) -> bool:
+    accepted = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding").lower()
+    for one in accepted.split(b","):
+        name, _, weight = one.partition(b";")
+        if name.strip() in (b"gzip", b"*"):
+            return weight.replace(b" ", b"") not in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000")
+    return False
+
+
+def _headers(artifact: Artifact, gzip: bool) -> list[tuple[bytes, bytes]]:
+    """As long as it is not packed on the way, its length is known."""
+    size = (b"content-encoding", b"gzip") if gzip else (b"content-length", b"%d" % artifact.size)
+    kind = (b"content-type", artifact.content_type.encode())
+    return [kind, size, (b"vary", b"accept-encoding"), *_SAFE]
+
+
+async def _left(receive: Receive) -> None:
+    """Until the client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 async def _pieces(reading: Reading) -> AsyncIterator[bytes]:
@@ -63,9 +95,7 @@ async def _pieces(reading: Reading) -> AsyncIterator[bytes]:
     while at < reading.artifact.size:
         piece = await reading.read(at, PIECE)
         if not piece:
-            raise StoreError(
-                "the result ended early"
-            )  # the connection breaks, so that nobody takes it for whole
+            raise StoreError("the result ended early")
         yield piece
         at += len(piece)
 
@@ -73,11 +103,13 @@ async def _pieces(reading: Reading) -> AsyncIterator[bytes]:
 async def _compressed(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     packer = zlib.compressobj(6, wbits=31)
     async for piece in pieces:
-        packed = packer.compress(piece)
+        packed = await asyncio.to_thread(packer.compress, piece)  # 256 KiB take it 5 ms
         if packed:
             yield packed
     yield packer.flush()
 
 
-async def _refuse(send: Send, status: int, message: str) -> None:
-    await send_json(send, status, encode_error(None, InvalidRequest(message)), [])
+async def _refuse(
+    send: Send, status: int, message: str, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    await send_json(send, status, encode_error(None, InvalidRequest(message)), headers or [])

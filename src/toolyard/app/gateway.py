@@ -36,6 +36,7 @@ from ..upstream.links import Links
 from ..upstream.links_by_era import LinksByEra
 from ..upstream.stdio import StdioConnector
 from ..views import AllView, BareView
+from ..views.meta.reading import NAME as READ_RESULT
 from ..views.stored import Shelved
 from ..views.view import View
 from ..views.yard import Yard
@@ -101,7 +102,7 @@ class Gateway:
         self._yard.page_size = config.gateway.page_size
         self._yard.list_wait = config.gateway.list_wait
         if self.shaping is not None:
-            self._yard.stored = Shelved(self.keeping.store, self.shaping.reader)
+            self._yard.stored = Shelved(self.keeping.store, self.shaping.reader, self._read)
             self._yard.fit_task = self.shaping.fit_task
         self._yard.touch = self._touch
         self._yard.met = self._met
@@ -130,6 +131,13 @@ class Gateway:
         if self.metrics is not None:
             self.metrics.fitted(tool.server, came, went)
         self.searching.measured(tool.name, came)
+
+    def _read(self, caller: Caller, went: int) -> None:
+        """Some of a stored result was asked for."""
+        identity = caller.identity
+        self.keeping.ledger.note(identity.tenant, identity.agent, "", READ_RESULT, 0, went)
+        if self.metrics is not None:
+            self.metrics.fitted("", 0, went)
 
     # Life
 

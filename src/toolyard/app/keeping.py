@@ -57,11 +57,14 @@ class Keeping:
             await self._write()
 
     async def _write(self) -> None:
-        if self.ledger.has_news:
-            try:
-                await to_the_end(self.ledger.write)
-            except (sqlite3.Error, OSError) as error:
-                logger.warning("what tools returned cannot be counted now: %s", error)
+        taken = self.ledger.take()
+        if taken is None:
+            return
+        try:
+            await to_the_end(self.ledger.write, taken)
+        except (sqlite3.Error, OSError) as error:
+            self.ledger.put_back(taken)
+            logger.warning("what tools returned cannot be counted now: %s", error)
 
     async def close(self) -> None:
         for task in self._tasks:

@@ -23,9 +23,14 @@ class Lines(Sequence[Raw]):
     def __init__(self, body: Buffer) -> None:
         self._body = memoryview(body)
         self._places: array[int] = array("Q")
+        """Where each begins and ends."""
         for line in islice(_LINES.finditer(body), MOST_LINES + 1):
             if not line[0].isspace():
                 self._places.extend(line.span())
+
+    @property
+    def starts(self) -> "array[int]":
+        return self._places[::2]
 
     def __len__(self) -> int:
         return len(self._places) // 2
@@ -44,6 +49,12 @@ class Lines(Sequence[Raw]):
 
 
 def json_lines(body: Buffer) -> Items | None:
+    """None when it is no such text."""
+    lines = lines_of_json(body)
+    return None if lines is None else Items(lines, len(lines))
+
+
+def lines_of_json(body: Buffer) -> Lines | None:
     """Of many lines some are looked at, from the first to the last."""
     first = _LINES.search(body) if first_byte(body) == OBJECT else None
     if first is None or not (first[0].isspace() or _is_object(first[0])):
@@ -53,7 +64,7 @@ def json_lines(body: Buffer) -> Items | None:
         return None
     if not all(_is_object(lines[at]) for at in spread(len(lines), LOOKED_AT)):
         return None
-    return Items(lines, len(lines))
+    return lines
 
 
 def _is_object(line: Raw | bytes) -> bool:

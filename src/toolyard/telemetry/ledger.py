@@ -31,6 +31,8 @@ SET calls = calls + excluded.calls, came = came + excluded.came, went = went + e
 """
 Who = tuple[str, str, str, str]
 """Tenant, agent, server, tool."""
+Counts = dict[Who, list[int]]
+"""Calls, bytes that came, bytes that went on."""
 
 
 class Row(Struct, frozen=True):
@@ -53,7 +55,7 @@ class Row(Struct, frozen=True):
 class Ledger:
     def __init__(self, folder: Path | None) -> None:
         self._file = None if folder is None else folder / "ledger.db"
-        self._open: dict[Who, list[int]] = {}
+        self._open: Counts = {}
 
     def note(self, tenant: str, agent: str, server: str, tool: str, came: int, went: int) -> None:
         who = (tenant, agent, server, tool)
@@ -66,29 +68,33 @@ class Ledger:
         counts[1] += came
         counts[2] += went
 
-    @property
-    def has_news(self) -> bool:
-        return self._file is not None and bool(self._open)
-
-    def write(self) -> None:
-        """Add what was counted to the file; for a thread. What cannot be written is counted on."""
+    def take(self) -> Counts | None:
+        """What was counted since it was last taken, to be written; None when there is nothing to write."""
         if self._file is None or not self._open:
-            return
+            return None
         taken, self._open = self._open, {}
-        day = time.strftime("%Y-%m-%d", time.gmtime())
-        try:
-            self._file.parent.mkdir(0o700, parents=True, exist_ok=True)
-            with closing(_connected(self._file)) as file, file:
-                file.execute(_TABLE)
-                file.executemany(_ADD, [(day, *who, *counts) for who, counts in taken.items()])
-                oldest = time.strftime("%Y-%m-%d", time.gmtime(time.time() - KEPT_DAYS * 86_400))
-                file.execute("DELETE FROM ledger WHERE day < ?", [oldest])
-        except (sqlite3.Error, OSError):
-            for who, counts in taken.items():
-                kept = self._open.setdefault(who, [0, 0, 0])
-                for at, count in enumerate(counts):
-                    kept[at] += count
-            raise
+        return taken
+
+    def put_back(self, taken: Counts) -> None:
+        """It could not be written, and is counted on."""
+        for who, counts in taken.items():
+            kept = self._open.setdefault(who, [0, 0, 0])
+            for at, count in enumerate(counts):
+                kept[at] += count
+
+    def write(self, taken: Counts) -> None:
+        """Add what was taken to the file; for a thread."""
+        assert self._file is not None
+        now = time.time()
+        self._file.parent.mkdir(0o700, parents=True, exist_ok=True)
+        with closing(_connected(self._file)) as file, file:
+            file.execute(_TABLE)
+            file.executemany(_ADD, [(_day(now), *who, *counts) for who, counts in taken.items()])
+            file.execute("DELETE FROM ledger WHERE day < ?", [_day(now - KEPT_DAYS * 86_400)])
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(seconds))
 
 
 def _connected(file: Path) -> sqlite3.Connection:
@@ -105,11 +111,11 @@ def rows(folder: Path, by: str, days: int) -> list[Row]:
     file = folder / "ledger.db"
     if not file.exists():
         return []
-    first = time.strftime("%Y-%m-%d", time.gmtime(time.time() - (days - 1) * 86_400))
+    first = _day(time.time() - (days - 1) * 86_400)
     query = (
         f"SELECT {by}, SUM(calls), SUM(came), SUM(went) FROM ledger WHERE day >= ? "
         f"GROUP BY {by} ORDER BY {'day' if by == 'day' else 'SUM(came) DESC'}"
     )
-    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=10)) as opened:
+    with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=10)) as opened:
         found: Iterable[tuple[str, int, int, int]] = opened.execute(query, [first])
         return [Row(name or "(none)", calls, came, went) for name, calls, came, went in found]

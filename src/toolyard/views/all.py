@@ -89,6 +89,8 @@ class AllView(View):
         found = [shelf.identity.capabilities for shelf in catalogue.shelves.values()]
         # What is not mounted yet may come with the next change of the configuration; tools always do.
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
+        if self.yard.stored is not None:
+            capabilities["resources"] = {}
         capabilities |= {name: offer for name, offer in OFFERS.items() if any(name in one for one in found)}
         extensions: dict[str, Any] = {
             name: {}

@@ -46,7 +46,8 @@ class BareView(View):
 
     def offers(self, kind: Kind) -> bool:
         identity = self._shelf.identity
-        return not identity.version or kind.capability in identity.capabilities
+        ours = kind.capability == "resources" and self.yard.stored is not None
+        return ours or not identity.version or kind.capability in identity.capabilities
 
     def servers(self) -> list[str]:
         return [self._server]
@@ -72,6 +73,8 @@ class BareView(View):
             await self.yard.catalogue.settled(self.yard.list_wait, [shelf])
         identity = shelf.identity
         capabilities = {name: value for name, value in identity.capabilities.items() if name != "tasks"}
+        if self.yard.stored is not None:
+            capabilities.setdefault("resources", {})
         for name in ("tools", "prompts", "resources"):
             if name in capabilities:
                 capabilities[name] = {**(capabilities[name] or {}), "listChanged": True}

@@ -50,7 +50,7 @@ class SearchView(AllView):
             for tool in dialect.tools():
                 self._tools.setdefault(tool.name, tool)
         if supplies.yard.stored is not None:
-            self._tools.setdefault(NAME, read_result(supplies.yard.stored.reader))
+            self._tools.setdefault(NAME, read_result(supplies.yard.stored))
         self._definitions = [encode(tool.shown()) for tool in self._tools.values()]
         self.desk = Desk(supplies, self._calling.call_tool, self._tools)
         for methods in (self._modern, self._legacy):

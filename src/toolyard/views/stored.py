@@ -4,20 +4,24 @@
 what is too long for one answer the beginning is given, and `_meta` says where it goes on.
 """
 
+from collections.abc import Callable
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
-from ..artifacts.store import Store, StoreError
+from ..artifacts.names import is_id
+from ..artifacts.store import Reading, Store, StoreError
 from ..results.reading import Reader
 from ..results.reading.asked import Wrong
 from ..results.storing import RESOURCE
-from ..wire.call import Call
+from ..wire.call import Call, Caller
 from ..wire.errors import InvalidParams, Unavailable
 from ..wire.messages import decode_params, encode
 from ..wire.types import UriParams
 from .calling import not_found
 
 MOST_BYTES = 256 * 1024
+LEAST_BYTES = 4
+"""A letter has to fit."""
 RANGE_KEY = "toolyard/range"
 MORE = f"resources/read of {RESOURCE}{{id}}?offset=10&limit=10 shows more of it; without a range, all of it"
 _KNOWN = ("start", "length", "offset", "limit")
@@ -31,73 +35,82 @@ TEMPLATE: dict[str, Any] = {
 
 
 class Shelved:
-    """The stored results of a gateway, for whoever reads resources."""
+    """The stored results of a gateway, for whoever asks for them."""
 
-    def __init__(self, store: Store, reader: Reader) -> None:
+    def __init__(self, store: Store, reader: Reader, noted: Callable[[Caller, int], None]) -> None:
         self._store = store
-        self.reader = reader
+        self._reader = reader
+        self._noted = noted
+        """Told how many bytes of a stored result went to whom."""
 
     @staticmethod
     def is_one(uri: str) -> bool:
-        return uri.startswith(RESOURCE)
+        """A server that is called `results` may have addresses that begin like ours."""
+        return uri.startswith(RESOURCE) and is_id(_id(uri))
+
+    async def ask(self, call: Call, arguments: dict[str, Any]) -> bytes:
+        """`read_result`: its answer as JSON; Wrong with what the asker should know."""
+        body = encode(await self._reader.read(call.caller.tenant, arguments))
+        self._noted(call.caller, len(body))
+        return body
 
     async def read(self, call: Call) -> dict[str, Any]:
         uri = decode_params(call.params, UriParams).uri
-        id, wanted = _parsed(uri)
+        wanted = _range(uri)
         try:
             if "offset" in wanted or "limit" in wanted:
-                body = encode(await self.reader.read(call.caller.tenant, {"id": id, **wanted}))
-                return self._answer(call, uri, body.decode(), "application/json", None)
-            return await self._bytes(call, uri, id, wanted)
+                body = await self.ask(call, {"id": _id(uri), **wanted})
+                return _contents(call, {"uri": uri, "mimeType": "application/json", "text": body.decode()})
+            return await self._bytes(call, uri, wanted)
         except Wrong as error:
             raise InvalidParams(str(error), {"uri": uri}) from None
         except StoreError as error:
             raise Unavailable(f"the stored result cannot be read now: {error.reason}") from None
 
-    async def _bytes(self, call: Call, uri: str, id: str, wanted: dict[str, int]) -> dict[str, Any]:
-        reading = await self._store.open(call.caller.tenant, id)
+    async def _bytes(self, call: Call, uri: str, wanted: dict[str, int]) -> dict[str, Any]:
+        reading = await self._store.open(call.caller.tenant, _id(uri))
         if reading is None:
             raise not_found(call, uri)
         try:
-            artifact = reading.artifact
-            start = min(wanted.get("start", 0), artifact.size)
-            length = min(wanted.get("length", MOST_BYTES), MOST_BYTES, artifact.size - start)
-            body = _whole_letters(await reading.read(start, length), start + length < artifact.size)
+            size = reading.artifact.size
+            start = min(wanted.get("start", 0), size)
+            length = min(max(wanted.get("length", MOST_BYTES), LEAST_BYTES), MOST_BYTES, size - start)
+            body = _whole_letters(await reading.read(start, length), start + length < size)
         finally:
             await reading.close()
-        end = start + len(body)
-        told: dict[str, Any] = {"start": start, "end": end, "size": artifact.size}
-        if end < artifact.size:
-            told["next"] = f"{RESOURCE}{id}?start={end}"
-        text = body.decode("utf-8", "replace")
-        return self._answer(call, uri, text, artifact.content_type, told)
-
-    def _answer(
-        self, call: Call, uri: str, text: str, kind: str, told: dict[str, Any] | None
-    ) -> dict[str, Any]:
-        contents: dict[str, Any] = {"uri": uri, "mimeType": kind, "text": text}
-        if told is not None:
-            contents["_meta"] = {RANGE_KEY: told}
-        answer: dict[str, Any] = {"contents": [contents]}
-        if call.caller.era == "modern":
-            answer |= {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "private"}
-        return answer
+        self._noted(call.caller, len(body))
+        return _contents(call, _shown(uri, reading, start, body))
 
 
-def _parsed(uri: str) -> tuple[str, dict[str, int]]:
-    try:
-        parts = urlsplit(uri)
-    except ValueError:
-        raise InvalidParams(f"Not an address: {uri[:200]!r}") from None
-    id = uri.removeprefix(RESOURCE).partition("?")[0]
+def _id(uri: str) -> str:
+    return uri.removeprefix(RESOURCE).partition("?")[0]
+
+
+def _shown(uri: str, reading: Reading, start: int, body: bytes) -> dict[str, Any]:
+    artifact, end = reading.artifact, start + len(body)
+    told: dict[str, Any] = {"start": start, "end": end, "size": artifact.size}
+    if end < artifact.size:
+        told["next"] = f"{RESOURCE}{artifact.id}?start={end}"
+    text = body.decode("utf-8", "replace")
+    return {"uri": uri, "mimeType": artifact.content_type, "text": text, "_meta": {RANGE_KEY: told}}
+
+
+def _contents(call: Call, contents: dict[str, Any]) -> dict[str, Any]:
+    answer: dict[str, Any] = {"contents": [contents]}
+    if call.caller.era == "modern":
+        answer |= {"resultType": "complete", "ttlMs": 60_000, "cacheScope": "private"}
+    return answer
+
+
+def _range(uri: str) -> dict[str, int]:
     wanted: dict[str, int] = {}
-    for name, value in parse_qsl(parts.query, keep_blank_values=True):
+    for name, value in parse_qsl(uri.partition("?")[2], keep_blank_values=True):
         if name not in _KNOWN or not (value.isascii() and value.isdigit() and len(value) < 16):
             raise InvalidParams(
                 f"{name[:40]!r} of {RESOURCE}<id> must be one of {', '.join(_KNOWN)}, and a whole number"
             )
         wanted[name] = int(value)
-    return id, wanted
+    return wanted
 
 
 def _whole_letters(body: bytes, goes_on: bool) -> bytes:

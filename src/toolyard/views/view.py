@@ -16,16 +16,18 @@ from ..kit.hub import Event
 from ..wire.call import Call
 from ..wire.eras import SERVER_KEY
 from ..wire.errors import InvalidParams, MethodNotFound
-from ..wire.messages import decode_params
+from ..wire.messages import decode_params, encode
 from ..wire.types import Result, SetLevelParams, UriParams
 from ..wire.versions import MODERN_VERSIONS
 from .calling import Calling, not_found, tell
 from .listening import MAX_SUBSCRIPTIONS, Listening
 from .pages import Pages
-from .stored import MORE
+from .stored import MORE, TEMPLATE
 from .yard import Yard
 
 Answer = Callable[[Call], Awaitable[Any]]
+
+_STORED = encode(TEMPLATE)
 
 
 class View(ABC):
@@ -161,9 +163,13 @@ class View(ABC):
                 raise MethodNotFound(call.method)
             await self.yard.catalogue.settled(self.yard.list_wait)
             self.yard.touch()
-            return self._pages.page(call, kind)
+            return self._pages.page(call, kind, self._ours(kind))
 
         return answer
+
+    def _ours(self, kind: Kind) -> list[bytes]:
+        """What the gateway itself has."""
+        return [_STORED] if kind is TEMPLATES and self.yard.stored is not None else []
 
     async def _read_resource(self, call: Call) -> Any:
         stored = self.yard.stored

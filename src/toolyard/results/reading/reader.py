@@ -5,36 +5,40 @@ Somebody else's id is an unknown id.
 """
 
 import asyncio
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, cast
 
-import msgspec
-
 from ...artifacts.store import Reading, Store, StoreError
 from ...config import ResultsConfig
-from ..cutting import shortened
 from ..json_parts import value_of
 from ..limits import Limits
+from ..tables import cut
 from .asked import Asked, Wrong, asked
-from .indexes import Index, Indexes, TooMany
+from .indexes import Index, Indexes, TooMany, index_file, lines_of
+from .parts import Part, of_items
 from .worker import Request
 from .workers import Workers
 
-AROUND = 300
+AROUND = 400
 """Bytes of an answer that are not the part itself."""
+LONGEST_PATH = 100
+WORTH_READING = 8
+"""So many times what there is room for: white space between items takes some of it."""
+LONGEST_READ = 2**20
 
 
 class Reader:
     def __init__(self, store: Store, settings: ResultsConfig) -> None:
         self._store = store
         self._indexes = Indexes()
-        self._workers = Workers(settings.sql_seconds)
+        self._workers = Workers()
         self.reconfigure(settings)
 
     def reconfigure(self, settings: ResultsConfig) -> None:
-        self._memory = settings.sql_memory
-        self._workers.seconds = settings.sql_seconds
-        self._limits = Limits(max_bytes=settings.max_bytes, max_items=settings.max_items)
+        self._settings = settings
+        limits = Limits(max_bytes=settings.max_bytes)
+        self._room = limits.answer_bytes - AROUND
 
     async def read(self, tenant: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The answer; Wrong with what its reader should know."""
@@ -53,90 +57,76 @@ class Reader:
             raise Wrong(f"The stored result cannot be read now: {error.reason}") from None
 
     async def _answer(self, request: Asked, reading: Reading) -> dict[str, Any]:
-        json = reading.artifact.content_type.startswith("application/json")
-        if request.way == "page":
-            index = self._indexes.get(request.id)
-            if index is None:
-                path = await reading.path()
-                try:
-                    index = await asyncio.to_thread(self._indexes.make, request.id, path, json)
-                except TooMany:
-                    return await self._asked_of_worker(request, reading, json)
-            if index.kind != "members":
-                return await self._page(request, reading, index)
-        return await self._asked_of_worker(request, reading, json)
+        index = await self._index(request, reading) if request.way == "page" else None
+        if index is None or index.kind == "members":
+            return (await self._workers.ask(await self._request(request, reading))).told(request.id)
+        told = (await self._page(request, reading, index)).told(request.id)
+        return {**told, "path": cut(".".join(index.path), LONGEST_PATH)} if index.path else told
 
-    async def _page(self, request: Asked, reading: Reading, index: Index) -> dict[str, Any]:
-        room = self._limits.answer_bytes - AROUND
+    async def _index(self, request: Asked, reading: Reading) -> Index | None:
+        index = self._indexes.get(request.id)
+        if index is None:
+            try:
+                index = await asyncio.to_thread(index_file, await reading.path(), _is_json(reading))
+            except TooMany:
+                return None
+            self._indexes.put(request.id, index)
+        return index
+
+    async def _page(self, request: Asked, reading: Reading, index: Index) -> Part:
         start = min(request.offset, index.count)
-        count = min(index.count - start, request.limit or self._limits.max_items)
-        while count > 1 and index.starts[start + count] - index.starts[start] > room * 2:
-            count = max(1, count // 2)
-        begins, ends = index.starts[start], index.starts[start + count]
-        if count and ends - begins > 64 * room:
-            return self._told(request, [], index.count, "", f"an item of {ends - begins} bytes")
+        count = min(index.count - start, self._limit(request))
+        begins, ends, skipped = index.span(start, count)
+        while count > 1 and ends - begins > self._room * WORTH_READING:
+            count = count // 2
+            begins, ends, skipped = index.span(start, count)
+        if ends - begins > LONGEST_READ:
+            told = f"it has {ends - begins} bytes"
+            return Part("items", [told], start, 1, index.count, cut=True)
         body = await reading.read(begins, ends - begins)
-        if index.kind == "lines":
-            found: list[Any] = body.decode("utf-8", "replace").splitlines()[:count]
-        else:
-            found = cast(list[Any], value_of(b"[" + body.rstrip(b" \t\r\n,") + b"]"))
-        shown: list[Any] = []
-        for item in found:
-            room -= len(msgspec.json.encode(item)) + 1
-            if room < 0:
-                break
-            shown.append(item)
-        first = shortened(found[0], self._limits.answer_bytes - AROUND) if found and not shown else None
-        told = self._told(request, shown, index.count, index.kind, first)
-        if index.path:
-            told["path"] = ".".join(index.path)
-        return told
+        found = _READ[index.kind](body)[skipped : skipped + count]
+        kind = "lines" if index.kind == "lines" else "items"
+        return of_items(found, index.count, start, self._room, kind)
 
-    async def _asked_of_worker(self, request: Asked, reading: Reading, json: bool) -> dict[str, Any]:
-        room = self._limits.answer_bytes - AROUND
-        found = await self._workers.ask(
-            Request(
-                way=request.way,
-                path=str(await reading.path()),
-                json=json,
-                text=request.text,
-                offset=request.offset,
-                limit=request.limit or self._limits.max_items,
-                room=room,
-                memory=self._memory,
-            )
+    async def _request(self, request: Asked, reading: Reading) -> Request:
+        return Request(
+            way=request.way,
+            path=str(await reading.path()),
+            json=_is_json(reading),
+            text=request.text,
+            offset=request.offset,
+            limit=self._limit(request),
+            room=self._room,
+            memory=self._settings.sql_memory,
+            seconds=self._settings.sql_seconds,
         )
-        if "value" in found:
-            value = found["value"] if "too_big" not in found else shortened(found["value"], room)
-            cut = (
-                {"cut": f"it has {found['too_big']} bytes; ask for a part of it"}
-                if "too_big" in found
-                else {}
-            )
-            return {"id": request.id, "value": value, **cut}
-        first = shortened(found["first"], room) if "first" in found else None
-        kind = "rows" if request.way == "sql" else "items"
-        return self._told(request, found["items"], found["total"], kind, first)
 
-    def _told(
-        self, request: Asked, shown: list[Any], total: int, kind: str, first: Any = None
-    ) -> dict[str, Any]:
-        """A part, how much there is, and how to go on."""
-        told: dict[str, Any] = {
-            "id": request.id,
-            "offset": request.offset,
-            "total": total,
-            "shown": len(shown),
-            "left": max(0, total - request.offset - len(shown)),
-            kind or "items": shown,
-        }
-        if first is not None:
-            told["cut"] = "the first item is too big to be shown whole; ask for parts of it with 'query'"
-            told["first"] = first
-            told["left"] = max(0, told["left"] - 1)
-        if told["left"]:
-            told["next_offset"] = request.offset + max(1, len(shown))
-        return told
+    def _limit(self, request: Asked) -> int:
+        return request.limit or self._settings.max_items
 
     async def close(self) -> None:
         await self._workers.close()
+
+
+def _is_json(reading: Reading) -> bool:
+    return reading.artifact.content_type.startswith("application/json")
+
+
+def _items(body: bytes) -> list[Any]:
+    """Of a part of a list, with the comma behind it."""
+    return cast(list[Any], value_of(b"[" + body.rstrip(b" \t\r\n,") + b"]"))
+
+
+def _records(body: bytes) -> list[Any]:
+    """Of lines of JSON; one that is none after all is shown as it is."""
+    return [_record(line) for line in body.split(b"\n") if line.strip()]
+
+
+def _record(line: bytes) -> Any:
+    try:
+        return value_of(line)
+    except ValueError:
+        return line.decode("utf-8", "replace")
+
+
+_READ: dict[str, Callable[[bytes], list[Any]]] = {"items": _items, "records": _records, "lines": lines_of}

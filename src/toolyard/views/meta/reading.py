@@ -2,14 +2,13 @@
 
 from typing import TYPE_CHECKING, Any
 
-import msgspec
 from msgspec import Raw
 
 from ...kit.content import ToolError
-from ...results.reading import Reader
 from ...results.reading.asked import MOST_ITEMS, Wrong
 from ...wire.call import Call
 from ...wire.types import CallToolResult, Text
+from ..stored import Shelved
 from .tools import MetaTool
 
 if TYPE_CHECKING:
@@ -37,13 +36,12 @@ _INPUT: dict[str, Any] = {
 }
 
 
-def read_result(reader: Reader) -> MetaTool:
+def read_result(stored: Shelved) -> MetaTool:
     async def answer(desk: "Desk", call: Call, arguments: dict[str, Any]) -> CallToolResult:
         try:
-            found = await reader.read(call.caller.tenant, arguments)
+            body = await stored.ask(call, arguments)
         except Wrong as error:
             raise ToolError(str(error)) from None
-        body = msgspec.json.encode(found)
         return CallToolResult(content=[Text(body.decode())], structured_content=Raw(body))
 
     return MetaTool(
