@@ -289,7 +289,9 @@ async def test_none_where_something_was_promised_is_an_error(server: Server, kin
     assert (await result_of(server))["isError"] is True
 
 
-@pytest.mark.parametrize("value", [{"a": object()}, {"a": {1, object()}}, {(1, 2): 3}], ids=str)
+@pytest.mark.parametrize(
+    "value", [{"a": object()}, {"a": {1, object()}}, {(1, 2): 3}], ids=["object", "in a set", "as a key"]
+)
 async def test_a_value_that_is_no_json_is_an_error_without_the_inside(server: Server, value: Any) -> None:
     @server.tool
     async def odd() -> dict:
