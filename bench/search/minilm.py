@@ -73,11 +73,14 @@ class MiniLm:
         hidden = self._norm(hidden + mixed, f"{name}.attention.output.LayerNorm")
         inner = self._linear(hidden, f"{name}.intermediate.dense")
         # GELU by its tanh form, which differs from the exact one by less than a thousandth.
-        inner = 0.5 * inner * (1 + np.tanh(math.sqrt(2 / math.pi) * (inner + 0.044715 * inner**3)))
+        inner = (
+            0.5 * inner * (1 + np.tanh(math.sqrt(2 / math.pi) * (inner + 0.044715 * inner * inner * inner)))
+        )
         return self._norm(hidden + self._linear(inner, f"{name}.output.dense"), f"{name}.output.LayerNorm")
 
     def _linear(self, hidden: np.ndarray, name: str) -> np.ndarray:
-        return hidden @ self._weights[f"{name}.weight"].T + self._weights[f"{name}.bias"]
+        flat = hidden.reshape(-1, hidden.shape[-1]) @ self._weights[f"{name}.weight"].T
+        return (flat + self._weights[f"{name}.bias"]).reshape(*hidden.shape[:-1], -1)
 
     def _norm(self, hidden: np.ndarray, name: str) -> np.ndarray:
         centred = hidden - hidden.mean(-1, keepdims=True)

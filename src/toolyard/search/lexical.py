@@ -39,12 +39,12 @@ class Field(Struct, frozen=True):
     """What it is worth that the query says all of it."""
 
 
-SERVER = Field(2.0, 1.5, 0.3, mark=1, cover=0.2)
-NAME = Field(3.0, 3.0, 0.3, mark=2, cover=0.25)
-TITLE = Field(2.0, 3.0, 0.3)
-DESCRIPTION = Field(1.0, 20.0, 0.6, mark=4, cover=0.15)
+SERVER = Field(2.0, 1.5, 0.25, mark=1, cover=0.15)
+NAME = Field(3.0, 3.0, 0.2, mark=2, cover=0.2)
+TITLE = Field(2.0, 3.0, 0.2)
+DESCRIPTION = Field(0.9, 20.0, 0.6, mark=4, cover=0.15)
 PARAMETER = Field(0.7, 8.0, 0.7)
-PARAMETER_TEXT = Field(0.4, 30.0, 0.7)
+PARAMETER_TEXT = Field(0.5, 35.0, 0.8)
 COVERED = (SERVER, NAME, DESCRIPTION)
 SATURATION = 1.2
 """BM25's k1: how soon one more occurrence of a term says nothing new."""

@@ -15,13 +15,13 @@ from .lexical import Floats, Found
 
 Slots = npt.NDArray[np.intp]
 
-MEANING = 0.7
+MEANING = 0.75
 """What a cosine counts beside a lexical score of the same size."""
 CLAUSE = 0.2
 """What the words of the best clause count beside those of the whole request."""
-BOTH = 0.1
+BOTH = 0.2
 """What words and meaning of the best clause together count beside that."""
-COMPANY = 0.2
+COMPANY = 0.25
 """What the best lexical score of a tool of the same server counts: tools of one task often live together."""
 WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
@@ -79,8 +79,11 @@ class Evidence(Struct, frozen=True):
 
 
 def confidence(covered: float, cosine: float) -> float:
-    """How likely the best candidate is right, by the share of the request it holds and its likeness."""
-    return CEILING / (1 + math.exp(-(-2.0 + 4.0 * covered + 3.0 * cosine)))
+    """How likely the best candidate is right, by the share of the request it holds and its likeness.
+
+    Fitted to the public sets: of the best hits with such a score, about that share was right.
+    """
+    return CEILING / (1 + math.exp(-(-2.7 + 0.9 * covered + 5.4 * cosine)))
 
 
 def _company(words: Floats, servers: Sequence[int]) -> Floats:
