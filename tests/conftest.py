@@ -1,5 +1,8 @@
 """What every test runs under."""
 
+from collections.abc import Generator
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 # The same examples in every run, so that a red build is about the change in it. Deadlines are off: the
@@ -13,3 +16,13 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("toolyard")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """What a test printed goes from one process to another, which only takes text that UTF-8 can hold."""
+    report = yield
+    report.sections = [
+        (name, text.encode("utf-8", "backslashreplace").decode()) for name, text in report.sections
+    ]
+    return report
