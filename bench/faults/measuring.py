@@ -22,8 +22,6 @@ PAUSE_S = 0.1
 """Between two calls to a faulty upstream, the same in the quiet time: the fault is what is compared, and not
 that a call which fails at once can be made ten thousand times."""
 LOOK_S = 0.25
-FEWEST = 300
-"""Calls through the gateway; with fewer there is no p99."""
 
 Samples = dict[str, dict[str, list[float]]]
 """Seconds by place and tool."""
@@ -53,8 +51,6 @@ async def play(row: Row, folder: Path, seconds: float, rounds: int) -> Times:
             stage.get_well()
             await stage.everybody_is_back()
             await _quiet(stage, window, seconds, times)
-        if sum(map(len, times.during["gateway"].values())) < FEWEST:
-            raise RuntimeError(f"{row.id}: too few calls for a p99; is the machine busy? try --rounds 4")
         return times
 
 
