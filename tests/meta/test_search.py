@@ -199,6 +199,28 @@ async def test_a_server_that_is_missing_is_named_and_one_that_has_gone_is_marked
         assert {one["server"] for one in answer["missing"]} == {"a", "gone"}
 
 
+async def test_a_server_that_is_still_coming_is_named_and_one_with_a_bad_tool_is_not_missing():
+    release = asyncio.Event()
+    slow = Speaker("modern", [tool("send_letter")])
+
+    async def wait(exchange: Exchange) -> bool:
+        await release.wait()
+        return False
+
+    slow.before = wait
+    odd = Speaker("modern", [tool("send_email"), {"name": "no_schema"}])
+    async with (
+        speaking(slow) as url,
+        speaking(odd) as well,
+        front(at(url, "slow"), at(well, "odd"), list_wait=0.01) as client,
+    ):
+        await client.gateway.catalogue.shelves["odd"].settled.wait()
+        answer = await client.search("send an email")
+        assert answer["missing"] == [{"server": "slow", "reason": "it is being connected"}]
+        assert [one["tool"] for one in answer["results"][0]["results"]] == ["mcp__odd__send_email"]
+        release.set()
+
+
 async def test_only_the_server_that_was_asked_for_is_searched_and_an_unknown_one_is_said_to_be_unknown():
     twin = [tool("send_email", description="Send an email to somebody.")]
     async with (

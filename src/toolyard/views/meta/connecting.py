@@ -12,6 +12,7 @@ from ...upstream.errors import UpstreamError
 from ...wire.call import Call
 from ...wire.errors import McpError
 from ..instructions import brief
+from .known import COMING
 from .supplies import Supplies
 
 Action = Literal["status", "link", "wait"]
@@ -102,7 +103,7 @@ class Connecting:
         if shelf.fault is not None:
             return Connection(server, "", "failed", message=brief(shelf.fault))
         if not (shelf.known or shelf.settled.is_set()):
-            return Connection(server, "", "initiated", message="it is being connected")
+            return Connection(server, "", "initiated", message=COMING)
         return Connection(server, "", "active", message=f"{len(shelf.entries['tools'])} tools")
 
     # Apps of a remote

@@ -19,6 +19,7 @@ from ..instructions import brief
 from .supplies import Supplies
 
 MAX_NAME = 80
+COMING = "it is being connected"
 SEARCH_FIRST = "search for what you want to do"
 
 
@@ -78,7 +79,10 @@ class Known:
         return "up" if shelf is not None and shelf.fault is None else "down"
 
     def missing(self) -> dict[str, str]:
-        return {server: brief(reason) for server, reason in self._supplies.yard.catalogue.missing().items()}
+        """Servers of which nothing is known yet, or nothing current; not those that lack a tool or two."""
+        shelves = self._supplies.yard.catalogue.shelves.values()
+        coming = {one.server: COMING for one in shelves if not (one.known or one.settled.is_set())}
+        return coming | {one.server: brief(one.fault) for one in shelves if one.fault is not None}
 
     # What is not
 
