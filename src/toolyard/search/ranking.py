@@ -15,14 +15,14 @@ from .lexical import Floats, Found
 
 Slots = npt.NDArray[np.intp]
 
-MEANING = 0.75
-"""What a cosine counts beside a lexical score of the same size."""
-CLAUSE = 0.2
-"""What the words of the best clause count beside those of the whole request."""
-BOTH = 0.2
-"""What words and meaning of the best clause together count beside that."""
+MEANING = 2.0
+"""What a cosine counts beside a lexical score of the same size, for a request of one clause."""
+BLUR = 0.7
+"""How fast that falls with the number of clauses: the sum of many words means a little of everything."""
+CLAUSE = 0.35
+"""What the best clause counts beside the whole request."""
 COMPANY = 0.25
-"""What the best lexical score of a tool of the same server counts: tools of one task often live together."""
+"""What the best tool of the same server counts: tools of one task often live together."""
 WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
 CEILING = 0.9
@@ -52,7 +52,8 @@ class Evidence(Struct, frozen=True):
     def candidates(self, widening: int) -> list[int]:
         """The slots worth a closer look: the best of the whole by both, of each clause by its words."""
         whole = _relative(self.found.scores[:1], self.found.most[:1])[0]
-        chosen = [_top(whole + self.found.covers + MEANING * self.cosines, WIDTH_WHOLE * widening)]
+        whole += self.found.covers + self._meaning() * self.cosines
+        chosen = [_top(whole, WIDTH_WHOLE * widening)]
         chosen += [_top(row, WIDTH_CLAUSE * widening) for row in self.found.scores[1:]]
         return np.unique(np.concatenate(chosen)).tolist()
 
@@ -61,21 +62,17 @@ class Evidence(Struct, frozen=True):
         lexical = self.found.scores[:, slots]
         cosines = np.maximum(np.vecdot(vectors[slots][None], self.vectors[:, None]), 0.0)
         words = _relative(lexical, self.found.most)
-        clauses = words[1:] if len(words) > 1 else words
-        told = words[0] + self.found.covers[slots] + CLAUSE * clauses.max(axis=0)
-        told += COMPANY * _company(words[0], servers)
-        meaning = MEANING * cosines[0]
-        both = clauses + cosines[-len(clauses) :]
-        best = both.argmax(axis=0), np.arange(len(slots))
-        told += BOTH * clauses[best]
-        meaning += BOTH * cosines[-len(clauses) :][best]
-        scores = told + meaning
+        told = words[0] + self.found.covers[slots] + _beside(words, servers)
+        scores = told + self._meaning() * cosines[0] + _beside(cosines, servers)
         first = int(scores.argmax())
         if scores[first] <= 0:
             return Fused(np.zeros_like(scores), np.zeros_like(scores))
         covered = float((lexical[:, first] / np.maximum(self.found.most, 1e-9)).max())
         factor = confidence(covered, float(cosines[:, first].max())) / float(scores[first])
         return Fused(factor * scores, factor * told)
+
+    def _meaning(self) -> float:
+        return MEANING / max(1, len(self.vectors) - 1) ** BLUR
 
 
 def confidence(covered: float, cosine: float) -> float:
@@ -86,10 +83,12 @@ def confidence(covered: float, cosine: float) -> float:
     return CEILING / (1 + math.exp(-(-2.7 + 0.9 * covered + 5.4 * cosine)))
 
 
-def _company(words: Floats, servers: Sequence[int]) -> Floats:
+def _beside(rows: Floats, servers: Sequence[int]) -> Floats:
+    """What the clauses and the other tools of the same server add to the whole request's row."""
     best = np.zeros(max(servers) + 1, np.float32)
-    np.maximum.at(best, servers, words)
-    return best[servers]
+    np.maximum.at(best, servers, rows[0])
+    clauses = rows[1:] if len(rows) > 1 else rows
+    return CLAUSE * clauses.max(axis=0) + COMPANY * best[servers]
 
 
 def _relative(lexical: Floats, most: Floats) -> Floats:
