@@ -58,13 +58,19 @@ def test_each_step_of_a_whole_task_finds_its_tool(semantic: Semantic):
 def test_a_tool_that_destroys_is_not_above_one_that_reads_when_something_is_only_asked(semantic: Semantic):
     index = index_of(OFFICE, semantic)
     for asking in (
-        "show the details of a customer",
-        "which details do we have of the customer",
+        "show the customer's details",
+        "customer details",
+        "list the last post of a customer",
         "ver cliente",
     ):
         order = found(index, asking, 12)
         assert order.index("get_customer") < order.index("delete_customer")
-    assert found(index, "delete the customer's details")[0] == "delete_customer"
+    for doing in (
+        "delete the customer's details",
+        "find the customer's details and delete them",
+        "apagar cliente",
+    ):
+        assert found(index, doing)[0] == "delete_customer"
 
 
 def test_a_tool_that_only_its_name_calls_destructive_is_treated_as_one(semantic: Semantic):

@@ -5,13 +5,14 @@ tool for one step is not drowned by the words of the others.
 """
 
 import re
+from collections.abc import Sequence
 
 from msgspec import Struct
 
 from .documents import Query
 from .language import Translate, asks_in_portuguese, in_english
 from .terms import stem, words
-from .wordlists import READS, STOP_WORDS, WRITES
+from .wordlists import MAY_WRITE, READS, STOP_WORDS, WRITES
 
 MAX_TEXT = 4000
 """Characters of a query that are looked at."""
@@ -20,6 +21,8 @@ FEWEST_TERMS = 2
 """A clause of fewer terms belongs to the one before it."""
 SIDE = 0.4
 """What a term of the known fields or the category weighs beside one of the use case."""
+UNSAID = 0.3
+"""How far a request without any verb that we know is taken for a question."""
 
 Bag = dict[str, float]
 
@@ -28,6 +31,7 @@ _CUT = re.compile(
 )
 _READS = frozenset(map(stem, READS))
 _WRITES = frozenset(map(stem, WRITES))
+_MAY_WRITE = frozenset(map(stem, MAY_WRITE))
 
 
 class Asked(Struct, frozen=True):
@@ -37,43 +41,49 @@ class Asked(Struct, frozen=True):
     """Of each of these, the terms and what they weigh."""
     stems: frozenset[str]
     """Of the whole, every word."""
-    reads: bool
-    """It wants to know something and to change nothing."""
+    reads: float
+    """How far it wants to know something and to change nothing, from 0 to 1."""
 
 
 def understood(query: Query, translate: Translate) -> Asked:
     text = query.use_case[:MAX_TEXT]
     parts = clauses(text)
     side = f"{query.known_fields[:MAX_TEXT]} {query.category[:MAX_TEXT]}"
-    foreign = asks_in_portuguese(text, words(text), translate)
+    said = words(text)
+    foreign = asks_in_portuguese(text, said, translate)
     bags = [bag(part, translate, foreign) for part in (text, *parts)]
     for term, weight in bag(side, translate, foreign).items():
         bags[0][term] = max(bags[0].get(term, 0.0), weight * SIDE)
-    stems = frozenset(map(stem, words(text)))
+    stems = list(map(stem, said))
     return Asked(
         texts=(f"{text} {query.category[:MAX_TEXT]}".strip(), *parts),
         bags=tuple(bags),
-        stems=stems,
-        reads=bool(stems & _READS) and not stems & _WRITES,
+        stems=frozenset(stems),
+        reads=_reads(stems),
     )
+
+
+def _reads(stems: Sequence[str]) -> float:
+    """A word that changes things decides; one that may be a thing (a post, a set) only when it leads."""
+    if not _WRITES.isdisjoint(stems):
+        return 0.0
+    first = next((term for term in stems if term in _READS or term in _MAY_WRITE), None)
+    return UNSAID if first is None else float(first in _READS)
 
 
 def clauses(text: str) -> list[str]:
     """The parts of a request that ask for something of their own; none when there is only one."""
     parts: list[str] = []
-    short = False
     for part in _CUT.split(text):
-        if not part or part.isspace():
-            continue
-        few = len({word for word in words(part) if word not in STOP_WORDS}) < FEWEST_TERMS
-        if parts and (few or short):
+        if parts and (_is_short(part) or _is_short(parts[-1])):
             parts[-1] = f"{parts[-1]} {part}"
         else:
             parts.append(part)
-            short = few
-            continue
-        short = False
     return parts[:MAX_CLAUSES] if len(parts) > 1 else []
+
+
+def _is_short(part: str) -> bool:
+    return len({word for word in words(part) if word not in STOP_WORDS}) < FEWEST_TERMS
 
 
 def bag(text: str, translate: Translate, foreign: bool) -> Bag:

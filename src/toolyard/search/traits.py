@@ -78,8 +78,8 @@ def shares_of(
     known: Any = traits
     yield "pinned", PINNED * known["pinned"].astype(np.float32)
     yield "heavy", HEAVIEST * _heaviness(known["size"], known["heavy"], asked)
-    if asked.reads:
-        yield "destructive", DESTRUCTIVE * known["destructive"].astype(np.float32)
+    if asked.reads > 0:
+        yield "destructive", DESTRUCTIVE * asked.reads * known["destructive"].astype(np.float32)
     if any(state in UNAVAILABLE for state in states):
         yield "unavailable", np.array([UNAVAILABLE.get(state, 0.0) for state in states], np.float32)
     if boosts is not None:

@@ -45,14 +45,23 @@ READS = _set(
 )
 WRITES = _set(
     """
-    delete remove drop erase purge wipe destroy clear cancel create add insert make write update edit
-    change set modify rename move send post publish upload save store replace reset revoke uninstall kill
-    stop terminate truncate clean discard unsubscribe apagar apaga excluir exclua deletar remover remova
-    limpar limpa cancelar criar crie adicionar inserir atualizar editar alterar mudar enviar envie
-    publicar salvar substituir revogar encerrar eliminar elimina descartar
+    delete remove drop erase purge wipe destroy cancel create add insert write update edit modify rename
+    send publish upload replace revoke uninstall kill terminate truncate discard unsubscribe rid overwrite
+    append install deploy disable enable unlink detach attach assign merge apagar apaga apague excluir
+    exclua deletar remover remova remove limpar limpa limpe cancelar cancele criar crie adicionar adicione
+    inserir insira atualizar atualize editar edite alterar altere mudar mude enviar envie publicar
+    publique salvar salve substituir substitua revogar encerrar eliminar elimina descartar instalar
+    renomear mover mova
     """
 )
-"""By these a request is known as one that only wants to know, or one that changes something."""
+MAY_WRITE = _set(
+    """
+    post store set stop change move make record clear clean save reset close archive schedule book order
+    format turn start run execute fix
+    """
+)
+"""By these a request is known as one that only wants to know, or one that changes something. The last are
+things as often as deeds."""
 
 DESTROYS = _set(
     """
