@@ -46,9 +46,10 @@ class Prepared(Struct, frozen=True):
     server: str
     tools: frozenset[str]
     rows: list[Row]
-    traits: list[tuple[bool, bool, int, float]]
+    traits: list[tuple[bool, bool, int]]
     terms: list[Weighed]
     vectors: Floats
+    bits: Bits
     """From the rows on, of the tools that are new or changed."""
 
 
@@ -58,7 +59,6 @@ class Index:
         self._lexical = Lexical()
         self._slots = Slots.empty(self._semantic.dim)
         self._servers: dict[str, frozenset[str]] = {}
-        self._bits: Bits | None = None
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -82,23 +82,23 @@ class Index:
             traits=[traits_of(document) for document in new],
             terms=[weighed(document, self._semantic.translate) for document in new],
             vectors=self._semantic.encode([text_of(document) for document in new]),
+            bits=bits_of([document.tool for document in new]),
         )
 
     def commit(self, prepared: Prepared) -> None:
         """The short part of `put`."""
         for tool in sorted(self._servers.get(prepared.server, frozenset()) - prepared.tools):
             self._take_out(tool)
-        new = zip(prepared.rows, prepared.vectors, prepared.traits, prepared.terms, strict=True)
-        for row, vector, traits, terms in new:
+        for at, row in enumerate(prepared.rows):
             size = self._take_out(row.tool)
-            self._lexical.put(self._slots.put(row, vector, (*traits[:-1], size)), terms)
+            traits = (*prepared.traits[at], size)
+            slot = self._slots.put(row, prepared.vectors[at], traits, prepared.bits[at])
+            self._lexical.put(slot, prepared.terms[at])
         self._servers[prepared.server] = prepared.tools
-        self._bits = None
 
     def remove(self, server: str) -> None:
         for tool in sorted(self._servers.pop(server, frozenset())):
             self._take_out(tool)
-        self._bits = None
 
     def _take_out(self, tool: str) -> float:
         """The measured size of its results, which outlives a change of its words."""
@@ -117,10 +117,8 @@ class Index:
 
     def nearest(self, name: str, limit: int = 3, *, among: Among | None = None) -> list[str]:
         """Tools with names like this one, the likest first."""
-        rows = self._slots.rows
-        if self._bits is None:
-            self._bits = bits_of([row.tool if row else "" for row in rows])
-        like = (row.tool for slot in likeliest(name, self._bits) if (row := rows[slot]) is not None)
+        rows = map(self._slots.rows.__getitem__, likeliest(name, self._slots.bits))
+        like = (row.tool for row in rows if row is not None)
         allowed = like if among is None else filter(among, like)
         close = sorted((-closeness(name, tool), tool) for tool in islice(allowed, LOOKED_AT))
         return [tool for distance, tool in close if -distance >= LIKE_ENOUGH][:limit]

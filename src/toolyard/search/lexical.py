@@ -19,8 +19,7 @@ from msgspec import Struct
 
 from .documents import Document
 from .language import Translate, rendered, small_words
-from .terms import stem, words
-from .wordlists import STOP_WORDS
+from .terms import terms, words
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -46,6 +45,8 @@ DESCRIPTION = Field(0.9, 20.0, 0.6, mark=4, cover=0.15)
 PARAMETER = Field(0.7, 8.0, 0.7)
 PARAMETER_TEXT = Field(0.5, 35.0, 0.8)
 COVERED = (SERVER, NAME, DESCRIPTION)
+TELLING = 400
+"""Characters of a description by which its language is told."""
 SATURATION = 1.2
 """BM25's k1: how soon one more occurrence of a term says nothing new."""
 
@@ -62,15 +63,14 @@ def weighed(document: Document, translate: Translate) -> Weighed:
     """A Portuguese document has English terms beside its own."""
     amounts: dict[str, float] = {}
     marks: dict[str, int] = {}
-    fields = [(field, words(text)) for field, text in _fields(document) if text]
-    foreign = small_words([word for _, said in fields for word in said]) > 0
-    for field, said in fields:
-        counted = [stem(word) for word in said if word not in STOP_WORDS]
+    foreign = small_words(words(document.description[:TELLING])) > 0
+    for field, text in _fields(document):
+        counted = terms(text)
         each = field.weight / (1 - field.norm + field.norm * len(counted) / field.length)
         for term in counted:
             amounts[term] = amounts.get(term, 0.0) + each
             marks[term] = marks.get(term, 0) | field.mark
-        for term, share in rendered(said, translate) if foreign else ():
+        for term, share in rendered(words(text), translate) if foreign else ():
             amounts[term] = amounts.get(term, 0.0) + each * share
     weights = array("f", [amount / (amount + SATURATION) for amount in amounts.values()])
     return Weighed(list(amounts), weights, bytes(marks.get(term, 0) for term in amounts))

@@ -14,7 +14,8 @@ from .terms import words
 
 Bits = npt.NDArray[np.uint8]
 
-WIDTH = 512
+BYTES = 64
+WIDTH = 8 * BYTES
 """Bits for each name."""
 MAX_NAME = 200
 LOOKED_AT = 24

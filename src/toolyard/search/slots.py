@@ -12,6 +12,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from .documents import Document
+from .nearest import BYTES, Bits
 from .traits import TRAITS, Traits
 
 Floats = npt.NDArray[np.float32]
@@ -31,16 +32,17 @@ def digest_of(document: Document) -> bytes:
 
 
 class Slots:
-    def __init__(self, rows: list[Row | None], vectors: Floats, traits: Traits) -> None:
+    def __init__(self, rows: list[Row | None], vectors: Floats, traits: Traits, bits: Bits) -> None:
         self.rows = rows
         self._vectors = vectors
         self._traits = traits
+        self._bits = bits
         self._taken = {row.tool: slot for slot, row in enumerate(rows) if row is not None}
         self._free = [slot for slot, row in enumerate(rows) if row is None]
 
     @classmethod
     def empty(cls, dim: int) -> "Slots":
-        return cls([], np.zeros((0, dim), np.float32), np.zeros(0, TRAITS))
+        return cls([], np.zeros((0, dim), np.float32), np.zeros(0, TRAITS), np.zeros((0, BYTES), np.uint8))
 
     def __len__(self) -> int:
         return len(self._taken)
@@ -53,6 +55,11 @@ class Slots:
     def traits(self) -> Traits:
         return self._traits[: len(self.rows)]
 
+    @property
+    def bits(self) -> Bits:
+        """Of the names."""
+        return self._bits[: len(self.rows)]
+
     def find(self, tool: str) -> int | None:
         return self._taken.get(tool)
 
@@ -60,11 +67,12 @@ class Slots:
         slot = self._taken.get(tool)
         return None if slot is None else self.rows[slot]
 
-    def put(self, row: Row, vector: Floats, traits: Any) -> int:
+    def put(self, row: Row, vector: Floats, traits: Any, bits: Bits) -> int:
         slot = self._taken[row.tool] = self._free.pop() if self._free else self._grown()
         self.rows[slot] = row
         self._vectors[slot] = vector
         self._traits[slot] = traits
+        self._bits[slot] = bits
         return slot
 
     def remove(self, tool: str) -> int | None:
@@ -72,6 +80,7 @@ class Slots:
         if slot is not None:
             self.rows[slot] = None
             self._vectors[slot] = 0.0
+            self._bits[slot] = 0
             self._free.append(slot)
         return slot
 
@@ -79,6 +88,7 @@ class Slots:
         if len(self.rows) == len(self._vectors):
             more = max(64, len(self.rows) // 4)
             self._vectors = np.pad(self._vectors, ((0, more), (0, 0)))
+            self._bits = np.pad(self._bits, ((0, more), (0, 0)))
             self._traits = np.concatenate((self._traits, np.zeros(more, TRAITS)))
         self.rows.append(None)
         return len(self.rows) - 1

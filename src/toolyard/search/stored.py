@@ -18,6 +18,7 @@ from msgspec import Struct
 
 from .. import __version__
 from .lexical import Postings
+from .nearest import BYTES
 from .slots import Row, Slots
 from .traits import TRAITS
 
@@ -35,6 +36,7 @@ class _Stored(Struct, frozen=True):
     rows: list[Row | None]
     vectors: bytes
     traits: bytes
+    bits: bytes
     words: list[str]
     starts: bytes
     slots: bytes
@@ -49,6 +51,7 @@ def write(path: Path, embedding: bytes, slots: Slots, postings: Postings) -> Non
             slots.rows,
             slots.vectors.tobytes(),
             slots.traits.tobytes(),
+            slots.bits.tobytes(),
             list(postings.words),
             postings.starts.tobytes(),
             postings.slots.tobytes(),
@@ -79,7 +82,8 @@ def read(path: Path, embedding: bytes, dim: int) -> tuple[Slots, Postings]:
     if stored.made_by != _made_by(embedding):
         raise UnusableIndex(f"the index in {str(path)!r} is of another version or another embedding")
     vectors = _array(stored.vectors, np.float32).reshape(-1, dim)
-    slots = Slots(stored.rows, vectors, _array(stored.traits, TRAITS))
+    bits = _array(stored.bits, np.uint8).reshape(-1, BYTES)
+    slots = Slots(stored.rows, vectors, _array(stored.traits, TRAITS), bits)
     words = {word: number for number, word in enumerate(stored.words)}
     postings = Postings(
         words,

@@ -7,8 +7,11 @@ never shown.
 
 import re
 import unicodedata
+from typing import TypeVar
 
 from .wordlists import STOP_WORDS
+
+T = TypeVar("T")
 
 MAX_WORD = 40
 _REMEMBERED = 100_000
@@ -68,7 +71,8 @@ _ENDINGS = (
 _KEPT = frozenset(("news",))
 _KEPT_S = ("ss", "us", "is")
 
-_apart: dict[str, tuple[str, ...]] = {}
+_words: dict[str, tuple[str, ...]] = {}
+_terms: dict[str, tuple[str, ...]] = {}
 _stems: dict[str, str] = {}
 
 
@@ -76,27 +80,31 @@ def words(text: str) -> list[str]:
     """The words of a text or name, without case or accents; `camelCase` and `snake_case` taken apart."""
     found: list[str] = []
     for run in _RUN.findall(text):
-        apart = _apart.get(run)
-        if apart is None:
-            if len(_apart) >= _REMEMBERED:
-                _apart.clear()
-            apart = _apart[run] = _taken_apart(run)
-        found += apart
+        found += _words.get(run) or _remembered(_words, run, _taken_apart(run))
     return found
-
-
-def stem(word: str) -> str:
-    known = _stems.get(word)
-    if known is None:
-        if len(_stems) >= _REMEMBERED:
-            _stems.clear()
-        known = _stems[word] = _stem(word)
-    return known
 
 
 def terms(text: str) -> list[str]:
     """The stems of a text's words, without those that say nothing."""
-    return [stem(word) for word in words(text) if word not in STOP_WORDS]
+    found: list[str] = []
+    for run in _RUN.findall(text):
+        known = _terms.get(run)
+        if known is None:
+            kept = tuple(stem(word) for word in words(run) if word not in STOP_WORDS)
+            known = _remembered(_terms, run, kept)
+        found += known
+    return found
+
+
+def stem(word: str) -> str:
+    return _stems.get(word) or _remembered(_stems, word, _stem(word))
+
+
+def _remembered(memory: dict[str, T], key: str, value: T) -> T:
+    if len(memory) >= _REMEMBERED:
+        memory.clear()
+    memory[key] = value
+    return value
 
 
 def _taken_apart(run: str) -> tuple[str, ...]:

@@ -41,9 +41,10 @@ _PROMISES = ("", *sorted(HEAVY | WHOLE))
 _PROMISE_STEMS = tuple(map(stem, _PROMISES))
 
 
-def traits_of(document: Document) -> tuple[bool, bool, int, float]:
+def traits_of(document: Document) -> tuple[bool, bool, int]:
+    """All but the size, which nobody knows yet."""
     said = words(document.name)
-    return document.pinned, _destroys(document, said), _PROMISES.index(_promise(said)), 0.0
+    return document.pinned, _destroys(document, said), _PROMISES.index(_promise(said))
 
 
 def _destroys(document: Document, said: list[str]) -> bool:
