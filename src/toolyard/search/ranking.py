@@ -25,8 +25,6 @@ COMPANY = 0.25
 """What the best tool of the same server counts: tools of one task often live together."""
 WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
-CEILING = 0.9
-"""The most that words and meaning give: the rest is for what is known of a tool beside them."""
 WIDTH_WHOLE, WIDTH_CLAUSE = 160, 48
 """How many candidates the whole request and each clause send in."""
 
@@ -80,7 +78,7 @@ def confidence(covered: float, cosine: float) -> float:
 
     Fitted to the public sets: of the best hits with such a score, about that share was right.
     """
-    return CEILING / (1 + math.exp(-(-2.7 + 0.9 * covered + 5.4 * cosine)))
+    return 1 / (1 + math.exp(2.8 - 1.4 * covered - 5.3 * cosine))
 
 
 def _beside(rows: Floats, servers: Sequence[int]) -> Floats:
