@@ -153,7 +153,7 @@ PICTURES = {
             Command("toolyard search which orders are still open"),
             Command("toolyard search reembolsar um pedido --limit 3 --explain"),
         ),
-        width=118,
+        width=126,
         files=EXAMPLE,
     ),
     "flow": Picture(
