@@ -50,7 +50,7 @@ def _as_csv(records: Records) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     writer.writerows([[_cell(record.get(name)) for name in names] for record in records])
-    return out.getvalue()
+    return out.getvalue().removesuffix("\n")
 
 
 def _as_table(records: Records) -> str:

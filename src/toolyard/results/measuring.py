@@ -68,7 +68,7 @@ def whole_of(payload: Payload, links: Said | None = None) -> Said:
 
 
 def _list_of(payload: Payload) -> Said:
-    return Said(msgspec.json.encode([_value(text) for text in payload.texts]), True)
+    return Said(msgspec.json.encode([_value(one) for one in payload.values]), True)
 
 
 def _value(said: Said) -> Raw | str:

@@ -28,6 +28,8 @@ class Said(Struct, frozen=True):
 class Payload(Struct, frozen=True):
     texts: tuple[Said, ...] = ()
     """Those that the structured part does not say as well."""
+    values: tuple[Said, ...] = ()
+    """The same, those of resources with where they are from."""
     structured: Said | None = None
     links: tuple[Raw, ...] = ()
     """Blocks that point to something, and those of kinds that we do not know."""
@@ -70,19 +72,17 @@ class _Sorted:
 
     def __init__(self, content: Sequence[Raw]) -> None:
         self.texts: list[Said] = []
+        self.values: list[Said] = []
         self.links: list[Raw] = []
         self.media: list[Raw] = []
         self.uri = ""
-        self._resources: dict[int, Raw] = {}
         for raw in content:
             self._put(raw)
-        if len(self.texts) > 1:
-            self._keep_resources()
 
     def _put(self, raw: Raw) -> None:
         block = _decode_block(raw)
         if block.type == "text" and block.text is not NOTHING:
-            self.texts.append(of_text(text_of(block.text)))
+            self._say(of_text(text_of(block.text)))
         elif block.type == "resource" and block.resource is not NOTHING:
             self._put_resource(raw, block.resource)
         else:
@@ -95,14 +95,11 @@ class _Sorted:
             self.media.append(raw.copy())
             return
         self.uri = contents.uri
-        self._resources[len(self.texts)] = resource
-        self.texts.append(of_text(text_of(contents.text)))
+        self._say(of_text(text_of(contents.text)), Said(bytes(resource), True))
 
-    def _keep_resources(self) -> None:
-        """Among others, each says where it is from."""
-        self.uri = ""
-        for at, resource in self._resources.items():
-            self.texts[at] = Said(bytes(resource), True)
+    def _say(self, text: Said, value: Said | None = None) -> None:
+        self.texts.append(text)
+        self.values.append(value or text)
 
 
 def payload_of(body: Buffer) -> Payload:
@@ -111,21 +108,23 @@ def payload_of(body: Buffer) -> Payload:
         result = _decode_result(body)
         found = _Sorted(result.content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrokenText):
-        return Payload((Said(body, False),))
+        whole = (Said(body, False),)
+        return Payload(whole, whole)
     structured = result.structured_content
     raw = None if structured is UNSET or bytes(memoryview(structured)[:5]) == b"null" else structured
     value = None if raw is None else _unwrapped(memoryview(raw))
     if raw is not None and say_the_same([text.body for text in found.texts], memoryview(raw)):
-        found.texts, found.uri = [], ""
+        found.texts, found.values, found.uri = [], [], ""
     return Payload(
         tuple(found.texts),
+        tuple(found.values),
         value,
         tuple(found.links),
         tuple(found.media),
         result.meta.copy(),
         result.result_type,
         result.is_error,
-        found.uri,
+        found.uri if len(found.texts) == 1 else "",
     )
 
 

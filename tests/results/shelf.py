@@ -1,0 +1,123 @@
+"""A shaper over a real store, and what it made of a result."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from toolyard.artifacts.links import Links
+from toolyard.artifacts.local import LocalStore
+from toolyard.artifacts.store import Store
+from toolyard.results.limits import Limits
+from toolyard.results.options import Options
+from toolyard.results.shaper import Shaper, Tool, Wanted
+from toolyard.wire.call import Caller, Identity
+from toolyard.wire.seal import Sealer
+from toolyard.wire.types import CallToolResult
+
+TENANT = "acme"
+MODERN, LEGACY = "2026-07-28", "2025-11-25"
+NAME = "mcp__up__list_things"
+HINT = "read_result(id='{id}') shows more of it"
+GENEROUS = 2**40
+
+
+class Fitted:
+    """A result after the shaper: `answer` is what stands in its place, None when it passed."""
+
+    def __init__(self, shelf: "Shelf", before: Any, after: Any) -> None:
+        self._shelf = shelf
+        encoded = msgspec.json.encode(before) if isinstance(before, CallToolResult) else None
+        self.passed = after is before or bytes(after) == encoded
+        self.result: dict[str, Any] = {} if self.passed else json.loads(bytes(after))
+        self.answer: Any = None if self.passed else self.result["structuredContent"]
+
+    @property
+    def text(self) -> str:
+        """What a client without structured content shows."""
+        return self.result["content"][0]["text"]
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        return self.answer["summary"]
+
+    @property
+    def preview(self) -> Any:
+        return self.answer["preview"]
+
+    @property
+    def id(self) -> str:
+        return self.answer["storage"]["resource"].removeprefix("toolyard://results/")
+
+    async def whole(self) -> bytes:
+        """What was stored."""
+        reading = await self._shelf.store.open(TENANT, self.id)
+        assert reading is not None
+        try:
+            return await reading.read(0, reading.artifact.size)
+        finally:
+            await reading.close()
+
+
+class Shelf:
+    def __init__(self, store: Store, folder: Path) -> None:
+        self.store = store
+        self.folder = folder
+        self.noted: list[tuple[str, int, int]] = []
+        self.shaper = Shaper(
+            store, lambda caller, tool, came, went: self.noted.append((tool.name, came, went))
+        )
+
+    async def fit(
+        self,
+        result: Any,
+        limits: Limits | None = Limits(),  # noqa: B008 (frozen)
+        version: str = MODERN,
+        **options: Any,
+    ) -> Fitted:
+        """`result`: JSON as a value or as bytes, or an object as an upstream hands it over."""
+        if isinstance(result, dict):
+            result = json.dumps(result, ensure_ascii=False).encode()
+        if isinstance(result, bytes):
+            result = Raw(result)
+        caller = Caller(version, {}, identity=Identity(TENANT))
+        wanted = Wanted(caller, Tool(NAME, "up", limits), HINT, Options(**options))
+        return Fitted(self, result, await self.shaper.fit(result, wanted))
+
+    @property
+    def files(self) -> list[str]:
+        """All that lies in the store."""
+        return [path.name for path in self.folder.rglob("*") if path.is_file()]
+
+
+def local_store(folder: Path, **options: Any) -> LocalStore:
+    links = Links(Sealer(b"for the results of the tests, thirty-two", "tests"), "https://yard.example.com")
+    settings = {"ttl": 3600.0, "quota": GENEROUS} | options
+    return LocalStore(folder, links=links, **settings)
+
+
+@asynccontextmanager
+async def shelf_in(folder: Path, **options: Any) -> AsyncIterator[Shelf]:
+    store = local_store(folder, **options)
+    await store.start()
+    try:
+        yield Shelf(store, folder)
+    finally:
+        await store.close()
+
+
+def text(*words: str, **more: Any) -> dict[str, Any]:
+    """A result of so many texts."""
+    return {"content": [{"type": "text", "text": one} for one in words], **more}
+
+
+def structured(value: Any, *words: str) -> dict[str, Any]:
+    return {**text(*words), "structuredContent": value}
+
+
+def records(count: int) -> list[dict[str, Any]]:
+    return [{"id": at, "state": ("open", "closed")[at % 2], "title": f"Thing {at}"} for at in range(count)]

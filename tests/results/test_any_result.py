@@ -1,0 +1,241 @@
+"""Whatever comes in: what goes out is within the limits and valid, and what was stored is all of it."""
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jsonschema.validators import validator_for
+from referencing import Registry
+
+from tests.results.shelf import Fitted, Shelf, shelf_in, structured, text
+from toolyard.results.limits import Limits
+from toolyard.results.schemas import either
+
+texts = st.text(st.characters(codec="utf-8"), max_size=60)
+names = st.one_of(
+    texts, st.just("key" * 900), st.sampled_from(["id", "items", "data", "result", "…", "$ref"])
+)
+numbers = st.one_of(
+    st.integers(),
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([10**40, -(10**300), 1e308]),
+)
+scalars = st.one_of(st.none(), st.booleans(), numbers, texts, st.just("long " * 900))
+values = st.recursive(
+    scalars,
+    lambda inner: st.one_of(st.lists(inner, max_size=6), st.dictionaries(names, inner, max_size=6)),
+    max_leaves=12,
+)
+containers = st.one_of(
+    st.lists(values, min_size=1, max_size=8), st.dictionaries(names, values, min_size=1, max_size=8)
+)
+
+
+@st.composite
+def many(draw: st.DrawFn) -> Any:
+    """A list or object, often a long one, sometimes in an envelope."""
+    value: Any = draw(containers)
+    times = draw(st.sampled_from([1, 5, 25]))
+    if isinstance(value, list):
+        value = value * times
+    elif times > 1:
+        value = {f"{name}{at}": item for at in range(times) for name, item in value.items()}
+    return {"data": {"items": value, "total": 3}} if draw(st.booleans()) else value
+
+
+def dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def holds(found: Fitted, limits: Limits) -> None:
+    assert len(found.text.encode()) <= max(limits.max_bytes, 1500)
+    assert json.loads(found.text) == found.answer
+    assert len(json.dumps(found.summary, ensure_ascii=False, separators=(",", ":")).encode()) <= 2000
+    assert found.summary["approx_size_bytes"] > 0
+    for validator in LISTED:
+        assert next(validator.iter_errors(found.answer), None) is None
+
+
+def made(schema: dict[str, Any]) -> Any:
+    """What the `mcp` client holds a result against."""
+    kind = validator_for(schema)
+    kind.check_schema(schema)
+    return kind(schema, registry=Registry())
+
+
+def valid(schema: dict[str, Any], value: Any) -> bool:
+    return next(made(schema).iter_errors(value), None) is None
+
+
+def runs(folder_of: Any) -> None:
+    async def run() -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            async with shelf_in(Path(folder)) as shelf:
+                await folder_of(shelf)
+
+    asyncio.run(run())
+
+
+def small(value: Any) -> bool:
+    return len(dumped(value).encode()) <= 4000 and (not isinstance(value, list | dict) or len(value) <= 20)
+
+
+@given(many(), st.sampled_from(["text", "structured", "both", "wrapped"]), st.sampled_from([100, 4000]))
+def test_json_goes_out_within_the_limits_and_is_stored_value_for_value(value: Any, form: str, size: int):
+    result = {
+        "text": text(dumped(value)),
+        "structured": structured(value),
+        "both": structured(value, json.dumps(value, indent=2)),
+        "wrapped": structured({"result": value}, dumped(value)),
+    }[form]
+    limits = Limits(max_bytes=size)
+
+    async def check(shelf: Shelf) -> None:
+        found = await shelf.fit(result, limits)
+        if found.passed:
+            assert small(value)
+        else:
+            holds(found, limits)
+            assert json.loads(await found.whole()) == value
+
+    runs(check)
+
+
+@given(st.lists(st.text(st.characters(codec="utf-8"), max_size=200), max_size=40), st.sampled_from([1, 30]))
+def test_text_goes_out_within_the_limits_and_is_stored_byte_for_byte(lines: list[str], times: int):
+    words = "\n".join(lines * times)
+
+    async def check(shelf: Shelf) -> None:
+        found = await shelf.fit(text(words))
+        if found.passed:
+            assert len(words.encode()) <= 4000
+            assert words.count("\n") <= 20
+        else:
+            holds(found, Limits())
+            assert await found.whole() == words.encode()
+
+    runs(check)
+
+
+@given(many(), st.text(st.characters(codec="utf-8"), min_size=1, max_size=3000), st.integers(1, 3))
+def test_texts_beside_other_structured_content_are_stored_with_it(value: Any, words: str, count: int):
+    words += "!"  # no JSON, and so no twin
+
+    async def check(shelf: Shelf) -> None:
+        found = await shelf.fit(structured(value, *[words] * count))
+        if found.passed:
+            assert small(value)
+            assert len(words.encode()) <= 4000
+        else:
+            holds(found, Limits())
+            said = words if count == 1 else [words] * count
+            assert json.loads(await found.whole()) == {"text": said, "structured": value}
+
+    runs(check)
+
+
+@settings(max_examples=200)
+@given(st.binary(max_size=3000), st.integers(1, 5))
+def test_bytes_that_are_no_result_never_raise(rubbish: bytes, times: int):
+    async def check(shelf: Shelf) -> None:
+        found = await shelf.fit(b'{"content":' + rubbish * times)
+        if not found.passed:
+            holds(found, Limits())
+            assert rubbish * times in await found.whole()
+
+    runs(check)
+
+
+TREE = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}}
+REQUIRED = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
+SCHEMAS: list[dict[str, Any]] = [
+    {**REQUIRED, "additionalProperties": False},
+    {**TREE, "required": ["children"]},
+    {
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/A"}},
+        "required": ["a"],
+        "$defs": {"A": REQUIRED},
+    },
+    {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "type": "object",
+        "properties": {"a": {"$ref": "#/definitions/A"}},
+        "required": ["a"],
+        "definitions": {"A": REQUIRED},
+    },
+    {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "https://example.com/thing",
+        "type": "object",
+        "properties": {"a": {"$ref": "#/$defs/A"}, "b": {"$ref": "thing#/$defs/A"}},
+        "required": ["a"],
+        "$defs": {"A": REQUIRED},
+    },
+    {
+        "type": "object",
+        "properties": {"a": {"$ref": "#named"}, "default": {"$ref": "#/$defs/A"}},
+        "required": ["a"],
+        "$defs": {"A": {"$anchor": "named", **REQUIRED}},
+    },
+    {"type": "object", "properties": {"a": {"const": {"$ref": "#/x"}}}, "required": ["a"]},
+    {"oneOf": [REQUIRED, {"type": "array"}]},
+    {"$ref": "#/$defs/A", "$defs": {"A": REQUIRED}},
+    {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$dynamicAnchor": "node",
+        "type": "object",
+        "properties": {"children": {"type": "array", "items": {"$dynamicRef": "#node"}}},
+        "required": ["children"],
+    },
+    {
+        "type": "object",
+        "properties": {"a": {"$id": "https://example.com/a", "$ref": "#/$defs/B", "$defs": {"B": REQUIRED}}},
+        "required": ["a"],
+    },
+]
+"""Each refuses the shaped form by itself."""
+LISTED = [made(either(schema)) for schema in SCHEMAS]
+GOOD: list[Any] = [
+    {"id": 1},
+    {"children": [{"children": []}]},
+    {"a": {"id": 1}},
+    {"a": {"id": 1}},
+    {"a": {"id": 1}, "b": {"id": 2}},
+    {"a": {"id": 1}, "default": {"id": 2}},
+    {"a": {"$ref": "#/x"}},
+    [1],
+    {"id": 1},
+    {"children": [{"children": []}]},
+    {"a": {"id": 1}},
+]
+BAD: list[Any] = [
+    {"id": "1"},
+    {"children": [{"children": 1}]},
+    {"a": {"id": "1"}},
+    {"a": {"id": "1"}},
+    {"a": {"id": 1}, "b": {"id": "2"}},
+    {"a": {"id": 1}, "default": {"id": "2"}},
+    {"a": {"$ref": "#/anyOf/0/x"}},
+    1,
+    {"id": "1"},
+    None,
+    {"a": {"id": "1"}},
+]
+
+
+def test_a_listed_schema_admits_what_its_own_admits_and_refuses_what_it_refuses():
+    for schema, good, bad in zip(SCHEMAS, GOOD, BAD, strict=True):
+        listed = either(schema)
+        assert valid(schema, good), schema
+        assert valid(listed, good), schema
+        if bad is not None:
+            assert not valid(schema, bad), schema
+            assert not valid(listed, bad), schema
+        assert not valid(schema, {"tool_name": "a", "truncated": True}), schema
+        assert valid(listed, {"tool_name": "a", "truncated": True}), schema
+        assert listed.get("type") == schema.get("type"), "legacy clients want it at the top"
