@@ -29,6 +29,16 @@ def test_names_are_taken_apart_and_folded(name: str, apart: list[str]):
         ["convert", "converts", "converted", "converting", "converter"],
         ["generate", "generates", "generating", "generation", "generator"],
         ["file", "files"],
+        ["create", "creates", "created", "creating", "creation", "creator"],
+        ["order", "orders", "ordered", "ordering"],
+        ["operation", "operations"],
+        ["filter", "filters", "filtered", "filtering"],
+        ["action", "actions"],
+        ["address", "addresses"],
+        ["prefer", "preferred"],
+        ["cancel", "cancelled", "canceling"],
+        ["call", "calls", "calling"],
+        ["opção", "opções"],
         ["query", "queries"],
         ["search", "searches", "searching"],
         ["consultar", "consulta", "consultas", "consultando"],
@@ -37,11 +47,19 @@ def test_names_are_taken_apart_and_folded(name: str, apart: list[str]):
     ],
 )
 def test_forms_of_a_word_are_one_term(same: list[str]):
-    assert len({stem(word) for word in same}) == 1
+    assert len({stem(word) for form in same for word in words(form)}) == 1
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("on", "off"), ("address", "add"), ("status", "state"), ("news", "new")]
+    ("one", "other"),
+    [
+        ("on", "off"),
+        ("address", "add"),
+        ("status", "state"),
+        ("news", "new"),
+        ("data", "date"),
+        ("fill", "file"),
+    ],
 )
 def test_different_words_stay_different(one: str, other: str):
     assert stem(one) != stem(other)

@@ -20,55 +20,54 @@ _REMEMBERED = 100_000
 _RUN = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
-# (ending, letters that must be left, what takes its place), the longest ending first.
+# Plurals: (ending, what takes its place). Not an ending of these: ss, us, is.
+_PLURALS = (
+    ("sses", "ss"),
+    ("ches", "ch"),
+    ("shes", "sh"),
+    ("coes", "cao"),
+    ("soes", "sao"),
+    ("xes", "x"),
+    ("zes", "z"),
+    ("ies", "y"),
+    ("s", ""),
+)
+# Other endings: (ending, letters that must be left, what takes its place), the longest first.
 _ENDINGS = (
-    ("ational", 3, "at"),
     ("ization", 3, "iz"),
     ("isation", 3, "iz"),
-    ("idades", 3, ""),
     ("amento", 3, ""),
     ("imento", 3, ""),
-    ("adores", 3, ""),
     ("idade", 3, ""),
-    ("acoes", 3, ""),
     ("ation", 3, ""),
     ("ating", 3, ""),
-    ("ators", 3, ""),
     ("mente", 3, ""),
-    ("ments", 3, ""),
     ("acao", 3, ""),
     ("ador", 3, ""),
     ("icao", 3, ""),
     ("ator", 3, ""),
     ("ated", 3, ""),
-    ("ates", 3, ""),
     ("ando", 3, ""),
     ("endo", 3, ""),
     ("indo", 3, ""),
-    ("adas", 3, ""),
-    ("ados", 3, ""),
-    ("idas", 4, ""),
-    ("idos", 4, ""),
     ("ment", 4, ""),
     ("ness", 3, ""),
-    ("ings", 3, ""),
-    ("ate", 4, ""),
-    ("ies", 2, "y"),
+    ("tion", 3, "t"),
+    ("sion", 3, "s"),
+    ("ate", 3, ""),
     ("ing", 3, ""),
     ("ada", 4, ""),
     ("ado", 4, ""),
-    ("ers", 3, ""),
-    ("ors", 4, ""),
+    ("ida", 4, ""),
+    ("ido", 4, ""),
     ("ed", 3, ""),
-    ("es", 3, ""),
-    ("ly", 3, ""),
+    ("ly", 4, ""),
     ("er", 4, ""),
     ("or", 4, ""),
     ("ar", 4, ""),
     ("ir", 4, ""),
-    ("s", 2, ""),
 )
-_KEPT = frozenset(("news",))
+_KEPT = frozenset(("news", "station"))
 _KEPT_S = ("ss", "us", "is")
 
 _words: dict[str, tuple[str, ...]] = {}
@@ -115,18 +114,34 @@ def _taken_apart(run: str) -> tuple[str, ...]:
 
 
 def _stem(word: str) -> str:
-    if len(word) < 3 or word in _KEPT or not word.isascii() or not word.isalpha():
+    if not word.isascii() or not word.isalpha():
         return word
+    word = _singular(word)
+    if word in _KEPT:
+        return word
+    # Twice: filtering is what a filter does.
+    word = _plain_end(_cut(_plain_end(_cut(word))))
+    return word[:-1] + "i" if len(word) > 3 and word[-1] == "y" else word
+
+
+def _plain_end(word: str) -> str:
+    """Without a doubled letter or a vowel that comes and goes."""
+    if len(word) > 3 and word[-1] == word[-2] and (len(word) > 5 or word[-1] not in "lsz"):
+        return word[:-1]
+    if (word[-1] == "e" and len(word) > 3) or (word[-1] in "ao" and len(word) > 4):
+        return word[:-1]
+    return word
+
+
+def _singular(word: str) -> str:
+    if word in _KEPT or not word.endswith("s") or word.endswith(_KEPT_S) or len(word) < 3:
+        return word
+    ending, instead = next(pair for pair in _PLURALS if word.endswith(pair[0]))
+    return word[: -len(ending)] + instead if len(word) - len(ending) >= 2 else word
+
+
+def _cut(word: str) -> str:
     for ending, left, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= left:
-            if ending == "s" and word.endswith(_KEPT_S):
-                break
-            word = word[: -len(ending)] + instead
-            break
-    if len(word) > 3 and word[-1] == word[-2] and word[-1] not in "lsz":
-        word = word[:-1]
-    if len(word) > 3 and word[-1] in "aeo":
-        word = word[:-1]
-    if len(word) > 3 and word.endswith("y"):
-        word = word[:-1] + "i"
+            return word[: -len(ending)] + instead
     return word
