@@ -151,7 +151,7 @@ PICTURES = {
         "toolyard search",
         (
             Command("toolyard search which orders are still open"),
-            Command("toolyard search reembolsar um pedido --limit 3 --explain"),
+            Command("toolyard search reembolsar um pedido --limit 2 --explain"),
         ),
         width=126,
         files=EXAMPLE,
