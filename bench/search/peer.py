@@ -1,11 +1,13 @@
 """Runs in an environment of its own, as a script: ranks with other people's libraries, prints nothing.
 
 `python peer.py JOB`: the job is a JSON file with the texts of tools and queries; the rankings are written
-beside it. It imports nothing of ours, because nothing of ours is installed there.
+beside it. It imports nothing of ours, because nothing of ours is installed there. Vectors are kept in the
+job's `kept` folder: the same texts get the same ones, and a big model takes half an hour for them.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import sys
 from collections.abc import Sequence
@@ -66,21 +68,34 @@ def wordllama(texts: Sequence[str]) -> np.ndarray:
     return WordLlamaInference(table, tokenizer).embed(list(texts), norm=True)
 
 
+def minilm(texts: Sequence[str]) -> np.ndarray:
+    from minilm import MiniLm
+
+    return MiniLm().embed(texts)
+
+
+MODELS = {"wordllama": wordllama, "minilm": minilm}
+
+
+def embedded(texts: Sequence[str], model: str, folder: Path) -> np.ndarray:
+    mark = hashlib.blake2b("\0".join([model, *texts]).encode(), digest_size=12).hexdigest()
+    path = folder / f"{mark}.npy"
+    if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        np.save(path, MODELS[model](texts))
+    return np.load(path)
+
+
 def run(job: dict[str, Any]) -> dict[str, list[list[int]]]:
-    queries = job["queries"]
+    queries, described, kept = job["queries"], job["server, name, description"], Path(job["kept"])
     found = {
         "bm25-nd": bm25(job["name, description"], queries, stemmed=False),
         "bm25-sndp": bm25(job["everything"], queries, stemmed=True),
     }
-    if "wordllama" in job["methods"]:
-        found["wordllama"] = nearest(wordllama(job["server, name, description"]), wordllama(queries))
-        found["bm25-sndp + wordllama"] = fused(found["bm25-sndp"], found["wordllama"])
-    if "minilm" in job["methods"]:
-        from minilm import MiniLm
-
-        model = MiniLm()
-        found["minilm"] = nearest(model.embed(job["server, name, description"]), model.embed(queries))
-        found["bm25-sndp + minilm"] = fused(found["bm25-sndp"], found["minilm"])
+    for model in job["methods"]:
+        vectors = (embedded(texts, model, kept) for texts in (described, queries))
+        found[model] = nearest(*vectors)
+        found[f"bm25-sndp + {model}"] = fused(found["bm25-sndp"], found[model])
     return found
 
 

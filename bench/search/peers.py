@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.install import python_environment
+from bench.process import ROOT
 from bench.search.sets import Task
 
 PACKAGES = ("wordllama==0.4.0.post1", "bm25s==0.3.16", "PyStemmer==3.1.0")
@@ -49,6 +50,7 @@ class Peers:
     def _job(self, task: Task) -> dict[str, Any]:
         return {
             "methods": self._methods,
+            "kept": str(ROOT / "build" / "bench-search"),
             "queries": task.queries,
             "name, description": [f"{tool['name']} {tool['description']}" for tool in task.tools],
             "server, name, description": [_described(tool) for tool in task.tools],
