@@ -1,0 +1,410 @@
+"""`read_result` over a real store: every part can be reached, and a query has its limits."""
+
+import asyncio
+import json
+import os
+import signal
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.results.shelf import TENANT, local_store, records
+from tests.thirdparty.mounting import all_gone, children_of
+from toolyard.config import ResultsConfig
+from toolyard.results.reading import Reader
+from toolyard.results.reading.asked import Wrong
+
+JSON, TEXT = "application/json", "text/plain; charset=utf-8"
+
+
+class Library:
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.store = local_store(folder)
+        self.reader = Reader(self.store, ResultsConfig(**settings))
+
+    async def keep(self, body: Any, kind: str = JSON, tenant: str = TENANT) -> str:
+        writing = await self.store.begin(tenant, "tool", kind)
+        await writing.write(body if isinstance(body, bytes) else json.dumps(body).encode())
+        return (await writing.finish()).artifact.id
+
+    async def ask(self, id: str, tenant: str = TENANT, **arguments: Any) -> dict[str, Any]:
+        found = await self.reader.read(tenant, {"id": id, **arguments})
+        assert len(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()) <= 4000
+        return found
+
+    async def pages(self, id: str, **arguments: Any) -> list[Any]:
+        """All of it, page by page, as told."""
+        found: list[Any] = []
+        offset = 0
+        while True:
+            page = await self.ask(id, offset=offset, **arguments)
+            part = next(page[kind] for kind in ("items", "lines", "rows", "members") if kind in page)
+            assert page["offset"] == offset
+            assert page["shown"] == len(part)
+            assert page["left"] == page["total"] - offset - len(part)
+            found += part.items() if isinstance(part, dict) else part
+            if not page["left"]:
+                assert "next_offset" not in page
+                return found
+            assert page["shown"] > 0
+            offset = page["next_offset"]
+
+    async def close(self) -> None:
+        await self.reader.close()
+        await self.store.close()
+
+
+@pytest.fixture
+async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., Library]]:
+    """Makes one with settings; when it is over, none of its workers is left."""
+    found: list[Library] = []
+
+    def make(**settings: Any) -> Library:
+        found.append(Library(tmp_path, **settings))
+        return found[-1]
+
+    yield make
+    for library in found:
+        await library.close()
+    assert all_gone(workers())
+
+
+@pytest.fixture
+def library(opened: Callable[..., Library]) -> Library:
+    return opened()
+
+
+async def refused(asking: Any) -> str:
+    with pytest.raises(Wrong) as raised:
+        await asking
+    return str(raised.value)
+
+
+# Pages
+
+
+async def test_a_list_is_read_page_by_page(library: Library):
+    id = await library.keep(records(100))
+    assert await library.pages(id) == records(100)
+    assert await library.pages(id, limit=7) == records(100)
+    page = await library.ask(id, offset=40, limit=3)
+    assert page == {
+        "id": id,
+        "total": 100,
+        "offset": 40,
+        "shown": 3,
+        "left": 57,
+        "next_offset": 43,
+        "items": records(100)[40:43],
+    }
+    assert (await library.ask(id, offset=100))["items"] == []
+    assert (await library.ask(id, offset=10**9))["left"] == 0
+
+
+async def test_a_list_in_an_envelope_is_read_by_its_items(library: Library):
+    id = await library.keep(
+        json.dumps({"ok": True, "data": {"items": records(50), "n": 50}}, indent=2).encode()
+    )
+    assert await library.pages(id) == records(50)
+    assert (await library.ask(id))["path"] == "data.items"
+
+
+async def test_an_object_is_read_by_its_members(library: Library):
+    value = {f"key {at}": "x" * 500 for at in range(30)}
+    id = await library.keep({**value, "long": "y" * 9000})
+    found = dict(await library.pages(id))
+    assert {key: found[key] for key in value} == value
+    assert found["long"].endswith("…")
+    cut = await library.ask(id, offset=30)
+    assert "query" in cut["cut"]
+
+
+async def test_lines_of_json_are_read_as_records(library: Library):
+    body = "\n".join(json.dumps(item) for item in records(60)).replace("\n", "\n\n", 1) + "\n"
+    id = await library.keep(body.encode(), TEXT)
+    assert await library.pages(id) == records(60)
+    assert (await library.ask(id, query="[?id==`7`].title"))["items"] == ["Thing 7"]
+    assert (await library.ask(id, sql="SELECT max(id) AS most FROM result"))["rows"] == [{"most": 59}]
+
+
+async def test_an_item_that_is_too_big_is_shown_cut_and_its_parts_can_be_asked_for(library: Library):
+    id = await library.keep([{"id": 1, "body": "line of text\n" * 900}, {"id": 2, "body": ""}])
+    page = await library.ask(id)
+    assert page["shown"] == 1
+    assert page["items"][0]["id"] == 1
+    assert page["items"][0]["body"].endswith("…")
+    assert "too big" in page["cut"]
+    assert (await library.ask(id, offset=page["next_offset"]))["items"] == [{"id": 2, "body": ""}]
+    assert await library.pages(id, query="[0].body") == ["line of text"] * 900
+
+
+async def test_an_item_of_megabytes_is_not_read_for_a_page(library: Library):
+    id = await library.keep([{"id": 1, "body": "x" * 2_000_000}, {"id": 2}])
+    assert (await library.ask(id))["items"] == ["it has 2000023 bytes"]
+    assert (await library.ask(id, offset=1))["items"] == [{"id": 2}]
+
+
+async def test_a_line_of_any_length_can_be_read_to_its_end(library: Library):
+    id = await library.keep(("short\n" + "é" * 5000 + "\nlast").encode(), TEXT)
+    found = await library.pages(id)
+    assert (found[0], found[-1]) == ("short", "last")
+    assert "".join(found[1:-1]) == "é" * 5000
+
+
+@settings(max_examples=60)
+@given(
+    st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=80), max_size=60),
+    st.booleans(),
+)
+def test_pages_of_a_text_are_all_of_it(tmp_path_factory: Any, lines: list[str], ends: bool):
+    words = "\n".join(lines) + ("\n" if ends else "")
+
+    async def check() -> None:
+        library = Library(tmp_path_factory.mktemp("texts"))
+        id = await library.keep(words.encode(), TEXT)
+        found = await library.pages(id)
+        # A text that begins like JSON lines is read as records.
+        assert found == words.removesuffix("\n").split("\n") if words else found == []
+        await library.close()
+
+    asyncio.run(check())
+
+
+# Expressions
+
+
+ANSWERS: dict[str, Any] = {
+    "length(@)": {"value": 100},
+    "[0]": {"value": records(1)[0]},
+    "[?state=='closed'] | [0].id": {"value": 1},
+    "nope": {"value": None},
+    "[:3].id": {"total": 3, "offset": 0, "shown": 3, "left": 0, "items": [0, 1, 2]},
+    "sum([].id)": {"value": 4950},
+}
+WRONG_EXPRESSIONS = {
+    "[?state=='open'": "at character 16",
+    "foo.*bar": "at character 6",
+    "nope(@)": "nope",
+    "sum(@)": "sum",
+    "&id": "gives no value",
+    "'open": "at character 1",
+}
+
+
+async def test_expressions_are_answered_and_wrong_ones_told_with_the_place(library: Library):
+    id = await library.keep(records(100))
+    for query, expected in ANSWERS.items():
+        assert await library.ask(id, query=query) == {"id": id, **expected}
+    for query, told in WRONG_EXPRESSIONS.items():
+        assert told in await refused(library.ask(id, query=query)), query
+    assert (await library.ask(id, query="[0].id"))["value"] == 0, "and the next one is answered"
+
+
+# SQL
+
+
+@pytest.mark.parametrize(
+    "value",
+    [records(100), {"data": {"items": records(100)}}],
+    ids=["a list", "an envelope"],
+)
+async def test_sql_asks_for_the_records(value: Any, library: Library):
+    id = await library.keep(value)
+    found = await library.ask(
+        id, sql="SELECT state, count(*) AS n FROM result GROUP BY state ORDER BY state;"
+    )
+    assert found["rows"] == [{"state": "closed", "n": 50}, {"state": "open", "n": 50}]
+    again = await library.ask(id, sql="SELECT id, id FROM result WHERE id = 3")
+    assert again["rows"] == [{"id": 3, "id_2": 3}], "no column is lost"
+    assert await library.pages(id, sql="SELECT id FROM result ORDER BY id") == [
+        {"id": at} for at in range(100)
+    ]
+
+
+async def test_sql_asks_for_lines_tables_values_and_one_object(library: Library):
+    lines = await library.keep(b"one\ntwo\nthree\n", TEXT)
+    found = await library.ask(lines, sql="SELECT line, text FROM result WHERE text LIKE 't%' ORDER BY line")
+    assert found["rows"] == [{"line": 2, "text": "two"}, {"line": 3, "text": "three"}]
+    table = await library.keep(b"name;price\na;1.5\nb;2.5\nc;\n", TEXT)
+    assert (await library.ask(table, sql="SELECT sum(price) AS s FROM result"))["rows"] == [{"s": 4.0}]
+    ragged = await library.keep(b"a,b,c\n" + b"1,2,3\n" * 30 + b"x,y\n", TEXT)
+    assert (await library.ask(ragged, sql="SELECT count(*) AS n FROM result"))["rows"] == [{"n": 31}]
+    values = await library.keep([3, 1, 2])
+    assert (await library.ask(values, sql="SELECT max(value) AS m FROM result"))["rows"] == [{"m": 3}]
+    one = await library.keep({"a": {"b": 1}, "c": "x" * 5000, "d": [1, 2]})
+    assert (await library.ask(one, sql="SELECT a.b AS b, len(d) AS d FROM result"))["rows"] == [
+        {"b": 1, "d": 2}
+    ]
+    odd = await library.keep([{"id": 1, "x": 10**30, "y": None}, {"ID": 2, "z": {"a": [1, {"b": None}]}}, {}])
+    assert len((await library.ask(odd, sql="SELECT * FROM result"))["rows"]) == 3
+
+
+WRONG_SQL = {
+    "SELEC 1": 'at or near "SELEC"',
+    "SELECT nope FROM result": "LINE 1: SELECT nope",
+    "SELECT 1; SELECT 2": "One statement at a time",
+    "DROP TABLE result": "Only SELECT can be run, not DROP",
+    "INSERT INTO result SELECT * FROM result": "not INSERT",
+    "CREATE TABLE x AS SELECT 1": "not CREATE",
+    "COPY result TO '/tmp/toolyard-copy'": "not COPY",
+    "ATTACH '/tmp/toolyard.db'": "not ATTACH",
+    "SET memory_limit = '1TB'": "not SET",
+    "INSTALL httpfs": "not LOAD",
+    "PRAGMA database_list": "not PRAGMA",
+    "SELECT * FROM read_text('/etc/hostname')": "files and addresses cannot be read",
+    "SELECT * FROM read_csv('http://127.0.0.1:1/x')": "cannot be run",
+    "SELECT * FROM glob('/*')": "files and addresses cannot be read",
+    "SELECT * FROM '/etc/hostname'": "cannot be run",
+    "SELECT * FROM request": "cannot be run",
+    "": "not empty",
+}
+
+
+async def test_sql_that_is_wrong_or_forbidden_is_told_with_the_reason(library: Library):
+    id = await library.keep(records(30))
+    for sql, told in WRONG_SQL.items():
+        assert told in await refused(library.ask(id, sql=sql)), sql
+        assert (await library.ask(id, sql="SELECT count(*) AS n FROM result"))["rows"] == [{"n": 30}]
+
+
+async def test_there_is_nothing_to_ask_of_an_empty_list(library: Library):
+    assert "empty list" in await refused(library.ask(await library.keep([]), sql="SELECT 1"))
+
+
+# Limits, and the process
+
+
+FOREVER = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
+
+
+def workers() -> set[int]:
+    return {pid for pid in children_of(os.getpid()) if b"reading.worker" in _command(pid)}
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+async def test_a_query_that_would_run_forever_is_ended(opened: Callable[..., Library]):
+    library = opened(sql_seconds=1.5)
+    id = await library.keep(records(30))
+    assert "more than 1.5 s" in await refused(library.ask(id, sql=FOREVER))
+    assert all_gone(workers())
+    library.reader.reconfigure(ResultsConfig(sql_seconds=20.0))
+    assert (await library.ask(id, sql="SELECT 1 AS one"))["rows"] == [{"one": 1}], (
+        "and the next one is answered"
+    )
+
+
+async def test_a_query_that_needs_too_much_memory_is_told_so(opened: Callable[..., Library]):
+    library = opened(sql_memory=64 * 2**20, sql_seconds=50.0)
+    id = await library.keep([{"id": at, "body": "x" * 1000} for at in range(2000)])
+    sql = "SELECT list(a.body || b.body || a.id) FROM result a, result b"
+    assert "more than the 64 MiB" in await refused(library.ask(id, sql=sql))
+    query = "[].body" + " | join('', @) | [@, @, @, @, @, @, @, @, @, @]" * 3
+    assert "more than the 64 MiB" in await refused(library.ask(id, query=query))
+    assert (await library.ask(id, query="length(@)"))["value"] == 2000
+
+
+async def test_a_cancelled_query_is_killed_and_answers_nobody_else(library: Library):
+    id = await library.keep(records(30))
+    assert (await library.ask(id, sql="SELECT 1 AS one"))["rows"] == [{"one": 1}]
+    (worker,) = workers()
+    asking = asyncio.create_task(library.ask(id, sql=FOREVER))
+    await _busy(worker)
+    asking.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asking
+    assert all_gone({worker})
+    assert (await library.ask(id, sql="SELECT 2 AS two"))["rows"] == [{"two": 2}]
+
+
+async def _busy(pid: int) -> None:
+    """Until it has run for a while since now."""
+    before = _ticks(pid)
+    while _ticks(pid) < before + 5:  # noqa: ASYNC110  a process tells nobody
+        await asyncio.sleep(0.01)
+
+
+def _ticks(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11])
+
+
+async def test_a_worker_that_dies_costs_its_own_query_only(library: Library):
+    id = await library.keep(records(30))
+    await library.ask(id, query="length(@)")
+    (worker,) = workers()
+    os.kill(worker, signal.SIGKILL)
+    with pytest.raises(Wrong, match="ended the process"):
+        await library.ask(id, query="length(@)")
+    assert (await library.ask(id, query="length(@)"))["value"] == 30
+
+
+async def test_several_queries_run_side_by_side_and_who_waits_too_long_is_told(
+    opened: Callable[..., Library],
+):
+    library = opened(sql_seconds=3.0)
+    id = await library.keep(records(30))
+    slow = [asyncio.create_task(library.ask(id, sql=FOREVER)) for _ in range(2)]
+    many = [asyncio.create_task(library.ask(id, query="length(@)")) for _ in range(2)]
+    told = {str(error) for error in await asyncio.gather(*slow, return_exceptions=True)}
+    assert told == {"It took more than 3 s; ask for less, or for a part"}
+    answers = await asyncio.gather(*many, return_exceptions=True)
+    assert all("value" in str(one) or "Other queries" in str(one) for one in answers)
+    assert (await library.ask(id, query="length(@)"))["value"] == 30
+
+
+# Whose it is
+
+
+BAD_IDS = [
+    "",
+    "../../etc/passwd",
+    "..%2f..",
+    "0" * 32,
+    "a" * 31,
+    "A" * 32,
+    "x/y",
+    "\x00",
+    "toolyard://results/",
+    "é" * 32,
+]
+
+
+@pytest.mark.parametrize("id", BAD_IDS)
+async def test_an_id_with_tricks_is_an_unknown_id(id: str, library: Library):
+    await library.keep(records(30))
+    told = await refused(library.ask(id))
+    assert "No result" in told or "'id' is missing" in told
+
+
+async def test_another_tenants_id_is_an_unknown_id(library: Library):
+    id = await library.keep(records(30), tenant="other")
+    theirs = await refused(library.ask(id))
+    assert theirs == f"No result {id!r}: it has expired, or never was"
+    assert (await library.ask(id, tenant="other"))["total"] == 30
+    assert await refused(library.ask(id)) == theirs, "though it has been read"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ({"limit": 0}, "'limit' must be a whole number from 1"),
+        ({"limit": 1001}, "to 1000"),
+        ({"offset": -1}, "'offset' must be"),
+        ({"offset": True}, "'offset' must be"),
+        ({"query": "a", "sql": "b"}, "not both"),
+        ({"query": 1}, "must be a text"),
+        ({"page": 1}, "unknown argument 'page'"),
+        ({"query": "a" * 20_001}, "over 20000 characters"),
+    ],
+)
+async def test_what_makes_no_sense_is_told(arguments: dict[str, Any], told: str, library: Library):
+    assert told in await refused(library.ask("0" * 32, **arguments))
