@@ -122,11 +122,13 @@ def table(rows: Iterable[Judged]) -> str:
 
 def markdown(rows: Iterable[Judged]) -> str:
     """The table of the documentation."""
-    lines = ["| row | quiet | during the fault | without it, meanwhile | ratio |", "|---|---|---|---|---|"]
-    lines += [
-        f"| {row.row} | {row.quiet:.1f} | {row.during:.1f} | {row.twin_during:.1f} | {row.ratio:.2f} |"
-        for row in rows
+    lines = [
+        "| row | calls | quiet | during the fault | second gateway meanwhile | ratio |",
+        "|---|---|---|---|---|---|",
     ]
+    for row in rows:
+        times = " | ".join(f"{time:.1f}" for time in (row.quiet, row.during, row.twin_during))
+        lines.append(f"| {row.row} | {row.calls:,} | {times} | {row.ratio:.2f} |")
     return "\n".join(lines)
 
 
