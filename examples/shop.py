@@ -73,7 +73,7 @@ Number = Annotated[int, Meta(description="The number of the order, such as 1001"
 
 @server.tool(read_only=True)
 def list_orders(status: Annotated[Status | None, "Only orders that are so"] = None) -> list[Order]:
-    """List all orders of the shop: who, how much, and whether it is open, paid or shipped."""
+    """List all orders: who, how much, and whether it is open, paid or shipped."""
     return [order for order in ORDERS.values() if status in (None, order.status)]
 
 
