@@ -14,8 +14,8 @@ from .language import Translate, asks_in_portuguese, in_english
 from .terms import stem, words
 from .wordlists import MAY_WRITE, READS, STOP_WORDS, WRITES
 
-MAX_TEXT = 4000
-"""Characters of a query that are looked at."""
+MAX_TEXT, MAX_SIDE = 2000, 500
+"""Characters of a use case, and of the fields beside it, that are looked at."""
 MAX_CLAUSES = 8
 FEWEST_TERMS = 2
 """A clause of fewer terms belongs to the one before it."""
@@ -48,7 +48,8 @@ class Asked(Struct, frozen=True):
 def understood(query: Query, translate: Translate) -> Asked:
     text = query.use_case[:MAX_TEXT]
     parts = clauses(text)
-    side = f"{query.known_fields[:MAX_TEXT]} {query.category[:MAX_TEXT]}"
+    category = query.category[:MAX_SIDE]
+    side = f"{query.known_fields[:MAX_SIDE]} {category}"
     said = words(text)
     foreign = asks_in_portuguese(text, said, translate)
     bags = [bag(part, translate, foreign) for part in (text, *parts)]
@@ -56,7 +57,7 @@ def understood(query: Query, translate: Translate) -> Asked:
         bags[0][term] = max(bags[0].get(term, 0.0), weight * SIDE)
     stems = list(map(stem, said))
     return Asked(
-        texts=(f"{text} {query.category[:MAX_TEXT]}".strip(), *parts),
+        texts=(f"{text} {category}".strip(), *parts),
         bags=tuple(bags),
         stems=frozenset(stems),
         reads=_reads(stems),
