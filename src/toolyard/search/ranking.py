@@ -25,7 +25,7 @@ COMPANY = 0.25
 """What the best tool of the same server counts: tools of one task often live together."""
 WEAK = 0.25
 """The share of the request's weight that the best lexical match must hold to count as a full one."""
-WIDTH_WHOLE, WIDTH_CLAUSE = 160, 48
+WIDTH_WHOLE, WIDTH_CLAUSE = 100, 32
 """How many candidates the whole request and each clause send in."""
 
 
