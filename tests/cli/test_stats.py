@@ -1,0 +1,73 @@
+"""`toolyard stats`: what tools returned and what models were sent, as a table or as data."""
+
+import json
+from pathlib import Path
+
+from tests.cli.running import Toolyard
+from toolyard.telemetry.ledger import Ledger
+
+
+def counted(folder: Path) -> None:
+    ledger = Ledger(folder)
+    for _ in range(3):
+        ledger.note("acme", "writer", "git", "mcp__git__git_log", 13_600_000, 100_000)
+    ledger.note("acme", "reader", "notes", "mcp__notes__search", 900, 900)
+    ledger.note("other", "", "", "read_result", 0, 3_100)
+    taken = ledger.take()
+    assert taken is not None
+    ledger.write(taken)
+
+
+def test_a_table_says_what_was_kept_out(tmp_path: Path):
+    toolyard = Toolyard(tmp_path)
+    counted(toolyard.state / "toolyard")
+    told = toolyard("stats")
+    assert told.status == 0, told.err
+    assert told.out == (
+        "This week 40.8 MB became 304 kB, in 5 calls.\n"
+        "tool                calls     came  went on  tokens saved  kept out\n"
+        "mcp__git__git_log       3  40.8 MB   300 kB    11,571,429       99%\n"
+        "mcp__notes__search      1    900 B    900 B             0        0%\n"
+        "read_result             1      0 B   3.1 kB             0        0%\n"
+    )
+
+
+def test_it_can_be_grouped_limited_and_read_by_programs(tmp_path: Path):
+    toolyard = Toolyard(tmp_path)
+    counted(toolyard.state / "toolyard")
+    agents = json.loads(toolyard("stats", "--by", "agent", "--json").out)
+    assert [row["name"] for row in agents] == ["writer", "reader", "(none)"]
+    assert agents[0] == {
+        "name": "writer",
+        "calls": 3,
+        "bytes_in": 40_800_000,
+        "bytes_out": 300_000,
+        "tokens_in": 11_657_143,
+        "tokens_out": 85_714,
+    }
+    assert [row["name"] for row in json.loads(toolyard("stats", "--by", "tenant", "--json").out)] == [
+        "acme",
+        "other",
+    ]
+    few = toolyard("stats", "--limit", "1", "--days", "30").out.splitlines()
+    assert few[0] == "In the last 30 days 40.8 MB became 304 kB, in 5 calls."
+    assert few[-1] == "… and 2 more"
+
+
+def test_it_reads_the_folder_of_the_configuration(tmp_path: Path):
+    toolyard = Toolyard(tmp_path)
+    counted(tmp_path / "odd # folder?")
+    config = toolyard.write("yard.toml", f'[gateway]\nstate_dir = "{tmp_path / "odd # folder?"}"\n')
+    assert "40.8 MB" in toolyard("stats", "--config", str(config)).out
+
+
+def test_where_nothing_was_counted_it_says_so(tmp_path: Path):
+    toolyard = Toolyard(tmp_path)
+    assert toolyard("stats").out == "Nothing was counted in the last 7 days.\n"
+    assert toolyard("stats", "--json").out == "[]\n"
+    broken = toolyard.state / "toolyard" / "ledger.db"
+    broken.parent.mkdir(parents=True)
+    broken.write_bytes(b"no database " * 100)
+    told = toolyard("stats")
+    assert told.status == 2
+    assert "ledger.db cannot be read" in told.err
