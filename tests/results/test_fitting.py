@@ -117,6 +117,15 @@ async def test_a_text_that_says_the_same_is_not_stored_twice(twin: str, shelf: S
     assert found.summary["item_count"] == 30
 
 
+async def test_an_object_around_what_the_text_says_is_no_part_of_it(shelf: Shelf):
+    tree = json.dumps(records(30), indent=2)
+    found = await shelf.fit(structured({"content": tree}, tree))
+    assert json.loads(await found.whole()) == records(30)
+    assert (await (await shelf.fit(structured({"content": lines(30)}, lines(30)))).whole()) == lines(
+        30
+    ).encode()
+
+
 async def test_a_text_that_says_something_else_is_kept_and_shown(shelf: Shelf):
     found = await shelf.fit(structured({"items": records(30)}, "Thirty things were found; the last is new."))
     assert json.loads(await found.whole()) == {

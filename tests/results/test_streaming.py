@@ -79,7 +79,7 @@ FORMS: dict[str, tuple[Any, Any]] = {
             "content": [{"type": "text", "text": json.dumps(records(9000))}],
             "structuredContent": {"items": records(9000)},
         },
-        {"text": records(9000), "structured": {"items": records(9000)}},
+        records(9000),
     ),
     "two texts": (
         {"content": [{"type": "text", "text": "a " * 90_000}, {"type": "text", "text": "b " * 90_000}]},

@@ -10,12 +10,14 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from .json_parts import LIST, OBJECT, STRING, Buffer, first_byte, is_json
+from .json_parts import LIST, OBJECT, STRING, Buffer, first_byte, is_json, members_of
 from .literals import BrokenText, text_of
-from .twins import say_the_same, wrapped_in
+from .twins import say_the_same
 
 NOTHING = Raw(b"")
 MEDIA = ("image", "audio")
+WRAPPERS = ("result",)
+"""How SDKs call the one member of an object that they put around a value."""
 
 
 class Said(Struct, frozen=True):
@@ -111,10 +113,11 @@ def payload_of(body: Buffer) -> Payload:
         whole = (Said(body, False),)
         return Payload(whole, whole)
     structured = result.structured_content
-    raw = None if structured is UNSET or bytes(memoryview(structured)[:5]) == b"null" else structured
-    value = None if raw is None else _unwrapped(memoryview(raw))
-    if raw is not None and say_the_same([text.body for text in found.texts], memoryview(raw)):
-        found.texts, found.values, found.uri = [], [], ""
+    value = None
+    if structured is not UNSET and bytes(memoryview(structured)[:4]) != b"null":
+        value, is_said_again = _said(memoryview(structured), [text.body for text in found.texts])
+        if is_said_again:
+            found.texts, found.values, found.uri = [], [], ""
     return Payload(
         tuple(found.texts),
         tuple(found.values),
@@ -132,10 +135,21 @@ def of_text(text: Buffer) -> Said:
     return Said(text, is_json(text))
 
 
-def _unwrapped(body: memoryview) -> Said:
-    inner = wrapped_in(body)
-    value = body if inner is None else inner
-    first = first_byte(value)
+def _said(body: memoryview, texts: list[Buffer]) -> tuple[Said, bool]:
+    """What a structured part says, and whether the texts only say it again.
+
+    An object of one member may be there only because structured content has to be one.
+    """
+    members = members_of(body) or {}
+    name, inner = next(iter(members.items())) if len(members) == 1 else ("", NOTHING)
+    if name and say_the_same(texts, memoryview(inner)):
+        return _value(memoryview(inner)), True
+    value = _value(memoryview(inner) if name in WRAPPERS else body)
+    return value, not texts or say_the_same(texts, body)
+
+
+def _value(body: memoryview) -> Said:
+    first = first_byte(body)
     if first == STRING:
-        return of_text(msgspec.json.decode(value, type=str).encode())
-    return Said(value, first in (LIST, OBJECT))
+        return of_text(msgspec.json.decode(body, type=str).encode())
+    return Said(body, first in (LIST, OBJECT))

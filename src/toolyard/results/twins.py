@@ -8,35 +8,18 @@ from collections.abc import Sequence
 
 import msgspec
 
-from .json_parts import STRING, Buffer, first_byte, items_of, members_of, value_of
+from .json_parts import STRING, Buffer, first_byte, items_of, value_of
 
-WRAPPERS = ("result",)
-"""How SDKs call the one member of an object that they put around a value."""
 PIECE = 256 * 1024
 COMPARED = 2**20
 """Values longer than this are compared by their bytes alone, white space aside."""
 
 
-def wrapped_in(body: Buffer) -> memoryview | None:
-    """The value inside an object that is there only because structured content has to be one."""
-    members = members_of(body)
-    if members is None or len(members) != 1:
-        return None
-    name, value = next(iter(members.items()))
-    return memoryview(value) if name in WRAPPERS else None
-
-
-def say_the_same(texts: Sequence[Buffer], structured: Buffer) -> bool:
-    if not texts:
-        return True
-    inner = wrapped_in(structured)
-    values = [structured] if inner is None else [structured, inner]
-    if len(texts) == 1 and (
-        any(_equal(texts[0], value) for value in values) or any(_same(texts[0], value) for value in values)
-    ):
+def say_the_same(texts: Sequence[Buffer], value: Buffer) -> bool:
+    if len(texts) == 1 and _same(texts[0], value):
         return True
     # Some send a list as one text for each of its items.
-    items = items_of(values[-1])
+    items = items_of(value)
     return (
         items is not None
         and len(items.parts) == len(texts)
