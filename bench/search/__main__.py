@@ -41,7 +41,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--out", type=Path, default=ROOT / "build", help="the folder for the figures")
     options = parser.parse_args()
     # Tables of half the figures would replace those of all of them.
-    options.write = not options.set and not options.no_peers
+    options.write = not options.set and not options.no_peers and (options.minilm or options.scale)
     return options
 
 
@@ -69,6 +69,10 @@ def run_quality(options: argparse.Namespace) -> None:
     if options.write and peers is not None:
         report.write("quality", report.quality_table(quality))
         chart.write(drawing.draw(quality, _caption()), "bench-search")
+    else:
+        print(
+            f"the tables in {report.PAGE.relative_to(ROOT)} are of a run with --minilm and stay as they are"
+        )
 
 
 def _peers(options: argparse.Namespace) -> Peers | None:

@@ -32,7 +32,7 @@ SCALE: tuple[tuple[str, str, str, float | None], ...] = (
     ("size on disk", "disk_mib", "MiB", None),
     ("add a server of 100 tools", "add_ms", "ms", 100.0),
     ("remove it", "remove_ms", "ms", 100.0),
-    ("import, most of it numpy", "import_ms", "ms", None),
+    ("import, with numpy", "import_ms", "ms", None),
 )
 
 
