@@ -14,7 +14,7 @@ from typing import Any
 
 from tests.faults.inside import FOLDER_VARIABLE
 from tests.faults.moods import WELL, Mood
-from tests.faults.rows import CONNECT_TIMEOUT, TIMEOUT, Faulty, Row
+from tests.faults.rows import CONNECT_TIMEOUT, Faulty, Row
 from tests.faults.talk import Talk
 from tests.faults.yard import PATIENCE, ROOT, Gateway, http_upstreams, stdio_entry, toml
 
@@ -42,30 +42,27 @@ class Stage:
             Mood(self.folder / faulty.name).become(WELL)
 
     async def everybody_answers(self) -> None:
+        """Once they have started, which takes as long as it takes: some of them have short time limits."""
         names = [*(full_name(faulty) for faulty in self.row.upstreams if not faulty.from_the_start), *GOOD]
+        # As many at a time as later on, so that as many connections are open.
+        await asyncio.gather(*(self._is_there(name) for name in names for _ in range(self.row.callers)))
         listed = set(await self.gateway.tools())
         assert set(names) <= listed, f"missing: {set(names) - listed}"
-        # As many at a time as later on, so that as many connections are open.
-        talks = [(Talk(self.gateway.port), name) for name in names for _ in range(self.row.callers)]
-        for answer in await asyncio.gather(*(talk.call(name, text="first") for talk, name in talks)):
-            assert answer["result"]["content"][0]["text"] == "first", answer
-        for talk, _ in talks:
-            talk.close()
 
     async def everybody_is_back(self) -> None:
         """By themselves: a caller who tries again is answered."""
-        await asyncio.gather(*(self._is_back(faulty) for faulty in self.row.upstreams))
+        await asyncio.gather(*(self._is_there(full_name(faulty)) for faulty in self.row.upstreams))
 
-    async def _is_back(self, faulty: Faulty) -> None:
+    async def _is_there(self, name: str) -> None:
         talk = Talk(self.gateway.port)
         answer: dict[str, Any] = {}
         try:
             async with asyncio.timeout(PATIENCE):
-                while answer.get("result", {}).get("content", [{}])[0].get("text") != "back":
-                    answer = await talk.call(full_name(faulty), text="back")
+                while answer.get("result", {}).get("content", [{}])[0].get("text") != "there":
+                    answer = await talk.call(name, text="there")
                     await asyncio.sleep(0.05)
         except TimeoutError:
-            raise AssertionError(f"{faulty.name} is not back after {PATIENCE} s: {answer}") from None
+            raise AssertionError(f"{name} is not there after {PATIENCE} s: {answer}") from None
         finally:
             talk.close()
 
@@ -111,7 +108,7 @@ def _place(faulty: Faulty, folder: Path, ports: dict[str, int]) -> dict[str, Any
             place = stdio_entry(faulty.name, faulty.era, folder)
         case "inside":
             place = {"module": f"{_file(faulty, folder)}:server"}
-    return place | {"timeout": TIMEOUT, "connect_timeout": CONNECT_TIMEOUT} | faulty.settings
+    return place | faulty.settings | {"timeout": faulty.timeout, "connect_timeout": CONNECT_TIMEOUT}
 
 
 def _file(faulty: Faulty, folder: Path) -> Path:

@@ -15,7 +15,7 @@ from typing import Any
 from tests.faults.talk import Talk
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE = 20.0
+PATIENCE = 40.0
 """Seconds to wait for what should happen at once. Reached only when a test fails."""
 
 _ADDRESS = re.compile(rb"http://[\d.]+:(\d+)/mcp")
