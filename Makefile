@@ -33,7 +33,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint style types layers docs conformance soak faults bench bench-search \
-	bench-tokens format constraints clean
+	bench-tokens bench-results format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -84,6 +84,9 @@ bench-search: $(DEV) ## how well tools are found, beside other ways (ARGS="--min
 
 bench-tokens: $(DEV) ## what a task costs in tokens, beside listing every tool
 	@$(BIN)/python -m bench.tokens $(ARGS)
+
+bench-results: $(DEV) ## what it costs to keep results small, and to read the big ones
+	@$(BIN)/python -m bench.results $(ARGS)
 
 format: $(DEV) ## repair and format the code with ruff
 	@$(BIN)/ruff check --fix-only --quiet

@@ -12,11 +12,12 @@ from msgspec import Raw, Struct
 
 from .dispatch import Forward, dispatch
 from .results.options import may_have_options, taken_from
-from .results.shaper import Shaper, Wanted
+from .results.shaper import Shaper, Tool, Wanted
 from .telemetry.metrics import Metrics
 from .telemetry.observed import Observed, new_request_id
 from .telemetry.watch import Watch
 from .wire.messages import decode_params, encode
+from .wire.types import CallToolResult
 
 if TYPE_CHECKING:
     from .telemetry.spans import Tracing
@@ -45,6 +46,8 @@ class Shaping(Protocol):
     @property
     def shaper(self) -> Shaper: ...
 
+    def tool(self, forward: Forward) -> Tool: ...
+
     def wanted(self, forward: Forward) -> Wanted: ...
 
     def own_parameters(self, forward: Forward) -> Collection[str]:
@@ -55,6 +58,8 @@ class Shaping(Protocol):
 def shaped(shaping: Shaping) -> Stage:
     """Results of tools that fit a model's context; big ones are kept, and told of."""
 
+    shaper = shaping.shaper
+
     def stage(inner: Handler) -> Handler:
         async def fitting(forward: Forward) -> Any:
             call = forward.call
@@ -63,7 +68,12 @@ def shaped(shaping: Shaping) -> Stage:
             if may_have_options(bytes(call.params)):
                 call.params, forward.options = taken_from(call.params, shaping.own_parameters(forward))
             result = await inner(forward)
-            return await shaping.shaper.fit(result, shaping.wanted(forward))
+            if isinstance(result, CallToolResult):
+                result = Raw(encode(result))  # it was going to be, a little later
+            plain = forward.options is None and isinstance(result, Raw)
+            if plain and shaper.passes(call.caller, shaping.tool(forward), bytes(result)):
+                return result
+            return await shaper.fit(result, shaping.wanted(forward))
 
         return fitting
 

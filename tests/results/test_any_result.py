@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import re
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,10 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 
 from tests.results.shelf import Fitted, Shelf, shelf_in, structured, text
+from toolyard.results.glance import surely_fits
 from toolyard.results.limits import Limits
+from toolyard.results.measuring import measure
+from toolyard.results.payload import payload_of
 from toolyard.results.schemas import either
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
@@ -148,6 +152,49 @@ def test_bytes_that_are_no_result_never_raise(rubbish: bytes, times: int):
             assert rubbish * times in await found.whole()
 
     runs(check)
+
+
+def spelt(value: Any) -> bytes:
+    """As JSON of which commas and line breaks inside of strings are written by their numbers."""
+    return re.sub(
+        rb'"(?:[^"\\\\]|\\\\.)*"',
+        lambda found: found[0].replace(b",", b"\\u002c").replace(b"\\n", b"\\u000a"),
+        dumped(value).encode(),
+    )
+
+
+@st.composite
+def results(draw: st.DrawFn) -> bytes:
+    """Small ones, in all the ways that they are sent in."""
+    value: Any = draw(many())
+    indent = draw(st.sampled_from([None, 1]))
+    said = [draw(texts), dumped(value), " " + json.dumps(value, indent=indent), "\n".join(map(dumped, value))]
+    blocks = draw(st.lists(st.sampled_from(said), max_size=3))
+    body: dict[str, Any] = {"content": [{"type": "text", "text": words} for words in blocks]}
+    inner = draw(st.sampled_from([value, *said]))
+    body |= draw(
+        st.sampled_from(
+            [
+                {},
+                {"structuredContent": value},
+                {"structuredContent": {"result": inner}},
+                {"structuredContent": {"a": 1, "b": {"c": inner}}},
+                {"structuredContent": None},
+                {"isError": True},
+                {"content": [{"type": "resource", "resource": {"uri": "a:b", "text": said[1]}}]},
+                {"content": [{"type": "resource_link", "uri": "a:b", "name": "b"}] * len(value)},
+            ]
+        )
+    )
+    return spelt(body) if draw(st.booleans()) else json.dumps(body, ensure_ascii=draw(st.booleans())).encode()
+
+
+@settings(max_examples=300)
+@given(results(), st.builds(Limits, st.just(4000), st.sampled_from([3, 20]), st.sampled_from([3, 20])))
+def test_what_a_glance_lets_pass_would_have_passed_when_measured(body: bytes, limits: Limits):
+    if surely_fits(body, limits):
+        payload = payload_of(body)
+        assert measure(payload, limits.by_bytes_alone() if payload.is_error else limits) is None
 
 
 TREE = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}}

@@ -42,10 +42,12 @@ class Shaping:
     async def close(self) -> None:
         await self.reader.close()
 
+    def tool(self, forward: Forward) -> Tool:
+        return self._tool(forward.mount.server, forward.name or "")
+
     def wanted(self, forward: Forward) -> Wanted:
-        tool = self._tool(forward.mount.server, forward.name or "")
         options = forward.options if isinstance(forward.options, Options) else NONE
-        return Wanted(forward.call.caller, tool, forward.more, options)
+        return Wanted(forward.call.caller, self.tool(forward), forward.more, options)
 
     async def fit_task(self, state: Any, server: str, tool: str, id: str, caller: Caller, more: str) -> Any:
         return await self._tasks.fit(state, id, Wanted(caller, self._tool(server, tool), more))

@@ -22,16 +22,6 @@ class Measured(Struct, frozen=True):
     beside: tuple[Raw, ...]
 
 
-def surely_fits(body: bytes, limits: Limits) -> bool:
-    """By a glance at a result's JSON: so few bytes, commas and line breaks that it is over no limit."""
-    return (
-        len(body) <= limits.max_bytes
-        and body.count(b",") < limits.max_items
-        and body.count(b"\\n") < min(limits.max_lines, limits.max_items)
-        and b"\\u000" not in body
-    )
-
-
 def measure(payload: Payload, limits: Limits) -> Measured | None:
     """None when it fits."""
     links = Said(msgspec.json.encode(payload.links), True)

@@ -9,11 +9,11 @@ from msgspec import Raw, Struct
 from ..artifacts.store import Store
 from ..wire.call import Caller, Streamed
 from ..wire.messages import encode
-from ..wire.types import CallToolResult
 from .cutting import size_of
+from .glance import surely_fits
 from .json_parts import Buffer, value_of
 from .limits import Limits
-from .measuring import Measured, is_big, measure, surely_fits, whole_of
+from .measuring import Measured, is_big, measure, whole_of
 from .options import NONE, Options
 from .payload import Payload, Said, payload_of
 from .projection import projected
@@ -62,10 +62,16 @@ class Shaper:
         self._store = store
         self._noted = noted
 
+    def passes(self, caller: Caller, tool: Tool, body: bytes) -> bool:
+        """Whether it surely fits, and was counted as such: the short way, that nearly all of them take."""
+        if tool.limits is not None and not surely_fits(body, tool.limits):
+            return False
+        size = len(body)
+        self._noted(caller, tool, size, size)
+        return True
+
     async def fit(self, result: Any, wanted: Wanted) -> Any:
         """The result itself, or what takes its place."""
-        if isinstance(result, CallToolResult):
-            result = Raw(encode(result))  # it was going to be, a little later
         if isinstance(result, Raw):
             came = len(memoryview(result))
             fitting = await self._of_bytes(result, wanted)
@@ -78,10 +84,9 @@ class Shaper:
         return fitting
 
     async def _of_bytes(self, result: Raw, wanted: Wanted) -> Raw:
-        limits, body = wanted.limits, bytes(result)
-        if not wanted.options.fields and (limits is None or surely_fits(body, limits)):
+        if wanted.limits is None and not wanted.options.fields:
             return result
-        return await self._of_body(body, wanted) or result
+        return await self._of_body(bytes(result), wanted) or result
 
     async def _of_file(self, result: Streamed, wanted: Wanted) -> Any:
         """It is closed when it is not what goes on."""

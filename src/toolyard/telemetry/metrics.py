@@ -158,7 +158,10 @@ class Metrics:
         return self._series[key]
 
     def _of(self, server: str) -> _Traffic:
-        return self._traffic.setdefault(server, _Traffic(server))
+        found = self._traffic.get(server)
+        if found is None:
+            found = self._traffic[server] = _Traffic(server)
+        return found
 
     def _families(self) -> Iterator[Family]:
         version = labelled(version=__version__, python=platform.python_version())

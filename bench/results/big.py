@@ -1,0 +1,224 @@
+"""What a result of 50 MiB costs: shaping it beside decoding it once, the memory for it, and pages of it later.
+
+Owns the results and the processes they are measured in: each in one of its own, so that its peak is its own.
+`python -m bench.results.big KIND` is such a process; it prints what it measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from bench.process import ROOT
+from toolyard.artifacts.links import Links
+from toolyard.artifacts.local import LocalStore
+from toolyard.config import ResultsConfig
+from toolyard.results.limits import Limits
+from toolyard.results.reading import Reader
+from toolyard.results.shaper import Shaper, Tool, Wanted
+from toolyard.upstream.spool import Spool, Spooled
+from toolyard.wire.call import Caller, Identity
+from toolyard.wire.seal import Sealer
+
+MEBIBYTES = 50
+SIZE = MEBIBYTES * 2**20
+ROUNDS = 3
+PAGES = 20
+TENANT = "bench"
+KINDS = ("list as structured content", "list as text", "list as both", "text")
+
+
+class Big(Struct, frozen=True):
+    kind: str
+    size: int
+    shape_s: float
+    """CPU, of all threads."""
+    decode_s: float
+    """Of decoding what it says once with msgspec; of a text, its result."""
+    peak: int
+    """The most that was resident while it was shaped, beyond what was before."""
+    first_page_s: float
+    page_s: float
+    """The slowest after the first."""
+
+
+def measured(progress: Callable[[str], None]) -> list[Big]:
+    found: list[Big] = []
+    for kind in KINDS:
+        progress(f"big: a {kind} of {MEBIBYTES} MiB")
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.results.big", kind], cwd=ROOT, stdout=subprocess.PIPE, check=True
+        )
+        found.append(msgspec.json.decode(done.stdout, type=Big))
+    return found
+
+
+def _records() -> bytes:
+    rows: list[bytes] = []
+    size = 0
+    while size < SIZE:
+        at = len(rows)
+        rows.append(
+            msgspec.json.encode(
+                {
+                    "id": at,
+                    "state": ("open", "closed", "draft")[at % 3],
+                    "title": f"Thing number {at} is not as it was",
+                    "author": {"login": f"user{at % 977}", "id": at % 977},
+                    "labels": ["bug", "ui"][: at % 3],
+                    "score": at / 7,
+                    "closed_at": None if at % 3 == 0 else f"2026-{at % 12 + 1:02}-{at % 28 + 1:02}T10:00:00Z",
+                }
+            )
+        )
+        size += len(rows[-1]) + 1
+    return b"[" + b",".join(rows) + b"]"
+
+
+def _lines() -> Iterator[bytes]:
+    written = at = 0
+    while written < SIZE:
+        line = b"2026-11-15T10:%02d:%02d INFO worker %d took \\u00e9 item %d\\n" % (
+            at // 60 % 60,
+            at % 60,
+            at % 8,
+            at,
+        )
+        yield line
+        written += len(line)
+        at += 1
+
+
+def _spooled(kind: str) -> Spooled:
+    """As an upstream leaves one: in a file."""
+    spool = Spool(bound=2**20, limit=8 * SIZE)
+    if kind == "text":
+        spool.write(b'{"content":[{"type":"text","text":"')
+        for line in _lines():
+            spool.write(line)
+        spool.write(b'"}]}')
+    else:
+        body = _records()
+        text = json.dumps(body.decode()).encode() if "structured" not in kind else b'""'
+        spool.write(b'{"content":[' + (b'{"type":"text","text":' + text + b"}" if text != b'""' else b""))
+        spool.write(b"]")
+        if kind != "list as text":
+            spool.write(b',"structuredContent":{"result":' + body + b"}")
+        spool.write(b"}")
+    found = spool.finish()
+    assert isinstance(found, Spooled)
+    return found
+
+
+def _resident(name: str) -> int:
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
+
+
+async def _shaped(shaper: Shaper, result: Spooled) -> dict[str, Any]:
+    wanted = Wanted(
+        Caller("2026-07-28", {}, identity=Identity(TENANT)), Tool("mcp__up__big", "up", Limits()), "{id}"
+    )
+    return json.loads(bytes(await shaper.fit(result, wanted)))["structuredContent"]
+
+
+async def _measure(kind: str, folder: Path) -> Big:
+    store = LocalStore(folder, 3600, 100 * SIZE, Links(Sealer(b"0" * 32), ""))
+    await store.start()
+    shaper = Shaper(store, lambda *_: None)
+    await _shaped(shaper, _warm())
+    sizes: list[int] = []
+    shaping: list[float] = []
+    peak = 0
+    answer: dict[str, Any] = {}
+    for _ in range(ROUNDS):
+        # Made in a process of its own: what making it took would hide what shaping it takes.
+        result = _from_child(kind)
+        sizes.append(result.size)
+        Path("/proc/self/clear_refs").write_text("5")
+        before, started = _resident("VmRSS"), time.process_time()
+        answer = await _shaped(shaper, result)
+        shaping.append(time.process_time() - started)
+        peak = max(peak, _resident("VmHWM") - before)
+    first, page = await _pages(store, answer["storage"]["resource"].rpartition("/")[2])
+    return Big(kind, sizes[0], median(shaping), await _decoding(kind), peak, first, page)
+
+
+def _warm() -> Spooled:
+    spool = Spool(bound=1000, limit=SIZE)
+    spool.write(
+        b'{"content":[],"structuredContent":{"result":' + msgspec.json.encode([{"a": 1}] * 5000) + b"}}"
+    )
+    found = spool.finish()
+    assert isinstance(found, Spooled)
+    return found
+
+
+def _from_child(kind: str) -> Spooled:
+    spool = Spool(bound=2**20, limit=8 * SIZE)
+    command = [sys.executable, "-m", "bench.results.big", kind, "--write"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        while chunk := child.stdout.read(2**18):
+            spool.write(chunk)
+    found = spool.finish()
+    assert isinstance(found, Spooled)
+    return found
+
+
+async def _decoding(kind: str) -> float:
+    """Of the list alone, not of the result around it."""
+    if kind == "text":
+        body = b"".join([chunk async for chunk in _spooled(kind).chunks()])
+    else:
+        body = _records()
+    taken: list[float] = []
+    for _ in range(ROUNDS):
+        started = time.process_time()
+        msgspec.json.decode(body)
+        taken.append(time.process_time() - started)
+    return median(taken)
+
+
+async def _pages(store: LocalStore, id: str) -> tuple[float, float]:
+    reader = Reader(store, ResultsConfig())
+    try:
+        taken: list[float] = []
+        for at in range(PAGES):
+            started = time.process_time()
+            answer = await reader.read(TENANT, {"id": id, "offset": at * 9_973, "limit": 20})
+            taken.append(time.process_time() - started)
+            assert answer["shown"] > 0
+        return taken[0], max(taken[1:])
+    finally:
+        await reader.close()
+
+
+async def _write(kind: str) -> None:
+    async for chunk in _spooled(kind).chunks():
+        sys.stdout.buffer.write(chunk)
+
+
+def main() -> None:
+    kind = sys.argv[1]
+    if "--write" in sys.argv:
+        asyncio.run(_write(kind))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        found = asyncio.run(_measure(kind, Path(folder)))
+    sys.stdout.buffer.write(msgspec.json.encode(found))
+
+
+if __name__ == "__main__":
+    main()
