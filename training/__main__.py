@@ -83,7 +83,7 @@ def _lexicon() -> None:
 
 
 def _evaluate(sets: Path) -> None:
-    from toolyard.search.semantic import Semantic
+    from toolyard.meaning.semantic import Semantic
 
     from .evaluate import evaluate
 

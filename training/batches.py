@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from toolyard.search.vocabulary import Vocabulary
+from toolyard.meaning.vocabulary import Vocabulary
 
 from .corpus import Corpus, first_sentence, tool_text
 

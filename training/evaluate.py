@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from toolyard.search.semantic import Semantic
+from toolyard.meaning.semantic import Semantic
 
 SETS = ("livemcpbench", "rapidapi-stable", "metatool", "seal-tools", "ha-intents")
 DEPTH = 100

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolyard.search.vocabulary import Vocabulary
+from toolyard.meaning.vocabulary import Vocabulary
 
 from .corpus import Corpus
 from .initial import wordllama

@@ -1,4 +1,4 @@
-"""What a result of 50 MiB costs: shaping it beside decoding it once, the memory for it, and pages of it later.
+"""What a result of 50 MiB costs: shaping it beside decoding it once, memory, and pages of it later.
 
 Owns the results and the processes they are measured in: each in one of its own, so that its peak is its own.
 `python -m bench.results.big KIND` is such a process; it prints what it measured.
@@ -126,6 +126,10 @@ def _resident(name: str) -> int:
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(f"{name}:"))
 
 
+def _forget_peak() -> None:
+    Path("/proc/self/clear_refs").write_text("5")
+
+
 async def _shaped(shaper: Shaper, result: Spooled) -> dict[str, Any]:
     wanted = Wanted(
         Caller("2026-07-28", {}, identity=Identity(TENANT)), Tool("mcp__up__big", "up", Limits()), "{id}"
@@ -146,7 +150,7 @@ async def _measure(kind: str, folder: Path) -> Big:
         # Made in a process of its own: what making it took would hide what shaping it takes.
         result = _from_child(kind)
         sizes.append(result.size)
-        Path("/proc/self/clear_refs").write_text("5")
+        _forget_peak()
         before, started = _resident("VmRSS"), time.process_time()
         answer = await _shaped(shaper, result)
         shaping.append(time.process_time() - started)
@@ -179,10 +183,8 @@ def _from_child(kind: str) -> Spooled:
 
 async def _decoding(kind: str) -> float:
     """Of the list alone, not of the result around it."""
-    if kind == "text":
-        body = b"".join([chunk async for chunk in _spooled(kind).chunks()])
-    else:
-        body = _records()
+    is_text = kind == "text"
+    body = b"".join([chunk async for chunk in _spooled(kind).chunks()]) if is_text else _records()
     taken: list[float] = []
     for _ in range(ROUNDS):
         started = time.process_time()

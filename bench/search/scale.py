@@ -42,8 +42,8 @@ def run(folder: Path) -> dict[str, float]:
     before = _resident()
     figures = {"import_ms": 1e3 * _cpu(_imports)}
     from bench.search.ours import by_server, document
+    from toolyard.meaning.semantic import Semantic
     from toolyard.search.index import Index
-    from toolyard.search.semantic import Semantic
 
     semantic = Semantic.load()
     semantic.encode(["warm"])

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolyard.search.semantic import Semantic
+from toolyard.meaning.semantic import Semantic
 
 
 @pytest.fixture(scope="session")

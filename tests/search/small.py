@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from toolyard.meaning.semantic import Semantic
 from toolyard.search.documents import Document, Query
 from toolyard.search.index import Index
-from toolyard.search.semantic import Semantic
 
 
 def tool(server: str, name: str, description: str = "", **more: object) -> Document:

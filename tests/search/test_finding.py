@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolyard.meaning.semantic import Semantic
 from toolyard.search.documents import Query
-from toolyard.search.semantic import Semantic
 
 from .small import OFFICE, found, index_of, tool
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolyard.meaning.semantic import Semantic
 from toolyard.search.documents import Document, Query
 from toolyard.search.index import Index
-from toolyard.search.semantic import Semantic
 from toolyard.search.stored import UnusableIndex
 
 from .small import OFFICE, found, index_of, tool

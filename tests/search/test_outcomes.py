@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
+from toolyard.meaning.semantic import Semantic
 from toolyard.search.documents import Query
 from toolyard.search.outcomes import MAX_TOOLS, MOST, Outcomes
-from toolyard.search.semantic import Semantic
 from toolyard.state.errors import Unavailable
 from toolyard.state.memory import MemoryState
 

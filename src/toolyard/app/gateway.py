@@ -6,7 +6,6 @@ configuration is taken over while it runs: what did not change stays connected, 
 
 import asyncio
 import logging
-import os
 from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from ..catalogue.catalogue import KINDS, Catalogue, Shelf
 from ..catalogue.keeper import Keeper
 from ..catalogue.store import Store
 from ..config import Composio, Config, Http, ServerConfig, Stdio
+from ..config.places import state_home
 from ..dispatch import Mount
 from ..dispatch.composio import ComposioUpstream
 from ..dispatch.mount import Handles
@@ -268,7 +268,7 @@ class Gateway:
             leases = self.keeping.leases
             return composio(config, where, self.catalogue, shelf, leases, self._http, self._bridge)
         else:
-            return InProcess(name, where.module)
+            return InProcess(name, where.module, where.options)
         links = Links(name, connector)
         if isinstance(where, Http) and where.era == "caller":
             limits = config.connect_timeout, config.max_result
@@ -424,10 +424,4 @@ def state_folder(config: Config) -> Path | None:
     given = config.gateway.state_dir
     if given:
         return Path(given).expanduser()
-    base = os.environ.get("XDG_STATE_HOME", "")
-    try:
-        # The XDG specification says to ignore a relative one.
-        home = Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state"
-    except RuntimeError:  # no home: nothing is kept
-        return None
-    return home / "toolyard"
+    return state_home()

@@ -20,6 +20,7 @@ from .options import wants_debug
 COMMANDS = {
     "serve": "serve",
     "stdio": "stdio",
+    "run": "run",
     "list": "listing",
     "search": "search",
     "call": "call",

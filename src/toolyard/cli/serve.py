@@ -18,6 +18,7 @@ from .welcome import welcome
 
 if TYPE_CHECKING:
     from ..edge.paths import Endpoint
+    from ..kit import Server
 
 
 @click.command("serve", short_help="Serve over HTTP.")
@@ -71,13 +72,22 @@ def command(
         serve_gateway(file, place, debug)
         return
     logs.to_stderr(debug)
-    found = target.load(server, debug)
-    if key_file is not None or not found.has_own_key:
-        found.sealer = Sealer(session_key(key_file), found.name)
-    edge = found.asgi(path=path, allowed_hosts=[*own_names(host), *hosts], allowed_origins=list(origins))
-    with listen(host, port) as listening:
-        warn_if_public(host, hosts)
-        run(edge, listening, debug, lambda: welcome(found, url_of(host, listening, path), server))
+    place = Place(host, port, path, hosts, origins, key_file)
+    serve_target(target.load(server, debug), server, place, debug)
+
+
+def serve_target(found: "Server", named: str | None, place: Place, debug: bool) -> None:
+    """Serve one server until interrupted."""
+    if place.key_file is not None or not found.has_own_key:
+        found.sealer = Sealer(session_key(place.key_file), found.name)
+    edge = found.asgi(
+        path=place.path,
+        allowed_hosts=[*own_names(place.host), *place.hosts],
+        allowed_origins=list(place.origins),
+    )
+    with listen(place.host, place.port) as listening:
+        warn_if_public(place.host, place.hosts)
+        run(edge, listening, debug, lambda: welcome(found, url_of(place.host, listening, place.path), named))
 
 
 def run(

@@ -1,7 +1,9 @@
 """From what the user typed to the `Server` it names."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
+from ..config.bundled import module_of
 from .failure import Failure
 from .key import check_variable
 
@@ -11,13 +13,13 @@ if TYPE_CHECKING:
 DEMO = "toolyard.servers.demo:server"
 
 
-def load(target: str | None, debug: bool = False) -> "Server":
-    """The server that `target` names; Failure with a hint when there is none."""
+def load(target: str | None, debug: bool = False, options: Mapping[str, Any] | None = None) -> "Server":
+    """The server that `target` names (a bundled one has a short name); Failure when there is none."""
     check_variable()
     from ..kit.loading import LoadError, load  # the target is made of the kit; other commands do without it
 
     try:
-        return load(target or DEMO, debug)
+        return load(module_of(target) if target else DEMO, debug, options)
     except LoadError as error:
         raise Failure(error.message, *error.hints, details=error.details) from error
 

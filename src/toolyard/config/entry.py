@@ -11,6 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from .bundled import module_of
 from .errors import Unusable, Wrong, nearest, nearest_or_all
 from .models import Composio, Http, InProcess, ResultLimits, ServerConfig, ServerResults, Stdio
 from .substitution import substitute
@@ -20,6 +21,7 @@ from .values import (
     flag,
     header_name,
     headers,
+    kind_of,
     names,
     one_of,
     renames,
@@ -60,6 +62,12 @@ def _limits(value: Any) -> dict[str, Any]:
     return found
 
 
+def _options(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise Wrong(f"must be a table, not {kind_of(value)}", 'such as options = { locale = "pt" }')
+    return table(value)
+
+
 # What makes an entry one of its kind, and what only that kind has.
 KINDS: dict[str, dict[str, Reader]] = {
     "command": {"args": texts, "env": variables, "cwd": filled, "max_memory": size},
@@ -70,7 +78,7 @@ KINDS: dict[str, dict[str, Reader]] = {
         "session_url": url,
         "session_header": header_name,
     },
-    "module": {},
+    "module": {"options": _options},
     "composio": {
         "api_key": filled,
         "user_id": template("tenant", "agent", "thread"),
@@ -162,7 +170,7 @@ def server_config(entry: Entry, env: Mapping[str, str]) -> ServerConfig:
     elif kind == "url":
         where = Http(**own)
     else:
-        where = InProcess(module=_located(own["module"], folder))
+        where = InProcess(module=_located(own["module"], folder), options=own.get("options", {}))
     common = {key: values[key] for key in COMMON if key in values}
     return ServerConfig(name=entry.name, where=where, **common)
 
@@ -276,4 +284,4 @@ def _located(module: str, folder: Path) -> str:
     if not colon or os.sep in attribute or attribute.endswith(".py"):
         place, colon, attribute = module, "", ""
     is_file = place.endswith(".py") or "/" in place or os.sep in place
-    return f"{absolute(place, folder)}{colon}{attribute}" if is_file else module
+    return f"{absolute(place, folder)}{colon}{attribute}" if is_file else module_of(module)

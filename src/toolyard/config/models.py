@@ -1,7 +1,8 @@
 """The configuration as the rest of Toolyard sees it: complete, checked, with every variable filled in."""
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -30,9 +31,11 @@ class Http(Struct, frozen=True, kw_only=True):
 
 
 class InProcess(Struct, frozen=True, kw_only=True):
-    """A server made with the kit: `package.module:attribute`, or `/path/to/file.py:attribute`."""
+    """A server made with the kit: `package.module:attribute`, `/path/to/file.py:attribute`, a bundled one."""
 
     module: str
+    options: Mapping[str, Any] = {}
+    """For a module that makes its server with settings."""
 
 
 class Composio(Struct, frozen=True, kw_only=True):

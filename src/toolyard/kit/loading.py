@@ -5,11 +5,14 @@ import importlib.util
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from .extras import MissingExtra
+from .making import WrongSettings, can_make, make
 from .server import Server
 
 DEFAULT_ATTRIBUTE = "server"
@@ -28,11 +31,31 @@ class LoadError(Exception):
         self.details = details
 
 
-def load(target: str, debug: bool = False) -> Server:
-    """The server that `target` names; LoadError with a hint when there is none."""
+def load(target: str, debug: bool = False, options: Mapping[str, Any] | None = None) -> Server:
+    """The server that `target` names; LoadError with a hint when there is none.
+
+    A module with `build(settings)` is asked to make one, with these options.
+    """
     place, attribute = split(target)
     module = _load_file(place, debug) if _is_file(place) else _load_module(place, debug)
+    if attribute == DEFAULT_ATTRIBUTE and can_make(module):
+        return _made(module, place, options or {}, debug)
+    if options:
+        raise LoadError(f"{place!r} takes no options", "only a module with `build(settings)` does")
     return _server_in(module, place, attribute)
+
+
+def _made(module: ModuleType, place: str, options: Mapping[str, Any], debug: bool) -> Server:
+    try:
+        return make(module, options)
+    except WrongSettings as error:
+        raise LoadError(f"{place!r}: {error}") from None
+    except MissingExtra as error:
+        raise LoadError(str(error)) from None
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _import_failure(place, error, debug) from error
 
 
 def split(target: str) -> tuple[str, str]:

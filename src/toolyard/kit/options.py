@@ -26,6 +26,8 @@ class ToolOptions(_Described, total=False):
     output_schema: Mapping[str, Any] | None
     long: "bool | Long"
     ui: str | None
+    listed: bool
+    """Whether `tools/list` shows it; a call by its name is answered in any case."""
 
 
 class ResourceOptions(_Described, total=False):

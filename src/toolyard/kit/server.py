@@ -2,8 +2,9 @@
 
 import inspect
 import itertools
+import logging
 import os
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from ..wire.seal import Sealer
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from .connection import Connection
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+logger = logging.getLogger("toolyard.kit")
 
 KEY_VARIABLE = "TOOLYARD_KEY"
 MAX_SECONDS = 10 * 365 * 24 * 3600.0
@@ -75,6 +78,7 @@ class Server:
         self.features: set[str] = set()
         """What has been declared at least once; a list that runs empty later is still a list."""
         self._serials = itertools.count(1)
+        self._closing: list[Callable[[], Awaitable[None]]] = []
         self.hub = Hub()
         self.tasks = TaskBoard(self.hub)
         self.service = KitService(self)
@@ -233,6 +237,19 @@ class Server:
         from ..edge.stdio import run
 
         run(self.service)
+
+    def on_close(self, function: Callable[[], Awaitable[None]]) -> None:
+        """Await this when the server closes, the last one first: for what it opened."""
+        self._closing.append(function)
+
+    async def run_closing(self) -> None:
+        """What `on_close` was told, once each; one that fails keeps none of the others from it."""
+        while self._closing:
+            function = self._closing.pop()
+            try:
+                await function()
+            except Exception:
+                logger.exception("server %r did not close cleanly", self.name)
 
     async def close(self) -> None:
         """End tasks and listeners. The edges do it when they stop; a server used in process needs it said."""

@@ -61,6 +61,7 @@ class KitService:
     async def close(self) -> None:
         self._server.hub.close()
         await self._server.tasks.close()
+        await self._server.run_closing()
 
     def health(self) -> dict[str, Any]:
         server = self._server

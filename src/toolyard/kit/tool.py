@@ -54,6 +54,7 @@ class Tool:
         if not TOOL_NAME.fullmatch(self.name):
             raise ValueError(f"tool name {self.name!r} must be 1 to 128 of A-Z a-z 0-9 _ . -")
         self.serial = 0
+        self.listed = options.get("listed", True)
         long = options.get("long", False)
         self.long = (Long() if long else None) if isinstance(long, bool) else long
         schema = options.get("input_schema")

@@ -14,13 +14,13 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
+from ..meaning.semantic import Semantic
 from . import stored
 from .asked import Asked, understood
 from .documents import Document, Hit, Query
 from .lexical import Lexical, Weighed, weighed
 from .nearest import LIKE_ENOUGH, LOOKED_AT, Bits, bits_of, closeness, likeliest
 from .ranking import Evidence
-from .semantic import Semantic
 from .slots import Floats, Row, Slots, digest_of
 from .traits import adjusted, mean_size, shares_of, traits_of
 

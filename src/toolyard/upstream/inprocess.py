@@ -5,6 +5,7 @@ But for results so long that writing them as JSON would hold the event loop: the
 
 import asyncio
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -29,9 +30,10 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 class InProcess:
     """Loaded when first used; one that fails to load is tried again like one that cannot be reached."""
 
-    def __init__(self, server: str, module: str) -> None:
+    def __init__(self, server: str, module: str, options: Mapping[str, Any]) -> None:
         self._name = server
         self._module = module
+        self._options = options
         self._server: Server | None = None
         self._loading = asyncio.Lock()
         self._failed: str | None = None
@@ -45,7 +47,7 @@ class InProcess:
                 if self._failed is not None and time.monotonic() < self._again:
                     raise NotReached(self._name, self._failed)
                 try:
-                    self._server = await asyncio.to_thread(load, self._module)
+                    self._server = await asyncio.to_thread(load, self._module, options=self._options)
                 except LoadError as error:
                     self._failed, self._again = error.message, time.monotonic() + self._pause
                     self._pause = min(2 * self._pause, LONGEST_PAUSE)

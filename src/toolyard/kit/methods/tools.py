@@ -42,7 +42,8 @@ class ToolMethods(Methods):
 
     async def _list(self, call: Call) -> ListToolsResult:
         self._need(call, "tools")
-        tools, cursor = self._page(call, self._server.tools.values())
+        listed = [tool for tool in self._server.tools.values() if tool.listed]
+        tools, cursor = self._page(call, listed)
         return self._cached(call, ListToolsResult(tools=[tool.info for tool in tools], next_cursor=cursor))
 
     async def _call(self, call: Call) -> Result:

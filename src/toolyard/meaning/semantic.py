@@ -37,7 +37,7 @@ class Semantic:
 
     @classmethod
     def load(cls) -> Semantic:
-        with resources.files("toolyard.search").joinpath("embedding.npz").open("rb") as file:
+        with resources.files("toolyard.meaning").joinpath("embedding.npz").open("rb") as file:
             table: Any = np.load(file, allow_pickle=False)
             vocabulary = Vocabulary(bytes(table["words"]).decode().split("\n"))
             return cls(vocabulary, table["rows"], table["scales"].astype(np.float32))
@@ -77,7 +77,7 @@ class Semantic:
 
     @cached_property
     def _lexicon(self) -> dict[str, list[str]]:
-        text = resources.files("toolyard.search").joinpath("lexicon.txt").read_text("utf-8")
+        text = resources.files("toolyard.meaning").joinpath("lexicon.txt").read_text("utf-8")
         return dict(_entries(text.splitlines()))
 
 

@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from toolyard.search.semantic import Semantic
-from toolyard.search.vocabulary import Vocabulary
+from toolyard.meaning.semantic import Semantic
+from toolyard.meaning.vocabulary import Vocabulary
 
 TOOLS = (
     "mail send_email Send an email message to a recipient",
@@ -91,7 +91,7 @@ def test_it_loads_without_a_learning_framework_or_the_network() -> None:
         "import socket, sys\n"
         "def refused(*_): raise AssertionError('the network was asked')\n"
         "socket.socket.connect = refused\n"
-        "from toolyard.search.semantic import Semantic\n"
+        "from toolyard.meaning.semantic import Semantic\n"
         "Semantic.load().encode(['hello'])\n"
         "print(sorted({'torch', 'tokenizers', 'transformers', 'tensorflow'} & set(sys.modules)))\n"
     )

@@ -1,0 +1,86 @@
+"""Tools in two languages: what is listed, and that both names are answered."""
+
+from typing import Any, Literal
+
+import pytest
+from msgspec import Struct
+
+from toolyard.kit import Context, Server
+from toolyard.kit.languages import Face, add_tool
+
+EN = Face(
+    name="query",
+    title="Ask",
+    description="Ask the database.",
+    parameters={"question": "In plain words", "limit": "How many rows"},
+)
+PT = Face(
+    name="consultar",
+    title="Perguntar",
+    description="Pergunta à base de dados.",
+    parameters={"question": ("pergunta", "Em palavras simples"), "limit": ("limite", "Quantas linhas")},
+)
+
+
+class Answer(Struct):
+    answer: str
+
+
+async def ask(ctx: Context, question: str, limit: int = 5) -> Answer:
+    return Answer(f"{question} {limit} {ctx.caller.tenant}")
+
+
+def made(locale: Literal["en", "pt"]) -> Server:
+    server = Server("two")
+    add_tool(server, locale, ask, en=EN, pt=PT, read_only=True)
+    return server
+
+
+@pytest.mark.parametrize(
+    ("locale", "name", "first", "title"),
+    [("en", "query", "question", "Ask"), ("pt", "consultar", "pergunta", "Perguntar")],
+)
+async def test_what_is_listed_is_in_the_language_of_the_server(
+    locale: Literal["en", "pt"], name: str, first: str, title: str
+):
+    async with made(locale).connect() as client:
+        (tool,) = await client.list_tools()
+    assert (tool["name"], tool["title"]) == (name, title)
+    assert tool["annotations"] == {"readOnlyHint": True}
+    assert tool["inputSchema"]["required"] == [first]
+    assert tool["inputSchema"]["properties"][first]["type"] == "string"
+    assert "palavras" in str(tool["inputSchema"]) or locale == "en"
+    assert tool["outputSchema"]["properties"] == {"answer": {"type": "string"}}
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [("query", {"question": "how many?", "limit": 7}), ("consultar", {"pergunta": "how many?", "limite": 7})],
+)
+@pytest.mark.parametrize("locale", ["en", "pt"])
+async def test_either_name_is_answered(locale: Any, name: str, arguments: dict[str, Any], era: Any):
+    async with made(locale).connect(era=era) as client:
+        found = await client.call_tool(name, arguments)
+    assert found["structuredContent"] == {"answer": "how many? 7 local"}
+
+
+async def test_wrong_arguments_are_named_as_the_caller_knows_them():
+    async with made("en").connect() as client:
+        found = await client.call_tool("consultar", {"limite": 1})
+    assert found["isError"]
+    assert "pergunta" in found["content"][0]["text"]
+
+
+def test_a_face_that_does_not_fit_its_function_is_refused():
+    wrong = Face(name="query", title="", description="", parameters={"question": "", "limit": "", "more": ""})
+    with pytest.raises(ValueError, match="more"):
+        add_tool(Server("two"), "en", ask, en=wrong, pt=PT)
+    with pytest.raises(ValueError, match="limit"):
+        add_tool(
+            Server("two"),
+            "en",
+            ask,
+            en=Face(name="a", title="", description="", parameters={"question": ""}),
+            pt=PT,
+        )
