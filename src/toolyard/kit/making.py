@@ -24,7 +24,7 @@ class WrongSettings(Exception):
 
 
 def can_make(module: ModuleType) -> bool:
-    return inspect.isfunction(getattr(module, BUILD, None))
+    return _kind(module) is not None
 
 
 def make(module: ModuleType, options: Mapping[str, Any]) -> Server:
@@ -34,6 +34,7 @@ def make(module: ModuleType, options: Mapping[str, Any]) -> Server:
 
 def settings_of(module: ModuleType, options: Mapping[str, Any], environ: Mapping[str, str]) -> Any:
     kind = _kind(module)
+    assert kind is not None
     prefix: str = getattr(module, ENVIRONMENT, "")
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for name in options:
@@ -49,8 +50,11 @@ def settings_of(module: ModuleType, options: Mapping[str, Any], environ: Mapping
         raise WrongSettings(explain(error)) from None
 
 
-def _kind(module: ModuleType) -> type[msgspec.Struct]:
-    build = getattr(module, BUILD)
-    hints = typing.get_type_hints(build)
-    first = next(iter(inspect.signature(build).parameters))
-    return hints[first]
+def _kind(module: ModuleType) -> type[msgspec.Struct] | None:
+    """What its `build` takes: one struct. Any other function of that name is the author's own affair."""
+    build = getattr(module, BUILD, None)
+    names = list(inspect.signature(build).parameters) if inspect.isfunction(build) else []
+    if len(names) != 1:
+        return None
+    kind = typing.get_type_hints(build).get(names[0])
+    return kind if isinstance(kind, type) and issubclass(kind, msgspec.Struct) else None
