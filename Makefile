@@ -33,7 +33,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint style types layers docs conformance soak faults bench bench-search \
-	bench-tokens bench-results format constraints clean
+	bench-tokens bench-results bench-servers format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -87,6 +87,9 @@ bench-tokens: $(DEV) ## what a task costs in tokens, beside listing every tool
 
 bench-results: $(DEV) ## what it costs to keep results small, and to read the big ones
 	@$(BIN)/python -m bench.results $(ARGS)
+
+bench-servers: $(DEV) ## what the bundled servers cost (ARGS="sql": one of them)
+	@$(BIN)/python -m bench.servers $(ARGS)
 
 format: $(DEV) ## repair and format the code with ruff
 	@$(BIN)/ruff check --fix-only --quiet

@@ -1,0 +1,1 @@
+"""What the bundled servers cost, where a figure was promised."""
