@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolyard.kit import Server
+from toolyard.kit import Caller, Identity, Server
 from toolyard.wire.errors import McpError
 
 PROMPT = {"type": "ref/prompt", "name": "greet"}
@@ -60,6 +60,21 @@ async def test_at_most_a_hundred_are_shown_and_the_rest_is_counted(greeter: Serv
     assert len(offered["values"]) == 100
     assert (offered["total"], offered["hasMore"]) == (250, True)
     assert offered["values"][-1] == "any-99", "the first hundred, in the author's order"
+
+
+async def test_a_completion_can_depend_on_who_asks(server: Server, era: Any) -> None:
+    @server.prompt
+    async def greet(name: str) -> str:
+        return name
+
+    @server.completion(prompt="greet", argument="name")
+    async def names(value: str, who: Caller, context: dict[str, str]) -> list[str]:
+        return [f"{who.tenant}-{who.agent}"]
+
+    params = {"ref": PROMPT, "argument": {"name": "name", "value": ""}}
+    async with server.connect(era=era, identity=Identity("acme", "ana")) as client:
+        offered = await client.request("completion/complete", params)
+    assert offered["completion"]["values"] == ["acme-ana"]
 
 
 async def test_an_argument_nobody_completes_has_no_offers(greeter: Server) -> None:

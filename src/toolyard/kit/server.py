@@ -1,6 +1,5 @@
 """`Server`: how an author declares tools, resources and prompts, and how they are run."""
 
-import inspect
 import itertools
 import logging
 import os
@@ -9,13 +8,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
 from ..wire.seal import Sealer
 from ..wire.types import Icon, Implementation
+from .completing import Completer
 from .hub import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED, Event, Hub
-from .introspection import name_of
 from .options import PromptOptions, ResourceOptions, ToolOptions
 from .pages import N
 from .prompt import Prompt
 from .resource import Resource
-from .running import Callee
 from .service import KitService
 from .tasks import TaskBoard
 from .tool import Tool
@@ -74,7 +72,7 @@ class Server:
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}
-        self.completions: dict[tuple[str, str, str], Callee] = {}
+        self.completions: dict[tuple[str, str, str], Completer] = {}
         self.features: set[str] = set()
         """What has been declared at least once; a list that runs empty later is still a list."""
         self._serials = itertools.count(1)
@@ -156,19 +154,19 @@ class Server:
     def completion(
         self, *, argument: str, prompt: str | None = None, resource: str | None = None
     ) -> Callable[[F], F]:
-        """Declare `def complete(value, context) -> list[str]` for an argument of a prompt or template."""
+        """Declare `def complete(value, context) -> list[str]` for an argument of a prompt or template.
+
+        A parameter annotated `Caller` is told who asks.
+        """
         if (prompt is None) == (resource is None):
             raise ValueError("name either the prompt or the resource template whose argument this completes")
 
         def declare(function: F) -> F:
             kind, target = ("prompt", prompt) if prompt is not None else ("resource", resource or "")
-            try:
-                inspect.signature(function).bind(value="", context={})
-            except TypeError as error:
-                raise TypeError(f"{name_of(function)} must take 'value' and 'context': {error}") from None
+            completer = Completer(function)
             if (kind, target, argument) in self.completions:
                 raise ValueError(f"{kind} {target!r} already has a completion for {argument!r}")
-            self.completions[kind, target, argument] = Callee(function, None)
+            self.completions[kind, target, argument] = completer
             self.features.add("completions")
             return function
 

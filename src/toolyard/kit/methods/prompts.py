@@ -69,9 +69,9 @@ class PromptMethods(Methods):
         complete = self._server.completions.get((kind, target, params.argument.name))
         if complete is None:
             return CompleteResult(completion=Completion([], 0, False))
-        arguments = {"value": params.argument.value, "context": params.context.arguments}
         what = f"completion of {params.argument.name!r}"
-        values = await guarded(_strings(complete(arguments, None)), what)
+        completing = complete(params.argument.value, params.context.arguments, call.caller)
+        values = await guarded(_strings(completing), what)
         shown = values[:MAX_COMPLETIONS]
         return CompleteResult(completion=Completion(shown, len(values), len(values) > len(shown)))
 
