@@ -108,6 +108,27 @@ async def test_schemas_come_for_the_best_within_the_budget_and_the_rest_by_descr
         assert described["instructions"] == {"office": "Mails leave at once."}
 
 
+async def test_an_answer_has_an_end_however_much_is_asked_and_however_long_tools_are():
+    wordy = {"type": "object", "properties": {f"word{at}": {"type": "string"} for at in range(1_500)}}
+    tools = [
+        tool(f"send_mail_{at}", description=f"Send mail to customers, way {at}.", inputSchema=wordy)
+        for at in range(60)
+    ]
+    async with speaking(Speaker("modern", tools)) as url, front(at(url)) as client:
+        queries = [{"use_case": "send mail to customers", "limit": 25}] * 20
+        found = (await client.meta("search_tools", {"queries": queries}))["structuredContent"]["results"]
+        assert [len(one["results"]) for one in found] == [5] * 20
+        assert all(one["total_results"] >= 20 for one in found)
+        names = [f"mcp__up__send_mail_{number}" for number in range(10)]
+        result = await client.meta("describe_tools", {"tools": names})
+        described = result["structuredContent"]
+        assert len(text_of(result)) < 110_000
+        shown = [one["tool"] for one in described["tools"]]
+        assert shown
+        assert described["left_out"]["tools"] == names[len(shown) :]
+        assert "alone" in described["left_out"]["reason"]
+
+
 async def test_a_session_s_id_brought_back_elsewhere_goes_on_with_the_same_conversation():
     async with office() as (client, _):
         mine = (await client.search("send an email", headers=in_thread("mine")))["session"]["id"]

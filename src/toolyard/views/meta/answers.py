@@ -124,6 +124,8 @@ class Described(Struct, kw_only=True):
     found: list[Description]
     unknown: dict[str, str]
     """Names that lead nowhere, each with what may help."""
+    left_out: list[str] = field(default_factory=list[str])
+    """Those for which there was no room any more."""
     instructions: dict[str, str] = field(default_factory=dict[str, str])
     """What the servers of these tools say of their use."""
 
@@ -131,6 +133,11 @@ class Described(Struct, kw_only=True):
         shown: dict[str, Any] = {"tools": [one.shown() for one in self.found]}
         if self.unknown:
             shown["unknown"] = self.unknown
+        if self.left_out:
+            shown["left_out"] = {
+                "tools": self.left_out,
+                "reason": "too long for one answer: ask for these alone",
+            }
         if self.instructions:
             shown["instructions"] = self.instructions
         return shown

@@ -16,6 +16,8 @@ from .supplies import Supplies
 MAX_TOOLS = 50
 MAX_TITLE = 200
 MAX_INSTRUCTIONS = 1_000
+MAX_ANSWER = 100_000
+"""Characters of one answer. A tool that is longer by itself is shown alone, and without its output schema."""
 
 
 def described(entry: Entry) -> Description:
@@ -54,6 +56,7 @@ class Describing:
             else:
                 answer.unknown[name[:80]] = str(await self._known.unknown(name))
                 await asyncio.sleep(0)  # many unknown names are no reason for others to wait
+        _fit(answer)
         answer.instructions = self._instructions(answer.found)
         return answer
 
@@ -71,6 +74,26 @@ class Describing:
             one.server: shelves[one.server].identity.instructions for one in found if one.server in shelves
         }
         return {server: text[:MAX_INSTRUCTIONS] for server, text in told.items() if text}
+
+
+def _fit(answer: Described) -> None:
+    room = MAX_ANSWER
+    shown: list[Description] = []
+    for one in answer.found:
+        size = _size(one)
+        if size > MAX_ANSWER:
+            one.output_schema = None
+            size = _size(one)
+        if shown and size > room:
+            answer.left_out.append(one.tool)
+            continue
+        shown.append(one)
+        room -= size
+    answer.found = shown
+
+
+def _size(one: Description) -> int:
+    return len(msgspec.json.encode(one.shown()))
 
 
 def _table(value: Any) -> dict[str, Any]:

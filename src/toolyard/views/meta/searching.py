@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ...search.index import Index
 
 MAX_LIMIT = 25
+MAX_SHOWN = 100
+"""Tools in one answer, of all its queries; each says how many there are beside those that it shows."""
 CONSIDERED = 25
 """How many of a query are counted."""
 DONE_HERE = frozenset(
@@ -61,14 +63,18 @@ class Searching:
         self._known = known
 
     async def answer(self, call: Call, queries: Sequence[Query]) -> Searched:
-        limits = [self._limit(query) for query in queries]
+        most = max(1, MAX_SHOWN // len(queries))
+        limits = [min(self._limit(query), most) for query in queries]
         with Asking(self._supplies, call, queries, limits) as asking:
             local = await self._local(call, queries)
             heard = await asking.heard()
             is_fallback = bool(asking.asked) and not any(heard.results)
             if is_fallback and not any(found and found[0].score >= WEAK for found in local):
                 heard.results = await asking.by_toolkits()
-        findings = [self._finding(*three) for three in zip(queries, local, heard.results, strict=True)]
+        findings = [
+            self._finding(query, limit, ours, theirs)
+            for query, limit, ours, theirs in zip(queries, limits, local, heard.results, strict=True)
+        ]
         with_schemas(findings, self._supplies.settings.schema_tokens)
         return Searched(
             findings=findings,
@@ -78,10 +84,10 @@ class Searching:
             session=heard.session,
         )
 
-    def _finding(self, query: Query, local: list[Found], remote: list[Found]) -> Finding:
+    def _finding(self, query: Query, limit: int, local: list[Found], remote: list[Found]) -> Finding:
         found = merged(local, remote)
         recommend(found)
-        return Finding(query=query, results=found[: self._limit(query)], total=len(found))
+        return Finding(query=query, results=found[:limit], total=len(found))
 
     def _limit(self, query: Query) -> int:
         return max(1, min(query.limit or self._supplies.settings.limit, MAX_LIMIT))
