@@ -118,6 +118,8 @@ class Asking:
         """Nobody has anything: the apps that sound like it may, and their tools are looked through here."""
         found: list[list[Found]] = [[] for _ in self._queries]
         for one in self.asked:
+            if not one.task.done():  # it hangs, and would hang once more
+                continue
             try:
                 async with asyncio.timeout(self._seconds):
                     for place in one.places:
