@@ -57,6 +57,13 @@ def test_a_command_with_options_of_its_own_goes_after_two_dashes(toolyard: Tooly
     assert where(toolyard, "git") == expected
 
 
+def test_a_bundled_server_is_added_by_its_name_with_its_settings(toolyard: Toolyard):
+    assert toolyard("add", "db", "--module", "sql", "-o", "url=sqlite:shop.db", "-o", "locale=pt").status == 0
+    options = {"url": "sqlite:shop.db", "locale": "pt"}
+    assert where(toolyard, "db") == InProcess(module="toolyard.servers.sql", options=options)
+    assert tomllib.loads((toolyard.folder / "toolyard.toml").read_text())["servers"]["db"]["module"] == "sql"
+
+
 def test_a_command_without_options_needs_no_dashes(toolyard: Toolyard):
     options = ["--env", "A=b=c", "--env", "EMPTY=", "--cwd", "src"]
     outcome = toolyard("add", "one", sys.executable, "server.py", *options)

@@ -31,6 +31,9 @@ class Add(click.Command):
 @click.argument("name")
 @click.argument("words", nargs=-1, metavar="[COMMAND [ARGS]... | URL]")
 @click.option("--module", metavar="M", help="A server of the kit to run in process, as for `serve`.")
+@click.option(
+    "-o", "--option", "options", multiple=True, metavar="K=V", help="A setting of the module, as for `run`."
+)
 @click.option("--env", "variables", multiple=True, metavar="K=V", help="A variable for the command.")
 @click.option("--cwd", metavar="FOLDER", help="Where the command runs.")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header for the URL.")
@@ -42,6 +45,7 @@ def command(
     name: str,
     words: tuple[str, ...],
     module: str | None,
+    options: tuple[str, ...],
     variables: tuple[str, ...],
     cwd: str | None,
     headers: tuple[str, ...],
@@ -55,9 +59,10 @@ def command(
     Options of the command come after `--`: toolyard add git -- uvx mcp-server-git --repository .
     A value such as '${TOKEN}' is filled in from the environment when the file is read.
     """
-    _check_text((name, *words, *variables, *headers, module or "", cwd or ""))
+    _check_text((name, *words, *options, *variables, *headers, module or "", cwd or ""))
     edited = Edited(chosen(file))
     fields: dict[str, Any] = _where(words, module, edited.path.parent)
+    fields |= {"options": _pairs(options, "=", "--option", "K=V")} if options else {}
     fields |= {"env": _pairs(variables, "=", "--env", "K=V")} if variables else {}
     fields |= {"cwd": _from_here(cwd, edited.path.parent)} if cwd else {}
     fields |= {"headers": _pairs(headers, ":", "--header", "'NAME: VALUE'")} if headers else {}
