@@ -1,0 +1,163 @@
+"""One request to Render: its key, its time limits, its refusals. Nothing of what it is for."""
+
+import asyncio
+import email.utils
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from ..entries import LogsError
+from .forms import Refusal
+
+if TYPE_CHECKING:
+    import aiohttp
+
+logger = logging.getLogger("toolyard.servers.render")
+
+LARGEST_REPLY = 16 * 1024 * 1024
+LONGEST_REASON = 300
+USUAL_WAIT = 1.0
+"""Seconds to wait for a rate limit that does not say how long it lasts."""
+
+T = TypeVar("T")
+
+
+class Deadline:
+    """By when a call has to be answered."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        self._end = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        return self._end - time.monotonic()
+
+
+class Client:
+    """Connections are kept alive. Opened with the first request, on the loop that makes it."""
+
+    def __init__(self, url: str, key: str, timeout: float) -> None:
+        self._base = url.rstrip("/")
+        self._key = key
+        self._timeout = timeout
+        self._session: aiohttp.ClientSession | None = None
+
+    async def get(
+        self, path: str, query: Sequence[tuple[str, str]], form: type[T], deadline: Deadline, what: str
+    ) -> T:
+        """A reply in the form that it should have; LogsError, which names `what` was asked for."""
+        try:
+            return await self._once(path, query, form, deadline, what)
+        except LogsError as error:
+            wait = error.notice.facts.get("wait") if error.notice.kind == "rate_limited" else None
+            if wait is None or wait >= deadline.left:
+                raise
+            logger.info("rate limit: %s again in %.1f s", path, wait)
+        await asyncio.sleep(wait)
+        return await self._once(path, query, form, deadline, what)
+
+    async def _once(
+        self, path: str, query: Sequence[tuple[str, str]], form: type[T], deadline: Deadline, what: str
+    ) -> T:
+        import aiohttp
+
+        seconds = min(self._timeout, deadline.left)
+        try:
+            async with (
+                asyncio.timeout(seconds),
+                self._opened().get(self._base + path, params=list(query), allow_redirects=False) as reply,
+            ):
+                raw = await _body(reply)
+        except TimeoutError:
+            raise LogsError("timeout", what=what, seconds=f"{max(0.0, seconds):g}") from None
+        except (aiohttp.ClientError, OSError, ValueError) as error:
+            logger.debug("GET %s: %s", path, type(error).__name__)
+            raise LogsError("unreachable", what=what, reason=_why(error)) from None
+        if reply.status != 200:
+            raise self._refusal(reply.status, reply.headers, raw, what)
+        if raw is None:
+            raise LogsError("garbled", what=what, reason=f"> {LARGEST_REPLY >> 20} MiB")
+        try:
+            return msgspec.json.decode(raw, type=form)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise LogsError("garbled", what=what, reason=str(error)[:LONGEST_REASON]) from None
+
+    def _opened(self) -> "aiohttp.ClientSession":
+        if self._session is None:
+            import aiohttp  # 90 ms of CPU, and only for who uses it
+
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=16, keepalive_timeout=15),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),
+                headers={
+                    "Authorization": f"Bearer {self._key}",
+                    "Accept": "application/json",
+                    "User-Agent": "toolyard",
+                },
+            )
+        return self._session
+
+    def _refusal(self, status: int, headers: Mapping[str, str], raw: bytes | None, what: str) -> LogsError:
+        if status == 401:
+            return LogsError("unauthorized")
+        if status == 403:
+            return LogsError("forbidden", what=what)
+        if status == 404:
+            return LogsError("not_found", what=what)
+        if status == 429:
+            wait = _wait(headers)
+            return LogsError("rate_limited", wait=wait, seconds=f"{wait:.0f}")
+        if status >= 500:
+            return LogsError("failing", what=what, status=status)
+        return LogsError("refused", what=what, status=status, reason=self._reason(raw))
+
+    def _reason(self, raw: bytes | None) -> str:
+        """What Render says, on one line; should it repeat our key, then without it."""
+        try:
+            told = msgspec.json.decode(raw or b"", type=Refusal).message or "?"
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            told = "?"
+        return " ".join(told.replace(self._key, "…").split())[:LONGEST_REASON]
+
+    async def close(self) -> None:
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+
+async def _body(reply: "aiohttp.ClientResponse") -> bytes | None:
+    """All of it; None when it is larger than any good reply."""
+    pieces: list[bytes] = []
+    size = 0
+    async for piece in reply.content.iter_any():
+        size += len(piece)
+        if size > LARGEST_REPLY:
+            reply.close()
+            return None
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def _wait(headers: Mapping[str, str]) -> float:
+    """Seconds until the rate limit allows more: as a number or a date, as HTTP has it."""
+    said = headers.get("Retry-After") or headers.get("Ratelimit-Reset") or ""
+    try:
+        return max(0.0, min(float(said), 1e6))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - time.time())
+    except ValueError:
+        return USUAL_WAIT
+
+
+def _why(error: BaseException) -> str:
+    """Never `str(error)` of a whole request: it might show what we sent."""
+    inner = getattr(error, "os_error", None)
+    reason = getattr(inner, "strerror", None) or getattr(error, "strerror", None)
+    return str(reason or type(error).__name__)[:LONGEST_REASON]
