@@ -7,7 +7,7 @@ of them take every request and never answer one.
 import argparse
 from typing import Annotated, Any, Literal
 
-from bench.servers import end_with_parent, serve
+from bench.kit_servers import end_with_parent, serve
 from toolyard.kit import Server
 
 VERBS = ("list", "get", "create", "update", "search", "archive", "count", "export", "share", "review")

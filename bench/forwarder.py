@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from bench.servers import end_with_parent, serve
+from bench.kit_servers import end_with_parent, serve
 
 PASSED_ON = (b"mcp-protocol-version", b"mcp-session-id", b"mcp-method", b"mcp-name")
 

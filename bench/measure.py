@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from bench.load import ERAS, Client, Era, Target, connect, drive, prepare
 from bench.process import Process, cpu_seconds, private_bytes
-from bench.servers import serving
+from bench.kit_servers import serving
 
 Progress = Callable[[str], None]
 

@@ -25,7 +25,7 @@ async def big(mebibytes: int) -> str:
 
 
 def main() -> None:
-    from bench.servers import end_with_parent, serve
+    from bench.kit_servers import end_with_parent, serve
 
     parser = argparse.ArgumentParser(prog="python -m bench.upstream", description="Serve the upstream.")
     where = parser.add_mutually_exclusive_group(required=True)

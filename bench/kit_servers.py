@@ -1,4 +1,4 @@
-"""The servers under test, each with one echo tool, by name: `python -m bench.servers bare|kit|sdk --port N`.
+"""The servers under test, each with one echo tool, by name: `python -m bench.kit_servers bare|kit|sdk --port N`.
 
 Owns the three ASGI apps and the uvicorn settings that all our servers share. It does not know the
 load (`bench.load`) nor what is measured (`bench.measure`).
@@ -123,7 +123,9 @@ def serve(app: Any, port: int, **more: Any) -> None:
 def serving(name: str) -> Generator[Process, None, None]:
     """Server `name` in a process of its own, for as long as the block runs."""
     port = free_port()
-    with running(name, [sys.executable, "-m", "bench.servers", name, "--port", str(port)], port) as process:
+    with running(
+        name, [sys.executable, "-m", "bench.kit_servers", name, "--port", str(port)], port
+    ) as process:
         yield process
 
 
@@ -134,7 +136,7 @@ def end_with_parent() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.servers", description="Serve one server under test."
+        prog="python -m bench.kit_servers", description="Serve one server under test."
     )
     parser.add_argument("name", choices=APPS)
     parser.add_argument("--port", type=int, required=True)
