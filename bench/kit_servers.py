@@ -1,4 +1,4 @@
-"""The servers under test, each with one echo tool, by name: `python -m bench.kit_servers bare|kit|sdk --port N`.
+"""Servers under test, each with one echo tool: `python -m bench.kit_servers bare|kit|sdk --port N`.
 
 Owns the three ASGI apps and the uvicorn settings that all our servers share. It does not know the
 load (`bench.load`) nor what is measured (`bench.measure`).

@@ -14,9 +14,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
+from bench.kit_servers import serving
 from bench.load import ERAS, Client, Era, Target, connect, drive, prepare
 from bench.process import Process, cpu_seconds, private_bytes
-from bench.kit_servers import serving
 
 Progress = Callable[[str], None]
 
