@@ -1,6 +1,6 @@
 """What the tools answer: the structured form, and the same to read."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Annotated
 
 from msgspec import Meta, Struct
@@ -69,9 +69,7 @@ def services_text(locale: Locale, answer: Services) -> str:
         if answer.services
         else say(locale, "no_services")
     ]
-    lines += [
-        _status_line(status, lambda kind, **facts: say(locale, kind, **facts)) for status in answer.services
-    ]
+    lines += [_status_line(locale, status) for status in answer.services]
     return "\n".join([*lines, *answer.notices])
 
 
@@ -90,10 +88,10 @@ def _entry_line(entry: Entry) -> str:
     return f"{moment} {(entry.level or '-').upper():8} {entry.service} {entry.type}: {message}"
 
 
-def _status_line(status: Status, say: Callable[..., str]) -> str:
-    parts = [status.type, status.deploy or "", say("suspended") if status.suspended else ""]
+def _status_line(locale: Locale, status: Status) -> str:
+    parts = [status.type, status.deploy or "", say(locale, "suspended") if status.suspended else ""]
     if status.errors_15min is not None:
         plus = "+" if status.errors_has_more else ""
-        parts.append(say("error_count", count=status.errors_15min, plus=plus))
+        parts.append(say(locale, "error_count", count=status.errors_15min, plus=plus))
     parts += [status.url or "", status.problem or ""]
     return f"{'OK ' if status.ok else '!! '} {status.name}: " + ", ".join(part for part in parts if part)

@@ -11,6 +11,8 @@ _WORDS = {
     "emerg": "critical", "emergency": "critical", "panic": "critical",
 }  # fmt: skip
 WORDS = tuple(_WORDS)
+_TENS = ("debug", "debug", "info", "warning", "error", "critical")
+_PRIORITIES = ("critical", "critical", "critical", "error", "warning", "info", "info", "debug")
 
 
 def level_of(value: Any) -> str:
@@ -18,9 +20,7 @@ def level_of(value: Any) -> str:
     if isinstance(value, bool):
         return ""
     if isinstance(value, int | float):
-        return ("debug", "debug", "info", "warning", "error", "critical")[
-            min(5, max(0, int(value) // 10 - 1))
-        ]
+        return _TENS[min(5, max(0, int(value) // 10 - 1))]
     word = str(value).strip().casefold()[:40] if value is not None else ""
     return _WORDS.get(word, word)
 
@@ -29,11 +29,7 @@ def level_of_priority(value: Any) -> str:
     """A level by syslog's numbers, 0 to 7."""
     text = str(value)
     priority = int(text) if text.isdigit() and len(text) < 3 else 6
-    return (
-        ("critical", "critical", "critical", "error", "warning", "info", "info")[priority]
-        if priority < 7
-        else "debug"
-    )
+    return _PRIORITIES[min(7, priority)]
 
 
 def level_of_status(status: int) -> str:

@@ -68,4 +68,4 @@ def unknown(name: str, services: Sequence[Service]) -> LogsError:
 
 def _listed(names: Sequence[str]) -> str:
     shown = ", ".join(repr(name) for name in names[:MOST_NAMES])
-    return f"{shown}, …" if len(names) > MOST_NAMES else shown or "–"
+    return f"{shown}, …" if len(names) > MOST_NAMES else shown or "-"

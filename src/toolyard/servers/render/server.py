@@ -6,9 +6,9 @@ from ... import __version__
 from ...kit import Server
 from .api import Render
 from .entries import Source
+from .faces import INSTRUCTIONS
 from .sample import Sample
 from .settings import Settings
-from .texts import INSTRUCTIONS
 from .tools import declare
 
 KEY_VARIABLE = "RENDER_API_KEY"

@@ -10,7 +10,8 @@ from ...kit.languages import Locale, add_tool
 from ...kit.schema import schema_of
 from .answers import Errors, Logs, Services, errors_text, found_text, logs_text, services_text, spoken
 from .entries import ANY_TYPE, LogsError, Notice, Query, Source, Tell
-from .texts import ERRORS, LOGS, STATUS, said, say
+from .faces import ERRORS, LOGS, STATUS
+from .texts import said, say
 
 MOST_ERRORS = 50
 RESOURCE = "render://logs/{service}"

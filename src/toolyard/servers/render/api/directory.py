@@ -100,7 +100,7 @@ class Directory:
             wanted = self._owner.casefold()
             ids = [owner.id for owner in owners if wanted in (owner.id.casefold(), owner.name.casefold())]
             if not ids:
-                names = ", ".join(repr(owner.name or owner.id) for owner in owners[:20]) or "–"
+                names = ", ".join(repr(owner.name or owner.id) for owner in owners[:20]) or "-"
                 raise LogsError("unknown_owner", name=self._owner, names=names)
             self._owner_id = ids[0]
         return self._owner_id
