@@ -35,7 +35,9 @@ async def read(
     found: dict[str, Entry] = {}
     has_more = True
     for _ in range(MOST_PAGES):
-        asked = _asked(services, query, type, start, end, query.limit - len(found))
+        # One more on later pages: the entry at the cut may come again.
+        wanted = query.limit - len(found) + bool(found)
+        asked = _asked(services, query, type, start, end, wanted)
         try:
             page = await client.get("/logs", asked, LogPage, deadline, what)
         except LogsError:
@@ -46,8 +48,8 @@ async def read(
             # Pages are cut by time: what has the moment of the cut may be on both.
             found[log.id or f"{end} {number}"] = _entry(log, names)
         following = (page.next_start_time or start, page.next_end_time or end)
-        has_more = page.has_more and following != (start, end)
-        if not has_more or len(found) >= query.limit:
+        has_more = page.has_more
+        if not has_more or len(found) >= query.limit or following == (start, end):
             break
         start, end = following
         await tell(len(found), query.limit, Notice("page", {"count": len(found)}))
