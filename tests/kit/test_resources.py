@@ -348,3 +348,34 @@ async def test_an_address_of_any_length_is_not_taken(era: str):
         with pytest.raises(McpError, match="length") as refused:
             await client.read_resource("note://" + "a" * 9000)
     assert refused.value.code == -32602
+
+
+# From elsewhere
+
+
+async def test_what_comes_from_elsewhere_is_looked_for_before_each_list(server: Server, era: Any) -> None:
+    shelf = ["a", "b"]
+
+    async def look() -> None:
+        for uri in [uri for uri in server.resources if uri.startswith("shelf://")]:
+            server.remove_resource(uri)
+        for name in shelf:
+            server.add_resource(lambda: "", f"shelf://{name}", name=name)
+
+    server.add_resource(lambda: "", "notes://today", name="today")
+    server.on_list_resources(look)
+    async with server.connect(era=era) as client:
+        assert [one["name"] for one in await client.list_resources()] == ["today", "a", "b"]
+        shelf[:] = ["b", "c"]
+        assert [one["name"] for one in await client.list_resources()] == ["today", "b", "c"]
+
+
+async def test_a_look_that_fails_costs_no_list(server: Server, caplog: pytest.LogCaptureFixture) -> None:
+    async def look() -> None:
+        raise OSError("the shelf is gone")
+
+    server.add_resource(lambda: "", "notes://today", name="today")
+    server.on_list_resources(look)
+    async with server.connect() as client:
+        assert [one["name"] for one in await client.list_resources()] == ["today"]
+    assert "could not renew its resources" in caplog.text

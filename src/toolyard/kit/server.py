@@ -77,6 +77,7 @@ class Server:
         """What has been declared at least once; a list that runs empty later is still a list."""
         self._serials = itertools.count(1)
         self._closing: list[Callable[[], Awaitable[None]]] = []
+        self._before_resources: list[Callable[[], Awaitable[None]]] = []
         self.hub = Hub()
         self.tasks = TaskBoard(self.hub)
         self.service = KitService(self)
@@ -128,6 +129,18 @@ class Server:
 
     def remove_resource(self, uri: str) -> None:
         self._remove(self.resources, uri, "resource")
+
+    def on_list_resources(self, function: Callable[[], Awaitable[None]]) -> None:
+        """Await this before resources are listed: it may add and remove some that come from elsewhere."""
+        self._before_resources.append(function)
+
+    async def renew_resources(self) -> None:
+        """What `on_list_resources` was told; one that fails costs what it would have added, not the list."""
+        for function in self._before_resources:
+            try:
+                await function()
+            except Exception:
+                logger.exception("server %r could not renew its resources", self.name)
 
     @overload
     def prompt(self, function: F, /) -> F: ...

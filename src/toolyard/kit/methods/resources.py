@@ -39,6 +39,7 @@ class ResourceMethods(Methods):
         }
 
     async def _list(self, call: Call) -> ListResourcesResult:
+        await self._server.renew_resources()
         infos, cursor = self._infos(call, templates=False)
         return self._cached(call, ListResourcesResult(resources=infos, next_cursor=cursor))
 
