@@ -1,0 +1,226 @@
+"""PostgreSQL: each statement in a READ ONLY transaction of its own, with a time limit of the server's, rolled back.
+
+What is sent is `SELECT * FROM (…)` around the statement, as one message of the extended protocol: a second statement,
+or one that is no question (COPY, DO, SET, a write in WITH), is a syntax error there. A superuser, whom no transaction
+keeps from files, becomes `pg_read_all_data` first.
+"""
+
+import asyncio
+from typing import Any
+
+import psycopg
+from psycopg import AsyncConnection, sql
+from psycopg.rows import TupleRow
+
+from toolyard.databases.addresses import place_of, without_secrets
+from toolyard.databases.blocking import timed_out
+from toolyard.databases.cached import CACHE_SECONDS, CachedTables
+from toolyard.databases.model import DatabaseError, ErrorKind, Rows, Table
+from toolyard.databases.postgres_tables import look
+from toolyard.databases.postgres_values import register
+from toolyard.databases.values import Basket
+
+CONNECTIONS = 4
+CONNECT_SECONDS = 10
+LOOK_SECONDS = 30.0
+_CHUNK = 1000
+_GRACE = 5.0
+"""Seconds more than the server's own limit before the line itself is given up."""
+
+Line = AsyncConnection[TupleRow]
+
+
+class PostgresDatabase:
+    dialect = "postgres"
+
+    def __init__(self, url: str, *, cache_seconds: float = CACHE_SECONDS) -> None:
+        self.name = place_of(url)
+        self._url = url
+        self._lines: list[_Line] = []
+        self._free = asyncio.Semaphore(CONNECTIONS)
+        self._tables = CachedTables(self._look, cache_seconds)
+
+    async def tables(self) -> list[Table]:
+        return await self._tables.all()
+
+    async def table(self, name: str) -> Table | None:
+        return await self._tables.named(name)
+
+    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
+        async with self._free:
+            line = await self._take()
+            try:
+                async with asyncio.timeout(seconds + _GRACE):
+                    await line.begin(seconds)
+                    answer = await _read(line.connection, sql, rows, bytes)
+                    await line.end()
+            except psycopg.Error as error:
+                await self._put_back(line)
+                raise self._explained(error, seconds) from error
+            except TimeoutError as error:
+                await line.connection.close()
+                raise timed_out(seconds) from error
+            except DatabaseError:
+                await self._put_back(line)
+                raise
+            except BaseException:
+                # Cancelled: the driver has told the server to stop, and waited for it.
+                await line.connection.close()
+                raise
+            self._lines.append(line)
+            return answer
+
+    async def close(self) -> None:
+        while self._lines:
+            await self._lines.pop().connection.close()
+
+    async def _look(self) -> list[Table]:
+        async with self._free:
+            line = await self._take()
+            try:
+                await line.begin(LOOK_SECONDS)
+                tables = await look(line.connection)
+                await line.end()
+            except psycopg.Error as error:
+                await line.connection.close()
+                raise self._explained(error, LOOK_SECONDS) from error
+            except BaseException:
+                await line.connection.close()
+                raise
+            self._lines.append(line)
+            return tables
+
+    async def _take(self) -> "_Line":
+        while self._lines:
+            line = self._lines.pop()
+            if await line.is_alive():
+                return line
+        try:
+            return await _Line.connected(self._url)
+        except psycopg.Error as error:
+            said = without_secrets(str(error).strip(), self._url)
+            raise DatabaseError(f"cannot reach {self.name}: {said}", "unreachable") from error
+
+    async def _put_back(self, line: "_Line") -> None:
+        try:
+            await line.end()
+        except psycopg.Error:
+            await line.connection.close()
+        else:
+            self._lines.append(line)
+
+    def _explained(self, error: psycopg.Error, seconds: float) -> DatabaseError:
+        kind = _kind(error.sqlstate or "")
+        if kind == "timeout":
+            return timed_out(seconds)
+        if error.sqlstate is None:
+            kind = "unreachable"
+        said = error.diag.message_primary or without_secrets(str(error).strip(), self._url)
+        hint = f"; hint: {error.diag.message_hint}" if error.diag.message_hint else ""
+        return DatabaseError(said + hint, kind)
+
+
+class _Line:
+    """A connection, and how a transaction on it begins."""
+
+    def __init__(self, connection: Line, rights: str) -> None:
+        self.connection = connection
+        self._rights = rights
+
+    @classmethod
+    async def connected(cls, url: str) -> "_Line":
+        connection = await AsyncConnection.connect(
+            url,
+            autocommit=True,
+            prepare_threshold=None,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="toolyard",
+            client_encoding="utf8",
+        )
+        try:
+            register(connection)
+            return cls(connection, await _rights(connection))
+        except BaseException:
+            await connection.close()
+            raise
+
+    async def is_alive(self) -> bool:
+        try:
+            # Also when the server was restarted since, which nothing but asking shows.
+            await self.connection.execute("SELECT 1")
+        except psycopg.Error:
+            await self.connection.close()
+            return False
+        return True
+
+    async def begin(self, seconds: float) -> None:
+        milliseconds = max(1, round(seconds * 1000))
+        await self.connection.execute(
+            sql.SQL(
+                "BEGIN READ ONLY; SET LOCAL statement_timeout = {}; SET LOCAL datestyle = 'ISO, YMD';"
+                "SET LOCAL intervalstyle = 'iso_8601'; SET LOCAL bytea_output = 'hex';"
+                "SET LOCAL default_transaction_read_only = on;" + self._rights
+            ).format(sql.Literal(milliseconds))
+        )
+
+    async def end(self) -> None:
+        await self.connection.execute("ROLLBACK")
+        # An advisory lock or a prepared statement would outlive the transaction.
+        await self.connection.execute("DISCARD ALL")
+
+
+async def _rights(connection: Line) -> str:
+    """What a superuser gives up. Names are found as before: without it `"$user"` would be somebody else."""
+    asked = await connection.execute(
+        "SELECT rolsuper AND EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_read_all_data'), current_schemas(false)"
+        " FROM pg_roles WHERE rolname = current_user"
+    )
+    found = await asked.fetchone()
+    if found is None or not found[0]:
+        return ""
+    path = sql.SQL(", ").join(map(sql.Identifier, found[1])).as_string(connection) or "''"
+    return f"SET LOCAL search_path = {path}; SET LOCAL ROLE pg_read_all_data"
+
+
+async def _read(connection: Line, statement: str, rows: int, bytes: int) -> Rows:
+    kept = Basket(rows, bytes)
+    chunk: list[list[Any]] = []
+    fits = True
+    # The new line ends a comment that the statement may end with.
+    wrapped = f"SELECT * FROM ({statement.rstrip().rstrip(';')}\n) AS asked LIMIT {rows + 1}"
+    async with connection.cursor() as cursor:
+        async for row in cursor.stream(wrapped.encode(), size=_CHUNK):
+            chunk.append(list(row))
+            if len(chunk) >= _CHUNK:
+                fits = kept.put(chunk)
+                chunk = []
+                if not fits:
+                    break
+        fits = fits and kept.put(chunk)
+        described = cursor.description or []
+        columns = [column.name for column in described]
+        types = [column.type_display for column in described]
+    return Rows(columns, types, kept.rows, truncated=not fits)
+
+
+_KINDS: dict[str, ErrorKind] = {
+    "57014": "timeout",
+    "25006": "read_only",
+    "42501": "read_only",
+    "0A000": "read_only",
+    "42601": "syntax",
+    "42P01": "unknown",
+    "42703": "unknown",
+    "42883": "unknown",
+    "42704": "unknown",
+    "3F000": "unknown",
+    "3D000": "unreachable",
+    "54000": "too_big",
+    "53200": "too_big",
+}
+
+
+def _kind(state: str) -> ErrorKind:
+    if state.startswith(("08", "57P", "28")):
+        return "unreachable"
+    return _KINDS.get(state, "other")
