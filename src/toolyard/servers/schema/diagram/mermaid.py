@@ -1,0 +1,82 @@
+"""A diagram as Mermaid's `erDiagram`, whatever the names have in them."""
+
+import re
+
+from ....databases import Column, Table
+from ..catalogue import Relation
+from .choosing import Chosen
+
+_PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+# Words of the language itself, which a name may not be without quotes.
+_RESERVED = frozenset(
+    (
+        "class",
+        "classdef",
+        "default",
+        "direction",
+        "end",
+        "many",
+        "one",
+        "only",
+        "style",
+        "subgraph",
+        "title",
+        "to",
+        "zero",
+    )
+)
+
+
+def mermaid(diagram: Chosen) -> str:
+    lines = ["erDiagram"]
+    tables = {table.name: table for table in diagram.tables}
+    lines += [f"    {_line(relation, tables)}" for relation in diagram.relations]
+    for table in diagram.tables:
+        lines += _entity(table, diagram.relations)
+    return "\n".join(lines)
+
+
+def _line(relation: Relation, tables: dict[str, Table]) -> str:
+    """From the one that is referred to, to those that refer, as the notation has it."""
+    child = tables[relation.table]
+    optional = any(column.nullable for column in child.columns if column.name in relation.columns)
+    one = "|o" if optional else "||"
+    many = "o|" if _is_unique(child, relation.columns) else "o{"
+    dots = ".." if relation.noted else "--"
+    label = _quoted(", ".join(relation.columns))
+    return f"{_name(relation.references)} {one}{dots}{many} {_name(relation.table)} : {label}"
+
+
+def _is_unique(table: Table, columns: tuple[str, ...]) -> bool:
+    unique = [set(index.columns) for index in table.indices if index.unique] + [set(table.primary_key)]
+    return set(columns) in unique
+
+
+def _entity(table: Table, relations: list[Relation]) -> list[str]:
+    foreign = {name for one in relations if one.table == table.name for name in one.columns}
+    lines = [f"    {_name(table.name)} {{"]
+    lines += [f"        {_attribute(column, table, foreign)}" for column in table.columns]
+    return [*lines, "    }"]
+
+
+def _attribute(column: Column, table: Table, foreign: set[str]) -> str:
+    marks = ["PK"] * (column.name in table.primary_key) + ["FK"] * (column.name in foreign)
+    name = _word(column.name)
+    # What the notation cannot spell is in the comment as it is.
+    comment = _quoted(column.name) if name != column.name else ""
+    return " ".join(part for part in (_word(column.type), name, ", ".join(marks), comment) if part)
+
+
+def _word(text: str) -> str:
+    word = re.sub(r"[^A-Za-z0-9_()\[\]-]+", "_", text).strip("_") or "_"
+    return word if word[0].isalpha() or word[0] == "_" else f"_{word}"
+
+
+def _name(name: str) -> str:
+    return name if _PLAIN.fullmatch(name) and name.lower() not in _RESERVED else _quoted(name)
+
+
+def _quoted(text: str) -> str:
+    # A quoted name ends at the next quote, and its line at the next line.
+    plain = " ".join(text.replace('"', "'").replace("%", "_").replace("\\", "/").split())
+    return f'"{plain}"'

@@ -1,0 +1,176 @@
+"""What the server says to people, in its languages."""
+
+from msgspec import Struct
+
+from ...kit.languages import Locale
+
+
+class Texts(Struct, frozen=True, kw_only=True):
+    """Braces are filled in where a text is used."""
+
+    title: str
+    instructions: str
+
+    tables: str
+    columns: str
+    column: str
+    type: str
+    optional: str
+    default: str
+    about: str
+    rows: str
+    kinds: dict[str, str]
+    yes: str
+    no: str
+    primary_key: str
+    relationships: str
+    indices: str
+    unique: str
+    rules: str
+    hints: str
+    notes: str
+    noted: str
+    more_tables: str
+
+    unknown_table: str
+    unknown_column: str
+    did_you_mean: str
+    all_tables: str
+    all_columns: str
+    no_values: str
+    values: str
+    no_value: str
+    more_values: str
+
+    diagram: str
+    no_relations: str
+    left_out: str
+    nothing_to_draw: str
+    picture_is_cut: str
+
+    timeout: str
+    unreachable: str
+    too_big: str
+    failed: str
+
+    resource_title: str
+    resource_about: str
+    template_title: str
+    template_about: str
+
+
+_EN = Texts(
+    title="Database schema",
+    instructions=(
+        "Look a table up with describe_table before you write SQL: names, types, keys, rules and hints are "
+        "there. list_column_values shows what a text column really holds."
+    ),
+    tables="Tables",
+    columns="Columns",
+    column="column",
+    type="type",
+    optional="null",
+    default="default",
+    about="description",
+    rows="about {count} rows",
+    kinds={"table": "table", "view": "view"},
+    yes="yes",
+    no="no",
+    primary_key="Primary key",
+    relationships="Relationships",
+    indices="Indices",
+    unique="unique",
+    rules="Rules",
+    hints="Query hints",
+    notes="For all tables",
+    noted="noted by people",
+    more_tables="{count} more; ask for one by name.",
+    unknown_table="There is no table {name!r}.",
+    unknown_column="The table {table!r} has no column {name!r}.",
+    did_you_mean="Did you mean {names}?",
+    all_tables="An empty name lists all tables.",
+    all_columns="describe_table lists its columns.",
+    no_values=(
+        "{table}.{column} is of the type {type}; only the values of text and boolean columns can be listed. "
+        "Those that can: {names}."
+    ),
+    values="{table}.{column} ({type}) has {count} distinct values:",
+    no_value="{table}.{column} ({type}) has no values.",
+    more_values="{table}.{column} ({type}) has more than {count} distinct values; the first ones in order:",
+    diagram="{tables} tables, {lines} relations.",
+    no_relations="No relations between these are declared.",
+    left_out="{count} more have no room; name the tables to draw.",
+    nothing_to_draw="The database has no tables.",
+    picture_is_cut="The picture shows the keys and the first columns of each table; the text has all.",
+    timeout=(
+        "The database took longer than {seconds:g} s to find the values of {table}.{column}. The column is "
+        "probably big and has no index; ask with SQL and a condition instead."
+    ),
+    unreachable="The database cannot be reached: {reason}",
+    too_big="The values of {table}.{column} are too long to list; ask with SQL instead.",
+    failed="The database refused: {reason}",
+    resource_title="Tables",
+    resource_about="All tables of the database, with a line about each.",
+    template_title="A table",
+    template_about="A table's columns, keys, relations, rules and hints, as JSON and as Markdown.",
+)
+
+_PT = Texts(
+    title="Esquema do banco de dados",
+    instructions=(
+        "Consulte uma tabela com consultar_schema antes de escrever SQL: nomes, tipos, chaves, regras e "
+        "dicas estão lá. consultar_valores_campo mostra o que um campo de texto realmente contém."
+    ),
+    tables="Tabelas",
+    columns="Campos",
+    column="campo",
+    type="tipo",
+    optional="nulo",
+    default="padrão",
+    about="descrição",
+    rows="cerca de {count} linhas",
+    kinds={"table": "tabela", "view": "visão"},
+    yes="sim",
+    no="não",
+    primary_key="Chave primária",
+    relationships="Relações",
+    indices="Índices",
+    unique="único",
+    rules="Regras",
+    hints="Dicas de consulta",
+    notes="Para todas as tabelas",
+    noted="anotada por pessoas",
+    more_tables="Mais {count}; peça uma pelo nome.",
+    unknown_table="Não existe a tabela {name!r}.",
+    unknown_column="A tabela {table!r} não tem o campo {name!r}.",
+    did_you_mean="Você quis dizer {names}?",
+    all_tables="Um nome vazio lista todas as tabelas.",
+    all_columns="consultar_schema lista os campos dela.",
+    no_values=(
+        "{table}.{column} é do tipo {type}; só se podem listar os valores de campos de texto e booleanos. "
+        "Os que se podem: {names}."
+    ),
+    values="{table}.{column} ({type}) tem {count} valores distintos:",
+    no_value="{table}.{column} ({type}) não tem valores.",
+    more_values="{table}.{column} ({type}) tem mais de {count} valores distintos; os primeiros em ordem:",
+    diagram="{tables} tabelas, {lines} relações.",
+    no_relations="Não há relações declaradas entre elas.",
+    left_out="Mais {count} não couberam; diga quais tabelas desenhar.",
+    nothing_to_draw="O banco de dados não tem tabelas.",
+    picture_is_cut="A imagem mostra as chaves e os primeiros campos de cada tabela; o texto tem todos.",
+    timeout=(
+        "O banco de dados levou mais de {seconds:g} s para achar os valores de {table}.{column}. O campo "
+        "deve ser grande e sem índice; pergunte com SQL e uma condição."
+    ),
+    unreachable="Não se consegue falar com o banco de dados: {reason}",
+    too_big="Os valores de {table}.{column} são longos demais para listar; pergunte com SQL.",
+    failed="O banco de dados recusou: {reason}",
+    resource_title="Tabelas",
+    resource_about="Todas as tabelas do banco de dados, com uma linha sobre cada uma.",
+    template_title="Uma tabela",
+    template_about="Campos, chaves, relações, regras e dicas de uma tabela, em JSON e em Markdown.",
+)
+
+
+def texts(locale: Locale) -> Texts:
+    return _EN if locale == "en" else _PT
