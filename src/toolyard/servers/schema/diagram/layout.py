@@ -2,9 +2,11 @@
 
 The way of Sugiyama: lines that would run against the layers are turned round, those that cross several get a
 place in each, layers are sorted by where their neighbours are, and every layer is moved as near to its
-neighbours as its order allows. Knows nothing of tables, fonts and colours.
+neighbours as its order allows. Long chains are folded and big layers split, so that the whole is no ribbon.
+Knows nothing of tables, fonts and colours.
 """
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -18,7 +20,7 @@ _CHANNEL = 14.0
 """Between two lines that go up or down between the same layers."""
 _MARGIN = 30.0
 """Between a layer and the first of these lines."""
-_SWEEPS = 12
+_SWEEPS = 24
 
 
 class Size(Struct, frozen=True):
@@ -57,7 +59,7 @@ class Layout(Struct, frozen=True):
 
 def layout(sizes: Sequence[Size], edges: Sequence[Edge]) -> Layout:
     linked = {end for edge in edges for end in (edge.source, edge.target) if edge.source != edge.target}
-    ranks = _ranks(len(sizes), edges)
+    ranks = _ranks(len(sizes), edges, linked)
     spots = {box: Spot(box, ranks[box], sizes[box].height) for box in range(len(sizes)) if box in linked}
     chains = [_chain(edge, spots) if edge.source != edge.target else [] for edge in edges]
     layers = _layers(spots, chains)
@@ -81,8 +83,8 @@ def layout(sizes: Sequence[Size], edges: Sequence[Edge]) -> Layout:
 # Layers
 
 
-def _ranks(count: int, edges: Sequence[Edge]) -> list[int]:
-    """A box is right of all that it refers to, except where that goes round in a circle."""
+def _ranks(count: int, edges: Sequence[Edge], linked: set[int]) -> list[int]:
+    """A box is right of all that it refers to, except where that goes round in a circle or too far."""
     refers: list[list[int]] = [[] for _ in range(count)]
     for edge in edges:
         if edge.source != edge.target:
@@ -91,16 +93,16 @@ def _ranks(count: int, edges: Sequence[Edge]) -> list[int]:
     path: set[int] = set()
 
     def rank(box: int) -> int:
-        if box in ranks:
-            return ranks[box]
-        path.add(box)
-        ranks_below = [rank(target) for target in refers[box] if target not in path]
-        path.discard(box)
-        ranks[box] = max((one + 1 for one in ranks_below), default=0)
+        if box not in ranks:
+            path.add(box)
+            ranks_before = [rank(target) for target in refers[box] if target not in path]
+            path.discard(box)
+            ranks[box] = max((one + 1 for one in ranks_before), default=0)
         return ranks[box]
 
-    found = [rank(box) for box in range(count)]
-    return _pulled(found, edges)
+    side = math.ceil(math.sqrt(len(linked)))
+    found = _pulled([rank(box) for box in range(count)], edges)
+    return _split(_folded(found, side + 1), linked, side + 2)
 
 
 def _pulled(ranks: list[int], edges: Sequence[Edge]) -> list[int]:
@@ -113,23 +115,44 @@ def _pulled(ranks: list[int], edges: Sequence[Edge]) -> list[int]:
     return ranks
 
 
-def _chain(edge: Edge, spots: dict[int, Spot]) -> list[Spot]:
-    """The spots of an edge from left to right, with one in each layer that it passes."""
-    source, target = spots[edge.source], spots[edge.target]
-    left, left_at, right, right_at = target, edge.target_at, source, edge.source_at
-    if target.layer > source.layer:
-        left, left_at, right, right_at = source, edge.source_at, target, edge.target_at
-    between = [Spot(None, layer, _PASS) for layer in range(left.layer + 1, right.layer)]
+def _folded(ranks: list[int], most: int) -> list[int]:
+    """No more layers than this; boxes that refer to each other may then share one."""
+    last = max(ranks, default=0)
+    return [rank * (most - 1) // last for rank in ranks] if last >= most else ranks
+
+
+def _split(ranks: list[int], linked: set[int], most: int) -> list[int]:
+    """No more boxes in a layer than this; the rest of it goes into one of its own."""
+    split = list(ranks)
+    layer = 0
+    for rank in sorted(set(ranks)):
+        boxes = [box for box in range(len(ranks)) if ranks[box] == rank and box in linked]
+        for start in range(0, len(boxes), most):
+            for box in boxes[start : start + most]:
+                split[box] = layer
+            layer += 1
+    return split
+
+
+Chain = list[tuple[Spot, float]]
+"""The spots of an edge, each with the height in it at which the line is."""
+
+
+def _chain(edge: Edge, spots: dict[int, Spot]) -> Chain:
+    """From left to right, with one in each layer that it passes; within a layer, from source to target."""
+    ends = [(spots[edge.source], edge.source_at), (spots[edge.target], edge.target_at)]
+    left, right = sorted(ends, key=lambda end: end[0].layer)
+    between = [(Spot(None, layer, _PASS), _PASS / 2) for layer in range(left[0].layer + 1, right[0].layer)]
     chain = [left, *between, right]
-    heights = [left_at, *([_PASS / 2] * len(between)), right_at]
-    for (one, one_at), (other, other_at) in pairwise(zip(chain, heights, strict=True)):
-        one.after.append((other, one_at, other_at))
-        other.before.append((one, other_at, one_at))
+    if left[0].layer < right[0].layer:
+        for (one, one_at), (other, other_at) in pairwise(chain):
+            one.after.append((other, one_at, other_at))
+            other.before.append((one, other_at, one_at))
     return chain
 
 
-def _layers(spots: dict[int, Spot], chains: Sequence[Sequence[Spot]]) -> list[list[Spot]]:
-    passing = [spot for chain in chains for spot in chain if spot.box is None]
+def _layers(spots: dict[int, Spot], chains: Sequence[Chain]) -> list[list[Spot]]:
+    passing = [spot for chain in chains for spot, _ in chain if spot.box is None]
     everything = [*spots.values(), *passing]
     count = max((spot.layer for spot in everything), default=-1) + 1
     return [[spot for spot in everything if spot.layer == layer] for layer in range(count)]
@@ -202,7 +225,7 @@ Channels = dict[tuple[int, int], float]
 def _columns(
     layers: Sequence[Sequence[Spot]],
     sizes: Sequence[Size],
-    chains: Sequence[Sequence[Spot]],
+    chains: Sequence[Chain],
     edges: Sequence[Edge],
 ) -> tuple[list[float], list[float], Channels]:
     widths = [
@@ -222,18 +245,18 @@ def _columns(
     return xs, widths, channels
 
 
-def _targets_after(layer: int, chains: Sequence[Sequence[Spot]], edges: Sequence[Edge]) -> list[int]:
-    crossing = {
-        edge.target: next(spot.y for spot in chain if spot.layer == layer)
-        for edge, chain in zip(edges, chains, strict=True)
-        if chain and chain[0].layer <= layer < chain[-1].layer
-    }
+def _targets_after(layer: int, chains: Sequence[Chain], edges: Sequence[Edge]) -> list[int]:
+    crossing: dict[int, float] = {}
+    for edge, chain in zip(edges, chains, strict=True):
+        for (spot, at), _ in pairwise(chain):
+            if spot.layer == layer:
+                crossing[edge.target] = min(spot.y + at, crossing.get(edge.target, spot.y + at))
     return sorted(crossing, key=lambda box: crossing[box])
 
 
 def _route(
     edge: Edge,
-    chain: Sequence[Spot],
+    chain: Chain,
     boxes: Sequence[tuple[float, float]],
     sizes: Sequence[Size],
     xs: Sequence[float],
@@ -242,26 +265,17 @@ def _route(
 ) -> list[tuple[float, float]]:
     if not chain:
         return _loop(edge, boxes[edge.source], sizes[edge.source])
+
+    def right_of(spot: Spot) -> float:
+        return xs[spot.layer] + (sizes[spot.box].width if spot.box is not None else widths[spot.layer])
+
     points: list[tuple[float, float]] = []
-    for spot, following in pairwise(chain):
-        _, at, other_at = next(
-            link for link in spot.after if link[0] is following and _is_end(link, spot, edge)
-        )
+    for (spot, at), (following, other_at) in pairwise(chain):
         x = channels[spot.layer, edge.target]
-        end = xs[spot.layer] + (sizes[spot.box].width if spot.box is not None else widths[spot.layer])
-        points += [(end, spot.y + at), (x, spot.y + at), (x, following.y + other_at)]
-        points.append((xs[following.layer], following.y + other_at))
-    # From left to right so far.
-    return points if chain[0].box == edge.source else points[::-1]
-
-
-def _is_end(link: tuple[Spot, float, float], spot: Spot, edge: Edge) -> bool:
-    """Two boxes may be linked twice: the link is the one with the edge's own heights."""
-    other, at, other_at = link
-    heights = {edge.source: edge.source_at, edge.target: edge.target_at}
-    ours = spot.box is None or heights.get(spot.box) == at
-    theirs = other.box is None or heights.get(other.box) == other_at
-    return ours and theirs
+        end = xs[following.layer] if following.layer > spot.layer else right_of(following)
+        y, other_y = spot.y + at, following.y + other_at
+        points += [(right_of(spot), y), (x, y), (x, other_y), (end, other_y)]
+    return points if chain[0][0].box == edge.source else points[::-1]
 
 
 def _loop(edge: Edge, corner: tuple[float, float], size: Size) -> list[tuple[float, float]]:

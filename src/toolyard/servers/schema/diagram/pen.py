@@ -1,6 +1,7 @@
 """Text, lines and boxes on an image, in units that do not depend on how fine it is."""
 
 import io
+import unicodedata
 from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
@@ -46,8 +47,9 @@ def width_of(text: str, size: int) -> float:
 
 
 def short(text: str, longest: int) -> str:
-    """On one line, and no longer than this."""
-    plain = "".join(char if char.isprintable() else " " for char in text)
+    """On one line, no longer than this, and in the letters that the font has: those of ASCII."""
+    letters = (char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
+    plain = "".join(char if " " <= char <= "~" else "?" for char in letters)
     return plain if len(plain) <= longest else plain[: longest - 3] + "..."
 
 
@@ -79,10 +81,11 @@ class Pen:
                 self.line(ends, colour)
                 at += 2 * dash
 
-    def box(
-        self, x: float, y: float, width: float, height: float, fill: str, outline: str | None = None
-    ) -> None:
-        self._draw.rectangle([self._at(x, y), self._at(x + width, y + height)], fill, outline, self._scale)
+    def box(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        self._draw.rectangle([self._at(x, y), self._at(x + width, y + height)], colour)
+
+    def frame(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        self._draw.rectangle([self._at(x, y), self._at(x + width, y + height)], None, colour, self._scale)
 
     def png(self) -> bytes:
         out = io.BytesIO()

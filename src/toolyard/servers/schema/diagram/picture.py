@@ -61,7 +61,8 @@ def draw(diagram: Chosen) -> Drawn:
     plan = layout([card.size for card in cards.values()], edges)
     scale = 2 if max(plan.size.width, plan.size.height) <= _WIDEST_FINE else 1
     pen = Pen(plan.size.width + _BETWEEN, plan.size.height, _BORDER, scale)
-    for relation, route in zip(diagram.relations, plan.routes, strict=True):
+    lines = sorted(zip(diagram.relations, plan.routes, strict=True), key=lambda line: not line[0].noted)
+    for relation, route in lines:  # those of the database over those of people
         _draw_relation(pen, relation, route)
     for card, (x, y) in zip(cards.values(), plan.boxes, strict=True):
         _draw_card(pen, card, x, y)
@@ -96,7 +97,7 @@ def _rows(table: Table, foreign: set[str], most: int) -> list[Column]:
 
 def _draw_card(pen: Pen, card: _Card, x: float, y: float) -> None:
     width, height = card.size.width, card.size.height
-    pen.box(x, y, width, height, COLOURS.paper, COLOURS.frame)
+    pen.box(x, y, width, height, COLOURS.paper)
     pen.box(x, y, width, _HEAD, COLOURS.view if card.table.kind == "view" else COLOURS.table)
     pen.text(x + _SIDE, y + _HEAD / 2, short(card.table.name, _LONGEST_NAME), TITLE, COLOURS.paper)
     for number, column in enumerate(card.rows):
@@ -104,6 +105,7 @@ def _draw_card(pen: Pen, card: _Card, x: float, y: float) -> None:
     if card.hidden:
         middle = y + height - _ROW / 2
         pen.text(x + _SIDE + _KEYS, middle, f"+ {card.hidden}", TEXT, COLOURS.faint)
+    pen.frame(x, y, width, height, COLOURS.frame)
 
 
 def _draw_row(pen: Pen, card: _Card, column: Column, x: float, y: float, striped: bool) -> None:
