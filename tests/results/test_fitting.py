@@ -120,6 +120,22 @@ async def test_a_text_that_says_the_same_is_not_stored_twice(twin: str, shelf: S
     assert found.summary["item_count"] == 30
 
 
+@pytest.mark.parametrize("twin", ["the same", "the same, its keys in another order", "what is wrapped"])
+async def test_a_long_text_that_says_the_same_in_other_letters_is_not_stored_twice(twin: str, shelf: Shelf):
+    """Over a megabyte: too long to be decoded only to be compared."""
+    value = {"result": [{"name": "Łódź" * 50, "share": 1e5, **item} for item in records(3_000)]}
+    found = await shelf.fit(structured(value, *TWINS[twin](value)))
+    assert json.loads(await found.whole()) == value["result"]
+    assert found.summary["item_count"] == 3_000
+
+
+async def test_a_long_text_that_differs_in_its_last_item_is_kept(shelf: Shelf):
+    value = [{"name": "Łódź" * 50, **item} for item in records(3_000)]
+    told = [*value[:-1], {**value[-1], "title": "another"}]
+    found = await shelf.fit(structured({"result": value}, json.dumps(told)))
+    assert json.loads(await found.whole()) == {"text": told, "structured": value}
+
+
 async def test_an_object_around_what_the_text_says_is_no_part_of_it(shelf: Shelf):
     tree = json.dumps(records(30), indent=2)
     found = await shelf.fit(structured({"content": tree}, tree))

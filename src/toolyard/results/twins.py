@@ -4,15 +4,18 @@ Servers send both, for clients that know the one or the other. A text that says 
 in other words, is no twin, and nothing of it may be lost.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
+from msgspec import Raw
 
-from .json_parts import STRING, Buffer, first_byte, items_of, value_of
+from .json_parts import STRING, Buffer, first_byte, items_of, members_of, value_of
 
 PIECE = 256 * 1024
 COMPARED = 2**20
-"""Values longer than this are compared by their bytes alone, white space aside."""
+"""Longer values are never decoded at once: they are compared part by part."""
+DEEPEST = 4
 
 
 def say_the_same(texts: Sequence[Buffer], value: Buffer) -> bool:
@@ -33,12 +36,30 @@ def _same(text: Buffer, value: Buffer) -> bool:
     try:
         if first_byte(value) == STRING:
             return msgspec.json.decode(value, type=str).encode() == text
-        if _bare(text) == _bare(value):
-            return True
-        short = len(text) <= COMPARED and len(value) <= COMPARED
-        return short and value_of(text) == value_of(value)
+        return _bare(text) == _bare(value) or _means_the_same(text, value)
     except (ValueError, RecursionError):
         return False
+
+
+def _means_the_same(one: Buffer, other: Buffer, depth: int = DEEPEST) -> bool:
+    """One may have its letters and numbers written otherwise, or its members in another order."""
+    if len(one) <= COMPARED and len(other) <= COMPARED:
+        return value_of(one) == value_of(other)
+    if depth == 0:
+        return False
+    ours, theirs = _parts_of(one), _parts_of(other)
+    if ours is None or theirs is None or ours.keys() != theirs.keys():
+        return False
+    pairs = ((memoryview(part), memoryview(theirs[name])) for name, part in ours.items())
+    return all(_means_the_same(part, its_twin, depth - 1) for part, its_twin in pairs)
+
+
+def _parts_of(body: Buffer) -> Mapping[Any, Raw] | None:
+    """Of a list or an object; None for a text that is so long, and for more items than are cut."""
+    items = items_of(body)
+    if items is None:
+        return members_of(body)
+    return dict(enumerate(items.parts)) if items.exact else None
 
 
 def _equal(one: Buffer, other: Buffer) -> bool:
