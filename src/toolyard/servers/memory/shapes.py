@@ -1,0 +1,129 @@
+"""What the tools return: fields named as in the seed, the same in both languages."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from ...kit.languages import Locale
+from ...kit.schema import JsonSchema, schema_of
+
+Marks = Annotated[
+    int, Meta(description="How many parts look like instructions to a model; each is shown as ⟦suspect: …⟧")
+]
+Version = Annotated[int, Meta(description="Number of the version, from 1 on")]
+
+
+class Item(Struct):
+    name: str
+    is_dir: bool
+
+
+class Viewed(Struct, kw_only=True):
+    path: str
+    is_directory: bool
+    content: str | UnsetType = UNSET
+    items: list[Item] | UnsetType = UNSET
+    more: Annotated[bool, Meta(description="Whether a folder holds more than is shown")] | UnsetType = UNSET
+    version: Version | UnsetType = UNSET
+    suspect: Marks | UnsetType = UNSET
+
+
+class Similar(Struct):
+    path: str
+    similarity: Annotated[float, Meta(description="1 means the same")]
+
+
+class Saved(Struct, kw_only=True):
+    path: str
+    action: str
+    category: str
+    importance: Annotated[float, Meta(description="From 0 to 1")]
+    version: Version
+    similar: Annotated[list[Similar], Meta(description="Other memories that say nearly the same")] = []
+    suspect: Marks = 0
+
+
+class Updated(Struct, kw_only=True):
+    path: str
+    updated: bool
+    version: Version
+    suspect: Marks = 0
+
+
+class Deleted(Struct, kw_only=True):
+    path: str
+    type: Literal["file", "directory"]
+    count: int
+    declined: Annotated[bool, Meta(description="Whether the user said no; nothing was deleted then")] = False
+
+
+class Listed(Struct):
+    path: str
+    kind: str
+    dominio: str
+    nivel: str
+    titulo: str
+    escopo: str
+
+
+class Memories(Struct, kw_only=True):
+    total: int
+    memories: list[Listed]
+    mostrados: int
+    por_kind: dict[str, int]
+    por_dominio: dict[str, int]
+
+
+class Cleared(Struct, kw_only=True):
+    count: int
+    declined: Annotated[bool, Meta(description="Whether the user said no; nothing was deleted then")] = False
+
+
+class Hit(Struct, kw_only=True):
+    path: str
+    titulo: str
+    excerpt: str
+    found_by: Annotated[list[Literal["text", "meaning"]], Meta(description="By which search it was found")]
+    similarity: Annotated[float, Meta(description="Of meaning, up to 1")] | UnsetType = UNSET
+
+
+class Found(Struct, kw_only=True):
+    count: int
+    results: list[Hit]
+
+
+class Kept(Struct, kw_only=True):
+    version: Version
+    event: Literal["created", "updated", "restored"]
+    changed_by: str
+    at: Annotated[str, Meta(description="ISO 8601, UTC")]
+    bytes: int
+    preview: str
+    current: bool
+
+
+class History(Struct, kw_only=True):
+    path: str
+    deleted: bool
+    count: int
+    versions: list[Kept]
+
+
+class Restored(Struct, kw_only=True):
+    path: str
+    restored: Version
+    version: Version
+
+
+ACTIONS: dict[Locale, dict[str, str]] = {
+    "en": {"created": "created", "updated": "updated", "duplicate_blocked": "duplicate_blocked"},
+    "pt": {"created": "criado", "updated": "atualizado", "duplicate_blocked": "duplicate_blocked"},
+}
+
+
+def schemas(locale: Locale) -> dict[type[Struct], JsonSchema]:
+    """The output schema of each; what `action` may say depends on the language."""
+    kinds = (Viewed, Saved, Updated, Deleted, Memories, Cleared, Found, History, Restored)
+    found: dict[type[Struct], JsonSchema] = {kind: schema_of(kind) for kind in kinds}
+    found[Saved]["properties"]["action"]["enum"] = list(ACTIONS[locale].values())
+    return found

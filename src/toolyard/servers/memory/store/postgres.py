@@ -1,0 +1,158 @@
+"""PostgreSQL: a few connections, each in a thread of its own, and a tsvector for words; no extension."""
+
+import asyncio
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+from ..problems import StoreFailed
+from .database import Row, Session
+from .tables import MEMORIES, tables
+
+if TYPE_CHECKING:
+    from psycopg import Connection
+
+T = TypeVar("T")
+
+CONNECTIONS = 4
+CONNECT_SECONDS = 5
+STATEMENT_SECONDS = 30
+WEIGHED = 5_000
+"""How many memories are weighed against each other at most; the newest, where more have the words."""
+
+_TYPES = {
+    "id": "bigserial PRIMARY KEY",
+    "text": 'text COLLATE "C"',
+    "bytes": "bytea",
+    "float": "double precision",
+    "more": ", words tsvector",
+}
+_WORDS = f"CREATE INDEX IF NOT EXISTS {MEMORIES}_words ON {MEMORIES} USING gin (words)"
+# Two processes that create the same table at once would fail; any number that nobody else locks will do.
+_LOCK = "SELECT pg_advisory_xact_lock(7276941503)"
+_INDEX = f"UPDATE {MEMORIES} SET words = to_tsvector('simple', :words) WHERE id = :id"
+_UNINDEX = f"UPDATE {MEMORIES} SET words = NULL WHERE id = ANY(:ids)"
+_MATCH = f"""
+SELECT id FROM (
+    SELECT id, words FROM {MEMORIES} WHERE words @@ to_tsquery('simple', :query)
+    ORDER BY id DESC LIMIT {WEIGHED}
+) found ORDER BY ts_rank(words, to_tsquery('simple', :query)) DESC, id DESC LIMIT :limit
+"""
+
+
+class PostgresDatabase:
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="toolyard-memory")
+        self._own = threading.local()
+        self._open: list[Connection[Row]] = []
+        self._prepared = False
+
+    async def read(self, work: Callable[[Session], T]) -> T:
+        return await self._in_thread(work, 2)
+
+    async def write(self, work: Callable[[Session], T]) -> T:
+        # Not twice: of a connection that broke nobody knows whether it was done.
+        return await self._in_thread(work, 1)
+
+    async def close(self) -> None:
+        await asyncio.to_thread(self._threads.shutdown)
+        for connection in self._open:
+            connection.close()
+
+    async def _in_thread(self, work: Callable[[Session], T], tries: int) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._done, work, tries)
+
+    def _done(self, work: Callable[[Session], T], tries: int) -> T:
+        import psycopg  # 80 to 110 ms of CPU, once, and only for who uses it
+
+        while True:
+            tries -= 1
+            try:
+                connection = self._connection()
+                with connection.transaction():
+                    return work(_PostgresSession(connection))
+            except psycopg.OperationalError as error:
+                self._drop()
+                if tries <= 0:
+                    raise self._failed(error) from None
+            except psycopg.Error as error:
+                self._drop()
+                raise self._failed(error) from None
+
+    def _connection(self) -> "Connection[Row]":
+        found: Connection[Row] | None = getattr(self._own, "connection", None)
+        if found is None or found.closed:
+            import psycopg
+
+            found = psycopg.connect(
+                self._url,
+                autocommit=True,
+                # Prepared statements belong to a connection, and a pooler may give us another one.
+                prepare_threshold=None,
+                connect_timeout=CONNECT_SECONDS,
+                application_name="toolyard memory",
+                options=f"-c statement_timeout={STATEMENT_SECONDS}s",
+            )
+            self._own.connection = found
+            self._open.append(found)
+            if not self._prepared:
+                _prepare(found)
+                self._prepared = True
+        return found
+
+    def _drop(self) -> None:
+        found: Connection[Row] | None = getattr(self._own, "connection", None)
+        if found is not None:
+            self._own.connection = None
+            self._open.remove(found)
+            found.close()
+
+    def _failed(self, error: Exception) -> StoreFailed:
+        words = str(error).strip().partition("\n")[0]
+        return StoreFailed(f"PostgreSQL: {_without_secrets(words, self._url) or type(error).__name__}")
+
+
+class _PostgresSession:
+    def __init__(self, connection: "Connection[Row]") -> None:
+        self._connection = connection
+
+    def rows(self, statement: str, /, **values: Any) -> list[Row]:
+        return self._connection.execute(_spelt(statement), values).fetchall()
+
+    def count(self, statement: str, /, **values: Any) -> int:
+        return self._connection.execute(_spelt(statement), values).rowcount
+
+    def index(self, id: int, words: Sequence[str]) -> None:
+        self.count(_INDEX, id=id, words=" ".join(words))
+
+    def unindex(self, ids: Sequence[int]) -> None:
+        self.count(_UNINDEX, ids=list(ids))
+
+    def match(self, words: Sequence[str], limit: int) -> list[int]:
+        return [row[0] for row in self.rows(_MATCH, query=" | ".join(words), limit=limit)]
+
+
+def _prepare(connection: "Connection[Row]") -> None:
+    with connection.transaction():
+        connection.execute(_LOCK)
+        for statement in (*tables(**_TYPES), _WORDS):
+            connection.execute(statement.encode())
+
+
+@lru_cache(256)
+def _spelt(statement: str) -> bytes:
+    """`:name` as psycopg spells it."""
+    return re.sub(r"(?<!:):(\w+)", r"%(\1)s", statement).encode()
+
+
+def _without_secrets(words: str, url: str) -> str:
+    written = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    options = dict(parse_qsl(url.rpartition("?")[2]))
+    for secret in {written, unquote(written), options.get("password", "")} - {""}:
+        words = words.replace(secret, "***")
+    return words

@@ -1,0 +1,29 @@
+"""The tables, the same in both databases but for the names of types."""
+
+OWNERS, MEMORIES, VERSIONS = "toolyard_memory_owners", "toolyard_memories", "toolyard_memory_versions"
+
+_TABLES = (
+    # `revision` grows with every change of one of the owner's memories. What was purged for good has a
+    # revision up to `floor`: whoever looked last before that has to look at everything.
+    f"""CREATE TABLE IF NOT EXISTS {OWNERS} (
+        id {{id}}, tenant {{text}} NOT NULL, agent {{text}} NOT NULL,
+        revision bigint NOT NULL DEFAULT 0, floor bigint NOT NULL DEFAULT 0,
+        memories bigint NOT NULL DEFAULT 0, UNIQUE (tenant, agent))""",
+    # A deleted memory stays as a row without text, so that its versions can be found.
+    f"""CREATE TABLE IF NOT EXISTS {MEMORIES} (
+        id {{id}}, owner bigint NOT NULL, path {{text}} NOT NULL, version bigint NOT NULL,
+        revision bigint NOT NULL, deleted smallint NOT NULL DEFAULT 0, content text NOT NULL,
+        digest {{bytes}} NOT NULL, vector {{bytes}}, updated {{float}} NOT NULL,
+        title text NOT NULL, kind text NOT NULL, domain text NOT NULL, level text NOT NULL,
+        scope text NOT NULL, category text NOT NULL, importance {{float}} NOT NULL{{more}},
+        UNIQUE (owner, path))""",
+    f"CREATE INDEX IF NOT EXISTS {MEMORIES}_revision ON {MEMORIES} (owner, revision)",
+    f"CREATE INDEX IF NOT EXISTS {MEMORIES}_digest ON {MEMORIES} (owner, digest)",
+    f"""CREATE TABLE IF NOT EXISTS {VERSIONS} (
+        memory bigint NOT NULL, version bigint NOT NULL, content text NOT NULL, happened text NOT NULL,
+        changed_by text NOT NULL, at {{float}} NOT NULL, PRIMARY KEY (memory, version))""",
+)
+
+
+def tables(**types: str) -> list[str]:
+    return [statement.format(**types) for statement in _TABLES]

@@ -1,0 +1,84 @@
+"""Text that talks to the model instead of to the reader: found, and marked wherever it is shown.
+
+A memory is kept as it was written, since a pattern is sometimes wrong and a user may well keep notes about
+such texts. What is shown has the doubtful words in brackets of our own; brackets that come back are taken
+off again, so that what was read can be written.
+"""
+
+import re
+import unicodedata
+
+OPEN, CLOSE = "⟦suspect: ", "⟧"
+MOST_MARKS = 50
+
+_BEFORE = (
+    r"(?:previous|prior|above|earlier|preceding|existing|all|any|your|system|the|these|those|my|of|other)"
+)
+_ORDERS = r"(?:instructions?|prompts?|rules?|guidelines?|directives?|context|messages?)"
+_ANTES = (
+    r"(?:anterior(?:es)?|previas?|acima|todas?|todos?|as|os|suas?|seus?|do|da|dos|das|de|sistema|qualquer)"
+)
+_ORDENS = (
+    r"(?:instruc(?:ao|oes)|regras?|ordens|orientac(?:ao|oes)|diretrizes|prompts?|mensage(?:m|ns)|contexto)"
+)
+_PATTERNS = (
+    rf"(?:ignore|disregard|forget|override|bypass)\s+(?:{_BEFORE}\s+){{1,4}}{_ORDERS}",
+    rf"(?:ignor[ae]r?|desconsider[ae]r?|esquec[ae]r?|desobedec[ae]r?)\s+(?:{_ANTES}\s+){{0,4}}{_ORDENS}"
+    rf"(?:\s+(?:anteriores|previas|acima|do\s+sistema))?",
+    r"(?:you\s+are|act\s+as|pretend\s+to\s+be)\s+(?:now\s+)?(?:a|an|in)?\s*"
+    r"(?:jailbroken|unrestricted|dan\b|developer\s+mode|root\b)",
+    r"you\s+are\s+now\s+(?:a|an|the|my|in)\s+\w+",
+    r"(?:voce|tu)\s+(?:agora\s+e|e\s+agora|es\s+agora)\s+\w+",
+    r"(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:",
+    r"(?:novas?|verdadeiras?)\s+(?:instrucoes|instrucao|ordens)\s*:",
+    r"(?:reveal|print|show|repeat|leak)\s+(?:me\s+)?(?:your|the)\s+(?:system\s+prompt|hidden\s+instructions)",
+    r"(?:revele|mostre|imprima|repita)\s+(?:o\s+seu|seu|o|teu|o\s+teu)\s+prompt(?:\s+d[eo]\s+sistema)?",
+    r"(?:do\s+not|don't|never)\s+(?:tell|inform|mention\s+(?:this|it)\s+to)\s+the\s+user",
+    r"nao\s+(?:conte|diga|informe|mencione)\s+(?:isso\s+|isto\s+|nada\s+)?ao\s+(?:usuario|utilizador)",
+    r"<\s*/?\s*(?:system|assistant|user|instructions?|tool_result|function_calls?)\b[^>\n]{0,80}>",
+    r"<\|\s*(?:im_start|im_end|system|endoftext|user|assistant)[^>\n]{0,40}>",
+    r"\[/?(?:inst|system)\]",
+    r"(?:^|\n)\s*(?:system|sistema)\s*:",
+)
+_SUSPECT = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
+_MARK = re.compile(re.escape(OPEN) + f"([^{CLOSE}]*)" + re.escape(CLOSE))
+
+
+def count(text: str) -> int:
+    return len(_spans(text))
+
+
+def marked(text: str) -> str:
+    """The text with its doubtful parts in brackets."""
+    parts: list[str] = []
+    end = 0
+    for start, stop in _spans(text):
+        parts += [text[end:start], OPEN, text[start:stop], CLOSE]
+        end = stop
+    return "".join([*parts, text[end:]]) if parts else text
+
+
+def unmarked(text: str) -> str:
+    return _MARK.sub(r"\1", text) if OPEN in text else text
+
+
+def _spans(text: str) -> list[tuple[int, int]]:
+    if _SUSPECT.search(_plain(text)) is None:
+        return []
+    # Only now, character by character: where in the text that was.
+    plain: list[str] = []
+    places: list[int] = []
+    for at, character in enumerate(text):
+        seen = _plain(character)
+        plain.append(seen)
+        places += [at] * len(seen)
+    found = list(_SUSPECT.finditer("".join(plain)))[:MOST_MARKS]
+    return [(places[match.start()], places[match.end() - 1] + 1) for match in found]
+
+
+def _plain(text: str) -> str:
+    """As it reads: without case, accents, and characters that nobody sees."""
+    if text.isascii():
+        return text.lower()
+    apart = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(c for c in apart if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")
