@@ -1,0 +1,94 @@
+"""The tables that may be asked, and how they are told to a model: all of them lightly, a few in detail.
+
+What is blocked is not in it, so nobody learns of it here.
+"""
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from msgspec.structs import replace
+
+from ...databases import Column, Database, Table
+
+WITH_COLUMNS = 12_000
+"""Up to so many characters the light catalogue has the columns too."""
+LONGEST = 60_000
+LONGEST_DESCRIPTION = 200
+
+
+class Catalogue:
+    def __init__(
+        self, database: Database, blocked_tables: Sequence[str], blocked_columns: Sequence[str]
+    ) -> None:
+        self._database = database
+        self._blocked_tables = [pattern.casefold() for pattern in blocked_tables]
+        self._blocked_columns = [pattern.casefold() for pattern in blocked_columns]
+
+    @property
+    def name(self) -> str:
+        return self._database.name
+
+    async def tables(self) -> list[Table]:
+        found = await self._database.tables()
+        return [self._shown(table) for table in found if not self._is_blocked(table)]
+
+    async def among(self, names: Sequence[str]) -> list[Table]:
+        """Those of these names; unknown ones are left out."""
+        wanted = {name.casefold() for name in names}
+        return [table for table in await self.tables() if wanted & set(_names(table))]
+
+    def _is_blocked(self, table: Table) -> bool:
+        return any(fnmatchcase(name, pattern) for pattern in self._blocked_tables for name in _names(table))
+
+    def _shown(self, table: Table) -> Table:
+        kept = tuple(column for column in table.columns if not self._hides(table, column))
+        return table if len(kept) == len(table.columns) else replace(table, columns=kept)
+
+    def _hides(self, table: Table, column: Column) -> bool:
+        own = column.name.casefold()
+        names = [own, *(f"{name}.{own}" for name in _names(table))]
+        return any(fnmatchcase(name, pattern) for pattern in self._blocked_columns for name in names)
+
+
+def _names(table: Table) -> tuple[str, ...]:
+    own = table.name.casefold()
+    bare = own.rpartition(".")[2]
+    return own, bare, f"{table.schema.casefold()}.{bare}"
+
+
+def light(tables: Sequence[Table]) -> str:
+    """A line for each, with its columns as long as there is room."""
+    whole = "\n".join(_line(table, [column.name for column in table.columns]) for table in tables)
+    if len(whole) > WITH_COLUMNS:
+        whole = "\n".join(_line(table, []) for table in tables)
+    return whole if len(whole) <= LONGEST else "\n".join(table.name for table in tables)[:LONGEST]
+
+
+def _line(table: Table, columns: Sequence[str]) -> str:
+    named = f"{table.name}({', '.join(columns)})" if columns else table.name
+    return f"{named}: {_short(table.description)}" if table.description else named
+
+
+def detailed(tables: Sequence[Table]) -> str:
+    return "\n\n".join(_described(table) for table in tables)[:LONGEST]
+
+
+def _described(table: Table) -> str:
+    lines = [f"{table.kind} {_line(table, [])}"]
+    lines += [f"  {_column(column)}" for column in table.columns]
+    if table.primary_key:
+        lines.append(f"  primary key ({', '.join(table.primary_key)})")
+    for key in table.foreign_keys:
+        referenced = f"({', '.join(key.referenced)})" if key.referenced else ""
+        lines.append(f"  ({', '.join(key.columns)}) refers to {key.table}{referenced}")
+    return "\n".join(lines)
+
+
+def _column(column: Column) -> str:
+    told = f"{column.name} {column.type}{'' if column.nullable else ' not null'}"
+    return f"{told}: {_short(column.description)}" if column.description else told
+
+
+def _short(text: str) -> str:
+    told = " ".join(text.split())
+    return told if len(told) <= LONGEST_DESCRIPTION else told[: LONGEST_DESCRIPTION - 1] + "…"

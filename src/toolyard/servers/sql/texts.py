@@ -1,0 +1,229 @@
+"""What the server says, in both languages."""
+
+from msgspec import Struct
+
+from ...kit.languages import Locale
+
+
+class Texts(Struct, frozen=True, kw_only=True):
+    # Answers
+    rows: str
+    one_row: str
+    more: str
+    tables_used: str
+    yes: str
+    no: str
+    separators: tuple[str, str]
+    """Between thousands, and before decimals."""
+    cut_rows: str
+    cut_bytes: str
+    not_evaluated: str
+    # Steps of a question
+    reading: str
+    writing: str
+    writing_again: str
+    evaluating: str
+    checking: str
+    running: str
+    # What is asked wrongly
+    either: str
+    too_long: str
+    no_model: str
+    # Failures
+    refused: str
+    refused_at: str
+    timeout: str
+    read_only: str
+    unknown: str
+    unknown_column: str
+    unknown_table: str
+    near: str
+    known_tables: str
+    syntax: str
+    unreachable: str
+    too_big: str
+    other: str
+    no_answer: str
+    model_sql: str
+    # Models
+    model_key: str
+    model_busy: str
+    model_busy_for: str
+    model_unknown_model: str
+    model_failing: str
+    model_slow: str
+    model_unreachable: str
+    model_unreadable: str
+    model_refused: str
+    model_status: str
+    instead: str
+    # The list of tables
+    tables_title: str
+    tables_description: str
+    no_tables: str
+    # The prompt
+    prompt_title: str
+    prompt_description: str
+    prompt_topic: str
+    explore: str
+    explore_topic: str
+
+    def whole(self, value: int) -> str:
+        return f"{value:,}".replace(",", self.separators[0])
+
+    def number(self, value: float) -> str:
+        """Two decimals at least; as many as it has."""
+        whole, _, decimals = f"{value:,}".partition(".")
+        if "e" in decimals or not whole.lstrip("-")[:1].isdigit() or "e" in whole:
+            return repr(value)
+        thousands, point = self.separators
+        return whole.replace(",", thousands) + point + decimals.ljust(2, "0")
+
+
+EN = Texts(
+    rows="**{count} rows** in {ms} ms",
+    one_row="**1 row** in {ms} ms",
+    more="… and {count} more",
+    tables_used="Tables: {tables}",
+    yes="true",
+    no="false",
+    separators=(",", "."),
+    cut_rows=(
+        "Only the first {count} rows are here; there may be more. Aggregate, filter, or ask for fewer "
+        "columns."
+    ),
+    cut_bytes="Only {count} rows are here: more would be over the limit of size. Ask for fewer columns.",
+    not_evaluated="The statement was not checked against the schema by a second look: {reason}",
+    reading="Reading the catalogue",
+    writing="Writing SQL",
+    writing_again="Writing SQL again",
+    evaluating="Evaluating the SQL",
+    checking="Checking that it is safe",
+    running="Running it",
+    either="Give either 'question' (in plain words) or 'sql' (one SELECT), not {given}.",
+    too_long="{name!r} has {count} characters; at most {most} are read.",
+    no_model=(
+        "No model is configured, so a question in words cannot become SQL here. "
+        "Write one SELECT yourself and pass it as 'sql'. {tables} "
+        "Whoever runs the server can set 'model_key' (or the variable {variable}), 'provider', 'model' and "
+        "'model_url'."
+    ),
+    refused="Not run: {reason}. Only one statement that reads is run: SELECT, or WITH … SELECT.",
+    refused_at="Not run: {reason} (line {line}, column {column}). Only one statement that reads is run.",
+    timeout="It took more than {seconds} s and was ended in the database. Filter more, or aggregate less.",
+    read_only="The database refused it: this connection only reads.",
+    unknown="The database does not know a name in it: {reason}.",
+    unknown_column="No column {name!r} in {tables}.",
+    unknown_table="No table {name!r}.",
+    near="Did you mean {names}?",
+    known_tables="Tables: {names}.",
+    syntax="The database does not understand the statement: {reason}.",
+    unreachable="The database {name} cannot be reached now: {reason}. Try again later.",
+    too_big="The answer is over the limit of size: {reason}. Ask for fewer rows or columns.",
+    other="The database answered with an error: {reason}.",
+    no_answer="The model found no SQL for this question: {reason}. Ask in other words, or pass 'sql'.",
+    model_sql="The model wrote: {sql}",
+    model_key="The model {model!r} was not asked: its API refused the key ({detail}).",
+    model_busy="The model {model!r} has too much to do (429). Try again in a while.",
+    model_busy_for="The model {model!r} has too much to do (429). Try again in {detail} s.",
+    model_unknown_model="There is no model {model!r} at its API (404).",
+    model_failing="The API of the model {model!r} fails ({detail}).",
+    model_slow="The model {model!r} gave no answer within {detail} s.",
+    model_unreachable="The API of the model {model!r} cannot be reached.",
+    model_unreadable="What the model {model!r} answered cannot be read.",
+    model_refused="The model {model!r} refused to answer.",
+    model_status="The API of the model {model!r} did not take the request ({detail}).",
+    instead="Meanwhile you can pass 'sql'.",
+    tables_title="Tables",
+    tables_description="The tables and views that can be asked, with their columns.",
+    no_tables="The database has no tables.",
+    prompt_title="Explore the data",
+    prompt_description="Get to know the database, and find something worth knowing in it.",
+    prompt_topic="What is of interest; nothing: an overview",
+    explore=(
+        "Look at this database with the tool `query_sql`. These are its tables:\n\n{tables}\n\n"
+        "First find out how much there is in the most important tables and which time they "
+        "cover. Then answer "
+        "three questions that somebody responsible for this data would ask, with one SELECT each. Show the "
+        "statements, the numbers and what they mean, and say what is doubtful."
+    ),
+    explore_topic="Keep to this: {topic}",
+)
+
+PT = Texts(
+    rows="**{count} linhas** em {ms} ms",
+    one_row="**1 linha** em {ms} ms",
+    more="… e mais {count}",
+    tables_used="Tabelas: {tables}",
+    yes="verdadeiro",
+    no="falso",
+    separators=(".", ","),
+    cut_rows=(
+        "Aqui estão só as primeiras {count} linhas; pode haver mais. Agregue, filtre ou peça menos colunas."
+    ),
+    cut_bytes="Aqui estão só {count} linhas: mais passariam do limite de tamanho. Peça menos colunas.",
+    not_evaluated="A consulta não foi conferida com o esquema por uma segunda leitura: {reason}",
+    reading="Lendo o catálogo",
+    writing="Escrevendo o SQL",
+    writing_again="Escrevendo o SQL de novo",
+    evaluating="Avaliando o SQL",
+    checking="Conferindo se é seguro",
+    running="Executando",
+    either="Informe 'pergunta' (em palavras) ou 'sql' (um SELECT), não {given}.",
+    too_long="{name!r} tem {count} caracteres; no máximo {most} são lidos.",
+    no_model=(
+        "Nenhum modelo está configurado, então uma pergunta em palavras não pode virar SQL aqui. "
+        "Escreva um SELECT e passe em 'sql'. {tables} "
+        "Quem opera o servidor pode definir 'model_key' (ou a variável {variable}), 'provider', 'model' e "
+        "'model_url'."
+    ),
+    refused="Não executado: {reason}. Só uma consulta de leitura é executada: SELECT, ou WITH … SELECT.",
+    refused_at=(
+        "Não executado: {reason} (linha {line}, coluna {column}). Só uma consulta de leitura é executada."
+    ),
+    timeout="Passou de {seconds} s e foi encerrada no banco. Filtre mais, ou agregue menos.",
+    read_only="O banco recusou: esta conexão só lê.",
+    unknown="O banco não conhece um nome da consulta: {reason}.",
+    unknown_column="Não há coluna {name!r} em {tables}.",
+    unknown_table="Não há tabela {name!r}.",
+    near="Você quis dizer {names}?",
+    known_tables="Tabelas: {names}.",
+    syntax="O banco não entende a consulta: {reason}.",
+    unreachable="O banco {name} não pode ser alcançado agora: {reason}. Tente mais tarde.",
+    too_big="A resposta passa do limite de tamanho: {reason}. Peça menos linhas ou colunas.",
+    other="O banco respondeu com um erro: {reason}.",
+    no_answer=(
+        "O modelo não achou SQL para esta pergunta: {reason}. Pergunte com outras palavras, ou passe 'sql'."
+    ),
+    model_sql="O modelo escreveu: {sql}",
+    model_key="O modelo {model!r} não foi consultado: a API recusou a chave ({detail}).",
+    model_busy="O modelo {model!r} está sobrecarregado (429). Tente de novo daqui a pouco.",
+    model_busy_for="O modelo {model!r} está sobrecarregado (429). Tente de novo em {detail} s.",
+    model_unknown_model="Não há modelo {model!r} nessa API (404).",
+    model_failing="A API do modelo {model!r} está com falha ({detail}).",
+    model_slow="O modelo {model!r} não respondeu em {detail} s.",
+    model_unreachable="A API do modelo {model!r} não pode ser alcançada.",
+    model_unreadable="O que o modelo {model!r} respondeu não pode ser lido.",
+    model_refused="O modelo {model!r} se recusou a responder.",
+    model_status="A API do modelo {model!r} não aceitou o pedido ({detail}).",
+    instead="Enquanto isso, você pode passar 'sql'.",
+    tables_title="Tabelas",
+    tables_description="As tabelas e visões que podem ser consultadas, com suas colunas.",
+    no_tables="O banco não tem tabelas.",
+    prompt_title="Explorar os dados",
+    prompt_description="Conhecer o banco de dados e achar nele algo que valha a pena saber.",
+    prompt_topic="O que interessa; nada: uma visão geral",
+    explore=(
+        "Veja este banco de dados com a ferramenta `consultar_sql`. Estas são as tabelas:\n\n{tables}\n\n"
+        "Primeiro descubra quanto há nas tabelas mais importantes e que período cobrem. "
+        "Depois responda a três "
+        "perguntas que um responsável por estes dados faria, com um SELECT cada. Mostre as "
+        "consultas, os números "
+        "e o que significam, e diga o que é duvidoso."
+    ),
+    explore_topic="Fique neste assunto: {topic}",
+)
+
+
+def texts_of(locale: Locale) -> Texts:
+    return EN if locale == "en" else PT
