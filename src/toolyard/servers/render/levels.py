@@ -3,7 +3,7 @@
 from typing import Any
 
 _WORDS = {
-    "trace": "debug", "verbose": "debug", "debug": "debug", "dbg": "debug", "fine": "debug",
+    "trace": "debug", "verbose": "debug", "debug": "debug", "dbg": "debug",
     "info": "info", "information": "info", "notice": "info", "log": "info", "inf": "info",
     "warn": "warning", "warning": "warning", "wrn": "warning",
     "err": "error", "error": "error", "severe": "error", "eror": "error",

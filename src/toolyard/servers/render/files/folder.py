@@ -1,0 +1,106 @@
+"""Which files there are, and which of them are one log that was rotated."""
+
+import glob
+import gzip
+import os
+import re
+import stat
+import tempfile
+import zlib
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from msgspec import Struct
+
+from ..entries import LogsError
+
+MOST_FILES = 1_000
+LARGEST_UNPACKED = 256 * 1024 * 1024
+_ROTATED = re.compile(
+    r"(?P<name>.+?)(?:[.-](?P<date>\d{4}-?\d\d-?\d\d)(?:[T_-]?\d{2,6})?|\.(?P<number>\d{1,4}))?"
+    r"(?P<kind>\.(?:log|txt|out|err|json|jsonl|ndjson|export|journal))?"
+    r"(?:\.(?P<later>\d{1,4})|[.-](?P<day>\d{4}-?\d\d-?\d\d)(?:[T_-]?\d{2,6})?)?(?:\.gz)?"
+)
+
+
+class LogFile(Struct, frozen=True):
+    path: str
+    modified: float
+    age: tuple[int, int]
+    """The order among rotated ones: the one that is written to first."""
+
+
+class LogGroup(Struct, frozen=True):
+    """One log: the file that is written to, and what was rotated away, newest first."""
+
+    name: str
+    files: list[LogFile]
+
+
+def groups(patterns: Sequence[str]) -> list[LogGroup]:
+    """The logs that globs, folders and paths name; LogsError when there are none."""
+    found: dict[tuple[str, str], list[LogFile]] = {}
+    for path in _paths(patterns):
+        try:
+            about = os.stat(path)
+        except OSError:
+            continue
+        if stat.S_ISREG(about.st_mode):
+            name, age = named(os.path.basename(path))
+            found.setdefault((os.path.dirname(path), name), []).append(LogFile(path, about.st_mtime, age))
+    if not found:
+        raise LogsError("no_files", names=", ".join(repr(pattern) for pattern in patterns))
+    names = [name for _, name in found]
+    return [
+        # Two of one name in two folders are told apart by the folder.
+        LogGroup(
+            name if names.count(name) == 1 else f"{os.path.basename(folder)}/{name}",
+            sorted(files, key=lambda file: (file.age, -file.modified)),
+        )
+        for (folder, name), files in sorted(found.items())
+    ]
+
+
+def _paths(patterns: Sequence[str]) -> list[str]:
+    found: dict[str, None] = {}
+    for pattern in patterns:
+        pattern = os.path.expanduser(pattern)
+        if os.path.isdir(pattern):
+            pattern = os.path.join(glob.escape(pattern), "*")
+        for path in [pattern] if os.path.exists(pattern) else glob.iglob(pattern, recursive=True):
+            found[os.path.abspath(path)] = None
+            if len(found) >= MOST_FILES:
+                return list(found)
+    return list(found)
+
+
+def named(file: str) -> tuple[str, tuple[int, int]]:
+    """The log that a file belongs to, and how old a part of it: app.log.2.gz is app's second."""
+    match = _ROTATED.fullmatch(file)
+    if match is None:
+        return file, (0, 0)
+    number, date = match["number"] or match["later"], match["date"] or match["day"]
+    if number:
+        return match["name"], (1, int(number))
+    if date:
+        return match["name"], (1, -int(date.replace("-", "")))
+    return match["name"], (0, 0)
+
+
+@contextmanager
+def opened(path: str) -> Generator[tuple[BinaryIO, int]]:
+    """A file to be read from its end, and its size; one that is packed is unpacked beside. OSError."""
+    if not path.endswith(".gz"):
+        with open(path, "rb") as handle:
+            yield handle, os.fstat(handle.fileno()).st_size
+        return
+    with tempfile.TemporaryFile() as unpacked:
+        try:
+            with gzip.open(path) as packed:
+                while (piece := packed.read(1 << 20)) and unpacked.tell() < LARGEST_UNPACKED:
+                    unpacked.write(piece)
+        except (EOFError, zlib.error) as error:
+            if not unpacked.tell():
+                raise OSError(str(error)) from None
+        yield unpacked, unpacked.tell()

@@ -1,0 +1,88 @@
+"""One log, searched: within a period of time, within limits."""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from threading import Event
+
+from msgspec import Struct
+
+from ..entries import Entry, Notice, Query
+from ..levels import is_wanted
+from ..wording import has_text
+from .backwards import Budget
+from .folder import LogGroup
+from .formats import Reader
+from .records import Records
+
+MOST_BYTES = 64 * 1024 * 1024
+DISORDER = timedelta(minutes=5)
+"""Several processes write one log, and not always in order; nothing is looked for beyond this."""
+
+
+class Hits(Struct):
+    entries: list[Entry]
+    has_more: bool
+    seen: Counter[str]
+    """Services that have entries in the period, fitting or not."""
+    notices: list[Notice]
+
+
+class Window(Struct, frozen=True):
+    """The period that is looked at, and when to give up."""
+
+    start: datetime
+    deadline: float
+    stop: Event
+
+    def is_over(self) -> bool:
+        return self.stop.is_set() or time.monotonic() > self.deadline
+
+
+def search(group: LogGroup, query: Query, service: str, window: Window, reader: Reader) -> Hits:
+    """The newest entries that fit; `service` is empty when all of the log's are wanted."""
+    budget = Budget(MOST_BYTES)
+    records = Records(group, reader, budget, window.is_over)
+    hits = Hits([], False, Counter(), [])
+    fits = _condition(query, service)
+    for entry in records.since(window.start):
+        if entry.timestamp < window.start:
+            if entry.timestamp < window.start - DISORDER:
+                break
+            continue
+        hits.seen[entry.service] += 1
+        if not fits(entry):
+            continue
+        if len(hits.entries) == query.limit:
+            hits.has_more = True
+            break
+        hits.entries.append(entry)
+    if budget.is_spent or window.is_over():
+        hits.has_more = True
+        size = f"{(MOST_BYTES - max(0, budget.left)) >> 20}"
+        hits.notices.append(Notice("stopped_early", {"name": group.name, "size": size}))
+    hits.notices += [Notice("file_unreadable", {"name": name, "reason": why}) for name, why in records.unread]
+    return hits
+
+
+def newest(group: LogGroup, reader: Reader, window: Window) -> datetime | None:
+    """The moment of the last entry."""
+    records = Records(group, reader, Budget(MOST_BYTES), window.is_over)
+    first = next(records.since(window.start), None)
+    return first.timestamp if first else None
+
+
+def _condition(query: Query, service: str) -> Callable[[Entry], bool]:
+    type, level, text = query.type_or(""), query.level, query.text
+    folded = service.casefold()
+
+    def fits(entry: Entry) -> bool:
+        return (
+            (not folded or entry.service.casefold() == folded)
+            and (not type or entry.type == type)
+            and is_wanted(entry.level, level)
+            and (not text or has_text(entry.message, text))
+        )
+
+    return fits
