@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 THREADS = 4
 _NUDGE = 0.05
-"""Seconds between two requests to stop. The first may come before the statement has begun, and is lost then."""
+"""Seconds between two requests to stop. The first may come before the statement has begun: it is lost."""
 
 
 class Threads:

@@ -1,7 +1,7 @@
 """Functions that a question may use: those sqlglot has a kind of its own for, less a few, and these names.
 
-A name that is not here is refused, because it may be anything: a function of an extension or of the owner of the
-database, a sleep, a file. Schema-qualified functions are refused with them.
+A name that is not here is refused, because it may be anything: a function of an extension or of the owner
+of the database, a sleep, a file. Schema-qualified functions are refused with them.
 """
 
 from sqlglot import exp
@@ -10,105 +10,113 @@ from toolyard.databases.refusing import Refused
 from toolyard.databases.shape import Text
 
 _EVERYWHERE = """
-abs acos asin atan atan2 avg ceil ceiling char char_length character_length chr coalesce concat concat_ws cos cot
-count cume_dist current_date current_time current_timestamp date degrees dense_rank exp first_value floor format
-greatest instr json_array json_array_length json_extract json_object json_type json_valid lag last_value lead least
-left length ln log log10 log2 lower lpad ltrim max md5 min mod now nth_value ntile nullif octet_length percent_rank
-pi position pow power radians random rank repeat replace reverse right round row row_number rpad rtrim sign sin
-sqrt substr substring sum tan time translate trim trunc typeof upper version
+abs acos asin atan atan2 avg ceil ceiling char char_length character_length chr coalesce concat concat_ws
+cos cot count cume_dist current_date current_time current_timestamp date degrees dense_rank exp first_value
+floor format greatest instr json_array json_array_length json_extract json_object json_type json_valid lag
+last_value lead least left length ln log log10 log2 lower lpad ltrim max md5 min mod now nth_value ntile
+nullif octet_length percent_rank pi position pow power radians random rank repeat replace reverse right
+round row row_number rpad rtrim sign sin sqrt substr substring sum tan time translate trim trunc typeof
+upper version
 """
 _POSTGRES = """
-abbrev acosd acosh age any_value area array_agg array_append array_cat array_dims array_fill array_length array_lower
-array_ndims array_position array_positions array_prepend array_remove array_replace array_sample array_shuffle
-array_to_json array_to_string array_upper ascii asind asinh atan2d atand atanh bit_and bit_count bit_length bit_or
-bit_xor bool_and bool_or box broadcast btrim cardinality cbrt center circle clock_timestamp convert_from convert_to
-corr cosd cosh cotd covar_pop covar_samp current_database current_schema date_add date_bin date_part date_subtract
-date_trunc datemultirange daterange decode diagonal diameter div encode enum_first enum_last enum_range erf erfc
-every extract factorial family gcd gen_random_uuid generate_series generate_subscripts get_bit get_byte height host
-hostmask inet_merge inet_same_family initcap int4multirange int4range int8multirange int8range is_normalized isclosed
-isempty isfinite isopen json_agg json_agg_strict json_array_elements json_array_elements_text json_build_array
-json_build_object json_each json_each_text json_extract_path json_extract_path_text json_object_agg json_object_keys
-json_populate_record json_populate_recordset json_strip_nulls json_to_record json_to_recordset json_typeof jsonb_agg
-jsonb_agg_strict jsonb_array_elements jsonb_array_elements_text jsonb_array_length jsonb_build_array
-jsonb_build_object jsonb_concat jsonb_contains jsonb_delete jsonb_each jsonb_each_text jsonb_exists jsonb_exists_all
-jsonb_exists_any jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_agg
-jsonb_object_keys jsonb_path_exists jsonb_path_exists_tz jsonb_path_match jsonb_path_query jsonb_path_query_array
-jsonb_path_query_first jsonb_populate_record jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record
-jsonb_to_recordset jsonb_typeof justify_days justify_hours justify_interval lcm line log lower_inc lower_inf lseg
-make_date make_interval make_time make_timestamp make_timestamptz masklen min_scale mode multirange netmask network
-normalize npoints num_nonnulls num_nulls nummultirange numnode numrange overlay parse_ident path percentile_cont
-percentile_disc pg_size_pretty pg_typeof phraseto_tsquery plainto_tsquery point polygon quote_ident quote_literal
-quote_nullable radius random_normal range_agg range_intersect_agg range_merge regexp_count regexp_instr regexp_like
-regexp_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table regexp_substr regr_avgx
-regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy row_to_json scale set_bit set_byte
-setweight sha224 sha256 sha384 sha512 sind sinh slope split_part starts_with statement_timestamp stddev stddev_pop
-stddev_samp string_agg string_to_array string_to_table strip strpos tand tanh text timeofday timezone to_ascii to_char
-to_date to_hex to_json to_jsonb to_number to_timestamp to_tsquery to_tsvector transaction_timestamp trim_array
+abbrev acosd acosh age any_value area array_agg array_append array_cat array_dims array_fill array_length
+array_lower array_ndims array_position array_positions array_prepend array_remove array_replace array_sample
+array_shuffle array_to_json array_to_string array_upper ascii asind asinh atan2d atand atanh bit_and
+bit_count bit_length bit_or bit_xor bool_and bool_or box broadcast btrim cardinality cbrt center circle
+clock_timestamp convert_from convert_to corr cosd cosh cotd covar_pop covar_samp current_database
+current_schema date_add date_bin date_part date_subtract date_trunc datemultirange daterange decode diagonal
+diameter div encode enum_first enum_last enum_range erf erfc every extract factorial family gcd
+gen_random_uuid generate_series generate_subscripts get_bit get_byte height host hostmask inet_merge
+inet_same_family initcap int4multirange int4range int8multirange int8range is_normalized isclosed isempty
+isfinite isopen json_agg json_agg_strict json_array_elements json_array_elements_text json_build_array
+json_build_object json_each json_each_text json_extract_path json_extract_path_text json_object_agg
+json_object_keys json_populate_record json_populate_recordset json_strip_nulls json_to_record
+json_to_recordset json_typeof jsonb_agg jsonb_agg_strict jsonb_array_elements jsonb_array_elements_text
+jsonb_array_length jsonb_build_array jsonb_build_object jsonb_concat jsonb_contains jsonb_delete jsonb_each
+jsonb_each_text jsonb_exists jsonb_exists_all jsonb_exists_any jsonb_extract_path jsonb_extract_path_text
+jsonb_insert jsonb_object jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_exists_tz
+jsonb_path_match jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_populate_record
+jsonb_pretty jsonb_set jsonb_set_lax jsonb_strip_nulls jsonb_to_record jsonb_to_recordset jsonb_typeof
+justify_days justify_hours justify_interval lcm line log lower_inc lower_inf lseg make_date make_interval
+make_time make_timestamp make_timestamptz masklen min_scale mode multirange netmask network normalize
+npoints num_nonnulls num_nulls nummultirange numnode numrange overlay parse_ident path percentile_cont
+percentile_disc pg_size_pretty pg_typeof phraseto_tsquery plainto_tsquery point polygon quote_ident
+quote_literal quote_nullable radius random_normal range_agg range_intersect_agg range_merge regexp_count
+regexp_instr regexp_like regexp_match regexp_matches regexp_replace regexp_split_to_array
+regexp_split_to_table regexp_substr regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
+regr_sxx regr_sxy regr_syy row_to_json scale set_bit set_byte setweight sha224 sha256 sha384 sha512 sind
+sinh slope split_part starts_with statement_timestamp stddev stddev_pop stddev_samp string_agg
+string_to_array string_to_table strip strpos tand tanh text timeofday timezone to_ascii to_char to_date
+to_hex to_json to_jsonb to_number to_timestamp to_tsquery to_tsvector transaction_timestamp trim_array
 trim_scale ts_delete ts_filter ts_headline ts_lexize ts_rank ts_rank_cd tsmultirange tsquery_phrase tsrange
 tstzmultirange tstzrange tsvector_to_array unistr unnest upper_inc upper_inf var_pop var_samp variance
-websearch_to_tsquery width width_bucket xml_is_well_formed xmlagg xmlcomment xpath xpath_exists
-similarity word_similarity strict_word_similarity unaccent levenshtein soundex metaphone dmetaphone
+websearch_to_tsquery width width_bucket xml_is_well_formed xmlagg xmlcomment xpath xpath_exists similarity
+word_similarity strict_word_similarity unaccent levenshtein soundex metaphone dmetaphone
 """
 _SQLITE = """
-acosh asinh atanh bm25 cosh datetime glob group_concat hex highlight ifnull iif json json_each json_group_array
-json_group_object json_insert json_patch json_quote json_remove json_replace json_set json_tree json_pretty julianday
-jsonb jsonb_array jsonb_extract jsonb_object like likelihood likely max min offsets octet_length printf quote
-randomblob sinh snippet soundex sqlite_version strftime string_agg subtype tanh timediff total unhex unicode unixepoch
-unlikely zeroblob generate_series unistr
+acosh asinh atanh bm25 cosh datetime glob group_concat hex highlight ifnull iif json json_each
+json_group_array json_group_object json_insert json_patch json_quote json_remove json_replace json_set
+json_tree json_pretty julianday jsonb jsonb_array jsonb_extract jsonb_object like likelihood likely max min
+offsets octet_length printf quote randomblob sinh snippet soundex sqlite_version strftime string_agg subtype
+tanh timediff total unhex unicode unixepoch unlikely zeroblob generate_series unistr
 """
 _DUCKDB = """
-acosh add age aggregate alias any_value apply approx_count_distinct approx_quantile approx_top_k arbitrary arg_max
-arg_max_null arg_min arg_min_null argmax argmin array_agg array_aggregate array_append array_apply array_cat
-array_concat array_contains array_cosine_distance array_cosine_similarity array_cross_product array_distance
-array_distinct array_extract array_filter array_has array_has_all array_has_any array_indexof array_inner_product
-array_intersect array_length array_pop_back array_pop_front array_position array_prepend array_push_back
-array_push_front array_reduce array_resize array_reverse array_reverse_sort array_select array_slice array_sort
-array_to_json array_to_string array_transform array_unique array_value array_where array_zip ascii asinh atanh bar
-base64 bin bit_and bit_count bit_length bit_or bit_position bit_xor bitstring bitstring_agg bool_and bool_or
-cardinality cbrt century contains corr cosh count_if count_star countif covar_pop covar_samp current_localtime
-current_localtimestamp damerau_levenshtein date_add date_diff date_part date_sub date_trunc datediff datepart datesub
-datetrunc day dayname dayofmonth dayofweek dayofyear days_in_month decade decode divide editdist3 element_at encode
-ends_with entropy enum_code enum_first enum_last enum_range epoch epoch_ms epoch_ns epoch_us equi_width_bins era even
-factorial favg fdiv filter first flatten fmod formatreadabledecimalsize formatreadablesize format_bytes from_base64
-from_binary from_hex from_json from_json_strict fsum gamma gcd gen_random_uuid generate_series generate_subscripts
-geomean geometric_mean get_bit grade_up group_concat hamming hash hex histogram histogram_exact hour if isfinite isinf
-isnan isodow isoyear jaccard jaro_similarity jaro_winkler_similarity json json_contains json_each json_exists
-json_extract_path json_extract_path_text json_extract_string json_group_array json_group_object json_group_structure
-json_keys json_merge_patch json_pretty json_quote json_structure json_transform json_transform_strict json_tree
-json_value julian kahan_sum kurtosis kurtosis_pop last last_day lcase lcm len levenshtein lgamma list list_aggr
-list_aggregate list_any_value list_append list_apply list_avg list_cat list_concat list_contains list_count
-list_distinct list_element list_extract list_filter list_first list_grade_up list_has list_has_all list_has_any
-list_histogram list_indexof list_intersect list_last list_max list_median list_min list_mode list_position
-list_prepend list_product list_reduce list_resize list_reverse list_reverse_sort list_select list_slice list_sort
-list_stddev_pop list_stddev_samp list_string_agg list_sum list_transform list_unique list_value list_var_pop
-list_var_samp list_where list_zip listagg mad make_date make_time make_timestamp make_timestamptz map map_concat
-map_contains map_entries map_extract map_from_entries map_keys map_values max_by mean median microsecond millennium
-millisecond min_by minute mode month monthname multiply nanosecond nfc_normalize ord parse_filename pg_typeof prefix
-printf product quantile quantile_cont quantile_disc quarter range reduce regexp_escape regexp_extract
-regexp_extract_all regexp_full_match regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table
-regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy reservoir_quantile
-round_even row_to_json second sem sha1 sha256 signbit sinh skewness split split_part starts_with stddev stddev_pop
-stddev_samp str_split str_split_regex strftime string_agg string_split string_split_regex string_to_array
-strip_accents strlen strpos strptime struct_concat struct_extract struct_insert struct_keys struct_pack subtract
-suffix sum_no_overflow sumkahan tanh time_bucket timezone timezone_hour timezone_minute to_base to_base64 to_binary
-to_centuries to_days to_decades to_hex to_hours to_json to_microseconds to_milliseconds to_minutes to_months
-to_quarters to_seconds to_timestamp to_weeks to_years today transaction_timestamp try_strptime ucase unbin unhex
-unicode union_extract union_tag union_value unnest url_decode url_encode uuid uuidv4 uuidv7 var_pop var_samp variance
-week weekday weekofyear wavg weighted_avg xor year yearweek
+acosh add age aggregate alias any_value apply approx_count_distinct approx_quantile approx_top_k arbitrary
+arg_max arg_max_null arg_min arg_min_null argmax argmin array_agg array_aggregate array_append array_apply
+array_cat array_concat array_contains array_cosine_distance array_cosine_similarity array_cross_product
+array_distance array_distinct array_extract array_filter array_has array_has_all array_has_any array_indexof
+array_inner_product array_intersect array_length array_pop_back array_pop_front array_position array_prepend
+array_push_back array_push_front array_reduce array_resize array_reverse array_reverse_sort array_select
+array_slice array_sort array_to_json array_to_string array_transform array_unique array_value array_where
+array_zip ascii asinh atanh bar base64 bin bit_and bit_count bit_length bit_or bit_position bit_xor
+bitstring bitstring_agg bool_and bool_or cardinality cbrt century contains corr cosh count_if count_star
+countif covar_pop covar_samp current_localtime current_localtimestamp damerau_levenshtein date_add date_diff
+date_part date_sub date_trunc datediff datepart datesub datetrunc day dayname dayofmonth dayofweek dayofyear
+days_in_month decade decode divide editdist3 element_at encode ends_with entropy enum_code enum_first
+enum_last enum_range epoch epoch_ms epoch_ns epoch_us equi_width_bins era even factorial favg fdiv filter
+first flatten fmod formatreadabledecimalsize formatreadablesize format_bytes from_base64 from_binary
+from_hex from_json from_json_strict fsum gamma gcd gen_random_uuid generate_series generate_subscripts
+geomean geometric_mean get_bit grade_up group_concat hamming hash hex histogram histogram_exact hour if
+isfinite isinf isnan isodow isoyear jaccard jaro_similarity jaro_winkler_similarity json json_contains
+json_each json_exists json_extract_path json_extract_path_text json_extract_string json_group_array
+json_group_object json_group_structure json_keys json_merge_patch json_pretty json_quote json_structure
+json_transform json_transform_strict json_tree json_value julian kahan_sum kurtosis kurtosis_pop last
+last_day lcase lcm len levenshtein lgamma list list_aggr list_aggregate list_any_value list_append
+list_apply list_avg list_cat list_concat list_contains list_count list_distinct list_element list_extract
+list_filter list_first list_grade_up list_has list_has_all list_has_any list_histogram list_indexof
+list_intersect list_last list_max list_median list_min list_mode list_position list_prepend list_product
+list_reduce list_resize list_reverse list_reverse_sort list_select list_slice list_sort list_stddev_pop
+list_stddev_samp list_string_agg list_sum list_transform list_unique list_value list_var_pop list_var_samp
+list_where list_zip listagg mad make_date make_time make_timestamp make_timestamptz map map_concat
+map_contains map_entries map_extract map_from_entries map_keys map_values max_by mean median microsecond
+millennium millisecond min_by minute mode month monthname multiply nanosecond nfc_normalize ord
+parse_filename pg_typeof prefix printf product quantile quantile_cont quantile_disc quarter range reduce
+regexp_escape regexp_extract regexp_extract_all regexp_full_match regexp_matches regexp_replace
+regexp_split_to_array regexp_split_to_table regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope
+regr_sxx regr_sxy regr_syy reservoir_quantile round_even row_to_json second sem sha1 sha256 signbit sinh
+skewness split split_part starts_with stddev stddev_pop stddev_samp str_split str_split_regex strftime
+string_agg string_split string_split_regex string_to_array strip_accents strlen strpos strptime
+struct_concat struct_extract struct_insert struct_keys struct_pack subtract suffix sum_no_overflow sumkahan
+tanh time_bucket timezone timezone_hour timezone_minute to_base to_base64 to_binary to_centuries to_days
+to_decades to_hex to_hours to_json to_microseconds to_milliseconds to_minutes to_months to_quarters
+to_seconds to_timestamp to_weeks to_years today transaction_timestamp try_strptime ucase unbin unhex unicode
+union_extract union_tag union_value unnest url_decode url_encode uuid uuidv4 uuidv7 var_pop var_samp
+variance week weekday weekofyear wavg weighted_avg xor year yearweek
 """
 _MYSQL = """
-adddate addtime any_value ascii bin bit_and bit_count bit_length bit_or bit_xor conv convert_tz crc32 curdate curtime
-date_add date_format date_sub datediff day dayname dayofmonth dayofweek dayofyear elt export_set field find_in_set
-from_base64 from_days from_unixtime get_format group_concat grouping hex hour if ifnull inet6_aton inet6_ntoa
-inet_aton inet_ntoa insert interval is_ipv4 is_ipv6 is_uuid isnull json_arrayagg json_array_append json_array_insert
-json_contains json_contains_path json_depth json_insert json_keys json_length json_merge_patch json_merge_preserve
-json_objectagg json_overlaps json_pretty json_quote json_remove json_replace json_search json_set json_storage_size
-json_table json_unquote json_value last_day lcase locate make_set makedate maketime mid microsecond minute month
-monthname oct ord period_add period_diff quarter quote rand regexp_instr regexp_like regexp_replace regexp_substr
-sec_to_time second sha sha1 sha2 soundex space std stddev stddev_pop stddev_samp str_to_date strcmp subdate
-substring_index subtime sysdate time_format time_to_sec timediff timestamp timestampadd timestampdiff to_base64
-to_days to_seconds truncate ucase unhex unix_timestamp utc_date utc_time utc_timestamp uuid var_pop var_samp variance
-week weekday weekofyear weight_string year yearweek
+adddate addtime any_value ascii bin bit_and bit_count bit_length bit_or bit_xor conv convert_tz crc32
+curdate curtime date_add date_format date_sub datediff day dayname dayofmonth dayofweek dayofyear elt
+export_set field find_in_set from_base64 from_days from_unixtime get_format group_concat grouping hex hour
+if ifnull inet6_aton inet6_ntoa inet_aton inet_ntoa insert interval is_ipv4 is_ipv6 is_uuid isnull
+json_arrayagg json_array_append json_array_insert json_contains json_contains_path json_depth json_insert
+json_keys json_length json_merge_patch json_merge_preserve json_objectagg json_overlaps json_pretty
+json_quote json_remove json_replace json_search json_set json_storage_size json_table json_unquote
+json_value last_day lcase locate make_set makedate maketime mid microsecond minute month monthname oct ord
+period_add period_diff quarter quote rand regexp_instr regexp_like regexp_replace regexp_substr sec_to_time
+second sha sha1 sha2 soundex space std stddev stddev_pop stddev_samp str_to_date strcmp subdate
+substring_index subtime sysdate time_format time_to_sec timediff timestamp timestampadd timestampdiff
+to_base64 to_days to_seconds truncate ucase unhex unix_timestamp utc_date utc_time utc_timestamp uuid
+var_pop var_samp variance week weekday weekofyear weight_string year yearweek
 """
 ALLOWED: dict[str, frozenset[str]] = {
     dialect: frozenset((_EVERYWHERE + names).split())
@@ -120,7 +128,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     )
 }
 
-# Kinds of sqlglot's that are no harmless function of these databases: files, models, sequences, names in texts.
+# Kinds of sqlglot's that are no harmless function of these databases: files, models, sequences.
 _NOT_THESE: tuple[type[exp.Expr], ...] = (
     *(
         exp.ReadCSV,

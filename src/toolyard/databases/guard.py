@@ -1,9 +1,9 @@
 """Whether a statement may be run: exactly one, that only reads, of parts that are all known to be harmless.
 
-The text is parsed, every part of the tree is looked at, and what is run is written anew from the tree: what was
-checked is what the database is given, without comments or anything else that the parser did not see. Owns the
-order of the checks; `shape` is about texts, `grammar` about kinds of parts, `functions` about functions, `naming`
-about tables and columns.
+The text is parsed, every part of the tree is looked at, and what is run is written anew from the tree: what
+was checked is what the database is given, without comments or anything else that the parser did not see. Owns
+the order of the checks; `shape` is about texts, `grammar` about kinds of parts, `functions` about functions,
+`naming` about tables and columns.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ class Guarded(Struct, frozen=True):
     sql: str
     """As it is to be run, with its limit."""
     tables: tuple[str, ...]
-    """Of the database, in the order of their first use; names of the statement's own (`WITH`) are not among them."""
+    """Of the database, in the order of their first use, without the statement's own names (`WITH`)."""
     columns: tuple[str, ...]
 
 
@@ -35,8 +35,8 @@ def guarded(
     """The statement as it may be run, or Refused.
 
     Patterns are those of `fnmatch`: `users` or `hr.*` for tables, `password` or `users.*hash` for columns.
-    `known` are the columns of the tables as introspection saw them: with it `SELECT *` is allowed where no column
-    is blocked; a table that is not in it may hold any column.
+    `known` are the columns of the tables as introspection saw them: with it `SELECT *` is allowed where no
+    column is blocked; a table that is not in it may hold any column.
     """
     # 60 ms to import: only who asks pays.
     from toolyard.databases.functions import check_functions

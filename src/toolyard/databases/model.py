@@ -1,4 +1,4 @@
-"""What every database is seen as: tables with their columns and keys, rows of plain values, one kind of error."""
+"""What every database is seen as: tables with columns and keys, rows of plain values, one kind of error."""
 
 from typing import Any, Literal, Protocol
 

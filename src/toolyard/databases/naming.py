@@ -1,8 +1,8 @@
 """Tables and columns of a statement, and which of them are not to be read.
 
-A name is compared without its case and as Unicode's compatibility form, and wherever it stands: as an alias or a
-name of the statement's own it is refused too, so that no rule about scopes has to be trusted. What gives columns
-without naming them (`*`, a whole row, renaming by position) counts as all the columns of its table.
+A name is compared without its case and as Unicode's compatibility form, and wherever it stands: as an alias
+or a name of the statement's own it is refused too, so that no rule about scopes has to be trusted. What gives
+columns without naming them (`*`, a whole row, renaming by position) counts as all the columns of its table.
 """
 
 import re
@@ -198,7 +198,7 @@ def _is_own(table: exp.Table) -> bool:
 
 
 def _gives(given: exp.With, name: str, inner: exp.Expr) -> bool:
-    """From inside a WITH, what stands before can be seen; and itself, and what comes after, when it is recursive."""
+    """From inside a WITH, what stands before can be seen; and all of it when it is recursive."""
     for cte in given.expressions:
         if cte is inner and not given.args.get("recursive"):
             return False

@@ -1,4 +1,4 @@
-"""From a URL to a database. Drivers are imported here, when their kind is asked for: DuckDB alone is 100 ms."""
+"""From a URL to a database. A driver is imported when its kind is asked for: DuckDB's alone costs 100 ms."""
 
 from toolyard.databases.addresses import dialect_of, file_of
 from toolyard.databases.cached import CACHE_SECONDS
@@ -6,7 +6,7 @@ from toolyard.databases.model import Database
 
 
 def open_database(url: str, *, cache_seconds: float = CACHE_SECONDS) -> Database:
-    """Nothing is connected yet. "" is the sample that ships with the package; DatabaseError for what is no URL."""
+    """Nothing is connected yet. "" is the sample of the package; DatabaseError for what is no URL."""
     if not url:
         from toolyard.databases.sample import sample_image
         from toolyard.databases.sqlite import SqliteDatabase

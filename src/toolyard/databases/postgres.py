@@ -1,8 +1,8 @@
-"""PostgreSQL: each statement in a READ ONLY transaction of its own, with a time limit of the server's, rolled back.
+"""PostgreSQL: each statement in a READ ONLY transaction of its own, with a time limit, rolled back.
 
-What is sent is `SELECT * FROM (…)` around the statement, as one message of the extended protocol: a second statement,
-or one that is no question (COPY, DO, SET, a write in WITH), is a syntax error there. A superuser, whom no transaction
-keeps from files, becomes `pg_read_all_data` first.
+What is sent is `SELECT * FROM (…)` around the statement, as one message of the extended protocol: a second
+statement, or one that is no question (COPY, DO, SET, a write in WITH), is a syntax error there. A superuser,
+whom no transaction keeps from files, becomes `pg_read_all_data` first.
 """
 
 import asyncio
@@ -155,13 +155,12 @@ class _Line:
 
     async def begin(self, seconds: float) -> None:
         milliseconds = max(1, round(seconds * 1000))
-        await self.connection.execute(
-            sql.SQL(
-                "BEGIN READ ONLY; SET LOCAL statement_timeout = {}; SET LOCAL datestyle = 'ISO, YMD';"
-                "SET LOCAL intervalstyle = 'iso_8601'; SET LOCAL bytea_output = 'hex';"
-                "SET LOCAL default_transaction_read_only = on;" + self._rights
-            ).format(sql.Literal(milliseconds))
+        begin = (
+            f"BEGIN READ ONLY; SET LOCAL statement_timeout = {milliseconds:d};"
+            "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL intervalstyle = 'iso_8601'; SET LOCAL bytea_output = 'hex';"
+            "SET LOCAL default_transaction_read_only = on;"
         )
+        await self.connection.execute((begin + self._rights).encode())
 
     async def end(self) -> None:
         await self.connection.execute("ROLLBACK")
@@ -172,8 +171,8 @@ class _Line:
 async def _rights(connection: Line) -> str:
     """What a superuser gives up. Names are found as before: without it `"$user"` would be somebody else."""
     asked = await connection.execute(
-        "SELECT rolsuper AND EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_read_all_data'), current_schemas(false)"
-        " FROM pg_roles WHERE rolname = current_user"
+        "SELECT rolsuper AND EXISTS (SELECT FROM pg_roles WHERE rolname = 'pg_read_all_data'),"
+        " current_schemas(false) FROM pg_roles WHERE rolname = current_user"
     )
     found = await asked.fetchone()
     if found is None or not found[0]:

@@ -30,7 +30,8 @@ SELECT k.conrelid, k.contype::text, r.relname, rn.nspname, rn.nspname = current_
              JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.o),
        ARRAY(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u(n, o)
              JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.o)
-FROM pg_constraint k LEFT JOIN pg_class r ON r.oid = k.confrelid LEFT JOIN pg_namespace rn ON rn.oid = r.relnamespace
+FROM pg_constraint k LEFT JOIN pg_class r ON r.oid = k.confrelid
+     LEFT JOIN pg_namespace rn ON rn.oid = r.relnamespace
 WHERE k.conrelid = ANY (%s) AND k.contype IN ('p', 'f') ORDER BY k.conname
 """
 _INDICES = """
@@ -45,7 +46,9 @@ Found = dict[int, list[tuple[Any, ...]]]
 async def look(connection: AsyncConnection[Any]) -> list[Table]:
     tables = await (await connection.execute(_TABLES)).fetchall()
     numbers = [row[0] for row in tables]
-    columns, keys, indices = [await _found(connection, asked, numbers) for asked in (_COLUMNS, _KEYS, _INDICES)]
+    columns, keys, indices = [
+        await _found(connection, asked, numbers) for asked in (_COLUMNS, _KEYS, _INDICES)
+    ]
     return [_table(row, columns[row[0]], keys[row[0]], indices[row[0]]) for row in tables]
 
 
@@ -64,14 +67,14 @@ def _table(
     indices: list[tuple[Any, ...]],
 ) -> Table:
     _, schema, name, is_view, description, estimate, is_default = row
-    primary = next((own for kind, *_, own, _there in keys if kind == "p"), [])
+    primary: tuple[str, ...] = next((tuple(own) for kind, *_, own, _there in keys if kind == "p"), ())
     return Table(
         name=_said(schema, name, is_default),
         schema=schema,
         kind="view" if is_view else "table",
         description=description,
         columns=tuple(Column(*column) for column in columns),
-        primary_key=tuple(primary),
+        primary_key=primary,
         foreign_keys=tuple(
             ForeignKey(tuple(own), _said(other_schema, other, default), tuple(there))
             for kind, other, other_schema, default, own, there in keys

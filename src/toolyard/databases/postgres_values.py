@@ -1,4 +1,4 @@
-"""PostgreSQL's texts of values, straight to values of JSON: no date or Decimal is made to be written out again."""
+"""PostgreSQL's texts of values, straight to values of JSON: no date is made to be written out again."""
 
 from decimal import Decimal
 from typing import Any
@@ -7,7 +7,7 @@ from psycopg import AsyncConnection
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 
-from toolyard.databases.values import json_value
+from toolyard.databases.values import iso_timestamp, json_value
 
 _TEXTS = ("date", "time", "timetz", "interval", "uuid", "inet", "cidr", "xml")
 _RANGES = ("int4", "int8", "num", "date", "ts", "tstz")
@@ -21,17 +21,8 @@ class _Text(Loader):
 
 
 class _Timestamp(Loader):
-    """`2025-01-31 10:00:00+00` to ISO 8601."""
-
     def load(self, data: Buffer) -> str:
-        text = str(data, "utf-8")
-        # Infinity and years before Christ are left as PostgreSQL says them.
-        if len(text) < 19 or text[10] != " ":
-            return text
-        # An offset of whole hours has no minutes, and ISO wants them.
-        if text[-3] in "+-":
-            text += ":00"
-        return f"{text[:10]}T{text[11:]}"
+        return iso_timestamp(str(data, "utf-8"))
 
 
 class _Numeric(Loader):

@@ -1,4 +1,4 @@
-"""The sample that ships with the package: a small shop, the same rows every time, made when it is first asked for.
+"""The sample that ships with the package: a small shop, the same rows every time, made when first asked for.
 
 A statement is in SQLite's words; the comments in it are what the tables are described with.
 """
@@ -64,8 +64,25 @@ SELECT orders.id AS order_id, customer_id, ordered_on, status, round(sum(quantit
 FROM orders JOIN order_items ON order_items.order_id = orders.id GROUP BY orders.id;
 """
 
-_FIRST = "Ana Bruno Carla Diego Elisa Felipe Grace Hugo Inês João Karin Luís Maria Nuno Olga Paulo".split()
-_LAST = "Almeida Brandt Costa Dubois Evans Ferreira Garcia Hansen".split()
+_FIRST = [
+    "Ana",
+    "Bruno",
+    "Carla",
+    "Diego",
+    "Elisa",
+    "Felipe",
+    "Grace",
+    "Hugo",
+    "Inês",
+    "João",
+    "Karin",
+    "Luís",
+    "Maria",
+    "Nuno",
+    "Olga",
+    "Paulo",
+]
+_LAST = ["Almeida", "Brandt", "Costa", "Dubois", "Evans", "Ferreira", "Garcia", "Hansen"]
 _PLACES = (
     ("Lisboa", "PT"),
     ("Porto", "PT"),

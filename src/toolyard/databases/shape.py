@@ -1,11 +1,11 @@
-"""Texts and trees: what is too big to parse, the one statement in a text, its limit, and the tree as text again."""
+"""Texts and trees: what is too big to parse, the one statement in a text, its limit, the text of a tree."""
 
 from collections.abc import Sequence
 from typing import Any
 
 from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
 from toolyard.databases.refusing import Place, Refused
 
@@ -114,7 +114,7 @@ def with_limit(statement: exp.Query, limit: int) -> exp.Query:
     """No more than so many rows, whatever it asked for."""
     asked = _asked(statement.args.get("limit"))
     if asked is None or asked > limit:
-        # Also for a limit that is no plain number, and for FETCH … WITH TIES, which may give more than it says.
+        # Also for a limit that is no plain number, and for FETCH … WITH TIES, which may give more.
         statement.set("limit", exp.Limit(expression=exp.Literal.number(limit)))
     return statement
 

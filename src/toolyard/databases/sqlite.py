@@ -1,4 +1,4 @@
-"""SQLite: a file opened with `mode=ro`, or an image in memory; an authorizer lets nothing but reading through.
+"""SQLite: a file opened with `mode=ro`, or an image in memory; an authorizer lets only reading through.
 
 Each statement has a connection of its own, so nothing (a temporary table, a pragma) outlives it.
 """
@@ -125,17 +125,18 @@ def _read(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) -> Ro
 
 
 def _note_types(chunk: list[tuple[Any, ...]], seen: dict[int, str]) -> None:
-    """SQLite has types of values, not of columns: the first value that is not null speaks for its column."""
+    """SQLite has types of values, not of columns: those of the first rows speak for their column."""
     for place in range(len(chunk[0])):
         if place not in seen:
-            value = next((row[place] for row in chunk if row[place] is not None), None)
-            if value is not None:
-                seen[place] = _TYPES.get(type(value), "")
+            kinds = {_TYPES[type(row[place])] for row in chunk if row[place] is not None}
+            if kinds:
+                seen[place] = kinds.pop() if len(kinds) == 1 else ""
 
 
 _KINDS: tuple[tuple[str, ErrorKind], ...] = (
     ("interrupted", "timeout"),
     ("not authorized", "read_only"),
+    ("authorization denied", "read_only"),
     ("prohibited", "read_only"),
     ("readonly database", "read_only"),
     ("too many attached", "read_only"),
@@ -152,5 +153,5 @@ _KINDS: tuple[tuple[str, ErrorKind], ...] = (
 
 def _explained(error: Exception) -> DatabaseError:
     said = str(error)
-    kind = next((kind for words, kind in _KINDS if words in said), "other")
-    return DatabaseError(said, kind)
+    kinds: list[ErrorKind] = [kind for words, kind in _KINDS if words in said]
+    return DatabaseError(said, kinds[0] if kinds else "other")

@@ -1,4 +1,4 @@
-"""What tables a SQLite file has, from its own pragmas; descriptions from the comments in its `CREATE` texts."""
+"""What tables a SQLite file has, from its pragmas; descriptions from the comments in its `CREATE` texts."""
 
 import sqlite3
 from typing import Any

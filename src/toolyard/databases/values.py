@@ -82,6 +82,14 @@ class Basket:
             )
 
 
+def iso_timestamp(text: str) -> str:
+    """`2025-01-31 10:00:00+00` as ISO 8601. Infinity and years before Christ are left as they are said."""
+    if len(text) < 19 or text[10] != " ":
+        return text
+    # An offset of whole hours has no minutes, and ISO wants them.
+    return f"{text[:10]}T{text[11:]}:00" if text[-3] in "+-" else f"{text[:10]}T{text[11:]}"
+
+
 def in_chunks(fetch: Callable[[int], Sequence[Row]]) -> Iterable[Sequence[Row]]:
     """Of a driver's `fetchmany`."""
     while chunk := fetch(_CHUNK):

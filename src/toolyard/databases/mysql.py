@@ -1,0 +1,189 @@
+"""MySQL and MariaDB: each statement on a line and in a READ ONLY transaction of its own, with a time limit.
+
+The driver blocks, so it has threads; a cancelled statement is killed in the server, over another connection.
+One message is one statement there: the driver does not ask for more.
+"""
+
+import ssl
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+import pymysql
+from pymysql.connections import Connection
+from pymysql.constants import FIELD_TYPE
+from pymysql.cursors import Cursor, SSCursor
+
+from toolyard.databases.addresses import place_of, without_secrets
+from toolyard.databases.blocking import Threads
+from toolyard.databases.cached import CACHE_SECONDS, CachedTables
+from toolyard.databases.model import DatabaseError, ErrorKind, Rows, Table
+from toolyard.databases.mysql_tables import look
+from toolyard.databases.values import gather, in_chunks, plain_rows
+
+CONNECT_SECONDS = 10
+LOOK_SECONDS = 30.0
+_TYPES = {code: name for name, code in vars(FIELD_TYPE).items() if isinstance(code, int)}
+_ENCRYPTED = {"required", "verify_ca", "verify_identity"}
+T = TypeVar("T")
+Line = Connection[Cursor]
+
+
+class MysqlDatabase:
+    dialect = "mysql"
+
+    def __init__(self, url: str, *, cache_seconds: float = CACHE_SECONDS) -> None:
+        self.name = place_of(url)
+        self._url = url
+        self._threads = Threads()
+        self._tables = CachedTables(self._look, cache_seconds)
+
+    async def tables(self) -> list[Table]:
+        return await self._tables.all()
+
+    async def table(self, name: str) -> Table | None:
+        return await self._tables.named(name)
+
+    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
+        return await self._run(lambda line: _read(line, sql, rows, bytes), seconds)
+
+    async def close(self) -> None:
+        self._threads.close()
+
+    async def _look(self) -> list[Table]:
+        return await self._run(look, LOOK_SECONDS)
+
+    async def _run(self, work: Callable[[Line], T], seconds: float) -> T:
+        running: list[int] = []
+        stop = threading.Event()
+
+        def worked() -> T:
+            line = self._connect()
+            try:
+                running.append(_number(line))
+                _begin(line, seconds)
+                if stop.is_set():
+                    raise DatabaseError("the statement was stopped before it began", "timeout")
+                return work(line)
+            except pymysql.MySQLError as error:
+                raise self._explained(error) from error
+            finally:
+                # Not read to the end, and not rolled back: the server does that when the line is gone.
+                line.close()
+
+        def interrupt() -> None:
+            stop.set()
+            for number in list(running):
+                # In a thread of its own: the loop does not wait for a connection.
+                threading.Thread(target=self._kill, args=(number,), daemon=True).start()
+
+        return await self._threads.run(worked, interrupt=interrupt, seconds=seconds)
+
+    def _connect(self) -> Line:
+        try:
+            return pymysql.connect(**_settings(self._url))
+        except (pymysql.MySQLError, OSError, ValueError) as error:
+            said = without_secrets(str(error.args[-1] if error.args else error), self._url)
+            raise DatabaseError(f"cannot reach {self.name}: {said}", "unreachable") from error
+
+    def _kill(self, number: int) -> None:
+        try:
+            line = self._connect()
+        except DatabaseError:
+            return  # the server's own limit is still there
+        try:
+            with line.cursor() as cursor:
+                cursor.execute(f"KILL QUERY {number:d}")
+        except pymysql.MySQLError:
+            pass  # it has ended by itself
+        finally:
+            line.close()
+
+    def _explained(self, error: pymysql.MySQLError) -> DatabaseError:
+        code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
+        said = without_secrets(str(error.args[-1] if error.args else error), self._url)
+        return DatabaseError(said, _KINDS.get(code, "other"))
+
+
+def _number(line: Line) -> int:
+    """By which the server knows the connection."""
+    with line.cursor() as cursor:
+        cursor.execute("SELECT connection_id()")
+        return int(cursor.fetchall()[0][0])
+
+
+def _begin(line: Line, seconds: float) -> None:
+    with line.cursor() as cursor:
+        cursor.execute("SELECT version()")
+        if "mariadb" in str(cursor.fetchall()[0][0]).lower():
+            cursor.execute(f"SET SESSION max_statement_time = {seconds:f}")
+        else:
+            cursor.execute(f"SET SESSION max_execution_time = {max(1, round(seconds * 1000)):d}")
+        cursor.execute("SET SESSION TRANSACTION READ ONLY")
+        cursor.execute("START TRANSACTION READ ONLY")
+
+
+def _read(line: Line, sql: str, rows: int, bytes: int) -> Rows:
+    _check_is_question(sql)
+    # Unbuffered: what is over the limits is not held in memory.
+    cursor: Any = line.cursor(SSCursor)
+    cursor.execute(sql)
+    columns = [str(column[0]) for column in cursor.description]
+    types = [_TYPES.get(column[1], "") for column in cursor.description]
+    kept, truncated = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=plain_rows)
+    return Rows(columns, types, kept, truncated)
+
+
+def _check_is_question(sql: str) -> None:
+    """A READ ONLY transaction does not keep `SELECT … INTO OUTFILE` from writing a file."""
+    from toolyard.databases.grammar import check_grammar
+    from toolyard.databases.refusing import Refused
+    from toolyard.databases.shape import parsed
+
+    try:
+        check_grammar(*parsed(sql, "mysql"))
+    except Refused as refused:
+        raise DatabaseError(str(refused), "read_only") from refused
+
+
+def _settings(url: str) -> dict[str, Any]:
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query))
+    settings: dict[str, Any] = {
+        "host": parts.hostname or "localhost",
+        "port": parts.port or 3306,
+        "user": unquote(parts.username or options.get("user", "")),
+        "password": unquote(parts.password or options.get("password", "")),
+        "database": unquote(parts.path.lstrip("/")) or None,
+        "connect_timeout": CONNECT_SECONDS,
+        "charset": "utf8mb4",
+        "autocommit": True,
+        "local_infile": False,
+    }
+    if "socket" in options:
+        settings["unix_socket"] = options["socket"]
+    if options.get("ssl-mode", "").lower() in _ENCRYPTED:
+        settings["ssl"] = ssl.create_default_context()
+    return settings
+
+
+_KINDS: dict[int, ErrorKind] = {
+    1044: "read_only",
+    1142: "read_only",
+    1227: "read_only",
+    1290: "read_only",
+    1792: "read_only",
+    1049: "unknown",
+    1054: "unknown",
+    1146: "unknown",
+    1305: "unknown",
+    1064: "syntax",
+    1153: "too_big",
+    1301: "too_big",
+    1317: "timeout",
+    1969: "timeout",
+    3024: "timeout",
+    2006: "unreachable",
+    2013: "unreachable",
+}
