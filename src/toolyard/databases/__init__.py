@@ -5,7 +5,7 @@ limits of time, rows and bytes, and stopping it in the database. Owns no tools a
 other languages: a `DatabaseError` has a kind for those.
 """
 
-from toolyard.databases.model import (
+from .model import (
     Column,
     Database,
     DatabaseError,
@@ -15,7 +15,7 @@ from toolyard.databases.model import (
     Rows,
     Table,
 )
-from toolyard.databases.opening import open_database
+from .opening import open_database
 
 __all__ = [
     "Column",

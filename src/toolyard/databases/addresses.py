@@ -3,7 +3,7 @@
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
-from toolyard.databases.model import DatabaseError
+from .model import DatabaseError
 
 DIALECTS = {
     "sqlite": "sqlite",

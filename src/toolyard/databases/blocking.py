@@ -9,7 +9,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from toolyard.databases.model import DatabaseError
+from .model import DatabaseError
 
 T = TypeVar("T")
 

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from toolyard.databases.model import Table
+from .model import Table
 
 CACHE_SECONDS = 60.0
 

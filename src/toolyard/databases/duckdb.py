@@ -11,11 +11,11 @@ from typing import TypeVar
 import duckdb
 from duckdb import DuckDBPyConnection, StatementType
 
-from toolyard.databases.blocking import Threads
-from toolyard.databases.cached import CACHE_SECONDS, CachedTables
-from toolyard.databases.duckdb_tables import look
-from toolyard.databases.model import DatabaseError, ErrorKind, Rows, Table
-from toolyard.databases.values import gather, in_chunks, iso_timestamp, plain_rows
+from .blocking import Threads
+from .cached import CACHE_SECONDS, CachedTables
+from .duckdb_tables import look
+from .model import DatabaseError, ErrorKind, Rows, Table
+from .values import gather, in_chunks, iso_timestamp, plain_rows
 
 LOOK_SECONDS = 30.0
 _LOCKED_UP: dict[str, str | bool | int | float | list[str]] = {

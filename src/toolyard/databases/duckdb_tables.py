@@ -6,7 +6,7 @@ from typing import Any
 
 from duckdb import DuckDBPyConnection
 
-from toolyard.databases.model import Column, ForeignKey, Index, Table
+from .model import Column, ForeignKey, Index, Table
 
 _HERE = "database_name = current_database() AND NOT internal"
 _TABLES = f"""

@@ -6,8 +6,8 @@ of the database, a sleep, a file. Schema-qualified functions are refused with th
 
 from sqlglot import exp
 
-from toolyard.databases.refusing import Refused
-from toolyard.databases.shape import Text
+from .refusing import Refused
+from .shape import Text
 
 _EVERYWHERE = """
 abs acos asin atan atan2 avg ceil ceiling char char_length character_length chr coalesce concat concat_ws

@@ -2,8 +2,8 @@
 
 from sqlglot import exp
 
-from toolyard.databases.refusing import Refused
-from toolyard.databases.shape import Text
+from .refusing import Refused
+from .shape import Text
 
 _QUERIES: tuple[type[exp.Expr], ...] = (
     *(

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
 
-from toolyard.databases.refusing import Place, Refused
+from .refusing import Place, Refused
 
 __all__ = ["Guarded", "Place", "Refused", "guarded"]
 
@@ -39,10 +39,10 @@ def guarded(
     column is blocked; a table that is not in it may hold any column.
     """
     # 60 ms to import: only who asks pays.
-    from toolyard.databases.functions import check_functions
-    from toolyard.databases.grammar import check_grammar
-    from toolyard.databases.naming import check_names, used_columns, used_tables
-    from toolyard.databases.shape import parsed, with_limit, written
+    from .functions import check_functions
+    from .grammar import check_grammar
+    from .naming import check_names, used_columns, used_tables
+    from .shape import parsed, with_limit, written
 
     statement, text = parsed(sql, dialect)
     try:

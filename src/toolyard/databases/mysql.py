@@ -15,12 +15,12 @@ from pymysql.connections import Connection
 from pymysql.constants import FIELD_TYPE
 from pymysql.cursors import Cursor, SSCursor
 
-from toolyard.databases.addresses import place_of, without_secrets
-from toolyard.databases.blocking import Threads
-from toolyard.databases.cached import CACHE_SECONDS, CachedTables
-from toolyard.databases.model import DatabaseError, ErrorKind, Rows, Table
-from toolyard.databases.mysql_tables import look
-from toolyard.databases.values import gather, in_chunks, plain_rows
+from .addresses import place_of, without_secrets
+from .blocking import Threads
+from .cached import CACHE_SECONDS, CachedTables
+from .model import DatabaseError, ErrorKind, Rows, Table
+from .mysql_tables import look
+from .values import gather, in_chunks, plain_rows
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 30.0
@@ -137,9 +137,9 @@ def _read(line: Line, sql: str, rows: int, bytes: int) -> Rows:
 
 def _check_is_question(sql: str) -> None:
     """A READ ONLY transaction does not keep `SELECT … INTO OUTFILE` from writing a file."""
-    from toolyard.databases.grammar import check_grammar
-    from toolyard.databases.refusing import Refused
-    from toolyard.databases.shape import parsed
+    from .grammar import check_grammar
+    from .refusing import Refused
+    from .shape import parsed
 
     try:
         check_grammar(*parsed(sql, "mysql"))

@@ -6,7 +6,7 @@ from typing import Any
 from pymysql.connections import Connection
 from pymysql.cursors import Cursor
 
-from toolyard.databases.model import Column, ForeignKey, Index, Table
+from .model import Column, ForeignKey, Index, Table
 
 _TABLES = """
 SELECT table_schema, table_name, table_type = 'VIEW', table_comment, table_rows FROM information_schema.tables

@@ -12,8 +12,8 @@ from fnmatch import fnmatchcase
 
 from sqlglot import exp
 
-from toolyard.databases.refusing import Refused
-from toolyard.databases.shape import Text
+from .refusing import Refused
+from .shape import Text
 
 _SYSTEM_SCHEMAS: dict[str, frozenset[str]] = {
     "postgres": frozenset({"pg_catalog", "information_schema", "pg_toast"}),

@@ -12,13 +12,13 @@ import psycopg
 from psycopg import AsyncConnection, sql
 from psycopg.rows import TupleRow
 
-from toolyard.databases.addresses import place_of, without_secrets
-from toolyard.databases.blocking import timed_out
-from toolyard.databases.cached import CACHE_SECONDS, CachedTables
-from toolyard.databases.model import DatabaseError, ErrorKind, Rows, Table
-from toolyard.databases.postgres_tables import look
-from toolyard.databases.postgres_values import register
-from toolyard.databases.values import Basket
+from .addresses import place_of, without_secrets
+from .blocking import timed_out
+from .cached import CACHE_SECONDS, CachedTables
+from .model import DatabaseError, ErrorKind, Rows, Table
+from .postgres_tables import look
+from .postgres_values import register
+from .values import Basket
 
 CONNECTIONS = 4
 CONNECT_SECONDS = 10
@@ -157,7 +157,8 @@ class _Line:
         milliseconds = max(1, round(seconds * 1000))
         begin = (
             f"BEGIN READ ONLY; SET LOCAL statement_timeout = {milliseconds:d};"
-            "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL intervalstyle = 'iso_8601'; SET LOCAL bytea_output = 'hex';"
+            "SET LOCAL datestyle = 'ISO, YMD'; SET LOCAL intervalstyle = 'iso_8601';"
+            "SET LOCAL bytea_output = 'hex';"
             "SET LOCAL default_transaction_read_only = on;"
         )
         await self.connection.execute((begin + self._rights).encode())

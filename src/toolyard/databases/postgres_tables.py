@@ -5,7 +5,7 @@ from typing import Any
 
 from psycopg import AsyncConnection
 
-from toolyard.databases.model import Column, ForeignKey, Index, Table
+from .model import Column, ForeignKey, Index, Table
 
 # Partitions are seen through their table, and what this user may not read is not there.
 _TABLES = """

@@ -7,7 +7,7 @@ from psycopg import AsyncConnection
 from psycopg.abc import Buffer
 from psycopg.adapt import Loader
 
-from toolyard.databases.values import iso_timestamp, json_value
+from .values import iso_timestamp, json_value
 
 _TEXTS = ("date", "time", "timetz", "interval", "uuid", "inet", "cidr", "xml")
 _RANGES = ("int4", "int8", "num", "date", "ts", "tstz")

@@ -7,7 +7,7 @@ from sqlglot import Dialect, exp
 from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
-from toolyard.databases.refusing import Place, Refused
+from .refusing import Place, Refused
 
 MAX_CHARACTERS = 50_000
 MAX_TOKENS = 8_000

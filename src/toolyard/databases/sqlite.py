@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from toolyard.databases.blocking import Threads
-from toolyard.databases.cached import CACHE_SECONDS, CachedTables
-from toolyard.databases.model import DatabaseError, ErrorKind, Rows, Table
-from toolyard.databases.sqlite_tables import look
-from toolyard.databases.values import gather, in_chunks, plain_rows
+from .blocking import Threads
+from .cached import CACHE_SECONDS, CachedTables
+from .model import DatabaseError, ErrorKind, Rows, Table
+from .sqlite_tables import look
+from .values import gather, in_chunks, plain_rows
 
 LOOK_SECONDS = 30.0
 _STEPS_BETWEEN_CHECKS = 10_000

@@ -3,7 +3,7 @@
 import sqlite3
 from typing import Any
 
-from toolyard.databases.model import Column, ForeignKey, Index, Table
+from .model import Column, ForeignKey, Index, Table
 
 _OBJECTS = """
 SELECT name, type, coalesce(sql, '') FROM sqlite_schema

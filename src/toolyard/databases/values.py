@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import msgspec
 
-from toolyard.databases.model import DatabaseError
+from .model import DatabaseError
 
 _LARGEST = 2**63
 _CHUNK = 1000
