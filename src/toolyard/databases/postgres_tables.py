@@ -18,8 +18,12 @@ WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition
   AND has_schema_privilege(n.oid, 'USAGE') AND has_any_column_privilege(c.oid, 'SELECT')
 ORDER BY n.nspname <> current_schema(), n.nspname, c.relname
 """
+# An enumeration says its words, as it does in DuckDB and MySQL.
 _COLUMNS = """
-SELECT a.attrelid, a.attname, format_type(a.atttypid, a.atttypmod), NOT a.attnotnull,
+SELECT a.attrelid, a.attname,
+       coalesce((SELECT 'enum(' || string_agg(quote_literal(enumlabel), ', ' ORDER BY enumsortorder) || ')'
+                 FROM pg_enum WHERE enumtypid = a.atttypid), format_type(a.atttypid, a.atttypmod)),
+       NOT a.attnotnull,
        pg_get_expr(d.adbin, d.adrelid), coalesce(col_description(a.attrelid, a.attnum), '')
 FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
 WHERE a.attrelid = ANY (%s) AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attrelid, a.attnum
