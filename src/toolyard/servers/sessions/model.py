@@ -1,0 +1,124 @@
+"""What is kept of a conversation, and whose it is. Owns the shapes and limits, no storage and no files."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import Literal, NamedTuple
+
+from msgspec import Struct
+
+from ...wire.text import clean
+
+Role = Literal["user", "assistant", "system", "tool"]
+
+MOST_TEXT = 200_000
+"""Characters kept of one message."""
+MOST_ARGUMENTS = 2_000
+"""Characters kept of what a tool was called with."""
+MOST_LINE = 300
+"""Characters kept of a title, a name or an id."""
+
+
+class Owner(NamedTuple):
+    tenant: str = "local"
+    user: str = ""
+
+
+class Named(IntEnum):
+    """How a session came by its title: a better one takes the place of a worse one."""
+
+    BY_FIRST_WORDS = 0
+    BY_A_MODEL = 1
+    BY_A_PERSON = 2
+
+
+class Called(Struct, frozen=True):
+    """A tool call in a message."""
+
+    name: str
+    arguments: str = ""
+
+
+class Message(Struct, frozen=True, kw_only=True):
+    role: Role
+    text: str = ""
+    time: str = ""
+    tools: tuple[Called, ...] = ()
+    id: str
+    """Never twice in a session: what has one that is known is known already."""
+    thread: str = ""
+    """Empty, or which agent beside the main one said it."""
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """A conversation, or what of it has been read so far."""
+
+    session_id: str
+    title: str = ""
+    named: Named = Named.BY_FIRST_WORDS
+    channel: str = ""
+    created_at: str = ""
+    updated_at: str = ""
+    cost_usd: float | None = None
+    summary: str = ""
+    topics: tuple[str, ...] = ()
+    messages: tuple[Message, ...] = ()
+
+
+class Kept(Struct, frozen=True, kw_only=True):
+    """A stored session, less its messages."""
+
+    number: int
+    session_id: str
+    title: str
+    channel: str
+    created_at: str
+    updated_at: str
+    message_count: int
+    cost_usd: float | None
+    summary: str
+    topics: tuple[str, ...]
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """A stored message; its tool calls as text, one a line."""
+
+    role: str
+    text: str
+    time: str
+    tools: str
+    thread: str
+
+
+def tidy(text: str, most: int = MOST_TEXT) -> str:
+    """A text as it is kept: composed characters, nothing that a database refuses, not without end."""
+    text = clean(text).replace("\x00", "")
+    if len(text) > most:
+        text = f"{text[: most - 1]}…"
+    return text if text.isascii() else unicodedata.normalize("NFC", text)
+
+
+def line(text: str, most: int = MOST_LINE) -> str:
+    """One line of a text, for titles: no breaks, cut at a word."""
+    joined = " ".join(tidy(text, most * 8).split())
+    if len(joined) <= most:
+        return joined
+    cut = joined[: most - 1]
+    return (cut.rsplit(" ", 1)[0] if " " in cut[most // 2 :] else cut) + "…"
+
+
+def moment(value: object) -> str:
+    """A time in UTC, to the second, from ISO 8601 or seconds since 1970; empty when it is neither."""
+    try:
+        if isinstance(value, str) and value:
+            read = datetime.fromisoformat(value)
+            read = read if read.tzinfo else read.replace(tzinfo=UTC)
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            read = datetime.fromtimestamp(value, UTC)
+        else:
+            return ""
+        return read.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if read.year >= 1000 else ""
+    except (ValueError, OverflowError, OSError):
+        return ""

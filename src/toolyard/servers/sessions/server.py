@@ -1,0 +1,194 @@
+"""The server: three tools that find earlier conversations, and the conversations as resources."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import Annotated, TypeVar
+
+from msgspec import Meta, Struct, to_builtins
+
+from ... import __version__
+from ...kit import Caller, Context, Server, ToolError, ToolResult
+from ...kit.languages import Locale, add_tool
+from ...kit.schema import schema_of
+from . import showing
+from .answers import AlikeTurns, FoundSessions, RecentSessions
+from .meanings import Encoder, Meanings
+from .model import Kept, Owner
+from .settings import Settings
+from .stores.errors import StoreError
+from .stores.finding import Turn
+from .stores.keeper import Keeper
+from .stores.opening import open_keeper
+from .texts import RECENT, SEARCH, SEMANTIC, TEXTS
+from .transcript import markdown, pages
+from .watching import Watcher
+from .words import words
+
+MOST = 10
+SHORTEST, LONGEST = 2, 1_000
+# Told in the schema, and looked at by the tool itself, which says it in its own language.
+Query = Annotated[str, Meta(extra_json_schema={"minLength": SHORTEST, "maxLength": LONGEST})]
+Limit = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MOST})]
+
+T = TypeVar("T")
+
+
+def build(settings: Settings) -> Server:
+    encoder = Encoder()
+    keeper = open_keeper(settings.database, encoder)
+    server = Server(
+        "sessions", version=__version__, title="Sessions", instructions=TEXTS[settings.locale].instructions
+    )
+    watcher: Watcher | None = None
+    server.on_close(keeper.close)
+    if settings.roots:
+        watcher = Watcher(keeper, settings.owner, settings.roots, settings.scan_seconds)
+        server.on_close(watcher.stop)
+        watcher.start()
+    Desk(settings, keeper, Meanings(keeper, encoder), watcher).serve(server)
+    return server
+
+
+class Desk:
+    """Answers for one server: every answer is of what belongs to the caller."""
+
+    def __init__(
+        self, settings: Settings, keeper: Keeper, meanings: Meanings, watcher: Watcher | None
+    ) -> None:
+        self._locale: Locale = settings.locale
+        self._texts = TEXTS[settings.locale]
+        self._least = settings.min_similarity
+        self._keeper = keeper
+        self._meanings = meanings
+        self._watcher = watcher
+
+    def serve(self, server: Server) -> None:
+        for function, faces, answer in (
+            (self.search, SEARCH, FoundSessions),
+            (self.recent, RECENT, RecentSessions),
+            (self.semantic, SEMANTIC, AlikeTurns),
+        ):
+            add_tool(
+                server,
+                self._locale,
+                function,
+                en=faces["en"],
+                pt=faces["pt"],
+                output_schema=schema_of(answer),
+                read_only=True,
+                destructive=False,
+                idempotent=True,
+                open_world=False,
+            )
+        self._serve_resources(server)
+
+    def _serve_resources(self, server: Server) -> None:
+        texts = self._texts
+        for function, uri, title, description in (
+            (self.first_page, "sessions://{id}", texts.resource_title, texts.resource),
+            (self.page, "sessions://{id}/{page}", texts.page_title, texts.page_resource),
+        ):
+            server.add_resource(
+                function, uri, title=title, description=description, mime_type="text/markdown"
+            )
+            server.completion(argument="id", resource=uri)(self.complete_id)
+        server.completion(argument="page", resource="sessions://{id}/{page}")(self.complete_page)
+
+    # Tools
+
+    async def search(self, ctx: Context, query: Query, limit: Limit = MOST) -> ToolResult:
+        asked, limit = self._checked(query), _capped(limit)
+        if not asked:
+            raise ToolError(self._texts.no_words.format(query=query))
+        hits = await self._reached(self._keeper.found(_owner(ctx.caller), asked, limit))
+        answer = showing.found(hits, asked)
+        return self._result(answer, showing.found_text(answer, query, self._texts))
+
+    async def recent(self, ctx: Context, limit: Limit = MOST) -> ToolResult:
+        kept = await self._reached(self._keeper.recent(_owner(ctx.caller), _capped(limit)))
+        answer = showing.recent(kept)
+        return self._result(answer, showing.recent_text(answer, self._texts))
+
+    async def semantic(self, ctx: Context, query: Query, limit: Limit = MOST) -> ToolResult:
+        owner = _owner(ctx.caller)
+        asked, limit = self._checked(query), _capped(limit)
+        turns = await self._reached(self._alike(owner, query, limit))
+        if turns:
+            answer = showing.alike(turns)
+        else:
+            hits = await self._reached(self._keeper.found(owner, asked, limit)) if asked else []
+            answer = showing.alike_by_words(hits, asked)
+        return self._result(answer, showing.alike_text(answer, query, self._texts))
+
+    def _result(self, answer: Struct, text: str) -> ToolResult:
+        if self._watcher is not None and not self._watcher.has_looked:
+            text = f"{text}\n{self._texts.importing}"
+        return ToolResult(content=[text], structured=to_builtins(answer))
+
+    # Resources
+
+    async def first_page(self, ctx: Context, id: str) -> str:
+        return await self.page(ctx, id, "1")
+
+    async def page(self, ctx: Context, id: str, page: str) -> str:
+        session = await self._session(ctx.caller, id)
+        found = pages(await self._reached(self._keeper.lengths(session)))
+        number = int(page) if page.isascii() and page.isdigit() and len(page) < 10 else 0
+        if not 1 <= number <= len(found):
+            raise ToolError(self._texts.no_page.format(session_id=id, pages=len(found), page=page))
+        said = await self._reached(self._keeper.messages(session, found[number - 1]))
+        return markdown(session, said, number, len(found), self._texts)
+
+    async def complete_id(self, value: str, context: dict[str, str], caller: Caller) -> list[str]:
+        return await self._reached(self._keeper.session_ids(_owner(caller), value, 101))
+
+    async def complete_page(self, value: str, context: dict[str, str], caller: Caller) -> list[str]:
+        found = await self._reached(self._keeper.session(_owner(caller), context.get("id", "")))
+        if found is None:
+            return []
+        count = len(pages(await self._reached(self._keeper.lengths(found))))
+        return [str(page) for page in range(1, count + 1) if str(page).startswith(value)]
+
+    # What they stand on
+
+    async def _alike(self, owner: Owner, query: str, limit: int) -> list[tuple[Turn, float]]:
+        """The nearest turn of each session."""
+        found: dict[int, tuple[Turn, float]] = {}
+        # Several of the nearest may be of one session; more than this many seldom are.
+        for message, similarity in await self._meanings.nearest(owner, query, limit * 10, self._least):
+            turn = await self._keeper.turn(owner, message)
+            if turn is None:
+                self._meanings.forget(owner, message)
+            else:
+                found.setdefault(turn.session.number, (turn, similarity))
+            if len(found) == limit:
+                break
+        return list(found.values())
+
+    async def _session(self, caller: Caller, session_id: str) -> Kept:
+        found = await self._reached(self._keeper.session(_owner(caller), session_id))
+        if found is None:
+            raise ToolError(self._texts.no_session.format(session_id=session_id))
+        return found
+
+    def _checked(self, query: str) -> list[str]:
+        """The words of a query; spaces alone are none."""
+        if len(query.strip()) < SHORTEST:
+            raise ToolError(self._texts.too_short.format(query=query))
+        return words(query[:LONGEST])
+
+    async def _reached(self, answer: Awaitable[T]) -> T:
+        try:
+            return await answer
+        except StoreError as error:
+            text = self._texts.unavailable.format(reason=error.reason, hint=error.hint)
+            raise ToolError(text) from None
+
+
+def _owner(caller: Caller) -> Owner:
+    return Owner(caller.tenant, caller.agent)
+
+
+def _capped(limit: int) -> int:
+    return max(1, min(limit, MOST))

@@ -1,0 +1,112 @@
+"""What SQLite and PostgreSQL say differently: tables, and finding words. Everything else is in `scripts.py`.
+
+Statements have `:name` for a value, whichever database they are for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from ..words import all_words
+
+_COLUMNS = "(id, session, uid, thread, turn, role, time, text, tools{more})"
+_VALUES = "(:id, :session, :uid, :thread, :turn, :role, :time, :text, :tools{more})"
+
+
+class Dialect(Struct, frozen=True, kw_only=True):
+    create: tuple[str, ...]
+    lock: tuple[str, ...]
+    """Run first when something is written, so that writers come one after the other."""
+    add_messages: tuple[str, ...]
+    """Each is run for every message."""
+    forget_messages: tuple[str, ...]
+    """Those with an id from :first to before :last."""
+    matching: str
+    """The ids of messages that have :words, from :first to before :last."""
+    spelt: Callable[[Sequence[str], bool], str]
+    """Words as the value of :words: all of them, as they are, or words that begin so."""
+    index: Callable[[str], object]
+    """What of a message's text is the value of :words when it is added."""
+
+
+def _tables(integer: str, number: str, blob: str, serial: str, more: str) -> tuple[str, ...]:
+    return (
+        f"CREATE TABLE IF NOT EXISTS toolyard_session_owners (number {integer} PRIMARY KEY,"
+        " tenant TEXT NOT NULL, agent TEXT NOT NULL, UNIQUE (tenant, agent))",
+        f"CREATE TABLE IF NOT EXISTS toolyard_sessions (id {integer} PRIMARY KEY, owner {integer} NOT NULL,"
+        f" session_id TEXT NOT NULL, title TEXT NOT NULL, named {integer} NOT NULL, channel TEXT NOT NULL,"
+        f" created_at TEXT NOT NULL, updated_at TEXT NOT NULL, message_count {integer} NOT NULL,"
+        f" cost_usd {number}, summary TEXT NOT NULL, topics TEXT NOT NULL, UNIQUE (owner, session_id))",
+        "CREATE INDEX IF NOT EXISTS toolyard_sessions_recent ON toolyard_sessions (owner, updated_at)",
+        f"CREATE TABLE IF NOT EXISTS toolyard_messages (id {integer} PRIMARY KEY, session {integer} NOT NULL,"
+        f" uid TEXT NOT NULL, thread TEXT NOT NULL, turn {integer} NOT NULL, role TEXT NOT NULL,"
+        f" time TEXT NOT NULL, text TEXT NOT NULL, tools TEXT NOT NULL{more}, UNIQUE (uid, session))",
+        "CREATE INDEX IF NOT EXISTS toolyard_messages_turn ON toolyard_messages (session, thread, turn)",
+        f"CREATE TABLE IF NOT EXISTS toolyard_message_vectors (serial {serial}, owner {integer} NOT NULL,"
+        f" message {integer} NOT NULL, vector {blob} NOT NULL)",
+        "CREATE INDEX IF NOT EXISTS toolyard_message_vectors_new ON toolyard_message_vectors (owner, serial)",
+        "CREATE INDEX IF NOT EXISTS toolyard_message_vectors_of ON toolyard_message_vectors (message)",
+        f"CREATE TABLE IF NOT EXISTS toolyard_session_files (owner {integer} NOT NULL, path TEXT NOT NULL,"
+        f" size {integer} NOT NULL, changed {integer} NOT NULL, done {integer} NOT NULL, mark TEXT NOT NULL,"
+        " PRIMARY KEY (owner, path))",
+    )
+
+
+def _fts5(words: Sequence[str], begun: bool) -> str:
+    # Inside quotes nothing is syntax, and words have no quotes in them.
+    return " AND ".join(f'"{word}"*' if begun and len(word) > 2 else f'"{word}"' for word in words)
+
+
+def _tsquery(words: Sequence[str], begun: bool) -> str:
+    return " & ".join(f"'{word}':*" if begun and len(word) > 2 else f"'{word}'" for word in words)
+
+
+def _nothing(text: str) -> object:
+    return None
+
+
+def _distinct(text: str) -> object:
+    return all_words(text)
+
+
+SQLITE = Dialect(
+    create=(
+        *_tables("INTEGER", "REAL", "BLOB", "INTEGER PRIMARY KEY AUTOINCREMENT", ""),
+        "CREATE VIRTUAL TABLE IF NOT EXISTS toolyard_words USING fts5(text, tools,"
+        " content='toolyard_messages', content_rowid='id', tokenize='unicode61 remove_diacritics 2')",
+    ),
+    lock=(),
+    add_messages=(
+        f"INSERT INTO toolyard_messages {_COLUMNS.format(more='')} VALUES {_VALUES.format(more='')}",
+        "INSERT INTO toolyard_words (rowid, text, tools) VALUES (:id, :text, :tools)",
+    ),
+    forget_messages=(
+        "INSERT INTO toolyard_words (toolyard_words, rowid, text, tools)"
+        " SELECT 'delete', id, text, tools FROM toolyard_messages WHERE id >= :first AND id < :last",
+        "DELETE FROM toolyard_messages WHERE id >= :first AND id < :last",
+    ),
+    matching="SELECT rowid AS id FROM toolyard_words"
+    " WHERE toolyard_words MATCH :words AND rowid >= :first AND rowid < :last",
+    spelt=_fts5,
+    index=_nothing,
+)
+
+POSTGRES = Dialect(
+    create=(
+        *_tables("BIGINT", "DOUBLE PRECISION", "BYTEA", "BIGSERIAL PRIMARY KEY", ", words TSVECTOR NOT NULL"),
+        "CREATE INDEX IF NOT EXISTS toolyard_messages_words ON toolyard_messages USING GIN (words)",
+    ),
+    # Any number, as long as it is always the same.
+    lock=("SELECT pg_advisory_xact_lock(7406801)",),
+    add_messages=(
+        f"INSERT INTO toolyard_messages {_COLUMNS.format(more=', words')}"
+        f" VALUES {_VALUES.format(more=', array_to_tsvector(CAST(:words AS TEXT[]))')}",
+    ),
+    forget_messages=("DELETE FROM toolyard_messages WHERE id >= :first AND id < :last",),
+    matching="SELECT id FROM toolyard_messages"
+    " WHERE words @@ CAST(:words AS TSQUERY) AND id >= :first AND id < :last",
+    spelt=_tsquery,
+    index=_distinct,
+)

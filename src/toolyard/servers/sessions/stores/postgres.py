@@ -1,0 +1,136 @@
+"""Sessions in PostgreSQL, for many processes and machines. Its connections belong to one event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+from urllib.parse import unquote, urlsplit
+
+from .dialect import POSTGRES
+from .engine import Engine
+from .errors import StoreError
+from .script import Row, Script
+
+if TYPE_CHECKING:
+    from psycopg import AsyncConnection
+
+T = TypeVar("T")
+
+CONNECTIONS = 4
+CONNECT_SECONDS = 5
+READ_SECONDS = 10.0
+WRITE_SECONDS = 60.0
+_VALUE = re.compile(r":([a-z]\w*)")
+
+
+class PostgresEngine:
+    dialect = POSTGRES
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._places = asyncio.Semaphore(CONNECTIONS)
+        self._idle: list[AsyncConnection[Row]] = []
+        self._prepared = False
+
+    async def read(self, script: Script[T]) -> T:
+        async with self._guarded(READ_SECONDS), self._lent() as connection:
+            return await _driven(connection, script)
+
+    async def write(self, script: Script[T]) -> T:
+        async with self._guarded(WRITE_SECONDS), self._lent() as connection, connection.transaction():
+            return await _driven(connection, script)
+
+    def elsewhere(self) -> Engine:
+        return PostgresEngine(self._url)
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
+
+    @asynccontextmanager
+    async def _lent(self) -> AsyncGenerator[AsyncConnection[Row]]:
+        async with self._places:
+            connection = self._idle.pop() if self._idle else await self._connect()
+            try:
+                if not self._prepared:
+                    await _prepare(connection)
+                    self._prepared = True
+                yield connection
+            except BaseException:
+                # Whoever was interrupted left it in the middle of something.
+                await connection.close()
+                raise
+            self._idle.append(connection)
+
+    async def _connect(self) -> AsyncConnection[Row]:
+        from psycopg import AsyncConnection  # 80 to 110 ms of CPU, once, and only for who uses it
+
+        return await AsyncConnection.connect(
+            self._url,
+            autocommit=True,
+            # Behind a pooler the next statement may meet another connection.
+            prepare_threshold=None,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="toolyard-sessions",
+        )
+
+    @asynccontextmanager
+    async def _guarded(self, seconds: float) -> AsyncGenerator[None]:
+        from psycopg import Error
+
+        try:
+            async with asyncio.timeout(seconds):
+                yield
+        except TimeoutError:
+            raise StoreError(
+                f"{self._place()} gave no answer within {seconds:g} s", "is PostgreSQL up and not overloaded?"
+            ) from None
+        except (Error, OSError) as error:
+            said = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = f"{self._place()}: {self._without_password(said)}"
+            raise StoreError(reason, "is PostgreSQL up, and is 'database' right?") from None
+
+    def _place(self) -> str:
+        scheme, _, rest = self._url.partition("://")
+        # The last "@": a password may hold one that is not encoded.
+        return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
+
+    def _without_password(self, text: str) -> str:
+        with suppress(ValueError):
+            secret = urlsplit(self._url).password
+            for spelling in {secret, unquote(secret)} if secret else ():
+                text = text.replace(spelling, "***")
+        return text
+
+
+async def _driven(connection: AsyncConnection[Row], script: Script[T]) -> T:
+    rows: list[Row] | None = None
+    try:
+        while True:
+            step = next(script) if rows is None else script.send(rows)
+            statement = _VALUE.sub(r"%(\1)s", step.sql).encode()
+            if step.each is not None:
+                async with connection.cursor() as cursor:
+                    await cursor.executemany(statement, cast(Any, step.each))
+                rows = []
+            else:
+                cursor = await connection.execute(statement, step.values, binary=True)
+                rows = await cursor.fetchall() if cursor.description else []
+    except StopIteration as done:
+        return done.value
+    finally:
+        script.close()
+
+
+async def _prepare(connection: AsyncConnection[Row]) -> None:
+    # Where they exist already, we may be allowed to use them and not to make them.
+    cursor = await connection.execute("SELECT to_regclass('toolyard_session_files') IS NOT NULL")
+    if (await cursor.fetchone() or (False,))[0]:
+        return
+    async with connection.transaction():
+        # Two processes that start together would both make them, and "if not exists" does not help then.
+        for statement in (*POSTGRES.lock, *POSTGRES.create):
+            await connection.execute(statement.encode())

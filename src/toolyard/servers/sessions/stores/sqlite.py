@@ -1,0 +1,151 @@
+"""Sessions in an SQLite file, or in memory. Everything happens in a thread, so that no event loop waits."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sqlite3
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from .dialect import SQLITE
+from .engine import Engine
+from .errors import StoreError
+from .script import Row, Script
+
+T = TypeVar("T")
+
+BUSY_SECONDS = 20.0
+"""How long a writer waits for a writer of another process."""
+
+
+class SqliteEngine:
+    dialect = SQLITE
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolyard-sessions")
+        self._connection: sqlite3.Connection | None = None
+
+    async def read(self, script: Script[T]) -> T:
+        return await self._in_thread(lambda: _driven(self._open(), script))
+
+    async def write(self, script: Script[T]) -> T:
+        return await self._in_thread(lambda: self._transaction(script))
+
+    def elsewhere(self) -> Engine:
+        # What is in memory is in this one's memory, and its thread serves whoever asks.
+        return _Borrowed(self) if self._path is None else SqliteEngine(self._path)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
+        self._thread.shutdown(wait=False)
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
+
+    def _guarded(self, work: Callable[[], T]) -> T:
+        try:
+            return work()
+        except (sqlite3.Error, OSError) as error:
+            if self._path is not None:
+                self._disconnect()
+            raise self._explained(error) from None
+
+    def _transaction(self, script: Script[T]) -> T:
+        connection = self._open()
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            value = _driven(connection, script)
+            connection.execute("COMMIT")
+            return value
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+    def _open(self) -> sqlite3.Connection:
+        if self._connection is None:
+            if self._path is not None:
+                _prepare_file(self._path)
+            connection = sqlite3.connect(
+                self._path or ":memory:", timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
+            try:
+                _prepare(connection)
+            except sqlite3.Error:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _explained(self, error: sqlite3.Error | OSError) -> StoreError:
+        where = f"the sessions in {str(self._path)!r}" if self._path else "the sessions in memory"
+        if isinstance(error, OSError):
+            return StoreError(f"{where} cannot be used: {error.strerror}", "may this user write there?")
+        if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
+            return StoreError(f"{where} cannot be read: {error}", "name another file with 'database'")
+        return StoreError(f"{where} cannot be used: {error}", "is there room on the disk, and may we write?")
+
+
+class _Borrowed:
+    """Another's engine; closing it is the other's affair."""
+
+    dialect = SQLITE
+
+    def __init__(self, engine: SqliteEngine) -> None:
+        self._engine = engine
+        self.read = engine.read
+        self.write = engine.write
+
+    def elsewhere(self) -> Engine:
+        return self
+
+    async def close(self) -> None:
+        return None
+
+
+def _driven(connection: sqlite3.Connection, script: Script[T]) -> T:
+    rows: list[Row] | None = None
+    try:
+        while True:
+            step = next(script) if rows is None else script.send(rows)
+            if step.each is not None:
+                connection.executemany(step.sql, step.each)
+                rows = []
+            else:
+                rows = connection.execute(step.sql, dict(step.values)).fetchall()
+    except StopIteration as done:
+        return done.value
+    finally:
+        script.close()
+
+
+def _prepare_file(path: Path) -> None:
+    """SQLite gives its other files the mode of the first one."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    # Going over to WAL does not wait for others as everything else does, and processes may start together.
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            break
+        except sqlite3.OperationalError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)
+    connection.execute("PRAGMA synchronous = NORMAL")
+    for statement in SQLITE.create:
+        connection.execute(statement)

@@ -1,0 +1,203 @@
+"""Writing sessions: nothing twice, and nothing by halves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from ..model import Message, Named, Owner, Session, line
+from .dialect import Dialect
+from .keys import MOST_SESSIONS, messages_in, sessions_of
+from .script import Do, Full, Script, locked, own
+
+_FIRST_WORDS = 80
+TITLE = "title"
+"""The role of the row that has a session's title and summary, for them to be found."""
+
+
+class Vectored(Struct, frozen=True):
+    """A message, and what it means, if that is known."""
+
+    message: Message
+    vector: bytes | None = None
+
+
+def append(dialect: Dialect, owner: Owner, session: Session, messages: Sequence[Vectored]) -> Script[int]:
+    """Add what is not there yet; how many messages that was."""
+    yield from locked(dialect)
+    number = yield from own(owner)
+    kept = yield from _session(number, session)
+    rows = yield Do("SELECT uid FROM toolyard_messages WHERE session = :session", {"session": kept})
+    known = {row[0] for row in rows}
+    new: list[Vectored] = []
+    for item in messages:
+        if item.message.id not in known:
+            known.add(item.message.id)
+            new.append(item)
+    yield from _add(dialect, number, kept, new)
+    yield from _describe(dialect, number, kept, session)
+    return len(new)
+
+
+def replace(dialect: Dialect, owner: Owner, session: Session, messages: Sequence[Vectored]) -> Script[int]:
+    """The session as it is told now, in the place of what was there."""
+    yield from locked(dialect)
+    number = yield from own(owner)
+    kept = yield from _session(number, session)
+    yield from _forget(dialect, messages_in(kept))
+    yield from _add(dialect, number, kept, messages)
+    clear = "UPDATE toolyard_sessions SET title = '', named = 0, summary = '', topics = '[]',"
+    clear += " cost_usd = NULL, updated_at = '', created_at = '' WHERE id = :id"
+    yield Do(clear, {"id": kept})
+    yield from _describe(dialect, number, kept, session)
+    return len(messages)
+
+
+def entitle(dialect: Dialect, owner: Owner, uid: str, title: str) -> Script[bool]:
+    """Name the session that has a message, unless it has a title that somebody chose."""
+    yield from locked(dialect)
+    number = yield from own(owner)
+    mine = sessions_of(number)
+    rows = yield Do(
+        "SELECT session FROM toolyard_messages WHERE uid = :uid AND session >= :first AND session < :last",
+        {"uid": uid, "first": mine.start, "last": mine.stop},
+    )
+    for (kept,) in rows:
+        named = Session(session_id="", title=title, named=Named.BY_A_MODEL)
+        yield from _describe(dialect, number, kept, named)
+    return bool(rows)
+
+
+def _session(owner: int, session: Session) -> Script[int]:
+    rows = yield Do(
+        "SELECT id FROM toolyard_sessions WHERE owner = :owner AND session_id = :session_id",
+        {"owner": owner, "session_id": session.session_id},
+    )
+    if rows:
+        return rows[0][0]
+    mine = sessions_of(owner)
+    rows = yield Do("SELECT MAX(id) FROM toolyard_sessions WHERE owner = :owner", {"owner": owner})
+    number = mine.start if rows[0][0] is None else rows[0][0] + 1
+    if number not in mine:
+        raise Full(f"there are {MOST_SESSIONS} sessions of this owner already")
+    yield Do(
+        "INSERT INTO toolyard_sessions VALUES"
+        " (:id, :owner, :session_id, '', 0, :channel, '', '', 0, NULL, '', '[]')",
+        {"id": number, "owner": owner, "session_id": session.session_id, "channel": session.channel},
+    )
+    return number
+
+
+def _add(dialect: Dialect, owner: int, session: int, messages: Sequence[Vectored]) -> Script[None]:
+    if not messages:
+        return
+    within = messages_in(session)
+    rows = yield Do("SELECT MAX(id) FROM toolyard_messages WHERE session = :session", {"session": session})
+    # The first place is for the title.
+    last = max(rows[0][0] or 0, within.start)
+    rows = yield Do(
+        "SELECT thread, MAX(turn) FROM toolyard_messages WHERE session = :session GROUP BY thread",
+        {"session": session},
+    )
+    turns: dict[str, int] = {row[0]: row[1] for row in rows}
+    messages = messages[: within.stop - last - 1]
+    values = [
+        _row(dialect, last + at, session, item.message, turns) for at, item in enumerate(messages, start=1)
+    ]
+    for statement in dialect.add_messages:
+        yield Do(statement, each=values)
+    vectors = [
+        {"owner": owner, "message": row["id"], "vector": item.vector}
+        for row, item in zip(values, messages, strict=True)
+        if item.vector is not None
+    ]
+    insert = (
+        "INSERT INTO toolyard_message_vectors (owner, message, vector) VALUES (:owner, :message, :vector)"
+    )
+    yield Do(insert, each=vectors)
+
+
+def _row(dialect: Dialect, key: int, session: int, message: Message, turns: dict[str, int]) -> dict[str, Any]:
+    if message.role == "user":
+        turns[message.thread] = turns.get(message.thread, 0) + 1
+    tools = "\n".join(f"{tool.name} {tool.arguments}".rstrip() for tool in message.tools)
+    return {
+        "id": key,
+        "session": session,
+        "uid": message.id,
+        "thread": message.thread,
+        "turn": turns.get(message.thread, 0),
+        "role": message.role,
+        "time": message.time,
+        "text": message.text,
+        "tools": tools,
+        "words": dialect.index(f"{message.text}\n{tools}"),
+    }
+
+
+def _forget(dialect: Dialect, keys: range) -> Script[None]:
+    span = {"first": keys.start, "last": keys.stop}
+    yield Do("DELETE FROM toolyard_message_vectors WHERE message >= :first AND message < :last", span)
+    for statement in dialect.forget_messages:
+        yield Do(statement, span)
+
+
+def _describe(dialect: Dialect, owner: int, number: int, told: Session) -> Script[None]:
+    """What is known of the session as a whole, with what is told now; its title among what is searched."""
+    rows = yield Do(
+        "SELECT title, named, summary, created_at, updated_at, cost_usd, topics"
+        " FROM toolyard_sessions WHERE id = :id",
+        {"id": number},
+    )
+    title, named, summary, created, updated, cost, topics = rows[0]
+    before = (title, summary)
+    if told.title and told.named >= named:
+        title, named = told.title, int(told.named)
+    if not title:
+        title = yield from _first_words(number)
+    summary = told.summary or summary
+    counted = yield Do(
+        "SELECT COUNT(*) FROM toolyard_messages"
+        " WHERE session = :id AND thread = '' AND role IN ('user', 'assistant') AND text <> ''",
+        {"id": number},
+    )
+    yield Do(
+        "UPDATE toolyard_sessions SET title = :title, named = :named, summary = :summary,"
+        " created_at = :created, updated_at = :updated, cost_usd = :cost, topics = :topics,"
+        " message_count = :count WHERE id = :id",
+        {
+            "id": number,
+            "title": title,
+            "named": named,
+            "summary": summary,
+            "created": min(filter(None, (created, told.created_at)), default=""),
+            "updated": max(updated, told.updated_at, told.created_at),
+            "cost": cost if told.cost_usd is None else told.cost_usd,
+            "topics": msgspec.json.encode(told.topics).decode() if told.topics else topics,
+            "count": counted[0][0],
+        },
+    )
+    if before != (title, summary) or not before[0]:
+        yield from _index_title(dialect, number, title, summary)
+
+
+def _first_words(session: int) -> Script[str]:
+    rows = yield Do(
+        "SELECT text FROM toolyard_messages WHERE session = :session AND thread = '' AND turn = 1"
+        " AND role = 'user' AND text <> '' ORDER BY id LIMIT 1",
+        {"session": session},
+    )
+    return line(rows[0][0], _FIRST_WORDS) if rows else ""
+
+
+def _index_title(dialect: Dialect, session: int, title: str, summary: str) -> Script[None]:
+    place = messages_in(session).start
+    yield from _forget(dialect, range(place, place + 1))
+    text = f"{title}\n{summary}".strip()
+    values = {"id": place, "session": session, "uid": "", "thread": "", "turn": 0, "role": TITLE}
+    values |= {"time": "", "text": text, "tools": "", "words": dialect.index(text)}
+    for statement in dialect.add_messages:
+        yield Do(statement, each=[values])

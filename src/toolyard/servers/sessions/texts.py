@@ -1,0 +1,172 @@
+"""Every text of the server for people and models, in both languages."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from ...kit.languages import Face, Locale
+
+_HIT_EN = (
+    "Each comes with its id, its title, its times and 300 characters around the first hit, marked with **."
+)
+_HIT_PT = (
+    "Cada uma vem com o id, o título, as datas e 300 caracteres à volta do primeiro resultado, entre **."
+)
+
+
+class Texts(Struct, frozen=True, kw_only=True):
+    instructions: str
+    too_short: str
+    no_words: str
+    unavailable: str
+    no_session: str
+    no_page: str
+    none_found: str
+    none_yet: str
+    found: str
+    recent: str
+    alike: str
+    fallback: str
+    fallback_none: str
+    importing: str
+    messages: str
+    similarity: str
+    whole: str
+    page: str
+    next_page: str
+    thread: str
+    untitled: str
+    roles: dict[str, str]
+    resource_title: str
+    resource: str
+    page_title: str
+    page_resource: str
+
+
+EN = Texts(
+    instructions=(
+        "Earlier conversations of this user. search_sessions finds words, semantic_search_sessions finds "
+        "what is meant, list_recent_sessions shows the latest; sessions://ID is a whole one."
+    ),
+    too_short="The query {query!r} is too short: give at least 2 characters.",
+    no_words="The query {query!r} has no letters or digits to look for; name a word that was said.",
+    unavailable="The stored conversations cannot be reached: {reason}. Hint: {hint}",
+    no_session="There is no session {session_id!r}; list_recent_sessions and search_sessions show ids.",
+    no_page="The session {session_id!r} has {pages} pages, not a page {page!r}.",
+    none_found="No conversation has {query!r}.",
+    none_yet="No conversations are stored yet.",
+    found="Conversations with {query!r} ({count}), the latest first:",
+    recent="The latest conversations ({count}):",
+    alike="Conversations about {query!r} ({count}), the nearest first:",
+    fallback="Nothing means about the same as {query!r}; these have its words:",
+    fallback_none="Nothing means about the same as {query!r}, and no conversation has its words.",
+    importing="(Conversations are still being imported: there may be more in a while.)",
+    messages="messages: {count}",
+    similarity="similarity {similarity:.2f}",
+    whole="whole: sessions://{session_id}",
+    page="Page {page} of {pages}",
+    next_page="Goes on in {uri}",
+    thread="Sub-agent {thread}",
+    untitled="(no title)",
+    roles={"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool result"},
+    resource_title="A conversation",
+    resource="A stored conversation as Markdown, its first page",
+    page_title="A page of a conversation",
+    page_resource="Another page of a stored conversation",
+)
+
+PT = Texts(
+    instructions=(
+        "Conversas anteriores deste utilizador. search_sessions procura palavras, semantic_search_sessions "
+        "procura o sentido, list_recent_sessions mostra as últimas; sessions://ID é uma conversa inteira."
+    ),
+    too_short="A consulta {query!r} é demasiado curta: indique pelo menos 2 caracteres.",
+    no_words="A consulta {query!r} não tem letras nem algarismos; indique uma palavra que foi dita.",
+    unavailable="Não é possível aceder às conversas guardadas: {reason}. Sugestão: {hint}",
+    no_session="Não existe a sessão {session_id!r}; list_recent_sessions e search_sessions mostram os ids.",
+    no_page="A sessão {session_id!r} tem {pages} páginas, não uma página {page!r}.",
+    none_found="Nenhuma conversa tem {query!r}.",
+    none_yet="Ainda não há conversas guardadas.",
+    found="Conversas com {query!r} ({count}), as mais recentes primeiro:",
+    recent="As conversas mais recentes ({count}):",
+    alike="Conversas sobre {query!r} ({count}), as mais próximas primeiro:",
+    fallback="Nada tem um sentido próximo de {query!r}; estas têm as palavras:",
+    fallback_none="Nada tem um sentido próximo de {query!r}, e nenhuma conversa tem as palavras.",
+    importing="(A importação de conversas ainda decorre: em breve pode haver mais.)",
+    messages="mensagens: {count}",
+    similarity="semelhança {similarity:.2f}",
+    whole="inteira: sessions://{session_id}",
+    page="Página {page} de {pages}",
+    next_page="Continua em {uri}",
+    thread="Subagente {thread}",
+    untitled="(sem título)",
+    roles={
+        "user": "Utilizador",
+        "assistant": "Assistente",
+        "system": "Sistema",
+        "tool": "Resultado de ferramenta",
+    },
+    resource_title="Uma conversa",
+    resource="Uma conversa guardada, em Markdown, a primeira página",
+    page_title="Uma página de uma conversa",
+    page_resource="Outra página de uma conversa guardada",
+)
+
+TEXTS: dict[Locale, Texts] = {"en": EN, "pt": PT}
+
+SEARCH = {
+    "en": Face(
+        name="search_sessions",
+        title="Search conversations",
+        description=f"Find earlier conversations that have certain words, the latest first. {_HIT_EN}",
+        parameters={
+            "query": "Words that were said, at least 2 characters; case and accents do not matter",
+            "limit": "At most how many",
+        },
+    ),
+    "pt": Face(
+        name="search_sessions",
+        title="Procurar conversas",
+        description=f"Encontra conversas anteriores com certas palavras, as últimas primeiro. {_HIT_PT}",
+        parameters={
+            "query": "Palavras que foram ditas, pelo menos 2 caracteres; maiúsculas e acentos não contam",
+            "limit": "No máximo quantas",
+        },
+    ),
+}
+
+RECENT = {
+    "en": Face(
+        name="list_recent_sessions",
+        title="Recent conversations",
+        description="List the latest conversations, with what each was about.",
+        parameters={"limit": "At most how many"},
+    ),
+    "pt": Face(
+        name="list_recent_sessions",
+        title="Conversas recentes",
+        description="Mostra as últimas conversas, com o assunto de cada uma.",
+        parameters={"limit": "No máximo quantas"},
+    ),
+}
+
+SEMANTIC = {
+    "en": Face(
+        name="semantic_search_sessions",
+        title="Search conversations by meaning",
+        description=(
+            "Find earlier conversations in which something like this was said, in whatever words, English or "
+            "Portuguese. Where nothing is near enough, it searches for the words and says so (fallback_used)."
+        ),
+        parameters={"query": "What it was about, at least 2 characters", "limit": "At most how many"},
+    ),
+    "pt": Face(
+        name="semantic_search_sessions",
+        title="Procurar conversas pelo sentido",
+        description=(
+            "Encontra conversas anteriores em que se disse algo assim, por quaisquer palavras, em português "
+            "ou inglês. Se nada for bastante próximo, procura as palavras e di-lo (fallback_used)."
+        ),
+        parameters={"query": "De que se tratava, pelo menos 2 caracteres", "limit": "No máximo quantas"},
+    ),
+}
