@@ -1,0 +1,153 @@
+"""Recipes: tools that an operator writes as steps, such as the login of a site. Owns what a recipe may say.
+
+A text of a step may name parameters of the call, `{number}` or `{number:03}`, and variables of the server's
+environment, `{env.SHOP_PASSWORD}`. Those are secrets: they reach the page and nothing else.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Struct
+
+VERBS = ("goto", "fill", "click", "select", "press", "wait_for", "skip_if", "if_present")
+_PLACE = re.compile(r"\{(env\.)?([A-Za-z_][A-Za-z0-9_]*)(?::(0?\d{1,2}))?\}")
+
+
+class WrongRecipe(Exception):
+    """`str()` names the recipe and the step."""
+
+
+class Parameter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    type: Literal["string", "integer", "number", "boolean"] = "string"
+    description: str = ""
+    default: str | int | float | bool | None = None
+    """One without a default must be given."""
+
+
+class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One verb of VERBS, with the selector (or the address) it is about."""
+
+    goto: str = ""
+    fill: str = ""
+    click: str = ""
+    select: str = ""
+    press: str = ""
+    """A key, such as Enter, pressed where the focus is or `on` an element."""
+    wait_for: str = ""
+    skip_if: str = ""
+    """The recipe is over when this is on the page: there is nothing left to do."""
+    if_present: str = ""
+    """`steps` are for pages that have this."""
+    value: str = ""
+    on: str = ""
+    steps: "tuple[Step, ...]" = ()
+    seconds: Annotated[float, Meta(gt=0, le=600)] | None = None
+    """How long to wait for the element."""
+
+    @property
+    def verb(self) -> str:
+        return next(verb for verb in VERBS if getattr(self, verb))
+
+    @property
+    def object(self) -> str:
+        return getattr(self, self.verb)
+
+
+class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    title: str = ""
+    description: str = ""
+    parameters: dict[str, Parameter] = {}
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def input_schema(self) -> dict[str, Any]:
+        required = [name for name, parameter in self.parameters.items() if parameter.default is None]
+        return {
+            "type": "object",
+            "properties": {name: _property(parameter) for name, parameter in self.parameters.items()},
+            "additionalProperties": False,
+        } | ({"required": required} if required else {})
+
+    @property
+    def variables(self) -> list[str]:
+        """Of the environment."""
+        return list(dict.fromkeys(name for env, name in _places(self.steps) if env))
+
+
+def recipes_of(setting: str | Mapping[str, Recipe]) -> Mapping[str, Recipe]:
+    """The checked recipes of a setting; WrongRecipe."""
+    found = _read(setting) if isinstance(setting, str) else setting
+    for name, recipe in found.items():
+        if not recipe.steps:
+            raise WrongRecipe(f"recipe {name!r} has no steps")
+        _check(name, recipe, recipe.steps)
+        for env, place in _places(recipe.steps):
+            if not env and place not in recipe.parameters:
+                raise WrongRecipe(f"recipe {name!r} names {place!r}, which is none of its parameters")
+    return found
+
+
+def _read(path: str) -> Mapping[str, Recipe]:
+    if not path:
+        return {}
+    try:
+        tables = tomllib.loads(Path(path).expanduser().read_text("utf-8"))
+        return msgspec.convert(tables.get("recipes", {}), dict[str, Recipe])
+    except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
+        raise WrongRecipe(f"recipes {path!r}: {error}") from None
+
+
+def _check(name: str, recipe: Recipe, steps: tuple[Step, ...]) -> None:
+    for number, step in enumerate(steps, 1):
+        verbs = [verb for verb in VERBS if getattr(step, verb)]
+        where = f"step {number} of recipe {name!r}"
+        if len(verbs) != 1:
+            raise WrongRecipe(f"{where} must have one of {', '.join(VERBS)}, and has {verbs or 'none'}")
+        if step.value and verbs[0] not in ("fill", "select"):
+            raise WrongRecipe(f"{where}: only fill and select take a value")
+        if bool(step.steps) != (verbs[0] == "if_present"):
+            raise WrongRecipe(f"{where}: if_present needs steps, and nothing else has them")
+        if step.on and verbs[0] != "press":
+            raise WrongRecipe(f"{where}: only press takes `on`")
+        _check(name, recipe, step.steps)
+
+
+def _places(steps: tuple[Step, ...]) -> Iterator[tuple[str, str]]:
+    for step in steps:
+        for text in (step.object, step.value, step.on):
+            yield from ((found[1] or "", found[2]) for found in _PLACE.finditer(text))
+        yield from _places(step.steps)
+
+
+def filled(text: str, arguments: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    """The text with its places filled."""
+
+    def value(found: re.Match[str]) -> str:
+        said = environ[found[2]] if found[1] else _spelt(arguments[found[2]])
+        width = found[3]
+        return said if width is None else said.rjust(int(width), "0" if width.startswith("0") else " ")
+
+    return _PLACE.sub(value, text)
+
+
+def arguments_of(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
+    """With the defaults of those that were not given."""
+    defaults = {name: parameter.default for name, parameter in recipe.parameters.items()}
+    return {name: given.get(name, default) for name, default in defaults.items()}
+
+
+def _spelt(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _property(parameter: Parameter) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": parameter.type}
+    if parameter.description:
+        found["description"] = parameter.description
+    if parameter.default is not None:
+        found["default"] = parameter.default
+    return found

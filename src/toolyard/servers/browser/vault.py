@@ -1,0 +1,138 @@
+"""What a browser remembers of an owner between visits (cookies, local storage), encrypted at rest.
+
+An owner is a tenant and an agent. Without a folder it is remembered as long as the server runs.
+"""
+
+import base64
+import hashlib
+import json
+import logging
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
+
+logger = logging.getLogger("toolyard.servers.browser")
+
+MAX_BYTES = 4 * 1024 * 1024
+"""Of one owner. Cookies are small; local storage that does not fit is not kept."""
+
+Memory = dict[str, Any]
+"""In the shape of Playwright's `storage_state`: `cookies` and `origins`."""
+
+
+class Owner(NamedTuple):
+    tenant: str
+    agent: str
+
+    @property
+    def mark(self) -> str:
+        """Stands for the owner in names of files."""
+        return hashlib.sha256(json.dumps(self).encode()).hexdigest()[:32]
+
+
+class Vault:
+    def __init__(self, folder: Path | None, key: str) -> None:
+        self._folder = folder
+        self._key = key
+        self._fernet: Fernet | None = None
+        self._held: dict[Owner, bytes] = {}
+
+    def load(self, owner: Owner) -> Memory:
+        """Empty when there is nothing, or nothing that this key opens."""
+        sealed = self._held.get(owner) if self._folder is None else _read(self._path(owner))
+        if sealed is None:
+            return {"cookies": [], "origins": []}
+        from cryptography.fernet import InvalidToken  # 30 ms
+
+        try:
+            found = json.loads(self._cipher().decrypt(sealed))
+            if found["owner"] == list(owner):
+                return cast(Memory, found["memory"])
+            logger.warning("the browser's memory of %s is another owner's; it is not used", owner.mark)
+        except (InvalidToken, ValueError, KeyError, TypeError):
+            logger.warning("the browser's memory of %s cannot be opened with this key", owner.mark)
+        return {"cookies": [], "origins": []}
+
+    def save(self, owner: Owner, memory: Memory) -> None:
+        text = _told(owner, memory)
+        if len(text) > MAX_BYTES:
+            text = _told(owner, memory | {"origins": []})
+        sealed = self._cipher().encrypt(text)
+        if self._folder is None:
+            self._held[owner] = sealed
+        else:
+            _write(self._path(owner), sealed)
+
+    def _path(self, owner: Owner) -> Path:
+        assert self._folder is not None
+        return self._folder / f"{owner.mark}.memory"
+
+    def _cipher(self) -> "Fernet":
+        if self._fernet is None:
+            from cryptography.fernet import Fernet
+
+            self._fernet = Fernet(self._secret())
+        return self._fernet
+
+    def _secret(self) -> bytes:
+        from cryptography.fernet import Fernet
+
+        if self._key:
+            stretched = hashlib.scrypt(
+                self._key.encode(), salt=b"toolyard browser", n=2**14, r=8, p=1, dklen=32
+            )
+            return base64.urlsafe_b64encode(stretched)
+        if self._folder is None:
+            return Fernet.generate_key()
+        path = self._folder / "key"
+        found = _read(path)
+        if found is None:
+            _write(path, Fernet.generate_key(), replace=False)
+            found = path.read_bytes()  # another process may have been quicker
+        return found
+
+
+def merged(stored: Memory, ours: Memory, before: Memory) -> Memory:
+    """What is stored, with what we changed since `before`: two threads of one owner keep both their news."""
+    kept = {_name(cookie): cookie for cookie in stored["cookies"]}
+    for cookie in before["cookies"]:
+        kept.pop(_name(cookie), None)
+    kept |= {_name(cookie): cookie for cookie in ours["cookies"]}
+    origins = {origin["origin"]: origin for origin in [*stored["origins"], *ours["origins"]]}
+    return {"cookies": list(kept.values()), "origins": list(origins.values())}
+
+
+def _name(cookie: dict[str, Any]) -> tuple[str, str, str]:
+    return cookie["name"], cookie["domain"], cookie["path"]
+
+
+def _told(owner: Owner, memory: Memory) -> bytes:
+    return json.dumps({"owner": list(owner), "memory": memory}).encode()
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return None
+
+
+def _write(path: Path, data: bytes, replace: bool = True) -> None:
+    """Whole or not at all, and readable to nobody else."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    if replace:
+        new.replace(path)
+        return
+    try:
+        os.link(new, path)
+    except FileExistsError:
+        pass
+    finally:
+        new.unlink()

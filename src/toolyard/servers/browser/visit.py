@@ -1,0 +1,277 @@
+"""One context of the browser: the pages of one thread of one owner, and which of them is active.
+
+Also what happens in them by itself: dialogs, pages that open pages, downloads, crashes. One call at a time
+holds it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Coroutine
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from ...kit import ToolError
+from .door import Door
+from .downloads import Shelf
+from .happenings import Happenings
+from .results import FrameInfo, PageInfo, View, one_line
+from .settings import Settings
+from .suspicion import reads_like_orders
+from .tab import Tab
+from .texts import Texts
+from .vault import Memory, Owner, Vault, merged
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Dialog, Download, Frame, Page
+
+T = TypeVar("T")
+CLOSE_SECONDS = 5.0
+
+
+class Stuck(Exception):
+    """A page that did not answer in time; it does again, or there is another one."""
+
+
+class Visit:
+    def __init__(
+        self,
+        owner: Owner,
+        context: "BrowserContext",
+        door: Door,
+        memory: Memory,
+        settings: Settings,
+        said: Texts,
+    ) -> None:
+        self.owner = owner
+        self.lock = asyncio.Lock()
+        self.used_at = 0.0
+        self.is_over = False
+        self.context = context
+        self.door = door
+        self.happenings = Happenings(said)
+        self.secrets: dict[str, str] = {}
+        """What recipes typed here, by the names of their variables: kept out of every answer."""
+        self._memory = memory
+        self._settings = settings
+        self._said = said
+        self._tabs: list[Tab] = []
+        self._opened = 0
+        self._ours = 0
+        """Pages that we are opening ourselves: the next to appear is no popup."""
+        self._tab: Tab | None = None
+        self._frame: Frame | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        context.on("page", self._on_page)
+        context.on("close", self._on_close)
+
+    # The pages
+
+    async def tab(self) -> Tab:
+        """The active page; a new one where there is none."""
+        if self._tab is None:
+            self._ours += 1
+            await self.context.new_page()  # _on_page makes a tab of it
+            tab = self._tabs[-1]
+            await tab.ready()
+            return tab
+        return self._tab
+
+    @property
+    def is_blank(self) -> bool:
+        return self._tab is None
+
+    @property
+    def frame(self) -> "Frame":
+        """The active one: where elements are looked for and scripts run."""
+        assert self._tab is not None
+        if self._frame is not None and self._frame.is_detached():
+            self._frame = None
+            self.happenings.add("frame", self._said.frame_gone)
+        return self._frame or self._tab.page.main_frame
+
+    def enter(self, frame: "Frame | None") -> None:
+        self._frame = frame
+
+    def turn_to(self, tab: Tab) -> None:
+        self._tab, self._frame = tab, None
+
+    def tab_named(self, name: str) -> Tab | None:
+        return next((tab for tab in self._tabs if tab.name == name), None)
+
+    def frames(self) -> list[FrameInfo]:
+        assert self._tab is not None
+        active = self.frame
+        return [
+            FrameInfo(self.frame_name(frame), frame.url, frame == active) for frame in self._tab.page.frames
+        ]
+
+    def frame_name(self, frame: "Frame") -> str:
+        assert self._tab is not None
+        number = self._tab.outliner.number_of(frame)
+        return (one_line(frame.name, 60) or f"f{number}") if number else "main"
+
+    # What happens by itself
+
+    def _on_page(self, page: "Page") -> None:
+        ours = self._ours > 0
+        self._ours -= ours
+        if len(self._tabs) >= self._settings.max_pages and not ours:
+            self.happenings.add("popup", self._said.popups_closed.format(self._settings.max_pages))
+            self._start(_closed(page))
+            return
+        self._opened += 1
+        tab = Tab(page, self._opened)
+        page.on("dialog", self._on_dialog)
+        page.on("download", self._on_download)
+        page.on("crash", lambda _: self._lose(tab, crashed=True))
+        page.on("close", lambda _: self._lose(tab, crashed=False))
+        self._tabs.append(tab)
+        if not ours and self._tab is not None:
+            self.happenings.add("popup", self._said.popup.format(tab.name, self._tab.name))
+        self.turn_to(tab)
+
+    def _lose(self, tab: Tab, crashed: bool) -> None:
+        tab.lost()
+        if tab not in self._tabs:
+            return
+        self._tabs.remove(tab)
+        if crashed:
+            self.happenings.add("crashed", self._said.crashed)
+            self._start(tab.close())
+        if self._tab is tab:
+            self._tab, self._frame = (self._tabs[-1] if self._tabs else None), None
+
+    def _on_dialog(self, dialog: "Dialog") -> None:
+        # "Leave this page?": to stay would keep us from where we were sent.
+        accept = self._settings.dialogs == "accept" or dialog.type == "beforeunload"
+        if dialog.type != "beforeunload":
+            said = self._said.dialog_accepted if accept else self._said.dialog_dismissed
+            self.happenings.dialog(said.format(dialog.type, repr(one_line(dialog.message, 200))))
+        self._start(_answered(dialog, accept))
+
+    def _on_download(self, download: "Download") -> None:
+        self.happenings.downloading.append(download)
+
+    def _on_close(self, _: "BrowserContext") -> None:
+        self.is_over = True
+        for tab in [*self._tabs]:
+            self._lose(tab, crashed=False)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # Doing something with a page that may be hostile
+
+    async def within(self, tab: Tab, seconds: float, work: Coroutine[Any, Any, T]) -> T:
+        """Do it, unless the page is lost or takes longer: then it is made to answer again (Stuck)."""
+        doing = asyncio.create_task(work)
+        losing = asyncio.create_task(tab.gone.wait())
+        try:
+            await asyncio.wait({doing, losing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            if doing.done() and not (tab.gone.is_set() and doing.exception()):
+                return doing.result()
+        finally:
+            for task in (doing, losing):
+                task.cancel()
+            await asyncio.gather(doing, losing, return_exceptions=True)
+        if tab.gone.is_set():
+            raise ToolError(self._said.gone if self.is_over else self._said.crashed)
+        await self._free(tab)
+        raise Stuck()
+
+    async def _free(self, tab: Tab) -> None:
+        if await tab.stop_script():
+            self.happenings.add("stopped", self._said.stopped)
+        else:
+            self.happenings.add("stopped", self._said.replaced)
+            await tab.close()
+
+    async def settle(self, tab: Tab) -> None:
+        if not await tab.settle(self._settings.timeout, self._settings.settle):
+            self.happenings.add("loading", self._said.loading.format(self._settings.timeout))
+
+    async def view(self, kind: type[View] = View, start: int = 0, **more: Any) -> "tuple[View, str]":
+        """The active page as it is now, and a line on what is left out."""
+        tab = await self.tab()
+        settings, said = self._settings, self._said
+        lines, title, left_out, cut = [], "", "", False
+        try:
+            drawing = tab.outliner.draw(self.frame, start, settings.snapshot_chars)
+            outline = await self.within(tab, settings.action_timeout, drawing)
+            lines, title, cut = outline.lines, outline.title, outline.is_cut
+            if cut:
+                left_out = said.lines_left.format(len(lines), start, start + len(lines))
+                left_out += " " + said.elements_left.format(outline.unseen, outline.elements)
+        except Stuck:
+            self.happenings.add("loading", said.unreadable.format(settings.action_timeout))
+            tab = await self.tab()
+        snapshot = "\n".join(lines)
+        if reads_like_orders(snapshot):
+            self.happenings.add("suspect", said.suspect)
+        for trouble in self.door.take_troubles():
+            self.happenings.trouble(trouble)
+        found = kind(
+            url=tab.page.url,
+            title=one_line(title),
+            frame=self.frame_name(self.frame),
+            snapshot=snapshot,
+            truncated=cut,
+            pages=[PageInfo(one.name, one.page.url, "", one is tab) for one in self._tabs],
+            notices=self.happenings.take(),
+            downloads=self.happenings.take_downloads(),
+            **more,
+        )
+        return found, left_out
+
+    async def finish_downloads(self, shelf: Shelf) -> None:
+        """Put what came on the shelf; what takes longer than a page stays for a later call."""
+        await self.happenings.finish_downloads(
+            shelf, self.owner, self._settings.download_bytes, self._settings.timeout
+        )
+
+    # Remembering
+
+    async def remember(self, vault: Vault) -> None:
+        """Keep the cookies if they changed. Cheap enough for every call."""
+        cookies: list[Any] = list(await self.context.cookies())
+        if cookies != self._memory["cookies"]:
+            self._store(vault, {"cookies": cookies, "origins": self._memory["origins"]})
+
+    def _store(self, vault: Vault, memory: Memory) -> None:
+        vault.save(self.owner, merged(vault.load(self.owner), memory, self._memory))
+        self._memory = memory
+
+    async def close(self, vault: Vault) -> None:
+        """Remember everything, and end."""
+        from playwright.async_api import Error
+
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                state: Any = await self.context.storage_state()
+                self._store(vault, {"cookies": state["cookies"], "origins": state["origins"]})
+        with contextlib.suppress(Error, TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.context.close()
+        self.is_over = True
+        for tab in self._tabs:
+            tab.lost()
+        tasks = [*self._tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self.door.close()
+
+
+async def _closed(page: "Page") -> None:
+    from playwright.async_api import Error
+
+    with contextlib.suppress(Error):
+        await page.close()
+
+
+async def _answered(dialog: "Dialog", accept: bool) -> None:
+    from playwright.async_api import Error
+
+    with contextlib.suppress(Error):  # the page may have gone with it
+        await (dialog.accept() if accept else dialog.dismiss())
