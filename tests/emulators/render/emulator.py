@@ -16,13 +16,14 @@ API_KEY = "rnd_keyForTheTestsOnly"
 
 @dataclass
 class Fault:
-    """What happens to requests for a path; `times` of them, or all."""
+    """What happens to requests for a path: after so many good ones, to `times` of them, or all."""
 
     path: re.Pattern[str]
     how: int | Literal["hang", "drop", "garbage", "half", "huge"]
     headers: dict[str, str] = field(default_factory=dict)
     message: str = ""
     times: int = -1
+    after: int = 0
 
 
 class RenderEmulator:
@@ -39,18 +40,24 @@ class RenderEmulator:
         """How many more requests are let in before the rate limit."""
         self.most_at_once = 0
         self._at_once = 0
+        self._meeting: tuple[re.Pattern[str], asyncio.Barrier] | None = None
 
     def fail(
         self,
         path: str,
         how: int | Literal["hang", "drop", "garbage", "half", "huge"],
         times: int = -1,
+        after: int = 0,
         **more: str,
     ) -> None:
         """Let requests for paths that match go wrong; `more` are `message` and headers (Retry_After)."""
         message = more.pop("message", "")
         headers = {name.replace("_", "-"): value for name, value in more.items()}
-        self.faults.append(Fault(re.compile(path), how, headers, message, times))
+        self.faults.append(Fault(re.compile(path), how, headers, message, times, after))
+
+    def wait_for(self, count: int, path: str) -> None:
+        """Answer no request for such paths before so many of them wait."""
+        self._meeting = re.compile(path), asyncio.Barrier(count)
 
     def asked_for(self, path: str) -> list[list[tuple[str, str]]]:
         return [query for asked, query in self.asked if asked == path]
@@ -79,6 +86,9 @@ class RenderEmulator:
         self.most_at_once = max(self.most_at_once, self._at_once)
         try:
             self._let_in(request)
+            if self._meeting is not None and self._meeting[0].fullmatch(path):
+                await self._meeting[1].wait()
+                self._meeting = None
             if fault := self._fault(path):
                 return await _misbehave(request, fault)
             return await handler(request)
@@ -103,6 +113,9 @@ class RenderEmulator:
     def _fault(self, path: str) -> Fault | None:
         for fault in self.faults:
             if fault.times and fault.path.fullmatch(path):
+                if fault.after:
+                    fault.after -= 1
+                    continue
                 fault.times -= 1
                 return fault
         return None
