@@ -1,8 +1,8 @@
 """A warehouse to ask about: 30 tables and two views of a freight company, described, keyed and filled.
 
-`fill_postgres` makes all of it, with 100,000 rows in `shipments`; `fill_sqlite` and `fill_duckdb` make the smaller
-twin: the six tables that are asked about most, a few thousand rows, the same formulas. Nothing is random, so sums
-can be expected.
+`fill_postgres` makes all of it, with 100,000 rows in `shipments`; `fill_sqlite` and `fill_duckdb` make the
+smaller twin: the six tables that are asked about most, a few thousand rows, the same formulas. Nothing is
+random, so sums can be expected.
 """
 
 import sqlite3
@@ -58,7 +58,8 @@ CREATE TABLE shipments (
 INSERT INTO shipments SELECT i, i % 2000 + 1, i % 500 + 1,
   (ARRAY['open', 'loaded', 'delivered', 'delivered', 'delivered', 'returned'])[i % 6 + 1],
   (i % 90000) / 1000.0 + 0.125, (i % 5000) / 4.0 + 9.75, DATE '2024-01-01' + i % 700,
-  CASE WHEN i % 6 BETWEEN 2 AND 4 THEN TIMESTAMPTZ '2024-01-02 08:00:00+00' + (i % 700) * INTERVAL '1 day' END,
+  CASE WHEN i % 6 BETWEEN 2 AND 4
+       THEN TIMESTAMPTZ '2024-01-02 08:00:00+00' + (i % 700) * INTERVAL '1 day' END,
   i % 9 = 0, CASE WHEN i % 4 = 0 THEN 'handle with care, ação nº ' || i END,
   CASE WHEN i % 10 = 0 THEN ARRAY['cold', 'tall'] END, jsonb_build_object('gate', i % 12, 'seal', 'S' || i)
 FROM generate_series(1, {rows}) i;
@@ -69,13 +70,15 @@ COMMENT ON COLUMN shipments.price IS 'In euros, without tax';
 COMMENT ON COLUMN shipments.status IS 'open, loaded, delivered or returned';
 """
 _REST = """
-CREATE TABLE users (id integer PRIMARY KEY, login text NOT NULL UNIQUE, password_hash text NOT NULL, salary numeric);
+CREATE TABLE users (
+  id integer PRIMARY KEY, login text NOT NULL UNIQUE, password_hash text NOT NULL, salary numeric);
 INSERT INTO users SELECT i, 'user' || i, md5(i::text), 1000 + i FROM generate_series(1, 50) i;
 COMMENT ON TABLE users IS 'Who may log in';
 CREATE VIEW open_shipments AS SELECT id, customer_id, price FROM shipments WHERE status = 'open';
 COMMENT ON VIEW open_shipments IS 'What has not left yet';
 CREATE SCHEMA archive;
-CREATE TABLE archive.shipments_2023 (id integer PRIMARY KEY, customer_id integer REFERENCES public.customers (id));
+CREATE TABLE archive.shipments_2023 (
+  id integer PRIMARY KEY, customer_id integer REFERENCES public.customers (id));
 CREATE VIEW archive.customer_turnover AS
   SELECT customer_id, sum(price) AS turnover FROM public.shipments GROUP BY customer_id;
 """
@@ -100,7 +103,8 @@ def fill_postgres(url: str, *, shipments: int = SHIPMENTS) -> None:
 
 def _dimension(name: str, description: str, rows: int) -> str:
     return f"""
-    CREATE TABLE {name} (id integer PRIMARY KEY, code text NOT NULL UNIQUE, name text NOT NULL, active boolean);
+    CREATE TABLE {name} (
+      id integer PRIMARY KEY, code text NOT NULL UNIQUE, name text NOT NULL, active boolean);
     INSERT INTO {name} SELECT i, upper(left('{name}', 3)) || i, initcap('{name}') || ' ' || i, i % 7 <> 0
     FROM generate_series(1, {rows}) i;
     COMMENT ON TABLE {name} IS '{description}';
@@ -115,7 +119,8 @@ def _hanging(name: str, description: str, parents: tuple[str, ...], rows: int) -
         f"i % 5 + {place + 1}" if place == 0 else "i % 4 + 1" for place, _ in enumerate(parents)
     )
     return f"""
-    CREATE TABLE {name} (id integer PRIMARY KEY, {keys}, name text NOT NULL, amount numeric(12, 2), made_on date);
+    CREATE TABLE {name} (
+      id integer PRIMARY KEY, {keys}, name text NOT NULL, amount numeric(12, 2), made_on date);
     INSERT INTO {name} SELECT i, {values}, initcap('{name}') || ' ' || i, (i % 1000) / 4.0,
       DATE '2024-01-01' + i % 700 FROM generate_series(1, {rows}) i;
     CREATE INDEX {name}_by_{parents[0]} ON {name} ({parents[0]}_id);

@@ -9,7 +9,7 @@ import asyncio
 from typing import Any
 
 import psycopg
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, AsyncCursor, sql
 from psycopg.rows import TupleRow
 
 from .addresses import place_of, without_secrets
@@ -17,7 +17,7 @@ from .blocking import timed_out
 from .cached import CACHE_SECONDS, CachedTables
 from .model import DatabaseError, ErrorKind, Rows, Table
 from .postgres_tables import look
-from .postgres_values import register
+from .postgres_values import convert, converters, register
 from .values import Basket
 
 CONNECTIONS = 4
@@ -184,23 +184,28 @@ async def _rights(connection: Line) -> str:
 
 async def _read(connection: Line, statement: str, rows: int, bytes: int) -> Rows:
     kept = Basket(rows, bytes)
-    chunk: list[list[Any]] = []
-    fits = True
     # The new line ends a comment that the statement may end with.
     wrapped = f"SELECT * FROM ({statement.rstrip().rstrip(';')}\n) AS asked LIMIT {rows + 1}"
     async with connection.cursor() as cursor:
+        chunk: list[list[Any]] = []
+        fits = True
         async for row in cursor.stream(wrapped.encode(), size=_CHUNK):
             chunk.append(list(row))
-            if len(chunk) >= _CHUNK:
-                fits = kept.put(chunk)
+            if len(chunk) == _CHUNK:
+                fits = _kept(kept, chunk, cursor)
                 chunk = []
                 if not fits:
                     break
-        fits = fits and kept.put(chunk)
+        fits = fits and _kept(kept, chunk, cursor)
         described = cursor.description or []
         columns = [column.name for column in described]
         types = [column.type_display for column in described]
     return Rows(columns, types, kept.rows, truncated=not fits)
+
+
+def _kept(kept: Basket, chunk: list[list[Any]], cursor: AsyncCursor[TupleRow]) -> bool:
+    convert(chunk, converters(cursor.connection, cursor.description or []))
+    return kept.put(chunk)
 
 
 _KINDS: dict[str, ErrorKind] = {
