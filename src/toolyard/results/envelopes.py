@@ -7,7 +7,9 @@ from msgspec import Raw, Struct
 from .json_parts import LIST, OBJECT, Buffer, first_byte, members_of, value_of
 
 DEEPEST = 4
-MOST_AROUND = 8
+MOST_AROUND = 12
+LONGEST_AROUND = 1_000
+"""Bytes of a list of plain values that may be beside what matters: names of columns, of tables."""
 
 
 class Inside(Struct, frozen=True):
@@ -42,7 +44,14 @@ def _is_nested(body: Buffer) -> bool:
 
 def _are_small_talk(members: dict[str, Raw]) -> bool:
     """An object is a thing of its own, unless all it has beside one member are plain values, and few."""
-    return len(members) <= MOST_AROUND and not any(_is_nested(memoryview(raw)) for raw in members.values())
+    return len(members) <= MOST_AROUND and all(_is_plain(memoryview(raw)) for raw in members.values())
+
+
+def _is_plain(body: memoryview) -> bool:
+    """A short list of plain values is one too."""
+    if first_byte(body) != LIST:
+        return not _is_nested(body)
+    return len(body) <= LONGEST_AROUND and not any(mark in (LIST, OBJECT) for mark in bytes(body)[1:])
 
 
 def plain(raw: Raw) -> Any:

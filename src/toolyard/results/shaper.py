@@ -11,6 +11,7 @@ from ..wire.call import Caller, Streamed
 from ..wire.messages import encode
 from .cutting import size_of
 from .glance import surely_fits
+from .grids import as_records
 from .json_parts import Buffer, value_of
 from .limits import Limits
 from .measuring import Measured, is_big, measure, whole_of
@@ -145,7 +146,7 @@ class Shaper:
 
     async def _projected(self, payload: Payload, wanted: Wanted) -> Raw | None:
         """None where there is nothing of these fields."""
-        whole = payload.structured or whole_of(payload)
+        whole = whole_of(payload) if payload.structured is None else as_records(payload.structured)
         fields, limits = wanted.options.fields, wanted.limits
         value = await _worked(_fields_of, whole, fields)
         if value is None:
