@@ -34,8 +34,7 @@ class Asking:
         """ToolError with what its reader can do."""
         question, sql = question.strip(), sql.strip()
         if bool(question) == bool(sql):
-            both, none = ("both", "none") if self._settings.locale == "en" else ("os dois", "nenhum")
-            raise ToolError(self._texts.either.format(given=both if sql else none))
+            raise ToolError(self._texts.both if sql else self._texts.neither)
         return await (self._selected(ctx, sql) if sql else self._asked(ctx, question))
 
     async def _selected(self, ctx: Context, sql: str) -> Answer:

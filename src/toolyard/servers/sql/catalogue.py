@@ -24,10 +24,6 @@ class Catalogue:
         self._blocked_tables = [pattern.casefold() for pattern in blocked_tables]
         self._blocked_columns = [pattern.casefold() for pattern in blocked_columns]
 
-    @property
-    def name(self) -> str:
-        return self._database.name
-
     async def tables(self) -> list[Table]:
         found = await self._database.tables()
         return [self._shown(table) for table in found if not self._is_blocked(table)]

@@ -4,8 +4,9 @@ from ...databases import DatabaseError
 from ...databases.guard import Guarded, Refused
 from .catalogue import Catalogue
 from .models import ModelFailed
-from .names import near, unknown_names
+from .names import named_in, near, unknown_names
 from .pipeline import NoAnswer
+from .refusals import in_portuguese
 from .settings import Settings
 from .texts import Texts
 
@@ -31,10 +32,11 @@ class Failures:
         raise error
 
     def refused(self, error: Refused) -> str:
+        reason = error.reason if self._settings.locale == "en" else in_portuguese(error.reason)
         if error.place is None:
-            return self._texts.refused.format(reason=error.reason)
+            return self._texts.refused.format(reason=reason)
         line, column = error.place
-        return self._texts.refused_at.format(reason=error.reason, line=line, column=column)
+        return self._texts.refused_at.format(reason=reason, line=line, column=column)
 
     def of_model(self, failure: ModelFailed) -> str:
         fault = "busy_for" if failure.fault == "busy" and failure.detail else failure.fault
@@ -52,10 +54,10 @@ class Failures:
         if error.kind == "unknown" and statement is not None:
             return await self._of_unknown(error, statement)
         words: str = getattr(self._texts, error.kind)
-        return words.format(reason=error.reason.rstrip(". \n"), name=self._catalogue.name)
+        return words.format(reason=error.reason.rstrip(". \n"))
 
     async def _of_unknown(self, error: DatabaseError, statement: Guarded) -> str:
-        missing = await unknown_names(self._catalogue, statement)
+        missing = named_in(error.reason, await unknown_names(self._catalogue, statement))
         parts: list[str] = []
         for name in missing.tables:
             parts.append(self._texts.unknown_table.format(name=name))
@@ -63,8 +65,9 @@ class Failures:
         for name in () if missing.tables else missing.columns:
             parts.append(self._texts.unknown_column.format(name=name, tables=", ".join(statement.tables)))
             parts.append(self._likely(name, missing.known_columns))
-        told = self._texts.unknown.format(reason=error.reason.rstrip(". \n"))
-        return " ".join(part for part in (told, *parts) if part)
+        # A function, perhaps: then all there is are the words of the database.
+        told = parts or [self._texts.unknown.format(reason=error.reason.rstrip(". \n"))]
+        return " ".join(part for part in told if part)
 
     def _likely(self, name: str, known: tuple[str, ...]) -> str:
         found = near(name, known)

@@ -1,9 +1,11 @@
 """Which names of a statement the database does not know, and what they may have been meant to be."""
 
+import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ...databases.guard import Guarded
 from .catalogue import Catalogue
@@ -30,6 +32,14 @@ async def unknown_names(catalogue: Catalogue, statement: Guarded) -> Missing:
         known_tables=tuple(tables),
         known_columns=tuple(dict.fromkeys(columns)),
     )
+
+
+def named_in(reason: str, missing: Missing) -> Missing:
+    """Only those that the database complains of: others may be names that the statement itself gave."""
+    words = set(re.findall(r"\w+", reason.casefold()))
+    tables = tuple(name for name in missing.tables if _bare(name) in words)
+    columns = tuple(name for name in missing.columns if name.casefold() in words)
+    return replace(missing, tables=tables, columns=columns)
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:

@@ -44,7 +44,7 @@ def _offer_tables(server: Server, locale: Locale, catalogue: Catalogue) -> None:
         try:
             return light(await catalogue.tables()) or texts.no_tables
         except DatabaseError as error:
-            raise ToolError(texts.unreachable.format(name=catalogue.name, reason=error.reason)) from None
+            raise ToolError(texts.unreachable.format(reason=error.reason)) from None
 
     async def explore(topic: Annotated[str, texts.prompt_topic] = "") -> list[Message]:
         asked = texts.explore.format(tables=await tables())

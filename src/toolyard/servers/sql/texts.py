@@ -26,7 +26,8 @@ class Texts(Struct, frozen=True, kw_only=True):
     checking: str
     running: str
     # What is asked wrongly
-    either: str
+    neither: str
+    both: str
     too_long: str
     no_model: str
     # Failures
@@ -100,7 +101,8 @@ EN = Texts(
     evaluating="Evaluating the SQL",
     checking="Checking that it is safe",
     running="Running it",
-    either="Give either 'question' (in plain words) or 'sql' (one SELECT), not {given}.",
+    neither="There is nothing to answer: give 'question' (in plain words) or 'sql' (one SELECT).",
+    both="Give 'question' (in plain words) or 'sql' (one SELECT), not both.",
     too_long="{name!r} has {count} characters; at most {most} are read.",
     no_model=(
         "No model is configured, so a question in words cannot become SQL here. "
@@ -118,7 +120,7 @@ EN = Texts(
     near="Did you mean {names}?",
     known_tables="Tables: {names}.",
     syntax="The database does not understand the statement: {reason}.",
-    unreachable="The database {name} cannot be reached now: {reason}. Try again later.",
+    unreachable="The database cannot be reached now: {reason}. Try again later.",
     too_big="The answer is over the limit of size: {reason}. Ask for fewer rows or columns.",
     other="The database answered with an error: {reason}.",
     no_answer="The model found no SQL for this question: {reason}. Ask in other words, or pass 'sql'.",
@@ -169,7 +171,8 @@ PT = Texts(
     evaluating="Avaliando o SQL",
     checking="Conferindo se é seguro",
     running="Executando",
-    either="Informe 'pergunta' (em palavras) ou 'sql' (um SELECT), não {given}.",
+    neither="Não há o que responder: informe 'pergunta' (em palavras) ou 'sql' (um SELECT).",
+    both="Informe 'pergunta' (em palavras) ou 'sql' (um SELECT), não os dois.",
     too_long="{name!r} tem {count} caracteres; no máximo {most} são lidos.",
     no_model=(
         "Nenhum modelo está configurado, então uma pergunta em palavras não pode virar SQL aqui. "
@@ -189,7 +192,7 @@ PT = Texts(
     near="Você quis dizer {names}?",
     known_tables="Tabelas: {names}.",
     syntax="O banco não entende a consulta: {reason}.",
-    unreachable="O banco {name} não pode ser alcançado agora: {reason}. Tente mais tarde.",
+    unreachable="O banco não pode ser alcançado agora: {reason}. Tente mais tarde.",
     too_big="A resposta passa do limite de tamanho: {reason}. Peça menos linhas ou colunas.",
     other="O banco respondeu com um erro: {reason}.",
     no_answer=(

@@ -1,0 +1,202 @@
+"""The tool on a real PostgreSQL of a few dozen tables, and on DuckDB: answers, attacks, cancelled calls."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Generator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.app.yard import yard
+from tests.servers.sql.talking import ERAS, talking
+from tests.servers.warehouse import TWIN_SHIPMENTS, fill_duckdb, fill_postgres
+from tests.stores import PASSWORD, PostgresServer
+from tests.waiting import until
+from toolyard.config import InProcess, ResultsConfig, ServerConfig
+
+SHIPMENTS = 12_000
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Generator[str]:
+    with PostgresServer() as server:
+        fill_postgres(server.url, shipments=SHIPMENTS)
+        yield server.url
+
+
+@pytest.fixture(scope="module")
+def duckdb(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("duckdb") / "warehouse.duckdb"
+    fill_duckdb(path)
+    return f"duckdb:{path}"
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_postgresql_is_asked_with_its_own_types_and_names(postgres: str, mode: str):
+    async with talking(mode, database=postgres) as talk:
+        found = await talk.rows(
+            sql="SELECT s.id, s.price, s.ordered_on, s.delivered_at, s.fragile, s.tags, "
+            "s.details->>'gate' AS gate, c.name FROM shipments AS s "
+            "JOIN customers c ON c.id = s.customer_id WHERE s.id IN (2, 10) ORDER BY 1"
+        )
+        second, tenth = found["rows"]
+        assert found["columns"][-2:] == ["gate", "name"]
+        assert second[:3] == [2, 10.25, "2024-01-03"]
+        assert second[3].startswith("2024-01-04T08:00:00")
+        assert second[4:7] == [False, None, "2"]
+        assert tenth[5] == ["cold", "tall"]
+        assert found["tables_used"] == ["shipments", "customers"]
+        turnover = await talk.rows(sql="SELECT count(*) AS n FROM archive.customer_turnover")
+        assert turnover["rows"] == [[2000]]
+        assert turnover["tables_used"] == ["archive.customer_turnover"]
+        assert "Did you mean 'price'" in await talk.refusal(sql="SELECT prize FROM shipments")
+        assert "Did you mean 'shipments'" in await talk.refusal(sql="SELECT 1 FROM shipment")
+        assert "answered with an error" in await talk.refusal(sql="SELECT 1 / (id - id) FROM shipments")
+    async with talking(database=postgres, seconds=0.2) as talk:
+        said = await talk.refusal(sql="SELECT count(*) FROM shipments a, shipments b, shipments c")
+        assert "ended in the database" in said
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_duckdb_is_asked_in_its_own_words(duckdb: str, mode: str):
+    async with talking(mode, database=duckdb) as talk:
+        found = await talk.rows(
+            sql="SELECT status, count(*) AS n FROM shipments GROUP BY ALL ORDER BY n DESC"
+        )
+        assert sum(n for _, n in found["rows"]) == TWIN_SHIPMENTS
+        assert found["rows"][0][0] == "delivered"
+        assert "Did you mean 'shipments'" in await talk.refusal(sql="SELECT 1 FROM shipmets")
+
+
+ATTACKS = {
+    "postgres": [
+        "SELECT 1; DROP TABLE shipments",
+        "DELETE FROM shipments",
+        "WITH gone AS (DELETE FROM shipments RETURNING *) SELECT count(*) FROM gone",
+        "SELECT * INTO stolen FROM users",
+        "SELECT pg_sleep(100)",
+        "SELECT pg_read_file('/etc/passwd')",
+        "SELECT lo_import('/etc/passwd')",
+        "SELECT set_config('transaction_read_only', 'off', false)",
+        "SELECT pg_catalog.pg_terminate_backend(1)",
+        "COPY shipments TO PROGRAM 'touch /tmp/owned'",
+        "DO $$ BEGIN DELETE FROM shipments; END $$",
+        "SELECT $a$x$a$; DELETE FROM shipments; --$a$",
+        "SELECT id FROM shipments FOR UPDATE",
+        "SELECT nextval('shipments_id_seq')",
+        "SELECT * FROM pg_shadow",
+        "SELECT password_hash FROM users",
+        "SELECT u FROM users u",
+        'SELECT * FROM "users"',
+        "SELECT query_to_xml('delete from shipments', true, true, '')",
+        "EXPLAIN ANALYZE DELETE FROM shipments",
+        "/* SELECT */ TRUNCATE shipments",
+        "\uff24\uff25\uff2c\uff25\uff34\uff25 FROM shipments",
+        f"SELECT {'(' * 2000}1{')' * 2000}",
+    ],
+    "duckdb": [
+        "SELECT 1; DROP TABLE shipments",
+        "ATTACH '/tmp/other.duckdb' AS other",
+        "COPY shipments TO '/tmp/stolen.csv'",
+        "SELECT * FROM read_csv('/etc/passwd')",
+        "SELECT * FROM '/etc/passwd'",
+        "SELECT * FROM read_text('/etc/passwd')",
+        "INSTALL httpfs",
+        "PRAGMA database_list",
+        "SET enable_external_access = true",
+        "SELECT getenv('HOME')",
+        "CREATE TABLE x AS SELECT 1",
+        "SELECT * FROM duckdb_settings()",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", ATTACKS)
+@pytest.mark.parametrize("locale", ["en", "pt"])
+async def test_attacks_are_refused_with_a_reason_and_nothing_of_them_happens(
+    kind: str, locale: str, request: pytest.FixtureRequest
+):
+    url = request.getfixturevalue(kind)
+    expected = SHIPMENTS if kind == "postgres" else TWIN_SHIPMENTS
+    async with talking(database=url, locale=locale, blocked_columns="*password*") as talk:
+        for attack in ATTACKS[kind]:
+            said = await talk.refusal(sql=attack)
+            assert said.startswith("Not run: " if locale == "en" else "Não executado: "), attack
+            assert PASSWORD not in said
+            if locale == "pt" and "isto não é SQL de" not in said:
+                assert not {"the", "is", "are", "not"} & set(said.split()), said
+        assert (await talk.rows(sql="SELECT count(*) FROM shipments"))["rows"] == [[expected]]
+
+
+@asynccontextmanager
+async def watching(url: str) -> AsyncGenerator[Any]:
+    async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
+
+        async def running() -> bool:
+            asked = await connection.execute(
+                "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%marker%' "
+                "AND pid <> pg_backend_pid()"
+            )
+            found = await asked.fetchone()
+            return found is not None and found[0] > 0
+
+        yield running
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_cancelled_call_is_cancelled_in_the_database(postgres: str, mode: str):
+    endless = "SELECT count(*) AS marker FROM shipments a, shipments b, shipments c"
+    async with talking(mode, database=postgres, seconds=3000) as talk, watching(postgres) as running:
+        call = asyncio.create_task(talk.call(sql=endless))
+        await until(running)
+        call.cancel()
+
+        async def ended() -> bool:
+            return not await running()
+
+        await until(ended)
+        # And the next one is answered.
+        assert (await talk.rows(sql="SELECT 1 AS one"))["rows"] == [[1]]
+
+
+async def test_a_database_that_is_not_there_is_told_without_its_password(tmp_path: Path):
+    gone = f"postgresql://ana:{PASSWORD}@/shop?host={tmp_path}"
+    async with talking(database=gone) as talk:
+        said = await talk.refusal(sql="SELECT 1")
+        assert "cannot be reached" in said
+        assert PASSWORD not in said
+        assert "No model is configured" in await talk.refusal(question="How many?")
+
+
+async def test_ten_thousand_rows_become_a_summary_and_are_asked_with_sql(postgres: str):
+    options = {"database": postgres, "max_rows": 10_000, "max_bytes": 20_000_000}
+    mounted = ServerConfig(
+        name="sql", where=InProcess(module="toolyard.servers.sql", options=options), pinned=("query_sql",)
+    )
+    statement = "SELECT id, status, price, weight_kg, ordered_on, notes FROM shipments ORDER BY id"
+    async with yard(mounted, results=ResultsConfig(), view="search") as front:
+        found = (await front.call("mcp__sql__query_sql", {"sql": statement})).result["structuredContent"]
+        assert found["truncated"] is True
+        summary = found["summary"]
+        assert summary["item_count"] == 10_000
+        assert summary["sample_columns"] == ["id", "status", "price", "weight_kg", "ordered_on", "notes"]
+        assert summary["path"] == "structured.rows"
+        assert found["preview"][0] == {
+            "id": 1,
+            "status": "loaded",
+            "price": 10,
+            "weight_kg": 0.126,
+            "ordered_on": "2024-01-02",
+            "notes": None,
+        }
+        id = found["storage"]["resource"]
+        asked = "SELECT status, count(*) AS n FROM result GROUP BY status ORDER BY n DESC, status LIMIT 2"
+        read = (await front.call("read_result", {"id": id, "sql": asked})).result["structuredContent"]
+        assert read["rows"] == [{"status": "delivered", "n": 5001}, {"status": "loaded", "n": 1667}]
+        page = (await front.call("read_result", {"id": id, "offset": 9_999})).result["structuredContent"]
+        assert page["items"][0]["id"] == 10_000
+        few = {"sql": "SELECT id, status FROM shipments ORDER BY id LIMIT 3"}
+        small = (await front.call("mcp__sql__query_sql", few)).result["structuredContent"]
+        assert small["rows"] == [[1, "loaded"], [2, "delivered"], [3, "delivered"]]
