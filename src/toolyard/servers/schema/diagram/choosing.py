@@ -17,6 +17,11 @@ class Chosen(Struct, frozen=True):
     left_out: int
     """Tables that were asked for and have no room."""
 
+    def foreign(self, table: Table) -> set[str]:
+        """Its columns that refer to others, drawn or not."""
+        noted = {name for one in self.relations if one.table == table.name for name in one.columns}
+        return noted | {name for key in table.foreign_keys for name in key.columns}
+
 
 def chosen(snapshot: Snapshot, names: Sequence[str]) -> Chosen:
     """These tables; of one, also those that it is related to; of none, all. The most related go first."""

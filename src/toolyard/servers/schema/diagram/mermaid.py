@@ -6,25 +6,12 @@ from ....databases import Column, Table
 from ..catalogue import Relation
 from .choosing import Chosen
 
+_LONGEST_TYPE = 30
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # Words of the language itself, which a name may not be without quotes.
 _RESERVED = frozenset(
-    (
-        "class",
-        "classdef",
-        "default",
-        "direction",
-        "end",
-        "many",
-        "one",
-        "only",
-        "style",
-        "subgraph",
-        "title",
-        "to",
-        "zero",
-    )
-)
+    ["accdescr", "acctitle", "class", "classdef", "direction", "end", "erdiagram", "many", "one", "only"]
+) | {"style", "subgraph", "title", "to", "zero"}
 
 
 def mermaid(diagram: Chosen) -> str:
@@ -32,7 +19,7 @@ def mermaid(diagram: Chosen) -> str:
     tables = {table.name: table for table in diagram.tables}
     lines += [f"    {_line(relation, tables)}" for relation in diagram.relations]
     for table in diagram.tables:
-        lines += _entity(table, diagram.relations)
+        lines += _entity(table, diagram.foreign(table))
     return "\n".join(lines)
 
 
@@ -52,8 +39,7 @@ def _is_unique(table: Table, columns: tuple[str, ...]) -> bool:
     return set(columns) in unique
 
 
-def _entity(table: Table, relations: list[Relation]) -> list[str]:
-    foreign = {name for one in relations if one.table == table.name for name in one.columns}
+def _entity(table: Table, foreign: set[str]) -> list[str]:
     lines = [f"    {_name(table.name)} {{"]
     lines += [f"        {_attribute(column, table, foreign)}" for column in table.columns]
     return [*lines, "    }"]
@@ -64,12 +50,22 @@ def _attribute(column: Column, table: Table, foreign: set[str]) -> str:
     name = _word(column.name)
     # What the notation cannot spell is in the comment as it is.
     comment = _quoted(column.name) if name != column.name else ""
-    return " ".join(part for part in (_word(column.type), name, ", ".join(marks), comment) if part)
+    return " ".join(part for part in (_type(column.type), name, ", ".join(marks), comment) if part)
 
 
 def _word(text: str) -> str:
-    word = re.sub(r"[^A-Za-z0-9_()\[\]-]+", "_", text).strip("_") or "_"
-    return word if word[0].isalpha() or word[0] == "_" else f"_{word}"
+    word = re.sub(r"[^A-Za-z0-9_()\[\]-]+", "_", text) or "_"
+    # These are marks of keys wherever they stand.
+    return (
+        f"_{word}"
+        if word.upper() in ("PK", "FK", "UK") or not (word[0].isalpha() or word[0] == "_")
+        else word
+    )
+
+
+def _type(text: str) -> str:
+    """Without what is in brackets where that is long: the words of an enumeration, the parts of a record."""
+    return _word(text if len(text) <= _LONGEST_TYPE else text.partition("(")[0])
 
 
 def _name(name: str) -> str:
@@ -79,4 +75,4 @@ def _name(name: str) -> str:
 def _quoted(text: str) -> str:
     # A quoted name ends at the next quote, and its line at the next line.
     plain = " ".join(text.replace('"', "'").replace("%", "_").replace("\\", "/").split())
-    return f'"{plain}"'
+    return f'"{plain or "_"}"'

@@ -70,7 +70,7 @@ def draw(diagram: Chosen) -> Drawn:
 
 
 def _card(table: Table, diagram: Chosen) -> _Card:
-    foreign = {name for one in diagram.relations if one.table == table.name for name in one.columns}
+    foreign = diagram.foreign(table)
     rows = _rows(table, foreign, _ROWS_OF_MANY if len(diagram.tables) > _MANY else _ROWS)
     lines = [
         _KEYS
