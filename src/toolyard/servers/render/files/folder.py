@@ -88,19 +88,34 @@ def named(file: str) -> tuple[str, tuple[int, int]]:
     return match["name"], (0, 0)
 
 
+class Opened(Struct):
+    """A file to be read from its end; `problem` is why some of it is missing."""
+
+    handle: BinaryIO
+    size: int
+    problem: str = ""
+
+
 @contextmanager
-def opened(path: str) -> Generator[tuple[BinaryIO, int]]:
-    """A file to be read from its end, and its size; one that is packed is unpacked beside. OSError."""
+def opened(path: str) -> Generator[Opened]:
+    """OSError when nothing of it can be read."""
     if not path.endswith(".gz"):
         with open(path, "rb") as handle:
-            yield handle, os.fstat(handle.fileno()).st_size
+            yield Opened(handle, os.fstat(handle.fileno()).st_size)
         return
     with tempfile.TemporaryFile() as unpacked:
-        try:
-            with gzip.open(path) as packed:
-                while (piece := packed.read(1 << 20)) and unpacked.tell() < LARGEST_UNPACKED:
-                    unpacked.write(piece)
-        except (EOFError, zlib.error) as error:
-            if not unpacked.tell():
-                raise OSError(str(error)) from None
-        yield unpacked, unpacked.tell()
+        problem = _unpack(path, unpacked)
+        yield Opened(unpacked, unpacked.tell(), problem)
+
+
+def _unpack(path: str, unpacked: BinaryIO) -> str:
+    """What is packed has no end to begin from; why it is not whole, if it is not."""
+    try:
+        with gzip.open(path) as packed:
+            while piece := packed.read1(1 << 18):
+                unpacked.write(piece)
+                if unpacked.tell() > LARGEST_UNPACKED:
+                    return f"> {LARGEST_UNPACKED >> 20} MiB"
+    except (EOFError, zlib.error) as error:
+        return str(error)
+    return ""

@@ -41,7 +41,10 @@ class Records:
                 self.unread.append((os.path.basename(file.path), error.strerror or str(error)))
 
     def _of(self, file: LogFile) -> Iterator[Entry]:
-        with opened(file.path) as (handle, size):
+        with opened(file.path) as found:
+            if found.problem:
+                self.unread.append((os.path.basename(file.path), found.problem))
+            handle, size = found.handle, found.size
             handle.seek(0)
             start = handle.read(EXAMINED)
             if start.startswith(BEGINNING):
