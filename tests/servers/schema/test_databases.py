@@ -1,5 +1,6 @@
 """Real databases with awkward names in them: what is shown, what is hidden, and what is only a name."""
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,6 +132,37 @@ async def test_postgresql_says_more_of_its_tables(addresses: dict[str, str]):
         assert slow.failed
         assert slow.text.startswith("The database took longer than 0.3 s to find the values of slow.word.")
         assert 'people |o--o{ "audit.log" : "person_id"' in (await talk.draw()).structured["mermaid"]
+
+
+async def test_a_pattern_may_name_the_schema_and_relations_keep_its_secret(addresses: dict[str, str]):
+    blocked = {"blocked_tables": ["public.people"], "blocked_columns": ["audit.log.what"]}
+    async with talking(database=addresses["postgres"], **blocked) as talk:
+        assert "people" not in await talk.names()
+        log = await talk.describe("audit.log")
+        assert [field["name"] for field in log.structured["fields"]] == ["id", "person_id"]
+        assert "relationships" not in log.structured
+        assert "people" not in log.text
+    async with talking(database=addresses["postgres"], blocked_columns="people.id") as talk:
+        # Whoever may not see a column does not learn of it from those that refer to it.
+        assert "relationships" not in (await talk.describe("audit.log")).structured
+
+
+async def test_values_that_are_books_are_not_listed(tmp_path: Path):
+    path = tmp_path / "library.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE books (title TEXT, body TEXT)")
+        connection.executemany(
+            "INSERT INTO books VALUES (?, ?)",
+            [(f"{n:02}" + "t" * 5000, f"{n}" * 500_000) for n in range(1, 40)],
+        )
+    connection.close()
+    async with talking(database=f"sqlite:{path}") as talk:
+        body = await talk.values("books", "body")
+        assert body.failed
+        assert body.text == "The values of books.body are too long to list; ask with SQL instead."
+        titles = (await talk.values("books", "title")).structured
+        assert titles["has_more"]
+        assert 0 < titles["value_count"] < 39
 
 
 async def test_a_database_that_cannot_be_reached_is_said_and_costs_no_list(tmp_path: Path):

@@ -2,11 +2,11 @@
 
 import re
 
-from ...databases import Column, Database, Table
+from ...databases import Column, Database, DatabaseError, Table
 from .answers import Values
 
 MOST = 50
-_BYTES = 256 * 1024
+_BYTES = 64 * 1024
 _TEXT = re.compile(r"char|text|string|clob|enum|^set\b|^name$", re.IGNORECASE)
 _BOOLEAN = re.compile(r"^bool|^tinyint\(1\)|^bit\(1\)", re.IGNORECASE)
 
@@ -23,6 +23,8 @@ async def values(database: Database, table: Table, column: Column, seconds: floa
     rows = await database.query(
         statement(table, column, database.dialect), seconds=seconds, rows=MOST + 1, bytes=_BYTES
     )
+    if rows.truncated and not rows.rows:
+        raise DatabaseError("not even one value fits", "too_big")
     found = [_shown(row[0], column) for row in rows.rows]
     return Values(
         table=table.name,
