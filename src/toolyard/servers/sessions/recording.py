@@ -1,16 +1,19 @@
-"""Storing a conversation from Python: what a program that holds conversations calls after each turn."""
+"""Storing conversations from Python: one that a program holds, or those in files."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
+from .importing import Importer
 from .meanings import Encoder
 from .model import Owner, moment
+from .reading.files import Tally
 from .reading.own_form import SessionForm, session_of
 from .stores.opening import open_keeper
 
@@ -33,5 +36,16 @@ async def record(
     keeper = open_keeper(database, _ENCODER)
     try:
         return await keeper.replace(Owner(tenant, user), told)
+    finally:
+        await keeper.close()
+
+
+async def import_files(
+    paths: Sequence[Path], *, tenant: str = "local", user: str = "", database: str = ""
+) -> Tally:
+    """Read what is new in folders and files, once; what became of it. Reading happens in this event loop."""
+    keeper = open_keeper(database, _ENCODER)
+    try:
+        return await Importer(keeper, Owner(tenant, user), paths).look()
     finally:
         await keeper.close()

@@ -14,7 +14,7 @@ from ...kit.schema import schema_of
 from . import showing
 from .answers import AlikeTurns, FoundSessions, RecentSessions
 from .meanings import Encoder, Meanings
-from .model import Kept, Owner
+from .model import Kept, Owner, line
 from .settings import Settings
 from .stores.errors import StoreError
 from .stores.finding import Turn
@@ -27,6 +27,8 @@ from .words import words
 
 MOST = 10
 SHORTEST, LONGEST = 2, 1_000
+_SHOWN = 80
+"""Characters of a query that an answer quotes."""
 # Told in the schema, and looked at by the tool itself, which says it in its own language.
 Query = Annotated[str, Meta(extra_json_schema={"minLength": SHORTEST, "maxLength": LONGEST})]
 Limit = Annotated[int, Meta(extra_json_schema={"minimum": 1, "maximum": MOST})]
@@ -100,10 +102,10 @@ class Desk:
     async def search(self, ctx: Context, query: Query, limit: Limit = MOST) -> ToolResult:
         asked, limit = self._checked(query), _capped(limit)
         if not asked:
-            raise ToolError(self._texts.no_words.format(query=query))
+            raise ToolError(self._texts.no_words.format(query=line(query, _SHOWN)))
         hits = await self._reached(self._keeper.found(_owner(ctx.caller), asked, limit))
         answer = showing.found(hits, asked)
-        return self._result(answer, showing.found_text(answer, query, self._texts))
+        return self._result(answer, showing.found_text(answer, line(query, _SHOWN), self._texts))
 
     async def recent(self, ctx: Context, limit: Limit = MOST) -> ToolResult:
         kept = await self._reached(self._keeper.recent(_owner(ctx.caller), _capped(limit)))
@@ -119,7 +121,7 @@ class Desk:
         else:
             hits = await self._reached(self._keeper.found(owner, asked, limit)) if asked else []
             answer = showing.alike_by_words(hits, asked)
-        return self._result(answer, showing.alike_text(answer, query, self._texts))
+        return self._result(answer, showing.alike_text(answer, line(query, _SHOWN), self._texts))
 
     def _result(self, answer: Struct, text: str) -> ToolResult:
         if self._watcher is not None and not self._watcher.has_looked:
@@ -175,7 +177,7 @@ class Desk:
     def _checked(self, query: str) -> list[str]:
         """The words of a query; spaces alone are none."""
         if len(query.strip()) < SHORTEST:
-            raise ToolError(self._texts.too_short.format(query=query))
+            raise ToolError(self._texts.too_short.format(query=line(query, _SHOWN)))
         return words(query[:LONGEST])
 
     async def _reached(self, answer: Awaitable[T]) -> T:
