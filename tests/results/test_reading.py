@@ -271,6 +271,38 @@ async def test_sql_that_is_wrong_or_forbidden_is_told_with_the_reason(library: L
         assert (await library.ask(id, sql="SELECT count(*) AS n FROM result"))["rows"] == [{"n": 30}]
 
 
+async def test_times_with_a_zone_are_told_as_text_wherever_they_are(library: Library):
+    """As nearly every API writes them; DuckDB by itself needs a package for them that few have."""
+    at, by = "2026-03-01T10:00:00Z", {"since": "2025-01-01T00:00:00+02:00", "n": 1}
+    id = await library.keep([{"id": 1, "made": at, "by": by}, {"id": 2, "made": None, "by": None}] * 15)
+    assert (await library.ask(id, sql="SELECT * FROM result ORDER BY id LIMIT 1"))["rows"] == [
+        {"id": 1, "made": "2026-03-01 10:00:00+00", "by": {"since": "2024-12-31 22:00:00+00", "n": 1}}
+    ]
+    sql = "SELECT made AS a, id AS a, made < now() AS past FROM result ORDER BY id LIMIT 1;"
+    assert (await library.ask(id, sql=sql))["rows"] == [
+        {"a": "2026-03-01 10:00:00+00", "a_2": 1, "past": True}
+    ]
+    found = await library.ask(id, sql="SELECT count(*) AS n FROM result WHERE made > '2026-02-01'")
+    assert found["rows"] == [{"n": 15}]
+
+
+async def test_lines_of_json_can_be_asked_though_one_is_broken(library: Library):
+    lines = [json.dumps(item) for item in records(100)]
+    lines[33] = '{"id": 33, "sta'
+    id = await library.keep("\n".join(lines).encode(), TEXT)
+    assert (await library.ask(id, query="[32:34]"))["items"] == [records(100)[32], lines[33]]
+    assert (await library.ask(id, offset=33, limit=1))["items"] == [lines[33]]
+    found = await library.ask(id, sql="SELECT count(id) AS ids, max(value) AS broken FROM result")
+    assert found["rows"] == [{"ids": 99, "broken": lines[33]}]
+
+
+async def test_what_is_no_table_is_told_without_where_it_lies(library: Library, tmp_path: Path):
+    id = await library.keep(b'[{"a":1,"a":2}]')
+    told = await refused(library.ask(id, sql="FROM result"))
+    assert "cannot be read as a table" in told
+    assert str(tmp_path) not in told
+
+
 async def test_there_is_nothing_to_ask_of_an_empty_list(library: Library):
     assert "empty list" in await refused(library.ask(await library.keep([]), sql="SELECT 1"))
 
@@ -311,6 +343,23 @@ async def test_a_query_that_needs_too_much_memory_is_told_so(opened: Callable[..
     query = "[].body" + " | join('', @) | [@, @, @, @, @, @, @, @, @, @]" * 3
     assert "more than the 64 MiB" in await refused(library.ask(id, query=query))
     assert (await library.ask(id, query="length(@)"))["value"] == 2000
+
+
+async def test_a_query_leaves_nothing_on_the_disk(
+    opened: Callable[..., Library], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It gets no room there at all: what a killed one has written would stay."""
+    place = tmp_path / "where the gateway was started"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    library = opened(sql_memory=64 * 2**20, sql_seconds=50.0)
+    id = await library.keep(records(30))
+    sql = "SELECT * FROM range(100000000) ORDER BY random()"
+    assert "more than the 64 MiB" in await refused(library.ask(id, sql=sql))
+    assert (await library.ask(id, sql="SELECT current_setting('temp_directory') AS at"))["rows"] == [
+        {"at": ""}
+    ]
+    assert list(place.rglob("*")) == []
 
 
 async def test_a_cancelled_query_is_killed_and_answers_nobody_else(library: Library):

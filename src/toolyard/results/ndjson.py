@@ -1,19 +1,21 @@
-"""One JSON object in each line, as logs and exports are written."""
+"""One JSON object in each line, as logs and exports are written; some lines may be broken."""
 
 import re
 from array import array
 from collections.abc import Sequence
 from itertools import islice
-from typing import overload
+from typing import Any, overload
 
 import msgspec
 from msgspec import Raw
 
-from .json_parts import OBJECT, Buffer, Items, first_byte
+from .json_parts import OBJECT, Buffer, Items, first_byte, value_of
 from .sampling import spread
 
 LOOKED_AT = 50
 MOST_LINES = 2_000_000
+BROKEN = 0.1
+"""So many of them may be no objects: a log that was cut off is still a log."""
 _LINES = re.compile(rb"[^\n]+")
 
 
@@ -62,9 +64,17 @@ def lines_of_json(body: Buffer) -> Lines | None:
     lines = Lines(body)
     if not 2 <= len(lines) <= MOST_LINES:
         return None
-    if not all(_is_object(lines[at]) for at in spread(len(lines), LOOKED_AT)):
-        return None
-    return lines
+    looked_at = spread(len(lines), LOOKED_AT)
+    broken = sum(not _is_object(lines[at]) for at in looked_at)
+    return lines if broken <= BROKEN * len(looked_at) else None
+
+
+def value_in(line: Raw | bytes) -> Any:
+    """Of one line; one that is broken is shown as it is."""
+    try:
+        return value_of(line)
+    except ValueError:
+        return bytes(line).decode("utf-8", "replace")
 
 
 def _is_object(line: Raw | bytes) -> bool:

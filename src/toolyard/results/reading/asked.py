@@ -46,9 +46,19 @@ def _text(arguments: dict[str, Any], name: str) -> str:
         return ""
     if not isinstance(value, str) or not value.strip():
         raise Wrong(f"{name!r} must be a text that is not empty")
+    if not _can_be_written(value):
+        raise Wrong(f"{name!r} has half of a letter in it")
     if len(value) > LONGEST_QUERY:
         raise Wrong(f"{name!r} is over {LONGEST_QUERY} characters")
     return value
+
+
+def _can_be_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _number(arguments: dict[str, Any], name: str, least: int, most: int) -> int | None:

@@ -13,6 +13,7 @@ from ...artifacts.store import Reading, Store, StoreError
 from ...config import ResultsConfig
 from ..json_parts import value_of
 from ..limits import Limits
+from ..ndjson import value_in
 from ..tables import cut
 from .asked import Asked, Wrong, asked
 from .indexes import Index, Indexes, TooMany, index_file, lines_of
@@ -118,15 +119,7 @@ def _items(body: bytes) -> list[Any]:
 
 
 def _records(body: bytes) -> list[Any]:
-    """Of lines of JSON; one that is none after all is shown as it is."""
-    return [_record(line) for line in body.split(b"\n") if line.strip()]
-
-
-def _record(line: bytes) -> Any:
-    try:
-        return value_of(line)
-    except ValueError:
-        return line.decode("utf-8", "replace")
+    return [value_in(line) for line in body.split(b"\n") if line.strip()]
 
 
 _READ: dict[str, Callable[[bytes], list[Any]]] = {"items": _items, "records": _records, "lines": lines_of}

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
+
 from .expressions import Failed
 from .parts import Part, of_items
 from .tables import load
@@ -10,6 +12,7 @@ from .tables import load
 AT_A_TIME = 1_000
 MOST_COUNTED = 100_000
 LONGEST_TOLD = 1_000
+ZONED = "WITH TIME ZONE"
 
 
 class Database:
@@ -35,7 +38,14 @@ class Database:
 
         self.close()
         self._connection = duckdb.connect(":memory:", config=_settings(memory))
-        load(self._connection, path, json)
+        self._connection.execute("SET TimeZone = 'UTC'")
+        try:
+            load(self._connection, path, json)
+        except duckdb.OutOfMemoryException:
+            raise
+        except duckdb.Error:
+            # What it says names the file that we read, which is nobody's business.
+            raise Failed("It cannot be read as a table; read it by pages or with a JMESPath query") from None
         # From here on it sees nothing but the table.
         self._connection.execute("SET enable_external_access = false")
         self._connection.execute("SET lock_configuration = true")
@@ -65,7 +75,8 @@ def _settings(memory: int) -> dict[str, Any]:
     return {
         "threads": 1,
         "memory_limit": f"{max(1, memory // 2**20)}MiB",
-        "max_temp_directory_size": "0KiB",
+        # No folder at all: a size of nothing means no limit, and what a killed query spilt stays for ever.
+        "temp_directory": "",
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
         "allow_community_extensions": "false",
@@ -89,14 +100,41 @@ class Selection:
 
     def __init__(self, connection: Any, text: str) -> None:
         self._connection = connection
-        self._text = text
+        self._whole = text.strip().rstrip(";")
         self._cursor = connection.cursor().execute(text)
-        self._names = _distinct([column[0] for column in self._cursor.description])
+        columns = self._cursor.description
+        self._names = _distinct([column[0] for column in columns])
+        self._zoned = [ZONED in str(column[1]) for column in columns]
+        if any(self._zoned):
+            self._cursor = self._without_zones()
+
+    def _without_zones(self) -> Any:
+        """Times with a zone as JSON: as values DuckDB makes them with a package that few have."""
+        import duckdb
+
+        names = [f"c{at}" for at in range(len(self._names))]
+        shown = [
+            f"to_json({name})" if zoned else name for name, zoned in zip(names, self._zoned, strict=True)
+        ]
+        text = f"SELECT {', '.join(shown)} FROM (\n{self._whole}\n) AS found({', '.join(names)})"
+        try:
+            return self._connection.cursor().execute(text)
+        except (duckdb.ParserException, duckdb.BinderException):
+            raise Failed(
+                "The SQL gives times with a zone; ask for them as text: CAST(… AS VARCHAR)"
+            ) from None
+
+    def _record(self, row: tuple[Any, ...]) -> dict[str, Any]:
+        values = (
+            msgspec.json.decode(value) if zoned and value is not None else _plain(value)
+            for value, zoned in zip(row, self._zoned, strict=True)
+        )
+        return dict(zip(self._names, values, strict=True))
 
     def part(self, offset: int, limit: int, room: int) -> Part:
         passed = self._passed(offset)
         rows = self._cursor.fetchmany(limit)
-        found = [dict(zip(self._names, map(_plain, row), strict=True)) for row in rows]
+        found = [self._record(row) for row in rows]
         total, exact = passed + len(rows), True
         if len(rows) == limit:
             total, exact = self._counted(total)
@@ -113,9 +151,9 @@ class Selection:
         """How many rows there are in all, and whether that is certain. Counting leaves the values alone."""
         import duckdb
 
-        whole = self._text.strip().rstrip(";")
         try:
-            found = self._connection.cursor().execute(f"SELECT count(*) FROM (\n{whole}\n)").fetchone()
+            count = f"SELECT count(*) FROM (\n{self._whole}\n)"
+            found = self._connection.cursor().execute(count).fetchone()
             return int(found[0]), True
         except (duckdb.ParserException, duckdb.BinderException):  # it cannot stand inside another one
             more = self._passed(MOST_COUNTED)

@@ -16,7 +16,7 @@ from msgspec import Raw
 from ..csv_texts import separator_of, typed
 from ..envelopes import seen_through
 from ..json_parts import OBJECT, Items, first_byte, is_json, items_of, members_of
-from ..ndjson import json_lines
+from ..ndjson import json_lines, value_in
 from .expressions import Failed
 
 SHORTEST_BUFFER = 2**20
@@ -36,7 +36,21 @@ def load(connection: Any, path: Path, json: bool) -> None:
     if lines is None:
         _load_text(connection, path, body.decode("utf-8", "replace"))
     else:
+        _load_lines(connection, path, lines)
+
+
+def _load_lines(connection: Any, path: Path, lines: Items) -> None:
+    import duckdb
+
+    try:
         _read(connection, path, "newline_delimited", _longest(lines))
+    except duckdb.InvalidInputException:  # some are broken
+        _rewrite(connection, map(_whole, lines.parts))
+
+
+def _whole(line: Raw) -> bytes:
+    value = value_in(line)
+    return bytes(line) if isinstance(value, dict) else msgspec.json.encode({"value": value})
 
 
 def _load_json(connection: Any, path: Path, body: bytes) -> None:

@@ -16,14 +16,15 @@ import msgspec
 from msgspec import Struct
 
 from ..json_parts import is_json, value_of
-from ..ndjson import json_lines
+from ..ndjson import json_lines, value_in
 from .expressions import Failed, compiled
 from .parts import Part, of_value
 from .sql import Database
 
 PAGE = 4096
-SPARE, SPARE_FOR_SQL = 64 * 2**20, 2**30
-"""Address space beyond the memory that a query may have: DuckDB takes much and uses little."""
+SPARE, SPARE_FOR_SQL = 64 * 2**20, 512 * 2**20
+"""Beyond the memory that a query may have: DuckDB sets some aside, and dies where it gets none. It also
+reserves more than a gigabyte of addresses that it never uses, so it is not those that are limited."""
 GRACE_SECONDS = 5
 
 
@@ -58,11 +59,12 @@ class Worker:
             return Answer(self._part(request))
         except Failed as error:
             return Answer(failed=str(error))
-        except MemoryError:
-            most = request.memory // 2**20
-            return Answer(failed=f"It needs more than the {most} MiB that a query may take")
         except RecursionError:
             return Answer(failed="It is nested too deeply to be asked")
+        except MemoryError:
+            pass  # what took it is let go of with the error, and an answer takes some too
+        most = request.memory // 2**20
+        return Answer(failed=f"It needs more than the {most} MiB that a query may take")
 
     def _part(self, request: Request) -> Part:
         path = Path(request.path)
@@ -89,9 +91,9 @@ class Worker:
             return
         if request.way == "sql":
             import_module("duckdb")  # so that it is among what was taken
-        self._taken = self._taken or _address_space()
+        self._taken = self._taken or _data_space()
         spare = SPARE_FOR_SQL if request.way == "sql" else SPARE
-        _lower(resource.RLIMIT_AS, self._taken + request.memory + spare)
+        _lower(resource.RLIMIT_DATA, self._taken + request.memory + spare)
         # Who started this ends it in time; should they be gone, this does.
         _lower(resource.RLIMIT_CPU, int(time.process_time() + request.seconds) + GRACE_SECONDS)
 
@@ -108,7 +110,7 @@ def _value(body: bytes, json: bool) -> Any:
             raise Failed(f"It cannot be read as JSON: {str(error)[:200]}") from None
     lines = json_lines(body)
     if lines is not None:
-        return [value_of(part) for part in lines.parts]
+        return [value_in(part) for part in lines.parts]
     return body.decode("utf-8", "replace").removesuffix("\n").split("\n")
 
 
@@ -119,10 +121,10 @@ def _lower(what: int, most: int) -> None:
     resource.setrlimit(what, (most if hard < 0 else min(most, hard), hard))
 
 
-def _address_space() -> int:
-    """Address space that this process has already."""
+def _data_space() -> int:
+    """What this process has set aside to write to already."""
     try:
-        return int(Path("/proc/self/statm").read_bytes().split()[0]) * PAGE
+        return int(Path("/proc/self/statm").read_bytes().split()[5]) * PAGE
     except OSError:
         return 2**29
 
