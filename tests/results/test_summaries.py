@@ -111,6 +111,32 @@ async def test_html_is_told_by_its_title_and_headings(shelf: Shelf):
     assert found["headings"] == ["One", "Two"]
 
 
+async def test_a_part_of_a_page_and_what_comes_late_in_it_are_html_too(shelf: Shelf):
+    late = "<!DOCTYPE html>\n<html><head><style>\n" + "p { margin: 0 }\n" * 2_000 + "</style>\n"
+    late += "<title>Late</title>\n</head><body>\n<h1>A &amp; B</h1>\n</body></html>\n"
+    found = await shelf.fit(text(late))
+    assert (found.summary["format"], found.summary["title"]) == ("html", "Late")
+    assert found.summary["headings"] == ["A &amp; B"]
+    for part in ("<div>\n<h2>One</h2>\n{}</div>", "<!-- made by hand --><p></p><h2>One</h2>{}"):
+        found = await shelf.fit(text(part.format("<p>and so on</p>\n" * 30)))
+        assert (found.summary["format"], found.summary["headings"]) == ("html", ["One"])
+    found = await shelf.fit(text("<p><h2>One</h2>" + "<p>all in one line</p>" * 300))
+    assert found.summary["headings"] == ["One"]
+    assert (await shelf.fit(text("<pre-amble>\n" * 30))).summary["format"] == "plain"
+
+
+async def test_line_breaks_of_windows_are_no_part_of_lines(shelf: Shelf):
+    assert (await shelf.fit(text("a\r\n" * 30))).summary["last_lines"] == ["a", "a", "a"]
+
+
+async def test_rows_of_a_table_are_counted_though_cells_have_line_breaks(shelf: Shelf):
+    rows = "".join(f'{at},"said ""so""\nand left, {at}"\n' for at in range(40))
+    assert (await shelf.fit(text("id,note\n" + rows))).summary["row_count"] == 40
+    # One that has quotes for inches has as many rows as lines.
+    rows = "".join(f'{at},5" pipe\n' for at in range(41))
+    assert (await shelf.fit(text("id,note\n" + rows))).summary["row_count"] == 41
+
+
 async def test_a_log_is_told_by_its_levels(shelf: Shelf):
     levels = ["INFO"] * 30 + ["warn"] * 5 + ["ERROR"] * 2
     lines = [f"2024-05-01T10:00:{at:02} {level} something at {at}" for at, level in enumerate(levels)]
@@ -138,6 +164,19 @@ async def test_lines_of_json_are_told_as_records(shelf: Shelf):
     assert found.summary["sample_columns"] == ["id", "state", "title"]
     assert found.preview == records(10)
     assert await found.whole() == body.encode()
+
+
+async def test_records_are_a_table_though_one_of_them_is_none(shelf: Shelf):
+    lines = [json.dumps(item) for item in records(30)]
+    found = await shelf.fit(text("\n".join([*lines, '{"id": 30, "st'])))
+    assert (found.summary["format"], found.summary["item_count"]) == ("ndjson", 31)
+    assert found.summary["sample_columns"] == ["id", "state", "title"]
+    assert found.summary["other_items"] == 1
+    found = await shelf.fit(structured({"result": [*records(30), None]}))
+    assert (found.summary["sample_columns"], found.summary["other_items"]) == (["id", "state", "title"], 1)
+    # Lines of code with as many commas each are no table.
+    found = await shelf.fit(text("\n".join(f'call("{at}", {{x}})' for at in range(30))))
+    assert found.summary["format"] == "plain"
 
 
 async def test_binary_called_text_is_told_as_what_it_is(shelf: Shelf):

@@ -10,6 +10,7 @@ SHOWN_COLUMNS = 15
 MOST_CELLS = 200
 LONGEST_NAME = 60
 COMPARED = 20
+_NO_NAME = '{}"'
 
 
 def separator_of(lines: list[str]) -> str | None:
@@ -46,7 +47,9 @@ def _are_names(cells: list[str]) -> bool:
 
 
 def _is_name(cell: str) -> bool:
-    return 0 < len(cell.strip()) <= LONGEST_NAME and isinstance(typed(cell), str)
+    # Lines of JSON and of code have commas too.
+    readable = 0 < len(cell.strip()) <= LONGEST_NAME and not any(mark in cell for mark in _NO_NAME)
+    return readable and isinstance(typed(cell), str)
 
 
 def typed(cell: str | None) -> int | float | str | None:

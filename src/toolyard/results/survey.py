@@ -12,7 +12,7 @@ from .ndjson import json_lines
 from .payload import Said
 from .sampling import spread
 from .shapes import shape_of
-from .tables import LONGEST_NAME, Table, are_records, cut, kinds_in, short
+from .tables import LONGEST_NAME, Table, cut, kinds_in, short
 from .texts import Reading
 
 SAMPLE = 2_000
@@ -22,6 +22,7 @@ MOST_KEYS = 20
 SHOWN = 100
 """So many items are decoded for a preview at most; it has room for few."""
 LONGEST_PATH = 200
+OTHERS = 0.1
 PIECE = 256 * 1024
 
 
@@ -86,11 +87,18 @@ def _of_list(items: Items, size: int, inside: Inside) -> Survey:
         summary["item_count_is"] = "estimated"
     if len(sample) < items.count:
         summary["sampled"] = len(sample)
-    summary |= _of_records(sample) if are_records(sample) else _of_values(sample)
+    records: list[dict[str, Any]] = [value for value in sample if isinstance(value, dict)]
+    # Few others among them, or a broken line, do not make it less of a table.
+    if not records or len(sample) - len(records) > len(sample) * OTHERS:
+        summary |= _of_values(sample)
+    else:
+        summary |= _of_records(records)
+        if len(records) < len(sample):
+            summary["other_items"] = len(sample) - len(records)
     return Survey(summary, items=[plain(part) for part in items.parts[:SHOWN]])
 
 
-def _of_records(sample: list[Any]) -> dict[str, Any]:
+def _of_records(sample: list[dict[str, Any]]) -> dict[str, Any]:
     table = Table(sample)
     found: dict[str, Any] = {"sample_columns": table.names(SHOWN_COLUMNS)}
     if table.width > SHOWN_COLUMNS:
