@@ -83,10 +83,12 @@ async def test_in_portuguese_all_that_is_read_is_portuguese(mode: str):
         (tool,) = (await talk.client.list_tools()).tools
         assert tool.name == "consultar_sql"
         assert set(tool.input_schema["properties"]) == {"pergunta", "sql"}
-        found = await talk.call(sql="SELECT 1234567.891 AS total, -0.5 AS menos, 2025 AS ano, 1e300 AS muito")
+        found = await talk.call(
+            sql="SELECT 1234567.891 AS total, -0.5 AS menos, 2025 AS ano, 1e300 AS muito, 0.1 + 0.2 AS soma"
+        )
         assert "**1 linha** em " in found.content[0].text
-        assert "| 1.234.567,891 | -0,50 | 2025 | 1e+300 |" in found.content[0].text
-        assert found.structured_content["columns"] == ["total", "menos", "ano", "muito"]
+        assert "| 1.234.567,891 | -0,50 | 2025 | 1e+300 | 0,30 |" in found.content[0].text
+        assert found.structured_content["columns"] == ["total", "menos", "ano", "muito", "soma"]
         many = await talk.call(sql="SELECT a.id FROM orders a, categories b ORDER BY 1 LIMIT 1200")
         assert "**960 linhas** em " in many.content[0].text
         assert "… e mais 940" in many.content[0].text

@@ -4,6 +4,9 @@ from msgspec import Struct
 
 from ...kit.languages import Locale
 
+SMALLEST, LARGEST = 1e-4, 1e15
+"""Numbers beyond are written with an exponent."""
+
 
 class Texts(Struct, frozen=True, kw_only=True):
     # Answers
@@ -73,12 +76,12 @@ class Texts(Struct, frozen=True, kw_only=True):
         return f"{value:,}".replace(",", self.separators[0])
 
     def number(self, value: float) -> str:
-        """Two decimals at least; as many as it has."""
-        whole, _, decimals = f"{value:,}".partition(".")
-        if "e" in decimals or not whole.lstrip("-")[:1].isdigit() or "e" in whole:
+        """With two decimals at least and six at most; the structured part has them all."""
+        if value and not SMALLEST <= abs(value) < LARGEST:
             return repr(value)
+        whole, _, decimals = f"{value:,.6f}".partition(".")
         thousands, point = self.separators
-        return whole.replace(",", thousands) + point + decimals.ljust(2, "0")
+        return whole.replace(",", thousands) + point + decimals.rstrip("0").ljust(2, "0")
 
 
 EN = Texts(
