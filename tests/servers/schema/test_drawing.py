@@ -94,7 +94,7 @@ async def test_a_table_that_refers_to_itself_is_drawn(tmp_path: Path):
     path = tmp_path / "tree.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE node (id INTEGER PRIMARY KEY, parent INTEGER REFERENCES node (id))")
-        connection.execute("CREATE TABLE one_to_one (id INTEGER PRIMARY KEY REFERENCES node (id))")
+        connection.execute("CREATE TABLE one_to_one (id INTEGER PRIMARY KEY REFERENCES NODE)")
     connection.close()
     async with talking(database=f"sqlite:{path}") as talk:
         lines = (await talk.draw("node", image=True)).structured["mermaid"].splitlines()

@@ -9,6 +9,7 @@ from ...databases import Database, Table
 from .hiding import Hidden
 from .names import find
 from .notes import Knowledge, Link, TableNotes
+from .resolving import resolved
 
 logger = logging.getLogger("toolyard.servers.schema")
 
@@ -101,7 +102,7 @@ class Catalogue:
         """Raises DatabaseError where the database cannot be asked."""
         tables = await self.database.tables()
         if tables != self._seen:
-            self._snapshot = Snapshot(self._hidden.shown(tables), self._knowledge)
+            self._snapshot = Snapshot(self._hidden.shown(resolved(tables)), self._knowledge)
             if self._seen is None:
                 self._warn(tables)
             self._seen = tables

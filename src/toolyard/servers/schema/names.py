@@ -4,7 +4,7 @@ A name that somebody sends is only ever compared. What goes on from here is one 
 """
 
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from difflib import SequenceMatcher
 
 MOST = 5
@@ -19,15 +19,14 @@ _LOOK_ALIKES = str.maketrans(
 )
 
 
-def find(name: str, known: Iterable[str]) -> str | None:
+def find(name: str, known: Collection[str]) -> str | None:
     """The name as it is known; in another case only where that is one and plain."""
-    names = list(known)
-    if name in names:
+    if name in known:
         return name
     # Beyond ASCII, what is the same letter in another case is not for us to say.
     if not name.isascii():
         return None
-    same = [other for other in names if other.isascii() and other.lower() == name.lower()]
+    same = [other for other in known if other.isascii() and other.lower() == name.lower()]
     return same[0] if len(same) == 1 else None
 
 

@@ -184,6 +184,10 @@ def _place(layers: Sequence[Sequence[Spot]]) -> None:
     for _ in range(_SWEEPS):
         for layer in layers:
             _settle(layer)
+    if layers:
+        # What hangs on one side only follows the last move of its neighbours: straight lines.
+        _settle(layers[-1])
+        _settle(layers[0])
     top = min((spot.y for layer in layers for spot in layer), default=0.0)
     for layer in layers:
         for spot in layer:
