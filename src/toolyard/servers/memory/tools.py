@@ -11,6 +11,7 @@ from ...kit import Context, Server, ToolError, ToolResult
 from ...kit.languages import add_tool
 from . import faces, paths, shapes, suspicion
 from .asking import allowed
+from .front import body_of
 from .keeping import Hit, Keeper, Mode, Saving
 from .problems import Problem, StoreFailed
 from .settings import Settings
@@ -177,7 +178,8 @@ class Tools:
         said = [self._texts.versions.format(path=path, count=len(kept))]
         for one in kept:
             now = f" ({self._texts.version_current})" if one.current else ""
-            said.append(f"- {one.version}{now}: {one.event} {one.at} {one.changed_by}\n  {one.preview}")
+            by = f" ({one.changed_by})" if one.changed_by else ""
+            said.append(f"- {one.version}{now}: {one.event} {one.at}{by}\n  {one.preview}")
         said += [self._texts.version_deleted] if current is None else []
         history = shapes.History(path=path, deleted=current is None, count=len(kept), versions=kept)
         return ToolResult(content=["\n".join(said)], structured=history)
@@ -226,7 +228,7 @@ def _kept(version: Version, current: int | None) -> shapes.Kept:
         changed_by=version.by,
         at=datetime.fromtimestamp(version.at, UTC).isoformat(timespec="seconds"),
         bytes=len(version.content.encode()),
-        preview=suspicion.marked(" ".join(version.content[: _PREVIEW * 4].split())[:_PREVIEW]),
+        preview=suspicion.marked(" ".join(body_of(version.content)[: _PREVIEW * 4].split())[:_PREVIEW]),
         current=version.version == current,
     )
 

@@ -8,12 +8,20 @@ import unicodedata
 
 MOST_WORDS = 20_000
 """Of one memory; what follows is found by its meaning only."""
-MOST_ASKED = 12
+MOST_ASKED = 10
 _LONGEST = 40
 
 # Scripts that put no spaces between words: each character stands for itself.
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
+)
+# So frequent that looking for them costs most and tells nothing; a question of nothing else keeps them.
+_IDLE = frozenset(
+    "a about all an and any are as at be by can did do doe for from had has have how i if in is it its me my no "
+    "not of on or our so that the their them they thi to up was we were what when where which who why will with "
+    "you your ao ate com como da das de do dos e ela ele em entre era esta este eu foi ha isso isto ja mai mas me "
+    "meu minha na nao nas no nos num numa o os ou para pela pelo por qual quando que quem se sem ser seu sua so "
+    "tambem te tem um uma voce".split()
 )
 _EXCERPT = 280
 _LOOKED_AT = 20_000
@@ -24,8 +32,9 @@ def words_of(text: str) -> list[str]:
 
 
 def asked_words(query: str) -> list[str]:
-    """The different words of a question, in its order."""
-    return list(dict.fromkeys(words_of(query)))[:MOST_ASKED]
+    """The different words of a question that tell something, in its order."""
+    words = list(dict.fromkeys(words_of(query)))
+    return ([word for word in words if word not in _IDLE] or words)[:MOST_ASKED]
 
 
 def excerpt(text: str, asked: list[str]) -> str:

@@ -17,9 +17,9 @@ T = TypeVar("T")
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for a writer of another process."""
-WEIGHED = 5_000
+WEIGHED = 3_000
 """How many memories are weighed against each other at most; the newest, where more have the words."""
-FREQUENT = 20_000
+FREQUENT = 10_000
 """A word in more memories than this says little, and counting it costs more than it tells."""
 
 _TYPES = {

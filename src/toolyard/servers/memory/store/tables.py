@@ -18,6 +18,7 @@ _TABLES = (
         scope text NOT NULL, category text NOT NULL, importance {{float}} NOT NULL{{more}},
         UNIQUE (owner, path))""",
     f"CREATE INDEX IF NOT EXISTS {MEMORIES}_revision ON {MEMORIES} (owner, revision)",
+    f"CREATE INDEX IF NOT EXISTS {MEMORIES}_deleted ON {MEMORIES} (owner, revision) WHERE deleted = 1",
     f"CREATE INDEX IF NOT EXISTS {MEMORIES}_digest ON {MEMORIES} (owner, digest)",
     f"""CREATE TABLE IF NOT EXISTS {VERSIONS} (
         memory bigint NOT NULL, version bigint NOT NULL, content text NOT NULL, happened text NOT NULL,
