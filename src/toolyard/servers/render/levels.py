@@ -10,7 +10,7 @@ _WORDS = {
     "crit": "critical", "critical": "critical", "fatal": "critical", "alert": "critical",
     "emerg": "critical", "emergency": "critical", "panic": "critical",
 }  # fmt: skip
-WORDS = tuple(_WORDS)
+WORDS = frozenset(_WORDS)
 _TENS = ("debug", "debug", "info", "warning", "error", "critical")
 _PRIORITIES = ("critical", "critical", "critical", "error", "warning", "info", "info", "debug")
 

@@ -14,10 +14,11 @@ from .moments import Clock
 _ACCESS = re.compile(r'(?:\S+ )?\S+ \S+ \S+ \[([^\]]{20,32})\] "([^"]{0,4000})" (\d{3}) (\S+)(.*)')
 _SYSLOG = re.compile(r"(?:\S+ )?([\w./@-]{1,64})(?:\[\d{1,10}\])?: ")
 _RFC5424 = re.compile(r"<(\d{1,3})>1 (\S+) \S+ (\S+) \S+ \S+ (?:-|\[[^\]]{0,1000}\]) ?")
-_CLOSED = "|".join(WORDS)
-_MARKED = re.compile(rf"[\[:]({_CLOSED})\]|\b(?:level|lvl|severity)=\"?(\w{{1,12}})", re.IGNORECASE)
-_SHOUTED = re.compile(rf"\b({_CLOSED.upper()})\b")
-_OPENING = re.compile(rf"\W{{0,3}}({_CLOSED})[:\]| ]", re.IGNORECASE)
+# Any word, and then a look into the table: far quicker than to look for each of its words everywhere.
+_MARKED = re.compile(r"[\[:]([A-Za-z]{3,11})\]|(?:level|lvl|severity)=\"?(\w{1,12})")
+_SHOUTED = re.compile(r"\b[A-Z]{3,11}\b")
+_OPENING = re.compile(r"\W{0,3}([A-Za-z]{3,11})[:\]| ]")
+SHOUTED = {word.upper(): level_of(word) for word in WORDS}
 TRACEBACK = "Traceback (most recent call last)"
 TIMES = ("timestamp", "time", "ts", "@timestamp", "datetime", "date", "asctime", "t")
 MESSAGES = ("message", "msg", "event", "text", "log", "body")
@@ -115,11 +116,15 @@ def _plain(line: str, moment: datetime, rest: str) -> Head:
 def level_in(line: str) -> str:
     """The level that a line names, not one that it talks about; none is as good as info."""
     looked_at = line[:LOOKED_AT]
-    if match := _MARKED.search(looked_at):
-        return level_of(match[1] or match[2])
-    if match := _SHOUTED.search(looked_at):
-        return level_of(match[1])
-    if match := _OPENING.match(looked_at):
+    for match in _SHOUTED.finditer(looked_at):
+        if level := SHOUTED.get(match[0]):
+            return level
+    for match in _MARKED.finditer(looked_at):
+        word = (match[1] or match[2]).casefold()
+        if word in WORDS or match[2]:
+            return level_of(word)
+    match = _OPENING.match(looked_at)
+    if match and match[1].casefold() in WORDS:
         return level_of(match[1])
     return "error" if TRACEBACK in line else "info"
 

@@ -31,6 +31,8 @@ class Clock:
 
     def at_start(self, line: str) -> tuple[datetime, int] | None:
         """The moment that a line begins with, and where it ends."""
+        if line[4:5] == "-" and (found := self._usual(line)):
+            return found
         if match := _ISO.match(line):
             year, month, day, hour, minute, second, fraction, zone = match.groups()
             numbers = (year, month, day, hour, minute, second)
@@ -45,6 +47,19 @@ class Clock:
         if match := _EPOCH.match(line):
             return _with_end(from_number(float(match[0].strip("[]"))), match)
         return None
+
+    def _usual(self, line: str) -> tuple[datetime, int] | None:
+        """What most lines have, read by Python itself in a tenth of the time."""
+        end = line.find(" ", 11)
+        text = line[: end if end > 0 else 40]
+        try:
+            moment = datetime.fromisoformat(text)
+        except ValueError:
+            return None
+        if len(text) < 19 or (moment.tzinfo is None and line[end + 1 : end + 2] in ("+", "-", "U", "Z")):
+            return None  # a date alone, or with its zone apart
+        moment = moment if moment.tzinfo or self._zone is None else moment.replace(tzinfo=self._zone)
+        return moment.astimezone(UTC), len(text)
 
     def of_access(self, text: str) -> datetime | None:
         """As in access logs: 15/Nov/2026:23:04:46 +0000."""

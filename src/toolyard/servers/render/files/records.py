@@ -1,11 +1,13 @@
-"""Records of a log, newest first: lines that belong together are put together, also across rotated files."""
+"""Records of a log, newest first: lines that belong together are put together, also across rotated files.
+
+Messages are as they are in the file; whoever shows one makes it fit for that.
+"""
 
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from ..entries import Entry
-from ..wording import shown
 from .backwards import Budget, backwards
 from .folder import LogFile, LogGroup, opened
 from .formats import TRACEBACK, Head, Reader, level_in
@@ -60,7 +62,7 @@ class Records:
             if self._is_over():
                 return
             if found := export_entry(piece):
-                yield Entry(found.at, found.level, "app", found.service, shown(found.message))
+                yield Entry(found.at, found.level, "app", found.service, found.message)
 
     def _lines(self, lines: Iterator[bytes]) -> Iterator[str]:
         for raw in lines:
@@ -82,16 +84,17 @@ class Records:
                 self._later.append(line)
 
     def _entry(self, head: Head) -> Entry:
-        later, self._later = self._later, []
-        message = "\n".join([head.message, *reversed(later)]) if later else head.message
-        level = head.level
-        if level in ("", "debug", "info") and any(TRACEBACK in line for line in later):
-            level = "error"
+        message, level = head.message, head.level
+        if self._later:
+            message = "\n".join([message, *reversed(self._later)])
+            self._later = []
+            if TRACEBACK in message and level in ("", "debug", "info"):
+                level = "error"
         kind = "build" if "build" in self._group.name and head.type == "app" else head.type
-        return Entry(head.at, level, kind, head.service or self._group.name, shown(message))
+        return Entry(head.at, level, kind, head.service or self._group.name, message)
 
     def _untimed(self, file: LogFile, lines: Iterator[str]) -> Iterator[Entry]:
         """Lines of a file without timestamps: each is a record, as old as the file."""
         moment = datetime.fromtimestamp(file.modified, UTC)
         for line in lines:
-            yield Entry(moment, level_in(line), "app", self._group.name, shown(line))
+            yield Entry(moment, level_in(line), "app", self._group.name, line)

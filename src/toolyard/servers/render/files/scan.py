@@ -6,11 +6,11 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from threading import Event
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from ..entries import Entry, Notice, Query
 from ..levels import is_wanted
-from ..wording import has_text
+from ..wording import has_text, shown
 from .backwards import Budget
 from .folder import LogGroup
 from .formats import Reader
@@ -57,7 +57,7 @@ def search(group: LogGroup, query: Query, service: str, window: Window, reader: 
         if len(hits.entries) == query.limit:
             hits.has_more = True
             break
-        hits.entries.append(entry)
+        hits.entries.append(structs.replace(entry, message=shown(entry.message)))
     if budget.is_spent or window.is_over():
         hits.has_more = True
         size = f"{(MOST_BYTES - max(0, budget.left)) >> 20}"
