@@ -1,6 +1,7 @@
 """What Render refuses, or cannot, is said in words that help, in both languages, and never with the key."""
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -37,31 +38,33 @@ async def test_the_key_is_taken_from_the_environment_when_it_is_not_set(
         assert (await talk.logs()).messages == ["hello"]
 
 
-@pytest.mark.parametrize(
-    ("how", "english", "portuguese"),
-    [
-        (403, "may not read logs (shop-web) at Render (403)", "não pode ler logs (shop-web)"),
-        (404, "Render has no logs (shop-web) (404)", "não tem logs (shop-web) (404)"),
-        (400, "(HTTP 400): bad … things", "(HTTP 400): bad … things"),
-        (410, "(HTTP 410)", "(HTTP 410)"),
-        (500, "failing (HTTP 500)", "com falha (HTTP 500)"),
-        (503, "failing (HTTP 503)", "com falha (HTTP 503)"),
-        (302, "(HTTP 302)", "(HTTP 302)"),
-        ("drop", "cannot be reached", "Não foi possível acessar"),
-        ("garbage", "cannot be understood", "não pode ser entendida"),
-        ("half", "cannot be understood", "não pode ser entendida"),
-        ("huge", "cannot be understood: > 16 MiB", "não pode ser entendida: > 16 MiB"),
-    ],
-)
-async def test_each_failure_has_its_own_message(
-    stocked: RenderEmulator, how: int | str, english: str, portuguese: str
-) -> None:
-    stocked.fail("/logs", how, message=f"bad {API_KEY}\nthings", Location="http://127.0.0.1:9/")  # type: ignore[arg-type]
-    for locale, expected in (("en", english), ("pt", portuguese)):
-        async with at(stocked, locale=locale) as talk:
+FAILURES: list[tuple[Any, str, str]] = [
+    # What happens, and a part of what is said in English and in Portuguese.
+    (403, "may not read logs (shop-web) at Render (403)", "não pode ler logs (shop-web)"),
+    (404, "Render has no logs (shop-web) (404)", "não tem logs (shop-web) (404)"),
+    (400, "(HTTP 400): bad … things", "(HTTP 400): bad … things"),
+    (410, "(HTTP 410)", "(HTTP 410)"),
+    (500, "failing (HTTP 500)", "com falha (HTTP 500)"),
+    (503, "failing (HTTP 503)", "com falha (HTTP 503)"),
+    (302, "(HTTP 302)", "(HTTP 302)"),
+    ("drop", "cannot be reached", "Não foi possível acessar"),
+    ("garbage", "cannot be understood", "não pode ser entendida"),
+    ("half", "cannot be understood", "não pode ser entendida"),
+    ("huge", "cannot be understood: > 16 MiB", "não pode ser entendida: > 16 MiB"),
+]
+
+
+@pytest.mark.parametrize("locale", ["en", "pt"])
+async def test_each_failure_has_its_own_message(stocked: RenderEmulator, locale: str) -> None:
+    async with at(stocked, locale=locale) as talk:
+        for how, english, portuguese in FAILURES:
+            stocked.faults.clear()
+            stocked.fail("/logs", how, message=f"bad {API_KEY}\nthings", Location="http://127.0.0.1:9/")
             refusal = await talk.refusal()
-            assert expected in refusal
+            assert (english if locale == "en" else portuguese) in refusal
             assert API_KEY not in refusal
+        stocked.faults.clear()
+        assert (await talk.logs()).messages == ["hello"]
 
 
 async def test_a_render_that_does_not_answer_is_given_up(stocked: RenderEmulator) -> None:
