@@ -15,6 +15,7 @@ from .blocking import Threads
 from .cached import CACHE_SECONDS, CachedTables
 from .duckdb_tables import look
 from .model import DatabaseError, ErrorKind, Rows, Table
+from .sending import sendable
 from .values import gather, in_chunks, iso_timestamp, plain_rows
 
 LOOK_SECONDS = 30.0
@@ -49,7 +50,8 @@ class DuckDatabase:
         return await self._tables.named(name)
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
-        return await self._run(lambda cursor: _read(cursor, sql, rows, bytes), seconds)
+        statement = sendable(sql)
+        return await self._run(lambda cursor: _read(cursor, statement, rows, bytes), seconds)
 
     async def close(self) -> None:
         self._threads.close()
@@ -104,8 +106,7 @@ def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
     columns, types = asked.columns, [str(kind) for kind in asked.types]
     zoned = [place for place, kind in enumerate(types) if "TIME ZONE" in kind]
     # The new line ends a comment that the statement may end with.
-    inner = f"({sql.rstrip().rstrip(';')}\n)"
-    cursor.execute(f"SELECT {_projection(len(types), zoned)} FROM {inner} AS asked LIMIT {rows + 1}")
+    cursor.execute(f"SELECT {_projection(len(types), zoned)} FROM ({sql}\n) AS asked LIMIT {rows + 1}")
     kept, truncated = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=plain_rows)
     for row in kept:
         for place in zoned:

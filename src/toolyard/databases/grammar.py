@@ -1,5 +1,7 @@
 """The kinds of parts that a question may be made of. What is not named here is refused, whatever it is."""
 
+import re
+
 from sqlglot import exp
 
 from .refusing import Refused
@@ -118,6 +120,8 @@ _NAMED: dict[type[exp.Expr], str] = {
     exp.Merge: "MERGE writes",
     exp.PositionalColumn: "columns are given by their names",
 }
+# Not the signs that only look like others, such as a wide semicolon.
+_PLAIN = re.compile(r"[\w$]*")
 _WORDS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Into: ("into",),
     exp.Lock: ("for update", "for share", "for", "lock"),
@@ -140,6 +144,8 @@ def check_grammar(statement: exp.Query, text: Text) -> None:
         if isinstance(part, exp.Column) and not isinstance(part.this, (exp.Identifier, exp.Star)):
             # SQLite takes t.'name' for a column, and it would not be seen as one.
             raise Refused("a column is given by its name, not by a text", text.place(part.this.name))
+        if isinstance(part, exp.Identifier) and not part.quoted and not _PLAIN.fullmatch(part.name):
+            raise Refused(f"{part.name!r} is no plain name; hint: quote it", text.place(part.name))
         if isinstance(part, exp.PropertyEQ) and isinstance(part.parent, (exp.Select, exp.Alias)):
             raise Refused("variables are not set", text.place(":="))
 

@@ -7,7 +7,7 @@ One message is one statement there: the driver does not ask for more.
 import ssl
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import pymysql
@@ -20,6 +20,7 @@ from .blocking import Threads
 from .cached import CACHE_SECONDS, CachedTables
 from .model import DatabaseError, ErrorKind, Rows, Table
 from .mysql_tables import look
+from .sending import sendable
 from .values import gather, in_chunks, plain_rows
 
 CONNECT_SECONDS = 10
@@ -27,7 +28,7 @@ LOOK_SECONDS = 30.0
 _TYPES = {code: name for name, code in vars(FIELD_TYPE).items() if isinstance(code, int)}
 _ENCRYPTED = {"required", "verify_ca", "verify_identity"}
 T = TypeVar("T")
-Line = Connection[Cursor]
+Line: TypeAlias = "Connection[Cursor]"
 
 
 class MysqlDatabase:
@@ -46,7 +47,8 @@ class MysqlDatabase:
         return await self._tables.named(name)
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
-        return await self._run(lambda line: _read(line, sql, rows, bytes), seconds)
+        statement = sendable(sql)
+        return await self._run(lambda line: _read(line, statement, rows, bytes), seconds)
 
     async def close(self) -> None:
         self._threads.close()

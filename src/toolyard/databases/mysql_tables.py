@@ -32,7 +32,7 @@ FROM information_schema.statistics ORDER BY index_name, seq_in_index
 Found = dict[tuple[str, str], list[tuple[Any, ...]]]
 
 
-def look(line: Connection[Cursor]) -> list[Table]:
+def look(line: "Connection[Cursor]") -> list[Table]:
     with line.cursor() as cursor:
         cursor.execute("SELECT database()")
         default = cursor.fetchall()[0][0]

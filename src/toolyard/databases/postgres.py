@@ -18,6 +18,7 @@ from .cached import CACHE_SECONDS, CachedTables
 from .model import DatabaseError, ErrorKind, Rows, Table
 from .postgres_tables import look
 from .postgres_values import convert, converters, register
+from .sending import sendable
 from .values import Basket
 
 CONNECTIONS = 4
@@ -47,12 +48,13 @@ class PostgresDatabase:
         return await self._tables.named(name)
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
+        statement = sendable(sql)
         async with self._free:
             line = await self._take()
             try:
                 async with asyncio.timeout(seconds + _GRACE):
                     await line.begin(seconds)
-                    answer = await _read(line.connection, sql, rows, bytes)
+                    answer = await _read(line.connection, statement, rows, bytes)
                     await line.end()
             except psycopg.Error as error:
                 await self._put_back(line)
@@ -185,7 +187,7 @@ async def _rights(connection: Line) -> str:
 async def _read(connection: Line, statement: str, rows: int, bytes: int) -> Rows:
     kept = Basket(rows, bytes)
     # The new line ends a comment that the statement may end with.
-    wrapped = f"SELECT * FROM ({statement.rstrip().rstrip(';')}\n) AS asked LIMIT {rows + 1}"
+    wrapped = f"SELECT * FROM ({statement}\n) AS asked LIMIT {rows + 1}"
     async with connection.cursor() as cursor:
         chunk: list[list[Any]] = []
         fits = True
@@ -197,6 +199,9 @@ async def _read(connection: Line, statement: str, rows: int, bytes: int) -> Rows
                 if not fits:
                     break
         fits = fits and _kept(kept, chunk, cursor)
+        if cursor.description is None:
+            # The driver says no columns where there are no rows.
+            await cursor.execute(f"SELECT * FROM ({statement}\n) AS asked LIMIT 0".encode(), prepare=True)
         described = cursor.description or []
         columns = [column.name for column in described]
         types = [column.type_display for column in described]

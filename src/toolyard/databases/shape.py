@@ -122,13 +122,18 @@ def with_limit(statement: exp.Query, limit: int) -> exp.Query:
 def _asked(limit: Any) -> int | None:
     if isinstance(limit, exp.Limit):
         count = limit.args.get("expression")
-    elif isinstance(limit, exp.Fetch) and not limit.args.get("limit_options"):
+    elif isinstance(limit, exp.Fetch) and not _is_loose(limit.args.get("limit_options")):
         count = limit.args.get("count")
     else:
         return None
     if isinstance(count, exp.Literal) and not count.is_string and count.name.isdigit():
         return int(count.name)
     return None
+
+
+def _is_loose(options: Any) -> bool:
+    """Not a number of rows."""
+    return isinstance(options, exp.LimitOptions) and any(map(options.args.get, ("percent", "with_ties")))
 
 
 def written(statement: exp.Query, dialect: str) -> str:
