@@ -83,6 +83,12 @@ def test_they_are_taken_out_of_the_arguments():
     assert taken_from(params(_fields=["a"]))[1] == Options(("a",))
 
 
+def test_null_asks_for_nothing_and_is_taken_out_too():
+    left, options = taken_from(params(x=1, _fields=None, _max_bytes=None))
+    assert json.loads(bytes(left))["arguments"] == {"x": 1}
+    assert options == NONE
+
+
 def test_what_a_tool_calls_so_itself_is_left_to_it():
     given = params(_fields="mine", _max_bytes=5)
     left, options = taken_from(given, ["_fields"])

@@ -240,6 +240,14 @@ async def test_previews_of_records_can_be_compact(shelf: Shelf):
     assert len(csv.text) < len(plain.text)
 
 
+async def test_cells_of_a_plain_table_keep_what_is_in_them(shelf: Shelf):
+    odd = {"a": "x|y", "b": "two\nlines", "c": "back\\slash", "d": "  two  spaces", "e": None, "f": [1, "|"]}
+    table = await shelf.fit(structured([odd] * 30), Limits(compact="table"))
+    assert table.answer["preview_format"] == "table"
+    row = table.preview.splitlines()[1]
+    assert row == r'x\|y | two\nlines | back\\slash |   two  spaces |  | [1,"\|"]'
+
+
 async def test_a_compact_form_that_shows_fewer_records_is_not_cheaper(shelf: Shelf):
     wide = [{f"column_{at}_{n}": n for n in range(12)} for at in range(30)]
     found = await shelf.fit(structured(wide), Limits(compact="auto"))

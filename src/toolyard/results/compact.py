@@ -12,6 +12,9 @@ from .tokens import estimated
 
 Records = Sequence[dict[str, Any]]
 
+# What would end a cell or a row of a plain table, as it is written in Markdown and in programs.
+_ESCAPES = str.maketrans({"|": r"\|", "\n": r"\n", "\r": r"\r", "\\": r"\\"})
+
 
 def compacted(records: Records, form: str, room: int) -> dict[str, Any]:
     """In the form asked for; by `auto` in that which shows most records, and of those the cheapest."""
@@ -56,7 +59,7 @@ def _as_csv(records: Records) -> str:
 def _as_table(records: Records) -> str:
     names = _names(records)
     rows = [names, *([_cell(record.get(name)) for name in names] for record in records)]
-    return "\n".join(" | ".join(" ".join(cell.split()).replace("|", "/") for cell in row) for row in rows)
+    return "\n".join(" | ".join(cell.translate(_ESCAPES) for cell in row) for row in rows)
 
 
 FORMS: dict[str, Callable[[Records], str]] = {"csv": _as_csv, "table": _as_table}

@@ -43,10 +43,9 @@ def taken_from(params: Raw, own: Collection[str] = ()) -> tuple[Raw, Options]:
     found = {name: arguments.pop(name) for name in OPTIONS if name in arguments and name not in own}
     if not found:
         return params, NONE
-    options = Options(
-        _fields(msgspec.json.decode(found[FIELDS])) if FIELDS in found else (),
-        _most(msgspec.json.decode(found[MAX_BYTES])) if MAX_BYTES in found else None,
-    )
+    fields, most = (msgspec.json.decode(found.get(name, Raw(b"null"))) for name in OPTIONS)
+    # Models write `null` for what they do not want.
+    options = Options(() if fields is None else _fields(fields), None if most is None else _most(most))
     return Raw(encode({**members, "arguments": arguments})), options
 
 
