@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.databases.attacks import ATTACKS
 from tests.emulators.anthropic_messages import ToolUse, scripted_claude
 from tests.emulators.openai_chat import (
     ChatRequest,
@@ -122,27 +123,24 @@ async def test_an_error_is_told_to_the_model_once_in_our_words_and_then_to_the_c
     assert said.endswith("The model wrote: SELECT stat FROM orders")
 
 
-HOSTILE = [
-    "DROP TABLE orders",
-    "SELECT 1; DELETE FROM orders",
-    "WITH gone AS (DELETE FROM orders RETURNING id) SELECT * FROM gone",
-    "SELECT load_extension('/tmp/evil.so')",
-    "ATTACH DATABASE '/tmp/other' AS other",
-    "PRAGMA writable_schema = 1",
-    "SELECT * FROM sqlite_master",
-    "SELECT amount FROM payments",
-]
+async def test_what_a_hostile_model_writes_is_not_run():
+    corpus = [attack.sql for attack in ATTACKS if "sqlite" in attack.dialects]
+    chosen = [*corpus[:: len(corpus) // 12], "SELECT amount FROM payments", "SELECT * FROM sqlite_master"]
+    script: list[Turn] = []
+    for attack in chosen:
+        hostile = json.dumps({"sql": attack})
+        improved = json.dumps({"approved": False, "improved_sql": attack, "reason": "better"})
+        script += [hostile, hostile, DRAFT, improved, DRAFT, improved]
 
+    async def ask(talk: Talk) -> None:
+        for attack in chosen:
+            # Twice on its own, and twice as what the judge slips in as an improvement.
+            assert (await talk.refusal(question=QUESTION)).startswith("Not run: "), attack
+            assert (await talk.refusal(question=QUESTION)).startswith("Not run: "), attack
+        assert (await talk.rows(sql=COUNT))["rows"] == [[240]]
 
-@pytest.mark.parametrize("statement", HOSTILE)
-async def test_what_a_hostile_model_writes_is_not_run(statement: str):
-    hostile = json.dumps({"sql": statement})
-    said = await refusal([hostile, hostile], blocked_tables="payments")
-    assert said.startswith("Not run: ")
-    # Nor what it slips in as an improvement.
-    improved = json.dumps({"approved": False, "improved_sql": statement, "reason": "better"})
-    said = await refusal([DRAFT, improved, DRAFT, improved], blocked_tables="payments")
-    assert said.startswith("Not run: ")
+    _, api = await asked(script, ask, blocked_tables="payments")
+    assert len(api.requests) == len(script)
 
 
 async def test_a_model_that_finds_no_sql_says_why():

@@ -10,6 +10,7 @@ import psycopg
 import pytest
 
 from tests.app.yard import yard
+from tests.databases.attacks import ATTACKS
 from tests.servers.sql.talking import ERAS, talking
 from tests.servers.warehouse import TWIN_SHIPMENTS, fill_duckdb, fill_postgres
 from tests.stores import PASSWORD, PostgresServer
@@ -70,64 +71,44 @@ async def test_duckdb_is_asked_in_its_own_words(duckdb: str, mode: str):
         assert "Did you mean 'shipments'" in await talk.refusal(sql="SELECT 1 FROM shipmets")
 
 
-ATTACKS = {
-    "postgres": [
-        "SELECT 1; DROP TABLE shipments",
-        "DELETE FROM shipments",
-        "WITH gone AS (DELETE FROM shipments RETURNING *) SELECT count(*) FROM gone",
-        "SELECT * INTO stolen FROM users",
-        "SELECT pg_sleep(100)",
-        "SELECT pg_read_file('/etc/passwd')",
-        "SELECT lo_import('/etc/passwd')",
-        "SELECT set_config('transaction_read_only', 'off', false)",
-        "SELECT pg_catalog.pg_terminate_backend(1)",
-        "COPY shipments TO PROGRAM 'touch /tmp/owned'",
-        "DO $$ BEGIN DELETE FROM shipments; END $$",
-        "SELECT $a$x$a$; DELETE FROM shipments; --$a$",
-        "SELECT id FROM shipments FOR UPDATE",
-        "SELECT nextval('shipments_id_seq')",
-        "SELECT * FROM pg_shadow",
-        "SELECT password_hash FROM users",
-        "SELECT u FROM users u",
-        'SELECT * FROM "users"',
-        "SELECT query_to_xml('delete from shipments', true, true, '')",
-        "EXPLAIN ANALYZE DELETE FROM shipments",
-        "/* SELECT */ TRUNCATE shipments",
-        "\uff24\uff25\uff2c\uff25\uff34\uff25 FROM shipments",
-        f"SELECT {'(' * 2000}1{')' * 2000}",
-    ],
-    "duckdb": [
-        "SELECT 1; DROP TABLE shipments",
-        "ATTACH '/tmp/other.duckdb' AS other",
-        "COPY shipments TO '/tmp/stolen.csv'",
-        "SELECT * FROM read_csv('/etc/passwd')",
-        "SELECT * FROM '/etc/passwd'",
-        "SELECT * FROM read_text('/etc/passwd')",
-        "INSTALL httpfs",
-        "PRAGMA database_list",
-        "SET enable_external_access = true",
-        "SELECT getenv('HOME')",
-        "CREATE TABLE x AS SELECT 1",
-        "SELECT * FROM duckdb_settings()",
-    ],
-}
+OWN_WORDS = ("isto não é SQL de", "não pode ser escrita com segurança")
+"""In these the parser's own words are passed on."""
+ENGLISH = {"the", "is", "are", "not", "and", "this", "there"}
 
 
-@pytest.mark.parametrize("kind", ATTACKS)
+def sendable(kind: str) -> list[str]:
+    """Without what the client cannot send, and nothing at all, which is another mistake."""
+    found = [attack.sql for attack in ATTACKS if kind in attack.dialects and attack.sql.strip()]
+    return [sql for sql in found if not any("\ud800" <= character <= "\udfff" for character in sql)]
+
+
+@pytest.mark.parametrize("kind", ["postgres", "duckdb"])
 @pytest.mark.parametrize("locale", ["en", "pt"])
 async def test_attacks_are_refused_with_a_reason_and_nothing_of_them_happens(
-    kind: str, locale: str, request: pytest.FixtureRequest
+    kind: str, locale: str, request: pytest.FixtureRequest, tmp_path: Path
 ):
     url = request.getfixturevalue(kind)
-    expected = SHIPMENTS if kind == "postgres" else TWIN_SHIPMENTS
-    async with talking(database=url, locale=locale, blocked_columns="*password*") as talk:
-        for attack in ATTACKS[kind]:
-            said = await talk.refusal(sql=attack)
+    users = "SELECT count(*) AS n, sum(salary) AS salaries FROM users"
+    async with talking(database=url, locale=locale) as talk:
+        before = (await talk.rows(sql=users))["rows"]
+        for attack in sendable(kind):
+            said = await talk.refusal(sql=attack.replace("FOLDER", str(tmp_path)))
             assert said.startswith("Not run: " if locale == "en" else "Não executado: "), attack
             assert PASSWORD not in said
-            if locale == "pt" and "isto não é SQL de" not in said:
-                assert not {"the", "is", "are", "not"} & set(said.split()), said
-        assert (await talk.rows(sql="SELECT count(*) FROM shipments"))["rows"] == [[expected]]
+            if locale == "pt" and not any(words in said for words in OWN_WORDS):
+                assert not ENGLISH & set(said.split()), said
+        assert (await talk.rows(sql=users))["rows"] == before
+    assert list(tmp_path.iterdir()) == []  # noqa: ASYNC240 (nothing else runs)
+
+
+async def test_columns_that_are_blocked_are_not_read_in_any_way(postgres: str):
+    ways = ("password_hash", "*", "u", "u.*", "to_json(u)", "row_to_json(u)", '"password_hash"', "count(u.*)")
+    async with talking(database=postgres, blocked_columns="*password*") as talk:
+        for way in ways:
+            assert "Not run: " in await talk.refusal(sql=f"SELECT {way} FROM users AS u"), way
+        assert "Not run: " in await talk.refusal(sql="SELECT x FROM users AS u(a, b, x, d)")
+        assert "Not run: " in await talk.refusal(sql="TABLE users")
+        assert (await talk.rows(sql="SELECT login FROM users WHERE id = 1"))["rows"] == [["user1"]]
 
 
 @asynccontextmanager

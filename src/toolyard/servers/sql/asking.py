@@ -51,8 +51,7 @@ class Asking:
 
     async def _asked(self, ctx: Context, question: str) -> Answer:
         if len(question) > LONGEST_QUESTION:
-            words = self._texts.too_long
-            raise ToolError(words.format(name="question", count=len(question), most=LONGEST_QUESTION))
+            raise ToolError(self._texts.too_long.format(count=len(question), most=LONGEST_QUESTION))
         if self._pipeline is None:
             raise ToolError(await self._without_model())
         steps = Steps(ctx, 1 + STEPS_OF_A_ROUND)

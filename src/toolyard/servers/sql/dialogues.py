@@ -38,6 +38,8 @@ class Anthropic:
 
     def answer(self, reply: Any, form: Form) -> dict[str, Any]:
         said = _typed(reply, _Message)
+        if said.stop_reason == "max_tokens":  # half a statement may be another one
+            raise Unreadable
         for block in said.content:
             if block.type == "tool_use" and block.name == form.name:
                 return block.input

@@ -2,11 +2,11 @@
 
 from ...databases import DatabaseError
 from ...databases.guard import Guarded, Refused
+from . import refusals
 from .catalogue import Catalogue
 from .models import ModelFailed
 from .names import named_in, near, unknown_names
 from .pipeline import NoAnswer
-from .refusals import in_portuguese
 from .settings import Settings
 from .texts import Texts
 
@@ -32,7 +32,7 @@ class Failures:
         raise error
 
     def refused(self, error: Refused) -> str:
-        reason = error.reason if self._settings.locale == "en" else in_portuguese(error.reason)
+        reason = refusals.told(error.reason, self._settings.locale)
         if error.place is None:
             return self._texts.refused.format(reason=reason)
         line, column = error.place

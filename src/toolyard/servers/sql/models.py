@@ -99,7 +99,8 @@ class Models:
         import aiohttp  # 90 ms of CPU, and only for questions
 
         if self._session is None:
-            self._session = aiohttp.ClientSession()
+            # The time limit is ours, around all of a request.
+            self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
         headers = {"Content-Type": "application/json", **self._dialogue.headers(self._place.key)}
         url = self._place.url.rstrip("/") + self._dialogue.path
         try:

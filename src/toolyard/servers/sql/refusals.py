@@ -1,6 +1,11 @@
-"""Why the guard refuses, in Portuguese. It says it in English; what it says anew is passed on as it is."""
+"""Why the guard refuses, in the language of the server. What it says in new words is passed on as it is."""
 
 import re
+
+from ...kit.languages import Locale
+
+_TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: [^>]*>")
+"""How the parser tells what it met."""
 
 _PORTUGUESE = {
     r"only SELECT and WITH are run, and this begins with (?P<what>.*)": (
@@ -48,6 +53,9 @@ _PORTUGUESE = {
     r"the function (?P<what>.*) is called by its schema; hint: without it": (
         "a função {what} é chamada pelo esquema; dica: sem ele"
     ),
+    r"(?P<what>.*) is no plain name; hint: quote it": (
+        "{what} não é um nome simples; dica: ponha-o entre aspas"
+    ),
     r"(?P<what>.*) is no name of a table": "{what} não é nome de tabela",
     r"(?P<what>.*) is a table of the system, which is not read here": (
         "{what} é uma tabela do sistema, que não se lê aqui"
@@ -68,7 +76,16 @@ _PORTUGUESE = {
 _COMPILED = [(re.compile(pattern, re.DOTALL), words) for pattern, words in _PORTUGUESE.items()]
 
 
-def in_portuguese(reason: str) -> str:
+def told(reason: str, locale: Locale) -> str:
+    plain = _TOKEN.sub(_met, reason)
+    return plain if locale == "en" else _in_portuguese(plain)
+
+
+def _met(token: re.Match[str]) -> str:
+    return "the end" if token[1] == "SENTINEL" else repr(token[1])
+
+
+def _in_portuguese(reason: str) -> str:
     for pattern, words in _COMPILED:
         found = pattern.fullmatch(reason)
         if found is not None:

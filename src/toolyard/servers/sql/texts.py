@@ -106,7 +106,7 @@ EN = Texts(
     running="Running it",
     neither="There is nothing to answer: give 'question' (in plain words) or 'sql' (one SELECT).",
     both="Give 'question' (in plain words) or 'sql' (one SELECT), not both.",
-    too_long="{name!r} has {count} characters; at most {most} are read.",
+    too_long="The question has {count} characters; at most {most} are read.",
     no_model=(
         "No model is configured, so a question in words cannot become SQL here. "
         "Write one SELECT yourself and pass it as 'sql'. {tables} "
@@ -176,7 +176,7 @@ PT = Texts(
     running="Executando",
     neither="Não há o que responder: informe 'pergunta' (em palavras) ou 'sql' (um SELECT).",
     both="Informe 'pergunta' (em palavras) ou 'sql' (um SELECT), não os dois.",
-    too_long="{name!r} tem {count} caracteres; no máximo {most} são lidos.",
+    too_long="A pergunta tem {count} caracteres; no máximo {most} são lidos.",
     no_model=(
         "Nenhum modelo está configurado, então uma pergunta em palavras não pode virar SQL aqui. "
         "Escreva um SELECT e passe em 'sql'. {tables} "
