@@ -42,7 +42,7 @@ async def test_logs_errors_and_status_of_a_service_come_from_render(era: str, re
         first = logs.structured["entries"][0]
         assert (first["level"], first["type"], first["service"]) == ("error", "app", "shop-web")
         assert first["timestamp"].endswith("Z")
-        assert "2 entries of web, last 1 h [app]" in logs.text
+        assert "Entries of web, last 1 h: 2 [app]" in logs.text
         assert "ERROR    shop-web app: payment failed\n      at bank" in logs.text
         assert (await talk.logs(type="request", service="shop-web")).messages == ["GET / 200"]
         assert (await talk.logs(text="ORDER*placed")).messages == ["order placed"]
@@ -54,7 +54,7 @@ async def test_logs_errors_and_status_of_a_service_come_from_render(era: str, re
         errors = await talk.errors(minutes=5)
         assert errors.structured["total_errors"] == 1
         assert errors.structured["period_minutes"] == 5
-        assert "1 errors of web, last 5 min" in errors.text
+        assert "Errors of web, last 5 min: 1" in errors.text
         assert "No errors of shop-worker" in (await talk.errors(service="shop-worker")).text
 
         status = await talk.status()
@@ -111,10 +111,10 @@ async def test_in_portuguese_names_parameters_and_texts_are_portuguese_and_the_e
         )
         assert logs.messages == ["pedido recebido"]
         assert logs.structured["period_hours"] == 2
-        assert "1 registros de web, últimas 2 h" in logs.text
+        assert "Registros de web, últimas 2 h: 1" in logs.text
         errors = await talk.call("consultar_erros", servico="loja-web", minutos=10, texto="")
         assert errors.messages == ["pagamento falhou"]
-        assert "1 serviços, 0 com problema" in (await talk.call("status_servicos")).text
+        assert "Serviços: 1, com problema: 0" in (await talk.call("status_servicos")).text
         unknown = await talk.call("consultar_logs", servico="loja-wbe")
         assert "Não existe o serviço 'loja-wbe'. Você quis dizer 'loja-web'?" in unknown.text
         assert (await talk.logs(service="loja-web")).structured["total_logs"] == 2

@@ -70,4 +70,4 @@ async def test_mounted_in_a_gateway_it_answers_under_its_full_name(render: Rende
     async with yard(ServerConfig(name="render", where=module)) as gateway:
         assert "mcp__render__consultar_erros" in await gateway.tools()
         assert "it broke" in await gateway.says("mcp__render__consultar_erros", {"servico": "shop-web"})
-        assert "1 serviços" in await gateway.says("mcp__render__status_servicos")
+        assert "Serviços: 1" in await gateway.says("mcp__render__status_servicos")

@@ -97,7 +97,7 @@ async def test_logs_are_read_page_by_page_until_there_are_enough_and_the_client_
             assert said.structured["has_more"] is True
             assert len(talk.progress) >= 3
             assert [done for done, _, _ in talk.progress] == sorted(done for done, _, _ in talk.progress)
-            assert talk.progress[0] == (8, 30, "8 entries so far")
+            assert talk.progress[0] == (8, 30, "entries so far: 8")
         said = await talk.logs(limit=100)
         assert len(said.messages) == 60
         assert said.structured["has_more"] is False

@@ -6,10 +6,8 @@ from datetime import UTC, tzinfo
 from ... import __version__
 from ...kit import Server
 from ...kit.making import WrongSettings
-from .api import Render
 from .entries import Source
 from .faces import INSTRUCTIONS
-from .files import Files
 from .sample import Sample
 from .settings import Settings
 from .tools import declare
@@ -32,8 +30,10 @@ def build(settings: Settings) -> Server:
 
 def _source(settings: Settings) -> Source:
     """Files were asked for by name; a key may just be in the environment."""
-    key = settings.api_key or os.environ.get(KEY_VARIABLE, "")
+    key = (settings.api_key or os.environ.get(KEY_VARIABLE, "")).strip()
     if settings.patterns:
+        from .files import Files  # unpacking and temporary files are of no use to the others
+
         return Files(
             settings.patterns,
             clock=settings.clock,
@@ -42,6 +42,8 @@ def _source(settings: Settings) -> Source:
         )
     if not key:
         return Sample()
+    from .api import Render
+
     return Render(
         settings.url,
         key,

@@ -84,17 +84,17 @@ MESSAGES: dict[str, tuple[str, str]] = {
         "O Render tinha mais, mas não em {seconds} s; estes são os mais recentes.",
     ),
     # Progress
-    "page": ("{count} entries so far", "{count} registros até agora"),
+    "page": ("entries so far: {count}", "registros até agora: {count}"),
     "file_read": ("{name} read", "{name} lido"),
     "service_asked": ("{name} answered", "{name} respondeu"),
     # Words in texts
     "logs": (
-        "{count} entries of {service}, last {hours} h",
-        "{count} registros de {service}, últimas {hours} h",
+        "Entries of {service}, last {hours} h: {count}",
+        "Registros de {service}, últimas {hours} h: {count}",
     ),
     "errors": (
-        "{count} errors of {service}, last {minutes} min",
-        "{count} erros de {service}, últimos {minutes} min",
+        "Errors of {service}, last {minutes} min: {count}",
+        "Erros de {service}, últimos {minutes} min: {count}",
     ),
     "nothing": (
         "No entries of {service} fit, in the last {hours} h.",
@@ -106,10 +106,10 @@ MESSAGES: dict[str, tuple[str, str]] = {
     ),
     "more": (" (there are more)", " (há mais)"),
     "filters": (" [{filters}]", " [{filters}]"),
-    "services": ("{count} services, {bad} not well", "{count} serviços, {bad} com problema"),
+    "services": ("Services: {count}, not well: {bad}", "Serviços: {count}, com problema: {bad}"),
     "no_services": ("There are no services.", "Não há serviços."),
     "suspended": ("suspended", "suspenso"),
-    "error_count": ("{count}{plus} errors in 15 min", "{count}{plus} erros em 15 min"),
+    "error_count": ("errors in 15 min: {count}{plus}", "erros em 15 min: {count}{plus}"),
     "investigate": (
         "Find out what is wrong with the service {service!r}. Call service_status first, then find_errors "
         "for it; group the errors by cause, and look with search_logs at what happened just before the "

@@ -164,7 +164,9 @@ def _declare_resource(server: Server, tools: Tools, locale: Locale) -> None:
 
 
 def _declare_prompt(server: Server, tools: Tools, locale: Locale) -> None:
-    async def investigate(service: Annotated[str, "The service to look at; o serviço a examinar"]) -> Any:
+    arguments = {"en": "The service to look at", "pt": "O serviço a examinar"}
+
+    async def investigate(service: Annotated[str, arguments[locale]]) -> Any:
         return tools.investigate(service)
 
     names = {"en": "investigate_service", "pt": "investigar_servico"}

@@ -50,10 +50,6 @@ class Directory:
         except LogsError:
             if listing is known:
                 listing = await self.listing(deadline, fresh=True)
-                return self._chosen(wanted, listing)
-            return self._chosen(wanted, listing)
-
-    def _chosen(self, wanted: str, listing: Listing) -> list[Service]:
         try:
             return chosen(wanted, listing.services)
         except LogsError:
@@ -65,10 +61,9 @@ class Directory:
     async def listing(self, deadline: Deadline, fresh: bool = False) -> Listing:
         async with self._lock:
             known = self._listing
-            if known is None or fresh or time.monotonic() - known.at >= self._cache_seconds:
-                self._listing = await self._list(deadline)
-            assert self._listing is not None
-            return self._listing
+            if known is None or fresh or known.missing or time.monotonic() - known.at >= self._cache_seconds:
+                known = self._listing = await self._list(deadline)
+            return known
 
     async def _list(self, deadline: Deadline) -> Listing:
         query = [("ownerId", await self._workspace(deadline))] if self._owner else []
