@@ -61,19 +61,19 @@ class Said:
 class Archive:
     """One tenant's conversations in a database."""
 
-    def __init__(self, database: str, tenant: str) -> None:
-        self.database = database
+    def __init__(self, url: str, tenant: str) -> None:
+        self.url = url
         self.tenant = tenant
 
     async def record(self, *sessions: dict[str, Any], user: str = "") -> None:
         for told in sessions:
-            await record(told, tenant=self.tenant, user=user, database=self.database)
+            await record(told, tenant=self.tenant, user=user, url=self.url)
 
     async def read(self, *paths: Path, user: str = "") -> Tally:
-        return await import_files(paths, tenant=self.tenant, user=user, database=self.database)
+        return await import_files(paths, tenant=self.tenant, user=user, url=self.url)
 
     async def call(self, tool: str, user: str = "", tenant: str = "", **arguments: Any) -> Said:
-        server = load(MODULE, options={"database": self.database})
+        server = load(MODULE, options={"url": self.url})
         identity = Identity(tenant or self.tenant, user)
         try:
             async with server.connect(identity=identity) as client:
@@ -98,7 +98,7 @@ class Archive:
         return {found["session_id"]: found for found in said.structured["sessions"]}
 
     async def transcript(self, session_id: str, user: str = "") -> str:
-        server = load(MODULE, options={"database": self.database})
+        server = load(MODULE, options={"url": self.url})
         try:
             async with server.connect(identity=Identity(self.tenant, user)) as client:
                 (contents,) = await client.read_resource(f"sessions://{session_id}")

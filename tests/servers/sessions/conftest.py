@@ -17,15 +17,15 @@ def postgres_server() -> Iterator[PostgresServer]:
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "sqlite":
         return f"sqlite:{tmp_path / 'sessions.db'}"
     return request.getfixturevalue("postgres_server").url
 
 
 @pytest.fixture
-def archive(database: str) -> Archive:
-    return Archive(database, uuid4().hex)
+def archive(url: str) -> Archive:
+    return Archive(url, uuid4().hex)
 
 
 @pytest.fixture

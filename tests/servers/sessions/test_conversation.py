@@ -33,14 +33,14 @@ INVOICE = session(
 
 
 @pytest.fixture
-async def database(sqlite_archive: Archive) -> str:
+async def url(sqlite_archive: Archive) -> str:
     await sqlite_archive.record(DEPLOY, INVOICE)
-    return sqlite_archive.database
+    return sqlite_archive.url
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_what_was_said_is_found_by_words_by_meaning_and_by_time(era: str, database: str):
-    async with talking(era, database=database) as talk:
+async def test_what_was_said_is_found_by_words_by_meaning_and_by_time(era: str, url: str):
+    async with talking(era, url=url) as talk:
         found = await talk.call("search_sessions", query="MEMORY container")
         assert found.structured == {
             "count": 1,
@@ -86,7 +86,7 @@ async def test_where_nothing_means_the_same_the_words_are_searched_and_that_is_s
     era: str, sqlite_archive: Archive
 ):
     await sqlite_archive.record(session("odd", "Call it zqxwv please", "Done."))
-    async with talking(era, database=sqlite_archive.database) as talk:
+    async with talking(era, url=sqlite_archive.url) as talk:
         found = await talk.call("semantic_search_sessions", query="zqxwv")
         assert (found.structured["count"], found.structured["fallback_used"]) == (1, True)
         assert found.structured["results"][0]["similarity"] is None
@@ -103,7 +103,7 @@ async def test_a_whole_conversation_is_a_resource_in_pages_with_completions(
 ):
     said = [f"Part {at}: " + "tell me more " * 300 for at in range(20)]
     await sqlite_archive.record(session("long/one", *said, title="A long one"), DEPLOY)
-    async with talking(era, database=sqlite_archive.database) as talk:
+    async with talking(era, url=sqlite_archive.url) as talk:
         assert await talk.complete("sessions://{id}", "id", "lo") == ["long/one"]
         assert sorted(await talk.complete("sessions://{id}", "id", "")) == ["deploy-1", "long/one"]
         page_of = "sessions://{id}/{page}"
@@ -139,8 +139,8 @@ async def test_a_query_that_cannot_be_searched_for_is_refused_with_a_reason(
     assert said in refused.text
 
 
-async def test_in_portuguese_the_texts_are_portuguese_and_the_fields_the_same(database: str):
-    async with talking(ERAS[1], database=database, locale="pt") as talk:
+async def test_in_portuguese_the_texts_are_portuguese_and_the_fields_the_same(url: str):
+    async with talking(ERAS[1], url=url, locale="pt") as talk:
         tools = (await talk.client.list_tools()).tools
         assert [tool.title for tool in tools] == [
             "Procurar conversas",
@@ -166,7 +166,7 @@ async def test_never_more_than_ten_come_back(sqlite_archive: Archive):
 async def test_mounted_in_a_gateway_each_caller_finds_their_own(sqlite_archive: Archive):
     await sqlite_archive.record(DEPLOY)
     await sqlite_archive.record(INVOICE, user="rui")
-    where = InProcess(module=MODULE, options={"database": sqlite_archive.database})
+    where = InProcess(module=MODULE, options={"url": sqlite_archive.url})
     async with yard(ServerConfig(name="past", where=where)) as gateway:
         answer = await gateway.call("mcp__past__list_recent_sessions")
         found: Any = answer.result["structuredContent"]["sessions"]
@@ -175,7 +175,7 @@ async def test_mounted_in_a_gateway_each_caller_finds_their_own(sqlite_archive: 
 
 async def test_a_server_that_imports_finds_what_is_written_while_it_runs(tmp_path: Path):
     path = write_lines(tmp_path / "projects" / "shop" / "s1.jsonl", entry("user", "u1", "Hello there"))
-    settings = {"database": "memory:", "import_from": str(tmp_path / "projects"), "scan_seconds": 0.05}
+    settings = {"url": "memory:", "import_from": str(tmp_path / "projects"), "scan_seconds": 0.05}
     async with talking(ERAS[1], **settings) as talk:
 
         async def holds(query: str) -> bool:

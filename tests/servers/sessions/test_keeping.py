@@ -117,7 +117,7 @@ async def test_a_title_is_found_as_well(archive: Archive):
 async def test_a_server_that_has_searched_before_finds_what_came_since_and_forgets_what_went(
     archive: Archive,
 ):
-    server = load("toolyard.servers.sessions", options={"database": archive.database})
+    server = load("toolyard.servers.sessions", options={"url": archive.url})
     async with server.connect(identity=Identity(archive.tenant)) as client:
 
         async def alike(query: str) -> list[str]:
@@ -137,7 +137,7 @@ async def test_a_server_that_has_searched_before_finds_what_came_since_and_forge
 async def test_a_database_that_was_restarted_is_used_again(postgres_server: PostgresServer):
     archive = Archive(postgres_server.url, "restarted")
     await archive.record(session("a", "still here"))
-    server = load("toolyard.servers.sessions", options={"database": archive.database})
+    server = load("toolyard.servers.sessions", options={"url": archive.url})
     async with server.connect(identity=Identity(archive.tenant)) as client:
         for _ in range(2):
             answer = await client.call_tool("search_sessions", {"query": "still"})
@@ -172,22 +172,22 @@ async def test_text_that_databases_dislike_is_kept_as_far_as_it_can_be(archive: 
 )
 async def test_what_is_not_in_the_form_is_refused_by_its_member(told: dict[str, object], fault: str):
     with pytest.raises(msgspec.ValidationError, match=fault):
-        await record(told, database="memory:")
+        await record(told, url="memory:")
 
 
 async def test_a_database_that_cannot_be_used_is_said_to_the_caller_without_its_password(tmp_path: Path):
     broken = tmp_path / "broken.db"
-    broken.write_bytes(b"this is no database, and never was one" * 100)
-    for database in (f"sqlite:{broken}", "postgresql://yard:hunter2@127.0.0.1:1/none"):
-        said = await Archive(database, "local").call("list_recent_sessions")
+    broken.write_bytes(b"this is no url, and never was one" * 100)
+    for url in (f"sqlite:{broken}", "postgresql://yard:hunter2@127.0.0.1:1/none"):
+        said = await Archive(url, "local").call("list_recent_sessions")
         assert said.failed
         assert "cannot be reached" in said.text
         assert "hunter2" not in said.text
 
 
-@pytest.mark.parametrize("database", ["mongodb://host/name", "nonsense", "sqlite:", "hunter2@host"])
-def test_an_address_of_no_known_kind_is_refused_when_the_server_is_made(database: str):
+@pytest.mark.parametrize("url", ["mongodb://host/name", "nonsense", "sqlite:", "hunter2@host"])
+def test_an_address_of_no_known_kind_is_refused_when_the_server_is_made(url: str):
     with pytest.raises(LoadError) as caught:
-        load("toolyard.servers.sessions", options={"database": database})
+        load("toolyard.servers.sessions", options={"url": url})
     assert "sqlite:PATH" in str(caught.value.message)
     assert "hunter2" not in str(caught.value.message)

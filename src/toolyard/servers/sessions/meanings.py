@@ -25,7 +25,8 @@ MOST_CHARACTERS = 2_000
 """Of a message; what comes later moves its vector little."""
 MOST_VECTORS = 2_000_000
 """In memory, of all owners, at 200 bytes each."""
-_AT_ONCE = 20_000
+# Read at once: few enough that others are answered in between.
+_AT_ONCE = 5_000
 
 Floats = npt.NDArray[np.float32]
 

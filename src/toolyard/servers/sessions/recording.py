@@ -21,11 +21,11 @@ _ENCODER = Encoder()
 
 
 async def record(
-    session: SessionForm | Mapping[str, Any], *, tenant: str = "local", user: str = "", database: str = ""
+    session: SessionForm | Mapping[str, Any], *, tenant: str = "local", user: str = "", url: str = ""
 ) -> int:
     """Keep a conversation, in the place of what was kept under its id; how many messages that is.
 
-    `session` is in the form `toolyard.sessions`, `database` as in the settings. Raises
+    `session` is in the form `toolyard.sessions`, `url` as in the settings. Raises
     msgspec.ValidationError when a member does not fit the form, StoreError when it cannot be kept.
     """
     form = session if isinstance(session, SessionForm) else msgspec.convert(dict(session), SessionForm)
@@ -33,7 +33,7 @@ async def record(
     if not told.updated_at:
         now = moment(time.time())
         told = replace(told, created_at=told.created_at or now, updated_at=now)
-    keeper = open_keeper(database, _ENCODER)
+    keeper = open_keeper(url, _ENCODER)
     try:
         return await keeper.replace(Owner(tenant, user), told)
     finally:
@@ -41,10 +41,10 @@ async def record(
 
 
 async def import_files(
-    paths: Sequence[Path], *, tenant: str = "local", user: str = "", database: str = ""
+    paths: Sequence[Path], *, tenant: str = "local", user: str = "", url: str = ""
 ) -> Tally:
     """Read what is new in folders and files, once; what became of it. Reading happens in this event loop."""
-    keeper = open_keeper(database, _ENCODER)
+    keeper = open_keeper(url, _ENCODER)
     try:
         return await Importer(keeper, Owner(tenant, user), paths).look()
     finally:

@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 def build(settings: Settings) -> Server:
     encoder = Encoder()
-    keeper = open_keeper(settings.database, encoder)
+    keeper = open_keeper(settings.url, encoder)
     server = Server(
         "sessions", version=__version__, title="Sessions", instructions=TEXTS[settings.locale].instructions
     )
@@ -103,30 +103,34 @@ class Desk:
         asked, limit = self._checked(query), _capped(limit)
         if not asked:
             raise ToolError(self._texts.no_words.format(query=line(query, _SHOWN)))
+        more = await self._importing()
         hits = await self._reached(self._keeper.found(_owner(ctx.caller), asked, limit))
         answer = showing.found(hits, asked)
-        return self._result(answer, showing.found_text(answer, line(query, _SHOWN), self._texts))
+        return _result(answer, showing.found_text(answer, line(query, _SHOWN), self._texts) + more)
 
     async def recent(self, ctx: Context, limit: Limit = MOST) -> ToolResult:
+        more = await self._importing()
         kept = await self._reached(self._keeper.recent(_owner(ctx.caller), _capped(limit)))
         answer = showing.recent(kept)
-        return self._result(answer, showing.recent_text(answer, self._texts))
+        return _result(answer, showing.recent_text(answer, self._texts) + more)
 
     async def semantic(self, ctx: Context, query: Query, limit: Limit = MOST) -> ToolResult:
         owner = _owner(ctx.caller)
         asked, limit = self._checked(query), _capped(limit)
+        more = await self._importing()
         turns = await self._reached(self._alike(owner, query, limit))
         if turns:
             answer = showing.alike(turns)
         else:
             hits = await self._reached(self._keeper.found(owner, asked, limit)) if asked else []
             answer = showing.alike_by_words(hits, asked)
-        return self._result(answer, showing.alike_text(answer, line(query, _SHOWN), self._texts))
+        return _result(answer, showing.alike_text(answer, line(query, _SHOWN), self._texts) + more)
 
-    def _result(self, answer: Struct, text: str) -> ToolResult:
-        if self._watcher is not None and not self._watcher.has_looked:
-            text = f"{text}\n{self._texts.importing}"
-        return ToolResult(content=[text], structured=to_builtins(answer))
+    async def _importing(self) -> str:
+        """What to say when there may soon be more to find."""
+        if self._watcher is None or await self._watcher.has_looked():
+            return ""
+        return f"\n{self._texts.importing}"
 
     # Resources
 
@@ -194,3 +198,7 @@ def _owner(caller: Caller) -> Owner:
 
 def _capped(limit: int) -> int:
     return max(1, min(limit, MOST))
+
+
+def _result(answer: Struct, text: str) -> ToolResult:
+    return ToolResult(content=[text], structured=to_builtins(answer))

@@ -16,7 +16,7 @@ from .model import Owner
 class Settings(Struct, frozen=True, kw_only=True):
     locale: Locale = "en"
     """The language of texts and messages."""
-    database: str = ""
+    url: str = ""
     """`sqlite:PATH`, `postgresql://…`, or `memory:`; empty: a file in the state folder of this user."""
     import_from: str | tuple[str, ...] = ()
     """Folders or files with conversations, read at the start and whenever they change."""

@@ -16,6 +16,7 @@ from .excerpt import LENGTH, excerpt, has
 from .model import Kept, Said, line
 from .stores.finding import Hit, Turn
 from .texts import Texts
+from .transcript import uri_of
 
 _SUMMARY = 200
 
@@ -133,7 +134,7 @@ def alike_text(answer: AlikeTurns, query: str, texts: Texts) -> str:
 
 
 def _item(title: str, about: Sequence[str], session_id: str, texts: Texts) -> list[str]:
-    told = " · ".join([*(part for part in about if part), texts.whole.format(session_id=session_id)])
+    told = " · ".join([*(part for part in about if part), texts.whole.format(uri=uri_of(session_id))])
     return [f"- {title or texts.untitled}", f"  {told}"]
 
 

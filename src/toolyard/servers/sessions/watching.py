@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from threading import Event, Thread
@@ -15,6 +16,9 @@ from .stores.keeper import Keeper
 
 logger = logging.getLogger("toolyard.sessions")
 
+PATIENCE = 2.0
+"""Seconds from the start on in which an answer waits for the first look: most are over by then."""
+
 
 class Watcher:
     def __init__(self, keeper: Keeper, owner: Owner, roots: Sequence[Path], seconds: float) -> None:
@@ -24,14 +28,18 @@ class Watcher:
         self._seconds = seconds
         self._stopping = Event()
         self._looked = Event()
+        self._patient_until = 0.0
         self._thread = Thread(target=self._run, name="toolyard-sessions-import", daemon=True)
 
-    @property
-    def has_looked(self) -> bool:
-        """Whether everything that was there at the start has been read."""
+    async def has_looked(self) -> bool:
+        """Whether all that was there at the start has been read. Who asks soon after it waits a little."""
+        left = self._patient_until - time.monotonic()
+        if left > 0 and not self._looked.is_set():
+            await asyncio.to_thread(self._looked.wait, left)
         return self._looked.is_set()
 
     def start(self) -> None:
+        self._patient_until = time.monotonic() + PATIENCE
         self._thread.start()
 
     async def stop(self) -> None:

@@ -16,15 +16,15 @@ from .sqlite import SqliteEngine
 _FORMS = "sqlite:PATH, postgresql://USER:PASSWORD@HOST/NAME, or memory:"
 
 
-def open_keeper(database: str, encoder: Encoder) -> Keeper:
+def open_keeper(url: str, encoder: Encoder) -> Keeper:
     """Nothing is connected or created before the first use. MissingExtra when a package is not there."""
-    return Keeper(_engine(database), encoder)
+    return Keeper(_engine(url), encoder)
 
 
-def _engine(database: str) -> Engine:
-    scheme, colon, rest = database.partition(":")
+def _engine(url: str) -> Engine:
+    scheme, colon, rest = url.partition(":")
     scheme = scheme.lower()
-    if not database:
+    if not url:
         return SqliteEngine(default_file())
     if scheme == "memory" and colon:
         return SqliteEngine(None)
@@ -35,7 +35,7 @@ def _engine(database: str) -> Engine:
         need("sessions", "postgres", "psycopg")
         from .postgres import PostgresEngine
 
-        return PostgresEngine(database)
+        return PostgresEngine(url)
     # Only the scheme is quoted: somebody may have put a password where the address belongs.
     named = f"of the kind {scheme!r}" if colon and scheme.isalnum() else "without a known scheme"
     raise StoreError(f"there is no database {named}", f"sessions are kept in {_FORMS}")

@@ -100,7 +100,7 @@ class PostgresEngine:
         except (Error, OSError) as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             reason = f"{self._place()}: {self._without_password(said)}"
-            raise StoreError(reason, "is PostgreSQL up, and is 'database' right?") from None
+            raise StoreError(reason, "is PostgreSQL up, and is 'url' right?") from None
 
     def _place(self) -> str:
         scheme, _, rest = self._url.partition("://")

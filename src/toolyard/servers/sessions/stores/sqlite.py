@@ -92,7 +92,7 @@ class SqliteEngine:
         if isinstance(error, OSError):
             return StoreError(f"{where} cannot be used: {error.strerror}", "may this user write there?")
         if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
-            return StoreError(f"{where} cannot be read: {error}", "name another file with 'database'")
+            return StoreError(f"{where} cannot be read: {error}", "name another file with 'url'")
         return StoreError(f"{where} cannot be used: {error}", "is there room on the disk, and may we write?")
 
 

@@ -1,0 +1,58 @@
+"""The server as a process of its own, with nothing set, with files to import, and without psycopg."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.cli.running import Toolyard
+from tests.servers.sessions.archive import entry, write_lines
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+def ask(toolyard: Toolyard, *options: str, tool: str, **arguments: Any) -> Any:
+    """One call to `toolyard run sessions`, which ends with its input."""
+    params = {"name": tool, "arguments": arguments, "_meta": META}
+    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    process = toolyard.start("run", "sessions", *options)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps(request) + "\n")
+    process.stdin.flush()
+    answer = json.loads(process.stdout.readline())
+    process.communicate(timeout=20)
+    assert process.returncode == 0
+    return answer["result"]["structuredContent"]
+
+
+def test_it_starts_with_nothing_set_and_remembers_what_it_has_imported(toolyard: Toolyard, tmp_path: Path):
+    assert ask(toolyard, tool="list_recent_sessions") == {"count": 0, "sessions": []}
+
+    write_lines(tmp_path / "projects" / "s1.jsonl", entry("user", "u1", "the lighthouse keeper"))
+    imports = ("-o", f"import_from={tmp_path / 'projects'}")
+    # An answer soon after the start waits for what lies there.
+    found = ask(toolyard, *imports, tool="search_sessions", query="lighthouse")
+    assert found["sessions"][0]["excerpt"] == "the **lighthouse** keeper"
+
+    (kept,) = ask(toolyard, tool="list_recent_sessions")["sessions"]
+    assert kept["session_id"] == "s1"
+    folder = toolyard.state / "toolyard" / "sessions"
+    assert oct(folder.stat().st_mode)[-3:] == "700"
+    assert oct((folder / "sessions.db").stat().st_mode)[-3:] == "600"
+
+
+def test_what_postgresql_needs_is_named_with_its_extra():
+    program = (
+        "import sys; sys.modules['psycopg'] = None; from toolyard.cli import main; "
+        "main(['run', 'sessions', '-o', 'url=postgresql://yard@db/sessions'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], input="", capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert "pip install 'toolyard[postgres]'" in done.stderr
