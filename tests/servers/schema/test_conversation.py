@@ -1,7 +1,12 @@
 """The tools and resources on the sample, through the official client, in both eras and both languages."""
 
+import asyncio
 import io
 import json
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -10,6 +15,7 @@ from PIL import Image
 from tests.app.yard import yard
 from tests.cli.running import Toolyard
 from tests.servers.schema.talking import ERAS, talking
+from tests.serving import PATIENCE
 from toolyard.config import InProcess, ServerConfig
 
 TABLES = ["categories", "customers", "order_items", "order_totals", "orders", "payments", "products"]
@@ -127,6 +133,29 @@ async def test_more_tables_than_are_listed_are_still_read_by_the_template():
         assert len(await talk.read("schema://tables/orders")) == 2
 
 
+async def test_the_listed_tables_follow_the_database(tmp_path: Path):
+    with sqlite3.connect(tmp_path / "live.db") as connection:
+        connection.execute("CREATE TABLE first (id INTEGER)")
+        async with talking(database=f"sqlite:{tmp_path}/live.db", cache_seconds=0) as talk:
+
+            async def listed() -> list[str]:
+                return [one.name for one in (await talk.client.list_resources()).resources]
+
+            assert await listed() == ["tables", "first"]
+            async with talk.client.listen(resources_list_changed=True) as events:
+                told = aiter(events)  # until then the client may keep the list
+                for statement, left in (
+                    ("CREATE TABLE second (id INTEGER)", ["first", "second"]),
+                    ("DROP TABLE first", ["second"]),
+                ):
+                    connection.execute(statement)
+                    assert await talk.names() == left
+                    async with asyncio.timeout(PATIENCE):
+                        await anext(told)
+                    assert await listed() == ["tables", *left]
+    connection.close()
+
+
 @pytest.mark.parametrize("era", ERAS)
 async def test_in_portuguese_names_parameters_texts_and_errors_are_portuguese(era: str):
     async with talking(era, locale="pt") as talk:
@@ -177,3 +206,14 @@ def test_it_runs_alone_on_the_sample_and_says_what_is_wrong_with_its_settings(to
     request = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
     answer = json.loads(toolyard("run", "schema", stdin=request + "\n").out)
     assert answer["result"]["structuredContent"]["row_estimate"] == 240
+
+
+def test_a_database_whose_driver_is_missing_names_its_extra():
+    program = (
+        "import sys; sys.modules['psycopg'] = None; from toolyard.cli import main; "
+        "main(['run', 'schema', '-o', 'database=postgresql://somebody@nowhere/shop'])"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, input="", capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert "psycopg: pip install 'toolyard[postgres]'" in done.stderr

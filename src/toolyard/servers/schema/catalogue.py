@@ -1,7 +1,7 @@
 """The tables as this server knows them: what the database says, less what is hidden, plus people's notes."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -97,6 +97,11 @@ class Catalogue:
         self._hidden = hidden
         self._seen: list[Table] | None = None
         self._snapshot = Snapshot([], knowledge)
+        self._told: list[Callable[[Snapshot], None]] = []
+
+    def on_change(self, function: Callable[[Snapshot], None]) -> None:
+        """Call this with the tables when they are seen for the first time, and when they are others."""
+        self._told.append(function)
 
     async def snapshot(self) -> Snapshot:
         """Raises DatabaseError where the database cannot be asked."""
@@ -106,6 +111,8 @@ class Catalogue:
             if self._seen is None:
                 self._warn(tables)
             self._seen = tables
+            for function in self._told:
+                function(self._snapshot)
         return self._snapshot
 
     def _warn(self, tables: Sequence[Table]) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Awaitable, Callable
 from urllib.parse import quote
 
 import msgspec
@@ -54,7 +55,18 @@ def add_resources(server: Server, catalogue: Catalogue, tools: Tools, texts: Tex
         mime_type="application/json",
     )
     server.completion(resource=TEMPLATE, argument="name")(complete)
-    server.on_list_resources(Listing(server, catalogue, tools, texts, most).renew)
+    listing = Listing(server, read, most)
+    catalogue.on_change(listing.show)
+
+    async def look() -> None:
+        """An unreachable database costs the tables, and a slow one no more than this."""
+        try:
+            async with asyncio.timeout(_PATIENCE):
+                await catalogue.snapshot()
+        except (DatabaseError, TimeoutError) as error:
+            logger.warning("tables are not listed: %s", getattr(error, "reason", "the database is slow"))
+
+    server.on_list_resources(look)
 
 
 def _contents(snapshot: Snapshot, name: str, texts: Texts) -> list[TextContents]:
@@ -77,38 +89,33 @@ def address_of(table: str) -> str:
 class Listing:
     """Keeps the tables that are listed those that are there."""
 
-    def __init__(self, server: Server, catalogue: Catalogue, tools: Tools, texts: Texts, most: int) -> None:
+    def __init__(
+        self, server: Server, read: Callable[[str], Awaitable[list[TextContents]]], most: int
+    ) -> None:
         self._server = server
-        self._catalogue = catalogue
-        self._tools = tools
-        self._texts = texts
+        self._read = read
         self._most = most
-        self._listed: dict[str, str] = {}
+        self._listed: dict[str, str] | None = None
 
-    async def renew(self) -> None:
-        """Before a list is given; an unreachable database leaves what was there."""
-        try:
-            async with asyncio.timeout(_PATIENCE):
-                snapshot = await self._catalogue.snapshot()
-        except (DatabaseError, TimeoutError) as error:
-            logger.warning("tables are not listed: %s", getattr(error, "reason", "the database is slow"))
-            return
-        wanted = self._wanted(snapshot)
-        for name in [name for name in self._listed if self._listed[name] != wanted.get(name)]:
+    def show(self, snapshot: Snapshot) -> None:
+        wanted: dict[str, str] = {}
+        if len(snapshot.tables) <= self._most:
+            wanted = {name: snapshot.about(table) for name, table in snapshot.tables.items()}
+        listed = self._listed or {}
+        for name in [name for name in listed if listed[name] != wanted.get(name)]:
             self._server.remove_resource(address_of(name))
-            del self._listed[name]
+            del listed[name]
         for name, about in wanted.items():
-            if name not in self._listed:
+            if name not in listed:
                 self._add(name, about)
-
-    def _wanted(self, snapshot: Snapshot) -> dict[str, str]:
-        if len(snapshot.tables) > self._most:
-            return {}
-        return {name: snapshot.about(table) for name, table in snapshot.tables.items()}
+        # Whoever asked for the first list has it already.
+        if self._listed is not None:
+            self._server.notify_resources_changed()
+        self._listed = wanted
 
     def _add(self, name: str, about: str) -> None:
         async def read() -> list[TextContents]:
-            return _contents(await self._tools.look(), name, self._texts)
+            return await self._read(name)
 
         self._server.add_resource(
             read,
@@ -117,4 +124,3 @@ class Listing:
             description=about or None,
             mime_type="application/json",
         )
-        self._listed[name] = about

@@ -65,7 +65,7 @@ def _database(settings: Settings) -> Database:
         dialect = dialect_of(settings.database) if settings.database else "sqlite"
         if dialect in _DRIVERS:
             need("schema", *_DRIVERS[dialect])
-        return open_database(settings.database)
+        return open_database(settings.database, cache_seconds=settings.cache_seconds)
     except DatabaseError as error:
         raise WrongSettings(f"database: {error.reason}") from None
 

@@ -28,6 +28,9 @@ class Settings(Struct, frozen=True, kw_only=True):
     seconds: Annotated[float, Meta(gt=0, le=60)] = 3.0
     """How long the database may look for the values of a column."""
 
+    cache_seconds: Annotated[float, Meta(ge=0, le=86400)] = 60.0
+    """How long what the database has is remembered before it is looked at again."""
+
     listed: Annotated[int, Meta(ge=0, le=1000)] = 100
     """Up to so many tables are listed as resources, one by one; more are only reached by the template."""
 

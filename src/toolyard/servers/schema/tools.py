@@ -61,7 +61,9 @@ class Tools:
         try:
             return await self._catalogue.snapshot()
         except DatabaseError as error:
-            raise ToolError(self._texts.unreachable.format(reason=error.reason)) from None
+            absent = error.kind in ("unreachable", "timeout")
+            said = self._texts.unreachable if absent else self._texts.failed
+            raise ToolError(said.format(reason=error.reason)) from None
 
     # What is not there
 
