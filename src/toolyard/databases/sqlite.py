@@ -20,8 +20,8 @@ from .values import gather, in_chunks, plain_rows
 LOOK_SECONDS = 30.0
 _STEPS_BETWEEN_CHECKS = 10_000
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
-# What SQLite asks for before it reads json_each or a full-text index. An UPDATE of its schema that is meant as
-# one fails all the same: no pragma makes the schema writable here.
+# What SQLite asks for before it reads json_each or a full-text index. An UPDATE that is meant as one
+# fails all the same: no pragma makes the schema writable here.
 _OF_VIRTUAL_TABLES = {(sqlite3.SQLITE_UPDATE, "sqlite_master"), (sqlite3.SQLITE_PRAGMA, "data_version")}
 _EFFECTS = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "zipfile", "fsdir", "lsdir"}
 _TYPES: dict[type[Any], str] = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
