@@ -128,6 +128,12 @@ def test_a_package_that_is_not_installed_is_named_with_its_extra(name: str):
         assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_a_tool_is_called_from_the_command_line_by_either_name(toolyard: Toolyard):
+    for tool in ("query_sql", "consultar_sql"):
+        outcome = toolyard("call", tool, "--target", "sql", "sql=SELECT 41 + 1 AS answer")
+        assert (outcome.status, "| 42 |" in outcome.out) == (0, True), outcome
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_setting_that_does_not_exist_is_named_with_those_that_do(name: str, toolyard: Toolyard):
     outcome = toolyard("run", name, "-o", "colour=red")

@@ -84,6 +84,8 @@ def _find(client: Client, name: str, where: Where) -> dict[str, Any]:
     tools = tools_of(client)
     if name in tools:
         return tools[name]
+    if name in client.about.unlisted:
+        return dict(client.about.unlisted[name])
     if "describe_tools" in tools and (found := _described(client, tools["describe_tools"], name)):
         return found
     near = get_close_matches(name, tools, 3, 0.5)

@@ -43,6 +43,8 @@ class About(Struct, frozen=True):
     instructions: str | None = None
     missing: Mapping[str, str] = {}
     """Of a gateway: the servers that are not there, and why."""
+    unlisted: Mapping[str, Object] = {}
+    """Of a server in this process: tools that it answers to without listing them."""
 
 
 def about_of(info: Any, answer: dict[str, Any]) -> About:

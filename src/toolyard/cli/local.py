@@ -4,6 +4,9 @@ import asyncio
 from functools import partial
 from typing import Any
 
+from msgspec import to_builtins
+from msgspec.structs import replace
+
 from .. import __version__
 from ..kit import Server
 from ..wire.eras import SERVER_KEY, ClientInfo
@@ -12,6 +15,7 @@ from .client import CAPABILITIES, LOG_LEVEL, PROGRESS_TOKEN, User, about_of
 
 class InProcess:
     def __init__(self, server: Server, user: User) -> None:
+        self._server = server
         self._runner = asyncio.Runner()
         self._connection = server.connect(
             capabilities=CAPABILITIES,
@@ -21,7 +25,9 @@ class InProcess:
             on_notification=user.hear,
         )
         found = self.request("server/discover", {})
-        self.about = about_of(found["_meta"][SERVER_KEY], found)
+        hidden = [tool for tool in server.tools.values() if not tool.listed]
+        about = about_of(found["_meta"][SERVER_KEY], found)
+        self.about = replace(about, unlisted={tool.name: to_builtins(tool.info) for tool in hidden})
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         # Not `Runner.run`: its handler for Ctrl-C waits for a loop that a form is holding up.
@@ -32,4 +38,5 @@ class InProcess:
         return self._runner.get_loop().run_until_complete(call)
 
     def close(self) -> None:
-        self._runner.close()
+        with self._runner:
+            self._runner.get_loop().run_until_complete(self._server.close())
