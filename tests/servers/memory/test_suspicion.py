@@ -52,6 +52,14 @@ def test_what_does_not_is_left_alone(text: str):
     assert (count(text), marked(text)) == (0, text)
 
 
+@pytest.mark.parametrize("blank", [" ", "\n", "\u3000", "all ", "⟦suspect: "])
+def test_a_page_of_nothing_is_soon_looked_through(blank: str):
+    for begins in ("", "you are", "ignore all", "<system", "novas"):
+        page = begins + blank * 50_000 + "x"
+        assert count(page) == 0
+        assert unmarked(page) == page
+
+
 async def test_it_is_marked_wherever_it_is_shown_and_kept_whole():
     server = build(Settings(url="memory:"))
     user = User(server, Identity())

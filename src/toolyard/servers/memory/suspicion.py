@@ -21,27 +21,31 @@ _ANTES = (
 _ORDENS = (
     r"(?:instruc(?:ao|oes)|regras?|ordens|orientac(?:ao|oes)|diretrizes|prompts?|mensage(?:m|ns)|contexto)"
 )
+# A space stands for some white space, ~ for some or none.
 _PATTERNS = (
-    rf"(?:ignore|disregard|forget|override|bypass)\s+(?:{_BEFORE}\s+){{1,4}}{_ORDERS}",
-    rf"(?:ignor[ae]r?|desconsider[ae]r?|esquec[ae]r?|desobedec[ae]r?)\s+(?:{_ANTES}\s+){{0,4}}{_ORDENS}"
-    rf"(?:\s+(?:anteriores|previas|acima|do\s+sistema))?",
-    r"(?:you\s+are|act\s+as|pretend\s+to\s+be)\s+(?:now\s+)?(?:a|an|in)?\s*"
-    r"(?:jailbroken|unrestricted|dan\b|developer\s+mode|root\b)",
-    r"you\s+are\s+now\s+(?:a|an|the|my|in)\s+\w+",
-    r"(?:voce|tu)\s+(?:agora\s+e|e\s+agora|es\s+agora)\s+\w+",
-    r"(?:new|updated|real)\s+(?:system\s+)?(?:instructions?|prompt)\s*:",
-    r"(?:novas?|verdadeiras?)\s+(?:instrucoes|instrucao|ordens)\s*:",
-    r"(?:reveal|print|show|repeat|leak)\s+(?:me\s+)?(?:your|the)\s+(?:system\s+prompt|hidden\s+instructions)",
-    r"(?:revele|mostre|imprima|repita)\s+(?:o\s+seu|seu|o|teu|o\s+teu)\s+prompt(?:\s+d[eo]\s+sistema)?",
-    r"(?:do\s+not|don't|never)\s+(?:tell|inform|mention\s+(?:this|it)\s+to)\s+the\s+user",
-    r"nao\s+(?:conte|diga|informe|mencione)\s+(?:isso\s+|isto\s+|nada\s+)?ao\s+(?:usuario|utilizador)",
-    r"<\s*/?\s*(?:system|assistant|user|instructions?|tool_result|function_calls?)\b[^>\n]{0,80}>",
-    r"<\|\s*(?:im_start|im_end|system|endoftext|user|assistant)[^>\n]{0,40}>",
+    rf"(?:ignore|disregard|forget|override|bypass) (?:{_BEFORE} ){{1,4}}{_ORDERS}",
+    rf"(?:ignor[ae]r?|desconsider[ae]r?|esquec[ae]r?|desobedec[ae]r?) (?:{_ANTES} ){{0,4}}{_ORDENS}"
+    rf"(?: (?:anteriores|previas|acima|do sistema))?",
+    r"(?:you are|act as|pretend to be) (?:now )?(?:a|an|in)?~"
+    r"(?:jailbroken|unrestricted|dan\b|developer mode|root\b)",
+    r"you are now (?:a|an|the|my|in) \w+",
+    r"(?:voce|tu) (?:agora e|e agora|es agora) \w+",
+    r"(?:new|updated|real) (?:system )?(?:instructions?|prompt)~:",
+    r"(?:novas?|verdadeiras?) (?:instrucoes|instrucao|ordens)~:",
+    r"(?:reveal|print|show|repeat|leak) (?:me )?(?:your|the) (?:system prompt|hidden instructions)",
+    r"(?:revele|mostre|imprima|repita) (?:o seu|seu|o|teu|o teu) prompt(?: d[eo] sistema)?",
+    r"(?:do not|don't|never) (?:tell|inform|mention (?:this|it) to) the user",
+    r"nao (?:conte|diga|informe|mencione) (?:isso |isto |nada )?ao (?:usuario|utilizador)",
+    r"<~/?~(?:system|assistant|user|instructions?|tool_result|function_calls?)\b[^>\n]{0,80}>",
+    r"<\|~(?:im_start|im_end|system|endoftext|user|assistant)[^>\n]{0,40}>",
     r"\[/?(?:inst|system)\]",
-    r"(?:^|\n)\s*(?:system|sistema)\s*:",
+    r"(?:^|\n)~(?:system|sistema)~:",
 )
-_SUSPECT = re.compile("|".join(f"(?:{pattern})" for pattern in _PATTERNS))
-_MARK = re.compile(re.escape(OPEN) + f"([^{CLOSE}]*)" + re.escape(CLOSE))
+# All of it counted: without limits, a page of blanks would take hours to look through.
+_SUSPECT = re.compile(
+    "|".join(f"(?:{pattern})" for pattern in _PATTERNS).replace(" ", r"\s{1,9}").replace("~", r"\s{0,9}")
+)
+_MARK = re.compile(re.escape(OPEN) + f"([^{CLOSE}]{{0,500}})" + re.escape(CLOSE))
 
 
 def count(text: str) -> int:

@@ -16,13 +16,14 @@ _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
 # So frequent that looking for them costs most and tells nothing; a question of nothing else keeps them.
-_IDLE = frozenset(
-    "a about all an and any are as at be by can did do doe for from had has have how i if in is it its me my no "
-    "not of on or our so that the their them they thi to up was we were what when where which who why will with "
-    "you your ao ate com como da das de do dos e ela ele em entre era esta este eu foi ha isso isto ja mai mas me "
-    "meu minha na nao nas no nos num numa o os ou para pela pelo por qual quando que quem se sem ser seu sua so "
-    "tambem te tem um uma voce".split()
-)
+_IDLE_WORDS = """
+a about all an and any are as at be by can did do doe for from had has have how i if in is it its me my
+no not of on or our so that the their them they thi to up was we were what when where which who why will
+with you your ao ate com como da das de do dos e ela ele em entre era esta este eu foi ha isso isto ja
+mai mas me meu minha na nao nas no nos num numa o os ou para pela pelo por qual quando que quem se sem
+ser seu sua so tambem te tem um uma voce
+"""
+_IDLE = frozenset(_IDLE_WORDS.split())
 _EXCERPT = 280
 _LOOKED_AT = 20_000
 

@@ -34,6 +34,8 @@ _TYPES = {
 _WORDS = f"CREATE INDEX IF NOT EXISTS {MEMORIES}_words ON {MEMORIES} USING gin (words)"
 # Two processes that create the same table at once would fail; any number that nobody else locks will do.
 _LOCK = "SELECT pg_advisory_xact_lock(7276941503)"
+# For this transaction only: behind a pooler the connection is somebody else's next.
+_PATIENCE = f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'".encode()
 _INDEX = f"UPDATE {MEMORIES} SET words = to_tsvector('simple', :words) WHERE id = :id"
 _UNINDEX = f"UPDATE {MEMORIES} SET words = NULL WHERE id = ANY(:ids)"
 _MATCH = f"""
@@ -75,6 +77,7 @@ class PostgresDatabase:
             try:
                 connection = self._connection()
                 with connection.transaction():
+                    connection.execute(_PATIENCE)
                     return work(_PostgresSession(connection))
             except psycopg.OperationalError as error:
                 self._drop()
@@ -96,7 +99,6 @@ class PostgresDatabase:
                 prepare_threshold=None,
                 connect_timeout=CONNECT_SECONDS,
                 application_name="toolyard memory",
-                options=f"-c statement_timeout={STATEMENT_SECONDS}s",
             )
             self._own.connection = found
             self._open.append(found)

@@ -65,7 +65,8 @@ class SqliteDatabase:
             try:
                 result = work(_SqliteSession(connection))
             except BaseException:
-                connection.execute("ROLLBACK")
+                if connection.in_transaction:  # some failures have undone it already
+                    connection.execute("ROLLBACK")
                 raise
             connection.execute("COMMIT")
             return result
