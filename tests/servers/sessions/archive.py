@@ -4,6 +4,7 @@ import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import mcp_types as types
 from mcp import Client
 
 from tests.serving import serving
-from toolyard.kit import Identity
+from toolyard.kit import Identity, Server
 from toolyard.kit.loading import load
 from toolyard.servers.sessions.reading.files import Tally
 from toolyard.servers.sessions.recording import import_files, record
@@ -65,6 +66,10 @@ class Archive:
         self.url = url
         self.tenant = tenant
 
+    @cached_property
+    def server(self) -> Server:
+        return load(MODULE, options={"url": self.url})
+
     async def record(self, *sessions: dict[str, Any], user: str = "") -> None:
         for told in sessions:
             await record(told, tenant=self.tenant, user=user, url=self.url)
@@ -73,13 +78,9 @@ class Archive:
         return await import_files(paths, tenant=self.tenant, user=user, url=self.url)
 
     async def call(self, tool: str, user: str = "", tenant: str = "", **arguments: Any) -> Said:
-        server = load(MODULE, options={"url": self.url})
         identity = Identity(tenant or self.tenant, user)
-        try:
-            async with server.connect(identity=identity) as client:
-                result = await client.call_tool(tool, arguments)
-        finally:
-            await server.close()
+        async with self.server.connect(identity=identity) as client:
+            result = await client.call_tool(tool, arguments)
         text = "".join(block["text"] for block in result["content"])
         return Said(text, result.get("structuredContent"), result.get("isError", False))
 
@@ -98,13 +99,13 @@ class Archive:
         return {found["session_id"]: found for found in said.structured["sessions"]}
 
     async def transcript(self, session_id: str, user: str = "") -> str:
-        server = load(MODULE, options={"url": self.url})
-        try:
-            async with server.connect(identity=Identity(self.tenant, user)) as client:
-                (contents,) = await client.read_resource(f"sessions://{session_id}")
-        finally:
-            await server.close()
+        async with self.server.connect(identity=Identity(self.tenant, user)) as client:
+            (contents,) = await client.read_resource(f"sessions://{session_id}")
         return contents["text"]
+
+    async def close(self) -> None:
+        if "server" in vars(self):
+            await self.server.close()
 
 
 class Talk:

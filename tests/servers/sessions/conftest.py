@@ -1,6 +1,6 @@
 """Both databases, on the real thing; PostgreSQL is started once, and every test has a tenant of its own."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from uuid import uuid4
 
@@ -24,10 +24,14 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def archive(url: str) -> Archive:
-    return Archive(url, uuid4().hex)
+async def archive(url: str) -> AsyncIterator[Archive]:
+    made = Archive(url, uuid4().hex)
+    yield made
+    await made.close()
 
 
 @pytest.fixture
-def sqlite_archive(tmp_path: Path) -> Archive:
-    return Archive(f"sqlite:{tmp_path / 'sessions.db'}", "local")
+async def sqlite_archive(tmp_path: Path) -> AsyncIterator[Archive]:
+    made = Archive(f"sqlite:{tmp_path / 'sessions.db'}", "local")
+    yield made
+    await made.close()

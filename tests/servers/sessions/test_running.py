@@ -3,6 +3,8 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,32 +17,39 @@ META = {
 }
 
 
-def ask(toolyard: Toolyard, *options: str, tool: str, **arguments: Any) -> Any:
-    """One call to `toolyard run sessions`, which ends with its input."""
-    params = {"name": tool, "arguments": arguments, "_meta": META}
-    request = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+@contextmanager
+def running(toolyard: Toolyard, *options: str) -> Iterator[Callable[..., Any]]:
+    """`toolyard run sessions`, which ends with its input; what it answers to a call."""
     process = toolyard.start("run", "sessions", *options)
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write(json.dumps(request) + "\n")
-    process.stdin.flush()
-    answer = json.loads(process.stdout.readline())
+    to, come = process.stdin, process.stdout
+
+    def ask(tool: str, **arguments: Any) -> Any:
+        params = {"name": tool, "arguments": arguments, "_meta": META}
+        to.write(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}) + "\n")
+        to.flush()
+        return json.loads(come.readline())["result"]["structuredContent"]
+
+    yield ask
     process.communicate(timeout=20)
     assert process.returncode == 0
-    return answer["result"]["structuredContent"]
 
 
 def test_it_starts_with_nothing_set_and_remembers_what_it_has_imported(toolyard: Toolyard, tmp_path: Path):
-    assert ask(toolyard, tool="list_recent_sessions") == {"count": 0, "sessions": []}
+    with running(toolyard) as ask:
+        assert ask("list_recent_sessions") == {"count": 0, "sessions": []}
 
     write_lines(tmp_path / "projects" / "s1.jsonl", entry("user", "u1", "the lighthouse keeper"))
-    imports = ("-o", f"import_from={tmp_path / 'projects'}")
-    # An answer soon after the start waits for what lies there.
-    found = ask(toolyard, *imports, tool="search_sessions", query="lighthouse")
-    assert found["sessions"][0]["excerpt"] == "the **lighthouse** keeper"
+    with running(toolyard, "-o", f"import_from={tmp_path / 'projects'}") as ask:
+        # An answer soon after the start waits for what lies there, but not for ever.
+        while not (found := ask("search_sessions", query="lighthouse"))["count"]:
+            pass
+        assert found["sessions"][0]["excerpt"] == "the **lighthouse** keeper"
 
-    (kept,) = ask(toolyard, tool="list_recent_sessions")["sessions"]
-    assert kept["session_id"] == "s1"
+    with running(toolyard) as ask:
+        (kept,) = ask("list_recent_sessions")["sessions"]
+        assert kept["session_id"] == "s1"
     folder = toolyard.state / "toolyard" / "sessions"
     assert oct(folder.stat().st_mode)[-3:] == "700"
     assert oct((folder / "sessions.db").stat().st_mode)[-3:] == "600"
