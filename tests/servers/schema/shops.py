@@ -39,12 +39,19 @@ def in_sqlite(folder: Path) -> str:
     return f"sqlite:{path}"
 
 
+MORE_OF_DUCKDB = [
+    "CREATE TABLE shapes (record STRUCT(a VARCHAR), list VARCHAR[], map MAP(VARCHAR, INTEGER),"
+    " mood ENUM('happy', 'tired'), number DECIMAL(9, 2))",
+    "INSERT INTO shapes VALUES ({'a': 'x'}, ['x'], MAP {'x': 1}, 'tired', 1.5)",
+]
+
+
 def in_duckdb(folder: Path) -> str:
     import duckdb
 
     path = folder / "awkward.duckdb"
     with duckdb.connect(str(path)) as connection:
-        for statement in statements():
+        for statement in [*statements(), *MORE_OF_DUCKDB]:
             connection.execute(statement)
     return f"duckdb:{path}"
 

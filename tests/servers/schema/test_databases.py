@@ -51,6 +51,10 @@ async def test_all_is_found_whatever_it_is_called(kind: str, addresses: dict[str
         assert (names["value_count"], names["has_more"]) == (50, True)
         assert (await talk.values("active_people", "name")).structured["value_count"] == 20
 
+        listed = {one.name: str(one.uri) for one in (await talk.client.list_resources()).resources}
+        for name in (AWKWARD, "order"):
+            assert (await talk.read(listed[name]))[1].text.startswith(f"# {name}\n")
+
 
 HOSTILE = {
     "people; DROP TABLE people": "people",
@@ -132,6 +136,15 @@ async def test_postgresql_says_more_of_its_tables(addresses: dict[str, str]):
         assert slow.failed
         assert slow.text.startswith("The database took longer than 0.3 s to find the values of slow.word.")
         assert 'people |o--o{ "audit.log" : "person_id"' in (await talk.draw()).structured["mermaid"]
+
+
+async def test_only_words_are_listed_of_what_duckdb_has(addresses: dict[str, str]):
+    async with talking(database=addresses["duckdb"]) as talk:
+        assert (await talk.values("shapes", "mood")).structured["values"] == ["tired"]
+        for column in ("record", "list", "map", "number"):
+            said = await talk.values("shapes", column)
+            assert said.failed, column
+            assert "Those that can: mood." in said.text
 
 
 async def test_a_pattern_may_name_the_schema_and_relations_keep_its_secret(addresses: dict[str, str]):

@@ -13,8 +13,10 @@ _BOOLEAN = re.compile(r"^bool|^tinyint\(1\)|^bit\(1\)", re.IGNORECASE)
 
 def has_values(column: Column) -> bool:
     """Whether its values are words: only those of text and boolean columns are worth a list."""
-    # `text[]` holds lists of them.
-    return not column.type.endswith("]") and bool(_TEXT.search(column.type) or _BOOLEAN.match(column.type))
+    # What is in brackets belongs to an enumeration, or to a record that has text in it; `text[]` is a list.
+    base = column.type.partition("(")[0]
+    is_list = column.type.endswith("]")
+    return not is_list and bool(_TEXT.search(base) or _BOOLEAN.match(column.type))
 
 
 async def values(database: Database, table: Table, column: Column, seconds: float) -> Values:
