@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from ..wire.call import Streamed
 from .limits import Limits
-from .literals import BrokenText, unescaped
+from .literals import PIECE, BrokenText, unescaped
 from .payload import NOTHING, payload_of
 from .survey import Survey, of_reading
 from .texts import Reading
@@ -71,7 +71,7 @@ class Streaming:
             yield text
             if end is not None:
                 break
-            carry += await _next(chunks)
+            carry += await _some(chunks)
         async for chunk in chunks:
             rest += chunk
             if len(rest) > LONGEST_REST:
@@ -102,7 +102,15 @@ class Streaming:
         return of_reading(self._reading, self._size)
 
 
-async def _next(chunks: AsyncIterator[bytes]) -> bytes:
+async def _some(chunks: AsyncIterator[bytes]) -> bytes:
+    """Short ones together: every piece costs a way to the store and back."""
+    found: list[bytes] = []
+    size = 0
     async for chunk in chunks:
-        return chunk
-    raise NotText
+        found.append(chunk)
+        size += len(chunk)
+        if size >= PIECE:
+            break
+    if not found:
+        raise NotText
+    return b"".join(found)

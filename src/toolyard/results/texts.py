@@ -49,6 +49,7 @@ class Reading:
         self._headings: list[str] = []
         self._title = ""
         self._levels: dict[str, int] = {}
+        self._may_be_log = True
         self._fenced = False
 
     def feed(self, piece: str) -> None:
@@ -74,11 +75,12 @@ class Reading:
 
     def _lines(self, lines: str) -> None:
         """Whole ones."""
-        missing = LOOKED_AT - len(self._looked_at)
-        if missing > 0 or _is_log(self._looked_at):
+        if self._may_be_log:
             self._count_levels(lines)
+        missing = LOOKED_AT - len(self._looked_at)
         if missing > 0:
             self._looked_at += [line[:LONGEST_KEPT] for line in lines.split("\n", missing)[:missing]]
+            self._may_be_log = len(self._looked_at) < LOOKED_AT or _is_log(self._looked_at)
         if len(self._headings) < MOST_HEADINGS:
             if _HTML.match(self.beginning):
                 self._find_tags(lines)
