@@ -154,6 +154,10 @@ BROKEN = {
     "a hint without a statement": ("tables:\n  a:\n    hints:\n    - description: x\n", "line 4: a hint has"),
     "a table without a name": ("tables:\n- description: x\n", "line 2: which table is this?"),
     "half a relation": ("relationships:\n- from_table: a\n", "line 2: a relation has"),
+    "a relation that limps": (
+        "relationships:\n- {from_table: a, from_column: [b, c], to_table: d, to_column: e}\n",
+        "line 2: a relation has as many columns on one side as on the other",
+    ),
     "a key to nowhere": (
         "tables:\n  a:\n    foreign_keys:\n    - {column: b, references: c}\n",
         "line 4: 'c' is not table.column",

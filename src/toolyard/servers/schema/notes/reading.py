@@ -118,7 +118,10 @@ def _link(part: Part, strict: bool) -> Link:
         if name not in members:
             raise part.wrong(f"a relation has {', '.join(_LINK)}; {name!r} is missing")
     table, column, other, referenced = (members[name] for name in _LINK)
-    return Link(table.text(), _several(column), other.text(), _several(referenced))
+    columns, others = _several(column), _several(referenced)
+    if len(columns) != len(others):
+        raise part.wrong("a relation has as many columns on one side as on the other")
+    return Link(table.text(), columns, other.text(), others)
 
 
 def _own_link(table: str, part: Part, strict: bool) -> Link:
@@ -128,7 +131,7 @@ def _own_link(table: str, part: Part, strict: bool) -> Link:
     target, dot, referenced = members["references"].text().rpartition(".")
     if not dot or not target or not referenced:
         raise members["references"].wrong(f"{members['references'].text()!r} is not table.column")
-    return Link(table, _several(members["column"]), target, tuple(referenced.split(", ")))
+    return Link(table, (members["column"].text(),), target, (referenced,))
 
 
 def _several(part: Part) -> tuple[str, ...]:
