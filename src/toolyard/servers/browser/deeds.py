@@ -18,7 +18,7 @@ from .texts import Texts
 from .visit import Stuck, Visit
 
 if TYPE_CHECKING:
-    from playwright.async_api import Error
+    from playwright.async_api import Error, Response
 
 T = TypeVar("T")
 VALUE = Path(__file__).with_name("value.js").read_text("utf-8")
@@ -50,20 +50,34 @@ class Deeds:
         tab = await visit.tab()
         visit.enter(None)
         visit.door.troubles.clear()
-        seconds = self._settings.timeout
         try:
-            going = tab.page.goto(address, wait_until="commit", timeout=seconds * 1000)
-            response = await visit.within(tab, seconds + GRACE_SECONDS, going)
+            response = await self._gone(visit, tab, address)
         except Stuck:
             response = None
         except Error as error:
             if not self._is_download(visit, error):
                 raise ToolError(self._not_opened(visit, address, error)) from None
             return None
+        await visit.settle(tab)
         if not tab.gone.is_set():
-            await visit.settle(tab)
             await tab.loaded("load", self._settings.settle)
         return response.status if response is not None else None
+
+    async def _gone(self, visit: Visit, tab: Tab, address: str) -> "Response | None":
+        from playwright.async_api import Error
+
+        seconds = self._settings.timeout
+        for last in (False, True):
+            going = tab.page.goto(address, wait_until="commit", timeout=seconds * 1000)
+            try:
+                return await visit.within(tab, seconds + GRACE_SECONDS, going)
+            except Error as error:
+                if "interrupted by another navigation" not in error.message:
+                    raise
+                # The error page of an earlier address came late; or this page sends us on by itself.
+                if last or "chrome-error:" not in error.message:
+                    return None
+        return None
 
     def _is_download(self, visit: Visit, error: "Error") -> bool:
         return "Download is starting" in error.message or (
@@ -111,8 +125,7 @@ class Deeds:
             return  # done, but the page was busy with it: a notice says so
         except Error as error:
             raise ToolError(self._said.not_ready.format(what, seconds, _why(error))) from None
-        if not tab.gone.is_set():
-            await visit.settle(tab)
+        await visit.settle(tab)
 
     async def choose(self, visit: Visit, found: Found, what: str, value: str) -> None:
         from playwright.async_api import Error

@@ -5,6 +5,7 @@ What it remembers (which number is which element) lives in the page but is held 
 own scripts have no name for it.
 """
 
+import asyncio
 import contextlib
 import re
 from pathlib import Path
@@ -21,6 +22,7 @@ ELEMENT = """(state, number) => {
   return element?.isConnected ? element : null;
 }"""
 MAX_FRAMES = 30
+FRAME_SECONDS = 3.0
 _REFERENCE = re.compile(r"(?:f(\d+))?e(\d+)")
 
 
@@ -40,12 +42,15 @@ class Outliner:
     def __init__(self) -> None:
         self._held: dict[Frame, JSHandle] = {}
         self._numbers: dict[Frame, int] = {}
+        self._mute: set[Frame] = set()
+        """Frames that gave no answer, until they show something else."""
         self._last_frame = 0
         self._next = 1
 
     def forget(self, frame: "Frame") -> None:
         """Its document is another one now."""
         self._held.pop(frame, None)
+        self._mute.discard(frame)
 
     def number_of(self, frame: "Frame") -> int:
         """The n of `fN`; 0 is the page itself."""
@@ -91,9 +96,15 @@ class Outliner:
     async def _child(self, frame: "Frame", limit: int) -> list[str]:
         from playwright.async_api import Error
 
+        if frame in self._mute or not frame.url or frame.url.startswith("chrome-error:"):
+            return []
         try:
-            drawn = await self.draw(frame, 0, limit)
-        except Error:  # it went away, or shows what the browser does not let us read
+            async with asyncio.timeout(FRAME_SECONDS):
+                drawn = await self.draw(frame, 0, limit)
+        except Error:  # it went away
+            return []
+        except TimeoutError:  # it shows what the browser does not let us read
+            self._mute.add(frame)
             return []
         return [*drawn.lines, *(["- …"] if drawn.is_cut else [])]
 

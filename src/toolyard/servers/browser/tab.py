@@ -24,6 +24,8 @@ class Tab:
         self.outliner = Outliner()
         self._navigating: set[Request] = set()
         self._fetching: set[Request] = set()
+        self._opening = 0
+        """Pages that it said it opens, before they are there."""
         self._news = asyncio.Event()
         self._cdp: asyncio.Task[CDPSession] = asyncio.create_task(self._attach())
         page.on("request", self._on_request)
@@ -34,14 +36,28 @@ class Tab:
 
     async def _attach(self) -> "CDPSession":
         """Now and not when it is needed: a page that is stuck takes no new session."""
-        return await self.page.context.new_cdp_session(self.page)
+        session = await self.page.context.new_cdp_session(self.page)
+        session.on("Page.windowOpen", self._on_opening)
+        await session.send("Page.enable")  # pyright: ignore[reportUnknownMemberType]
+        return session
 
     async def ready(self) -> None:
         await asyncio.wait({self._cdp}, timeout=STOP_SECONDS)
 
+    def _on_opening(self, _: object) -> None:
+        self._opening += 1
+
+    def has_opened(self) -> bool:
+        """A page has come that this one may have announced: whether it had."""
+        announced = self._opening > 0
+        self._opening -= announced
+        self._news.set()
+        return announced
+
     def _on_request(self, request: "Request") -> None:
         if request.is_navigation_request():
-            self._navigating.add(request)
+            if _is_whole_page(request):
+                self._navigating.add(request)
         elif request.resource_type in FETCHES:
             self._fetching.add(request)
 
@@ -54,8 +70,12 @@ class Tab:
         self.outliner.forget(frame)
         if frame == self.page.main_frame:
             self._fetching.clear()
-        self._navigating = {request for request in self._navigating if request.frame != frame}
+            self._navigating.clear()
         self._news.set()
+
+    async def begun(self, seconds: float) -> None:
+        """Wait for a page that another opened to have an address; some never do."""
+        await self._until(lambda: self.page.url not in ("", "about:blank"), seconds)
 
     async def settle(self, page_seconds: float, quiet_seconds: float) -> bool:
         """Wait for what a deed set off: another page, then quiet. False when the page is not there yet."""
@@ -65,6 +85,8 @@ class Tab:
                 await self.gone.wait()
         arrived = await self._until(lambda: not self._navigating, page_seconds)
         arrived = arrived and await self.loaded("domcontentloaded", page_seconds)
+        await self._until(lambda: not self._opening, quiet_seconds)
+        self._opening = 0
         await self._until(lambda: not self._fetching, quiet_seconds)
         return arrived or self.gone.is_set()
 
@@ -114,3 +136,13 @@ class Tab:
         self.gone.set()
         self._news.set()
         self._cdp.cancel()
+
+
+def _is_whole_page(request: "Request") -> bool:
+    """Frames take their own time."""
+    from playwright.async_api import Error
+
+    try:
+        return request.frame.parent_frame is None
+    except Error:  # the page it is for is not there yet
+        return True

@@ -42,17 +42,27 @@ async def find(target: Target, outliner: Outliner, frame: "Frame", said: Texts) 
         return Found(await _referred(target.ref, outliner, frame, said), 1)
     from playwright.async_api import Error
 
-    for locator in _ways(target, frame):
-        try:
-            await locator.first.wait_for(state="attached", timeout=WAIT_SECONDS * 1000)
-        except Error as error:
-            if "Timeout" in error.message:
-                continue
-            raise ToolError(said.bad_selector.format(target.shown, one_line(error.message, 200))) from None
+    ways = _ways(target, frame)
+    any_way = ways[0] if len(ways) == 1 else ways[0].or_(ways[1])
+    try:
+        await any_way.first.wait_for(state="attached", timeout=WAIT_SECONDS * 1000)
+    except Error as error:
+        if "Timeout" in error.message:
+            raise ToolError(said.not_found.format(target.shown)) from None
+        raise ToolError(said.bad_selector.format(target.shown, one_line(error.message, 200))) from None
+    return await _chosen(ways)
+
+
+async def _chosen(ways: "list[Locator]") -> Found:
+    """What can be seen comes first, in whichever way it is found."""
+    for locator in ways:
         visible = locator.filter(visible=True)
-        count = await visible.count()
-        return Found(visible.first, count) if count else Found(locator.first, 1)
-    raise ToolError(said.not_found.format(target.shown))
+        if count := await visible.count():
+            return Found(visible.first, count)
+    for locator in ways[:-1]:
+        if await locator.count():
+            return Found(locator.first, 1)
+    return Found(ways[-1].first, 1)
 
 
 async def _referred(ref: str, outliner: Outliner, frame: "Frame", said: Texts) -> "ElementHandle":

@@ -106,8 +106,7 @@ class Visit:
 
     def frame_name(self, frame: "Frame") -> str:
         assert self._tab is not None
-        number = self._tab.outliner.number_of(frame)
-        return (one_line(frame.name, 60) or f"f{number}") if number else "main"
+        return _name(self._tab, frame)
 
     # What happens by itself
 
@@ -115,6 +114,7 @@ class Visit:
         ours = self._ours > 0
         self._ours -= ours
         if len(self._tabs) >= self._settings.max_pages and not ours:
+            _ = any(other.has_opened() for other in self._tabs)
             self.happenings.add("popup", self._said.popups_closed.format(self._settings.max_pages))
             self._start(_closed(page))
             return
@@ -126,6 +126,7 @@ class Visit:
         page.on("close", lambda _: self._lose(tab, crashed=False))
         self._tabs.append(tab)
         if not ours and self._tab is not None:
+            _ = any(other.has_opened() for other in self._tabs)
             self.happenings.add("popup", self._said.popup.format(tab.name, self._tab.name))
         self.turn_to(tab)
 
@@ -188,16 +189,24 @@ class Visit:
             await tab.close()
 
     async def settle(self, tab: Tab) -> None:
+        """Wait for what a deed set off in a page, and in the one that it opened."""
+        await self._settled(tab)
+        opened = self._tab
+        if opened is not None and opened is not tab:
+            await opened.begun(self._settings.settle)
+            await self._settled(opened)
+
+    async def _settled(self, tab: Tab) -> None:
         if not await tab.settle(self._settings.timeout, self._settings.settle):
             self.happenings.add("loading", self._said.loading.format(self._settings.timeout))
 
     async def view(self, kind: type[View] = View, start: int = 0, **more: Any) -> "tuple[View, str]":
         """The active page as it is now, and a line on what is left out."""
-        tab = await self.tab()
+        tab, frame = await self.tab(), self.frame
         settings, said = self._settings, self._said
         lines, title, left_out, cut = [], "", "", False
         try:
-            drawing = tab.outliner.draw(self.frame, start, settings.snapshot_chars)
+            drawing = tab.outliner.draw(frame, start, settings.snapshot_chars)
             outline = await self.within(tab, settings.action_timeout, drawing)
             lines, title, cut = outline.lines, outline.title, outline.is_cut
             if cut:
@@ -206,6 +215,7 @@ class Visit:
         except Stuck:
             self.happenings.add("loading", said.unreadable.format(settings.action_timeout))
             tab = await self.tab()
+            frame = self.frame
         snapshot = "\n".join(lines)
         if reads_like_orders(snapshot):
             self.happenings.add("suspect", said.suspect)
@@ -214,7 +224,7 @@ class Visit:
         found = kind(
             url=tab.page.url,
             title=one_line(title),
-            frame=self.frame_name(self.frame),
+            frame=_name(tab, frame),
             snapshot=snapshot,
             truncated=cut,
             pages=[PageInfo(one.name, one.page.url, "", one is tab) for one in self._tabs],
@@ -261,6 +271,11 @@ class Visit:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         await self.door.close()
+
+
+def _name(tab: Tab, frame: "Frame") -> str:
+    number = tab.outliner.number_of(frame)
+    return (one_line(frame.name, 60) or f"f{number}") if number else "main"
 
 
 async def _closed(page: "Page") -> None:
