@@ -264,3 +264,24 @@ def test_an_annotation_on_a_nested_property_is_fine(server: Server) -> None:
 
     tool = server.add_tool(route, input_schema={"type": "object", "properties": {"a": NESTED}})
     assert tool.info.input_schema["properties"]["a"] == NESTED
+
+
+class Found(Struct):
+    rows: list[int]
+
+
+async def test_an_output_schema_may_be_given_as_the_type_it_is_made_from(server: Server) -> None:
+    @server.tool(output_schema=Found)
+    async def find(value: Any) -> ToolResult:
+        return ToolResult(content=["in words"], structured={"rows": value})
+
+    async with server.connect() as client:
+        (tool,) = await client.list_tools()
+    assert tool["outputSchema"]["required"] == ["rows"]
+    found = await call(server, "find", {"value": [1, 2]})
+    assert (text_of(found), found["structuredContent"]) == ("in words", {"rows": [1, 2]})
+    wrong = await call(server, "find", {"value": ["one"]})
+    assert wrong["isError"]
+    assert "rows" in text_of(wrong)
+    with pytest.raises(ValueError, match="'object'"):
+        server.add_tool(find, name="other", output_schema=int)

@@ -23,7 +23,8 @@ class ToolOptions(_Described, total=False):
     idempotent: bool | None
     open_world: bool | None
     input_schema: Mapping[str, Any] | None
-    output_schema: Mapping[str, Any] | None
+    output_schema: "Mapping[str, Any] | type | None"
+    """Or the type that it is made from; what is returned is then held against that."""
     long: "bool | Long"
     ui: str | None
     listed: bool

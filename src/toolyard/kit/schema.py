@@ -275,13 +275,16 @@ class Output:
 
 
 def output_of(
-    function: Callable[..., Any], schema: Mapping[str, Any] | None, free: tuple[Any, ...]
+    function: Callable[..., Any], schema: Mapping[str, Any] | type | None, free: tuple[Any, ...]
 ) -> Output:
     """`free` are the types beside str and content blocks that promise no structure."""
     if schema is not None:
-        if schema.get("type") != "object":
-            raise ValueError(f"output_schema must have type 'object', not {schema.get('type')!r}")
-        return Output(SchemaValidator(schema))
+        written = schema_of(schema) if isinstance(schema, type) else schema
+        if written.get("type") != "object":
+            raise ValueError(f"output_schema must have type 'object', not {written.get('type')!r}")
+        return Output(
+            TypedValidator(schema, dict(written)) if isinstance(schema, type) else SchemaValidator(schema)
+        )
     hint = _hints(function).get("return", Any)
     if _is_free(hint, (*free, *BLOCKS)):
         return Output(None)
