@@ -1,8 +1,9 @@
 """What an answer of 10,000 rows of 10 columns costs from PostgreSQL to JSON, beside the driver alone.
 
 Alone is psycopg's async connection, `execute` and `fetchall`, which leaves dates and Decimals that no JSON
-takes; ours is `Database.query` with its transaction, its limits and its values, and the encoding. Both are
-taken in turns in one process, as CPU of it and as time on the clock; a ratio is the median of the rounds'.
+takes; ours is `Database.query` with its transaction, its limits and its values, and the encoding; the tool is
+all of a call of `query_sql`, with guard, text, and the check against its output schema. They are taken
+in turns in one process, as CPU of it and as time on the clock; a ratio is the median of the rounds'.
 """
 
 from __future__ import annotations
@@ -14,11 +15,16 @@ from statistics import median
 
 import msgspec
 import psycopg
+from msgspec import Raw
 
 from bench.report import Row
 from tests.servers.warehouse import fill_postgres
 from tests.stores import PostgresServer
 from toolyard.databases import Database, open_database
+from toolyard.kit import Server
+from toolyard.servers.sql import Settings, build
+from toolyard.wire.call import NO_CHANNEL, Call, Caller
+from toolyard.wire.versions import LATEST_MODERN
 
 ROWS = 10_000
 ROUNDS = 25
@@ -27,6 +33,9 @@ ASKED = (
     "SELECT id, customer_id, route_id, status, weight_kg, price, ordered_on, delivered_at, fragile, notes"
     f" FROM shipments ORDER BY id LIMIT {ROWS}"
 )
+NAME = "sql: 10,000 rows x 10 columns"
+CALL = Raw(msgspec.json.encode({"name": "query_sql", "arguments": {"sql": ASKED}}))
+CALLER = Caller(LATEST_MODERN, {})
 Cost = tuple[float, float]
 
 
@@ -39,15 +48,17 @@ def rows(progress: Callable[[str], None]) -> list[Row]:
 
 async def _rows(url: str, progress: Callable[[str], None]) -> list[Row]:
     database = open_database(url)
+    server = build(Settings(database=url, max_rows=ROWS, max_bytes=100_000_000, seconds=30))
     try:
         async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
-            return await _measured(database, connection, progress)
+            return await _measured(database, server, connection, progress)
     finally:
+        await server.close()
         await database.close()
 
 
 async def _measured(
-    database: Database, connection: psycopg.AsyncConnection, progress: Callable[[str], None]
+    database: Database, server: Server, connection: psycopg.AsyncConnection, progress: Callable[[str], None]
 ) -> list[Row]:
     async def alone() -> None:
         fetched = await (await connection.execute(ASKED)).fetchall()
@@ -58,30 +69,38 @@ async def _measured(
         assert len(answer.rows) == ROWS
         msgspec.json.encode(answer)
 
-    for warming in (alone, ours, alone, ours):
+    async def tool() -> None:
+        answer = await server.service.handle(Call("tools/call", CALL, CALLER, NO_CHANNEL, 1))
+        assert not answer.is_error
+
+    ways = {"driver alone": alone, "to JSON": ours, "to the tool's structured content": tool}
+    for warming in (*ways.values(), *ways.values()):
         await warming()
-    bare: list[Cost] = []
-    with_all: list[Cost] = []
+    costs: dict[str, list[Cost]] = {way: [] for way in ways}
     for number in range(ROUNDS):
         progress(f"sql: round {number + 1} of {ROUNDS}")
-        bare.append(await _cost(alone))
-        with_all.append(await _cost(ours))
-    return [row for place, unit in enumerate(("ms CPU", "ms")) for row in _pair(bare, with_all, place, unit)]
+        for way, work in ways.items():
+            costs[way].append(await _cost(work))
+    return [row for place, unit in enumerate(("ms CPU", "ms")) for row in _compared(costs, place, unit)]
 
 
-def _pair(bare: list[Cost], ours: list[Cost], place: int, unit: str) -> list[Row]:
-    ratio = median(mine[place] / alone[place] for mine, alone in zip(ours, bare, strict=True))
-    name = "sql: 10,000 rows x 10 columns"
+def _compared(costs: dict[str, list[Cost]], place: int, unit: str) -> list[Row]:
+    (first, bare), *others = costs.items()
     return [
-        Row("sql", f"{name}, driver alone", unit, median(cost[place] for cost in bare)),
-        Row(
-            *("sql", f"{name}, to JSON", unit, median(cost[place] for cost in ours)),
-            ratio=ratio,
-            ratio_to="driver",
-            target=f"<= {MOST:g}x driver",
-            met=ratio <= MOST,
-        ),
+        Row("sql", f"{NAME}, {first}", unit, median(cost[place] for cost in bare)),
+        *(_beside(way, cost, bare, place, unit) for way, cost in others),
     ]
+
+
+def _beside(way: str, ours: list[Cost], bare: list[Cost], place: int, unit: str) -> Row:
+    ratio = median(mine[place] / alone[place] for mine, alone in zip(ours, bare, strict=True))
+    return Row(
+        *("sql", f"{NAME}, {way}", unit, median(cost[place] for cost in ours)),
+        ratio=ratio,
+        ratio_to="driver",
+        target=f"<= {MOST:g}x driver",
+        met=ratio <= MOST,
+    )
 
 
 async def _cost(work: Callable[[], Awaitable[None]]) -> Cost:

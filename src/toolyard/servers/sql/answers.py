@@ -1,8 +1,8 @@
 """What comes back: the structure, and the same to be read."""
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import UNSET, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from ...kit import ToolResult
 from .texts import Texts
@@ -12,30 +12,40 @@ LONGEST_CELL = 120
 
 
 class Answer(Struct, kw_only=True):
+    """Rows of a database, and how they were found."""
+
     success: bool
     columns: list[str]
-    rows: list[list[Any]]
-    """Values in the order of the columns."""
+    rows: Annotated[
+        Raw,
+        Meta(
+            description="Values in the order of the columns",
+            extra_json_schema={"type": "array", "items": {"type": "array"}},
+        ),
+    ]
+    """JSON already, so that many of them are not looked at once more on their way out."""
     row_count: int
-    truncated: bool = False
-    """Whether there may be more rows than these."""
-    sql: str = ""
-    """The statement as it ran, with its limit."""
-    original_sql: str = ""
-    """The statement as it was given, or first written."""
+    truncated: Annotated[bool, Meta(description="Whether there are more rows than these")] = False
+    sql: Annotated[str, Meta(description="The statement as it ran, with its limit")] = ""
+    original_sql: Annotated[str, Meta(description="The statement as given, or as first written")] = ""
     tables_used: list[str] = []
     elapsed_ms: int = 0
     question: str | UnsetType = UNSET
     warning: str | UnsetType = UNSET
-    steps: list[str] | UnsetType = UNSET
-    """Of a question: what was done, and how long each took."""
+    steps: Annotated[list[str], Meta(description="What was done for a question")] | UnsetType = UNSET
 
 
-def as_result(answer: Answer, texts: Texts) -> ToolResult:
-    return ToolResult(content=[readable(answer, texts)], structured=answer)
+class Reply(Struct, frozen=True):
+    answer: Answer
+    rows: list[list[Any]]
+    """Those of the answer, for the text."""
 
 
-def readable(answer: Answer, texts: Texts) -> str:
+def as_result(reply: Reply, texts: Texts) -> ToolResult:
+    return ToolResult(content=[_readable(reply.answer, reply.rows, texts)], structured=reply.answer)
+
+
+def _readable(answer: Answer, rows: list[list[Any]], texts: Texts) -> str:
     count = texts.whole(answer.row_count)
     head = (texts.one_row if answer.row_count == 1 else texts.rows).format(
         count=count, ms=texts.whole(answer.elapsed_ms)
@@ -43,8 +53,8 @@ def readable(answer: Answer, texts: Texts) -> str:
     parts = [head, f"```sql\n{answer.sql}\n```"]
     if answer.warning is not UNSET:
         parts.append(f"> {answer.warning}")
-    if answer.rows:
-        parts.append(_table(answer, texts))
+    if rows:
+        parts.append(_table(answer.columns, rows[:SHOWN_ROWS], texts))
     more = answer.row_count - SHOWN_ROWS
     if more > 0:
         parts.append(texts.more.format(count=texts.whole(more)))
@@ -53,10 +63,9 @@ def readable(answer: Answer, texts: Texts) -> str:
     return "\n\n".join(parts)
 
 
-def _table(answer: Answer, texts: Texts) -> str:
-    lines = [_line([_cell(name, texts) for name in answer.columns]), "|" + "---|" * len(answer.columns)]
-    lines += [_line([_cell(value, texts) for value in row]) for row in answer.rows[:SHOWN_ROWS]]
-    return "\n".join(lines)
+def _table(columns: list[str], rows: list[list[Any]], texts: Texts) -> str:
+    lines = [_line([_cell(name, texts) for name in columns]), "|" + "---|" * len(columns)]
+    return "\n".join([*lines, *(_line([_cell(value, texts) for value in row]) for row in rows)])
 
 
 def _line(cells: list[str]) -> str:

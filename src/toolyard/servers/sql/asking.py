@@ -1,9 +1,12 @@
 """One call of the tool: what was asked, answered or explained."""
 
+import msgspec
+from msgspec import Raw
+
 from ...databases import DatabaseError, Rows
 from ...databases.guard import Guarded, Refused
 from ...kit import Context, ToolError
-from .answers import Answer
+from .answers import Answer, Reply
 from .catalogue import Catalogue
 from .dialogues import Anthropic, OpenAi
 from .failures import Failures
@@ -30,14 +33,14 @@ class Asking:
         if models is not None:
             self._pipeline = Pipeline(catalogue, statements, models, self._texts, settings.max_rows)
 
-    async def answer(self, ctx: Context, question: str, sql: str) -> Answer:
+    async def answer(self, ctx: Context, question: str, sql: str) -> Reply:
         """ToolError with what its reader can do."""
         question, sql = question.strip(), sql.strip()
         if bool(question) == bool(sql):
             raise ToolError(self._texts.both if sql else self._texts.neither)
         return await (self._selected(ctx, sql) if sql else self._asked(ctx, question))
 
-    async def _selected(self, ctx: Context, sql: str) -> Answer:
+    async def _selected(self, ctx: Context, sql: str) -> Reply:
         steps = Steps(ctx, 1)
         statement: Guarded | None = None
         try:
@@ -49,7 +52,7 @@ class Asking:
         await steps.end()
         return self._found(Found(statement, sql, rows), steps)
 
-    async def _asked(self, ctx: Context, question: str) -> Answer:
+    async def _asked(self, ctx: Context, question: str) -> Reply:
         if len(question) > LONGEST_QUESTION:
             raise ToolError(self._texts.too_long.format(count=len(question), most=LONGEST_QUESTION))
         if self._pipeline is None:
@@ -62,17 +65,17 @@ class Asking:
         except Unanswered as error:
             raise ToolError(await self._unanswered(error)) from None
         await steps.end()
-        answer = self._found(found, steps)
-        answer.question = question
-        answer.steps = steps.taken
-        return answer
+        reply = self._found(found, steps)
+        reply.answer.question = question
+        reply.answer.steps = steps.taken
+        return reply
 
-    def _found(self, found: Found, steps: Steps) -> Answer:
+    def _found(self, found: Found, steps: Steps) -> Reply:
         rows = found.rows
         answer = Answer(
             success=True,
             columns=rows.columns,
-            rows=rows.rows,
+            rows=Raw(msgspec.json.encode(rows.rows)),
             row_count=len(rows.rows),
             truncated=rows.truncated,
             sql=found.statement.sql,
@@ -83,7 +86,7 @@ class Asking:
         warnings = [*self._doubt(found), *self._cut(rows)]
         if warnings:
             answer.warning = " ".join(warnings)
-        return answer
+        return Reply(answer, rows.rows)
 
     def _doubt(self, found: Found) -> list[str]:
         if found.doubt is None:

@@ -6,7 +6,6 @@ from ...databases import DatabaseError
 from ...kit import Message, Server, ToolError, ToolResult, user
 from ...kit.context import Context
 from ...kit.languages import Locale, add_tool
-from ...kit.schema import schema_of
 from .answers import Answer, as_result
 from .asking import Asking
 from .catalogue import Catalogue, light
@@ -28,7 +27,7 @@ def offer(server: Server, locale: Locale, asking: Asking, catalogue: Catalogue) 
         query,
         en=QUERY_EN,
         pt=QUERY_PT,
-        output_schema=schema_of(Answer),
+        output_schema=Answer,
         read_only=True,
         destructive=False,
         idempotent=True,
