@@ -39,7 +39,7 @@ class RenderEmulator:
         self.quota: int | None = None
         """How many more requests are let in before the rate limit."""
         self.most_at_once = 0
-        self._at_once = 0
+        self.at_once = 0
         self._meeting: tuple[re.Pattern[str], asyncio.Barrier] | None = None
 
     def fail(
@@ -82,8 +82,8 @@ class RenderEmulator:
     async def _answer(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         path = request.path.removeprefix("/v1")
         self.asked.append((path, list(request.query.items())))
-        self._at_once += 1
-        self.most_at_once = max(self.most_at_once, self._at_once)
+        self.at_once += 1
+        self.most_at_once = max(self.most_at_once, self.at_once)
         try:
             self._let_in(request)
             if self._meeting is not None and self._meeting[0].fullmatch(path):
@@ -100,7 +100,7 @@ class RenderEmulator:
         except web.HTTPNotFound:
             return web.json_response({"message": "not found"}, status=404)
         finally:
-            self._at_once -= 1
+            self.at_once -= 1
 
     def _let_in(self, request: web.Request) -> None:
         if request.headers.get("Authorization") != f"Bearer {API_KEY}":

@@ -232,3 +232,16 @@ async def test_two_logs_of_one_name_are_told_apart_by_their_folders(tmp_path: Pa
     async with talking(files=[str(tmp_path / "blue"), str(tmp_path / "green" / "*")]) as talk:
         assert (await talk.logs(service="blue/app")).messages == ["INFO blue"]
         assert (await talk.logs()).messages == ["INFO green", "INFO blue"]
+
+
+async def test_moments_that_cannot_be_do_not_hide_those_that_can(tmp_path: Path) -> None:
+    write(
+        tmp_path / "odd.log",
+        "0001-01-01T00:00:00+14:00 ERROR before all time",
+        f"{iso(60)} ERROR here",
+        "9999-12-31T23:59:59 ERROR after all time",
+        "0001-01-01 00:00:00 ERROR at the beginning of time",
+    )
+    for clock in ("now", "newest"):
+        async with talking(files=str(tmp_path), clock=clock) as talk:
+            assert (await talk.errors()).messages == ["ERROR here"]

@@ -20,7 +20,7 @@ def level_of(value: Any) -> str:
     if isinstance(value, bool):
         return ""
     if isinstance(value, int | float):
-        return _TENS[min(5, max(0, int(value) // 10 - 1))]
+        return _TENS[int(max(10, min(value, 60))) // 10 - 1]
     word = str(value).strip().casefold()[:40] if value is not None else ""
     return _WORDS.get(word, word)
 

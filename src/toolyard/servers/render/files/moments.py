@@ -59,7 +59,10 @@ class Clock:
         if len(text) < 19 or (moment.tzinfo is None and line[end + 1 : end + 2] in ("+", "-", "U", "Z")):
             return None  # a date alone, or with its zone apart
         moment = moment if moment.tzinfo or self._zone is None else moment.replace(tzinfo=self._zone)
-        return moment.astimezone(UTC), len(text)
+        try:
+            return moment.astimezone(UTC), len(text)
+        except (ValueError, OverflowError, OSError):  # at the ends of time
+            return None
 
     def of_access(self, text: str) -> datetime | None:
         """As in access logs: 15/Nov/2026:23:04:46 +0000."""

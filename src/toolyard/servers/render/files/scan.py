@@ -3,7 +3,7 @@
 import time
 from collections import Counter
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 from threading import Event
 
 from msgspec import Struct, structs
@@ -17,8 +17,8 @@ from .formats import Reader
 from .records import Records
 
 MOST_BYTES = 64 * 1024 * 1024
-DISORDER = timedelta(minutes=5)
-"""Several processes write one log, and not always in order; nothing is looked for beyond this."""
+DISORDER = 200
+"""Several processes write one log, and not always in order: so many too old entries in a row are its end."""
 
 
 class Hits(Struct):
@@ -33,6 +33,7 @@ class Window(Struct, frozen=True):
     """The period that is looked at, and when to give up."""
 
     start: datetime
+    end: datetime
     deadline: float
     stop: Event
 
@@ -46,10 +47,15 @@ def search(group: LogGroup, query: Query, service: str, window: Window, reader: 
     records = Records(group, reader, budget, window.is_over)
     hits = Hits([], False, Counter(), [])
     fits = _condition(query, service)
+    too_old = 0
     for entry in records.since(window.start):
         if entry.timestamp < window.start:
-            if entry.timestamp < window.start - DISORDER:
+            too_old += 1
+            if too_old > DISORDER:
                 break
+            continue
+        too_old = 0
+        if entry.timestamp > window.end:
             continue
         hits.seen[entry.service] += 1
         if not fits(entry):
@@ -69,8 +75,8 @@ def search(group: LogGroup, query: Query, service: str, window: Window, reader: 
 def newest(group: LogGroup, reader: Reader, window: Window) -> datetime | None:
     """The moment of the last entry."""
     records = Records(group, reader, Budget(MOST_BYTES), window.is_over)
-    first = next(records.since(window.start), None)
-    return first.timestamp if first else None
+    moments = (entry.timestamp for entry in records.since(window.start))
+    return next((moment for moment in moments if window.start <= moment <= window.end), None)
 
 
 def _condition(query: Query, service: str) -> Callable[[Entry], bool]:

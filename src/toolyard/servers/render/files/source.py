@@ -94,7 +94,9 @@ class Files:
         """From then on; what still reads when nobody waits any more is stopped."""
         stop = Event()
         try:
-            yield Window(start, time.monotonic() + self._patience, stop)
+            # What is of the day after tomorrow has a wrong clock; a little ahead may anybody's be.
+            end = datetime.now(UTC) + timedelta(days=1)
+            yield Window(start, end, time.monotonic() + self._patience, stop)
         finally:
             stop.set()
 
