@@ -44,7 +44,7 @@ def recent(kept: Sequence[Kept]) -> RecentSessions:
             title=session.title,
             created_at=session.created_at,
             message_count=session.message_count,
-            cost_usd=session.cost_usd,
+            cost_usd=None if session.cost_usd is None else round(session.cost_usd, 6),
             summary=session.summary,
             topics=list(session.topics),
         )
