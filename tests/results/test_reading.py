@@ -386,7 +386,9 @@ def _ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11])
 
 
-async def test_a_worker_that_dies_costs_its_own_query_only(library: Library):
+async def test_a_worker_that_dies_costs_its_own_query_only(
+    library: Library, caplog: pytest.LogCaptureFixture
+):
     id = await library.keep(records(30))
     await library.ask(id, query="length(@)")
     (worker,) = workers()
@@ -394,6 +396,7 @@ async def test_a_worker_that_dies_costs_its_own_query_only(library: Library):
     with pytest.raises(Wrong, match="ended the process"):
         await library.ask(id, query="length(@)")
     assert (await library.ask(id, query="length(@)"))["value"] == 30
+    assert caplog.text == ""
 
 
 async def test_several_queries_run_side_by_side_and_who_waits_too_long_is_told(

@@ -62,6 +62,18 @@ async def test_envelopes_are_seen_through_and_what_is_around_is_told(shelf: Shel
     assert json.loads(await found.whole()) == value, "the envelope is stored too"
 
 
+async def test_what_page_it_is_leaves_an_envelope_an_envelope(shelf: Shelf):
+    page = {"page": {"number": 1, "of": 9}, "links": {"next": "/things?page=2"}, "data": records(30)}
+    found = await shelf.fit(structured(page))
+    assert (found.summary["path"], found.summary["item_count"]) == ("data", 30)
+    assert found.summary["around"]["page"] == '{"number":1,"of":9}'
+    # What has parts of its own is a thing of its own.
+    found = await shelf.fit(
+        structured({"owner": {"teams": ["a"] * 3}, "things": records(30), "n": "x" * 4000})
+    )
+    assert found.summary["kind"] == "object"
+
+
 async def test_an_object_is_told_by_its_shape(shelf: Shelf):
     value = {
         "user": {"name": "Ann", "roles": ["admin"]},

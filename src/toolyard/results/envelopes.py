@@ -9,7 +9,8 @@ from .json_parts import LIST, OBJECT, Buffer, first_byte, members_of, value_of
 DEEPEST = 4
 MOST_AROUND = 12
 LONGEST_AROUND = 1_000
-"""Bytes of a list of plain values that may be beside what matters: names of columns, of tables."""
+"""Bytes of a list or object of plain values that may be beside what matters: names of columns, what page
+it is."""
 
 
 class Inside(Struct, frozen=True):
@@ -48,9 +49,9 @@ def _are_small_talk(members: dict[str, Raw]) -> bool:
 
 
 def _is_plain(body: memoryview) -> bool:
-    """A short list of plain values is one too."""
-    if first_byte(body) != LIST:
-        return not _is_nested(body)
+    """A short list or object of plain values is one too."""
+    if not _is_nested(body):
+        return True
     return len(body) <= LONGEST_AROUND and not any(mark in (LIST, OBJECT) for mark in bytes(body)[1:])
 
 

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import sys
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -14,6 +15,7 @@ from .worker import Answer, Request
 MOST = 2
 """Each may take as much memory as a query may have."""
 IDLE_SECONDS = 60.0
+GONE_SECONDS = 1.0
 LONGEST_ANSWER = 16 * 2**20
 _PASSED_ON = ("SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH")
 
@@ -65,6 +67,7 @@ class Workers:
             await self._end(worker)
             raise
         if not line.endswith(b"\n"):
+            await worker.gone()
             await self._end(worker)
             raise Wrong("The query took more memory than it may, or ended the process it ran in")
         idle.append(worker)
@@ -119,6 +122,14 @@ class _Worker:
             return await process.stdout.readline()
         except (BrokenPipeError, ConnectionResetError):
             return b""
+
+    async def gone(self) -> None:
+        """It says no more, so it ends by itself: who kills a process that is just gone takes its exit status
+        away from whoever waits for that."""
+        assert self._process is not None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GONE_SECONDS):
+                await self._process.wait()
 
     async def kill(self) -> None:
         if self.resting is not None:
