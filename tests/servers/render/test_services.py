@@ -127,6 +127,9 @@ async def test_services_in_several_regions_are_asked_apart_and_their_logs_put_in
         assert said.messages == [f"line {number}" for number in range(5)]
         assert said.structured["has_more"] is True
         assert [entry["service"] for entry in said.structured["entries"]][:2] == ["here", "there"]
+        render.door.page = 1
+        assert (await talk.logs(service="web", limit=3)).messages == ["line 0", "line 1", "line 2"]
+        assert [done for done, _, _ in talk.progress] == [1, 2]
 
 
 async def test_status_names_what_is_wrong_with_each_service_and_answers_for_the_others(

@@ -117,8 +117,14 @@ class Tools:
         return said(self._locale, notice)
 
     def _tell(self, ctx: Context) -> Tell:
+        furthest = 0.0
+
         async def tell(done: float, total: float | None, notice: Notice) -> None:
-            await ctx.report_progress(done, total, self._say(notice))
+            """Progress only ever grows, also where several are asked side by side."""
+            nonlocal furthest
+            if done > furthest:
+                furthest = done
+                await ctx.report_progress(done, total, self._say(notice))
 
         return tell
 
