@@ -308,8 +308,8 @@ TEXTS = [
     Attack("deep WITH", "WITH a AS (" * 200 + "SELECT 1" + ") SELECT * FROM a" * 200),
     Attack("deep functions", "SELECT " + "abs(" * 500 + "1" + ")" * 500),
     Attack("a huge text", "SELECT '" + "x" * 200_000 + "'"),
-    Attack("a huge list", "SELECT 1 WHERE 1 IN (" + ", ".join(["1"] * 20_000) + ")"),
-    Attack("a huge union", " UNION ALL ".join(["SELECT 1"] * 3_000)),
+    Attack("a huge list", "SELECT 1 WHERE 1 IN (" + ", ".join(["1"] * 5_000) + ")"),
+    Attack("a huge union", " UNION ALL ".join(["SELECT 1"] * 2_100), PG + LITE + MY),
 ]
 ATTACKS = [*STACKED, *WRITES, *DEFINITIONS, *FILES, *EFFECTS, *COMMANDS, *CATALOGUES, *TEXTS]
 

@@ -146,6 +146,8 @@ def check_grammar(statement: exp.Query, text: Text) -> None:
             raise Refused("a column is given by its name, not by a text", text.place(part.this.name))
         if isinstance(part, exp.Identifier) and not part.quoted and not _PLAIN.fullmatch(part.name):
             raise Refused(f"{part.name!r} is no plain name; hint: quote it", text.place(part.name))
+        if isinstance(part, exp.Select) and not part.expressions:
+            raise Refused("a SELECT names no columns", text.place("select"))
         if isinstance(part, exp.PropertyEQ) and isinstance(part.parent, (exp.Select, exp.Alias)):
             raise Refused("variables are not set", text.place(":="))
 

@@ -7,10 +7,17 @@ the order of the checks; `shape` is about texts, `grammar` about kinds of parts,
 """
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from .refusing import Place, Refused
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+    from .naming import Blocked
+    from .shape import Text
 
 __all__ = ["Guarded", "Place", "Refused", "guarded"]
 
@@ -39,17 +46,29 @@ def guarded(
     column is blocked; a table that is not in it may hold any column.
     """
     # 60 ms to import: only who asks pays.
-    from .functions import check_functions
-    from .grammar import check_grammar
-    from .naming import check_names, used_columns, used_tables
+    from .naming import Blocked, used_columns, used_tables
     from .shape import parsed, with_limit, written
 
-    statement, text = parsed(sql, dialect)
+    blocked = Blocked(blocked_tables, blocked_columns, known or {})
     try:
-        check_grammar(statement, text)
-        check_functions(statement, dialect, text)
-        check_names(statement, dialect, text, blocked_tables, blocked_columns, known or {})
-        tables, columns = used_tables(statement, dialect), used_columns(statement)
-        return Guarded(written(with_limit(statement, limit), dialect), tables, columns)
+        statement = _checked(*parsed(sql, dialect), dialect, blocked)
+        tables, columns = used_tables(statement), used_columns(statement)
+        final = written(with_limit(statement, limit), dialect)
+        # What is given to the database is read and checked once more: nothing is left to how it was written.
+        again = _checked(*parsed(final, dialect), dialect, blocked)
+        if written(again, dialect) != final:
+            raise Refused("the statement cannot be written safely: it reads in two ways")
     except RecursionError:
         raise Refused("the statement is nested too deeply") from None
+    return Guarded(final, tables, columns)
+
+
+def _checked(statement: "exp.Query", text: "Text", dialect: str, blocked: "Blocked") -> "exp.Query":
+    from .functions import check_functions
+    from .grammar import check_grammar
+    from .naming import check_names
+
+    check_grammar(statement, text)
+    check_functions(statement, dialect, text)
+    check_names(statement, dialect, text, blocked)
+    return statement

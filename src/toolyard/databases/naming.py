@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
+from typing import NamedTuple
 
 from sqlglot import exp
 
@@ -30,37 +31,44 @@ _SYSTEM_TABLES = {
 _TABLE_NAME = re.compile(r"[\w $-]+")
 
 
-def check_names(
-    statement: exp.Query,
-    dialect: str,
-    text: Text,
-    blocked_tables: Sequence[str],
-    blocked_columns: Sequence[str],
-    known: Mapping[str, Sequence[str]],
-) -> None:
+class Blocked(NamedTuple):
+    """Patterns of what is not to be read, and the columns of tables as far as they are known."""
+
+    tables: Sequence[str]
+    columns: Sequence[str]
+    known: Mapping[str, Sequence[str]]
+
+
+def check_names(statement: exp.Query, dialect: str, text: Text, blocked: Blocked) -> None:
     tables = list(statement.find_all(exp.Table))
     for table in tables:
         if isinstance(table.this, exp.Identifier):
             _check_table(table, dialect, text)
-            _check_blocked(_qualified(table), blocked_tables, text, table.name)
+            _check_blocked(_qualified(table), blocked.tables, text, table.name)
     for cte in statement.find_all(exp.CTE):
-        _check_blocked((folded(cte.alias),), blocked_tables, text, cte.alias)
-    if blocked_columns:
-        _BlockedColumns(tables, blocked_columns, known, text).check(statement)
+        _check_blocked((folded(cte.alias),), blocked.tables, text, cte.alias)
+    if blocked.columns:
+        _BlockedColumns(tables, blocked, text).check(statement)
 
 
-def used_tables(statement: exp.Query, dialect: str) -> tuple[str, ...]:
-    names = (
-        ".".join(part.name for part in table.parts)
-        for table in statement.find_all(exp.Table, bfs=False)
+def used_tables(statement: exp.Query) -> tuple[str, ...]:
+    tables = [
+        table
+        for table in statement.find_all(exp.Table)
         if isinstance(table.this, exp.Identifier) and not _is_own(table)
-    )
+    ]
+    names = (".".join(part.name for part in table.parts) for table in sorted(tables, key=_start))
     return tuple(dict.fromkeys(names))
 
 
 def used_columns(statement: exp.Query) -> tuple[str, ...]:
-    names = (column.name for column in statement.find_all(exp.Column, bfs=False) if not column.is_star)
-    return tuple(dict.fromkeys(names))
+    columns = [column for column in statement.find_all(exp.Column) if not column.is_star]
+    return tuple(dict.fromkeys(column.name for column in sorted(columns, key=_start)))
+
+
+def _start(part: exp.Table | exp.Column) -> int:
+    """Where it stands in the text; the tree has another order."""
+    return part.this.meta.get("start", 0)
 
 
 def folded(name: str) -> str:
@@ -97,17 +105,11 @@ def _qualified(table: exp.Table) -> tuple[str, ...]:
 class _BlockedColumns:
     """The columns that are not to be read, in one statement."""
 
-    def __init__(
-        self,
-        tables: Sequence[exp.Table],
-        patterns: Sequence[str],
-        known: Mapping[str, Sequence[str]],
-        text: Text,
-    ) -> None:
+    def __init__(self, tables: Sequence[exp.Table], blocked: Blocked, text: Text) -> None:
         self._text = text
-        self._patterns = [folded(pattern) for pattern in patterns]
+        self._patterns = [folded(pattern) for pattern in blocked.columns]
         self._known = {
-            folded(name): [folded(column) for column in columns] for name, columns in known.items()
+            folded(name): [folded(column) for column in columns] for name, columns in blocked.known.items()
         }
         self._names: set[str] = set()
         self._aliases: dict[str, set[str]] = {}

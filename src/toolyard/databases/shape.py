@@ -1,5 +1,6 @@
 """Texts and trees: what is too big to parse, the one statement in a text, its limit, the text of a tree."""
 
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,6 +9,9 @@ from sqlglot.errors import ErrorLevel, ParseError, SqlglotError
 from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImportUsage]
 
 from .refusing import Place, Refused
+
+# What cannot be parsed is said by Refused. The parser's own lines would put statements into the log.
+logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 MAX_CHARACTERS = 50_000
 MAX_TOKENS = 8_000
