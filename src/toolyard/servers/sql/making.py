@@ -1,6 +1,8 @@
 """The server, put together from its settings."""
 
 from ... import __version__
+from ...databases import Database, DatabaseError, open_database
+from ...databases.addresses import dialect_of
 from ...kit import Server
 from ...kit.extras import need
 from ...kit.making import WrongSettings
@@ -17,26 +19,14 @@ _DRIVERS = {
 
 def build(settings: Settings) -> Server:
     need("sql", "sql", "sqlglot")
-    # What follows imports it: 60 ms of CPU that a listing of servers does without.
-    from ...databases import Database, DatabaseError, open_database
-    from ...databases.addresses import dialect_of
+    # These import it, which takes 60 ms of CPU that a list of servers does without.
     from .asking import Asking
     from .catalogue import Catalogue
     from .models import configured
     from .offers import offer
     from .statements import Statements
 
-    def opened() -> Database:
-        try:
-            if settings.database:
-                extra = _DRIVERS.get(dialect_of(settings.database))
-                if extra is not None:
-                    need("sql", *extra)
-            return open_database(settings.database)
-        except DatabaseError as error:
-            raise WrongSettings(f"field 'database': {error.reason}") from None
-
-    database = opened()
+    database = _opened(settings.database)
     server = Server(
         "sql",
         version=__version__,
@@ -52,3 +42,13 @@ def build(settings: Settings) -> Server:
     statements = Statements(database, settings, *blocked)
     offer(server, settings.locale, Asking(settings, catalogue, statements, models), catalogue)
     return server
+
+
+def _opened(url: str) -> Database:
+    try:
+        driver = _DRIVERS.get(dialect_of(url)) if url else None
+        if driver is not None:
+            need("sql", *driver)
+        return open_database(url)
+    except DatabaseError as error:
+        raise WrongSettings(f"field 'database': {error.reason}") from None
