@@ -6,7 +6,7 @@ Raises Problem where what was asked for cannot be done.
 import asyncio
 import hashlib
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -163,8 +163,12 @@ class Keeper:
             raise Problem("unknown", path=path)
         return removed
 
-    async def clear(self, owner: Owner) -> int:
-        return await self._store.clear(owner)
+    async def count(self, owner: Owner) -> int:
+        return await self._store.count(owner)
+
+    def clear(self, owner: Owner) -> AsyncIterator[int]:
+        """Erases some at a time, and yields how many."""
+        return self._store.clear(owner)
 
     # Searching
 

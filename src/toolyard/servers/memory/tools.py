@@ -118,13 +118,16 @@ class Tools:
 
     async def clear_memories(self, ctx: Context) -> ToolResult:
         with self.explained():
-            total = (await self._keeper.listing(owner_of(ctx.caller))).total
+            total = await self._keeper.count(owner_of(ctx.caller))
         said = self._texts
         if not await allowed(ctx, said.ask_clear.format(count=total), said.confirm):
             refused = shapes.Cleared(count=0, declined=True)
             return ToolResult(content=[said.cleared_not], structured=refused)
         with self.explained():
-            count = await self._keeper.clear(owner_of(ctx.caller))
+            count = 0
+            async for erased in self._keeper.clear(owner_of(ctx.caller)):
+                count += erased
+                await ctx.report_progress(count, total)
         self._server.notify_resources_changed()
         cleared = shapes.Cleared(count=count)
         return ToolResult(content=[said.cleared.format(count=count)], structured=cleared)

@@ -6,7 +6,8 @@ of one path become two versions, and limits hold.
 """
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from ..front import About
@@ -30,7 +31,14 @@ from .tables import MEMORIES, OWNERS, VERSIONS
 
 _ABOUT = "title, kind, domain, level, scope, category, importance"
 _MEMORY = f"id, path, content, version, updated, {_ABOUT}"
-_LIVE = f"FROM {MEMORIES} WHERE owner = :owner AND deleted = 0"
+# The sign keeps SQLite from taking `deleted`, which tells nearly nothing, for a reason to choose an index.
+_LIVE = f"FROM {MEMORIES} WHERE owner = :owner AND +deleted = 0"
+_COUNTS = (
+    f"SELECT kind, domain, count(*) FROM {MEMORIES} WHERE owner = :owner AND deleted = 0"
+    " GROUP BY kind, domain ORDER BY kind, domain"
+)
+_AT_ONCE = 2_000
+"""Memories erased in one transaction."""
 _OWNER = f"SELECT id FROM {OWNERS} WHERE tenant = :tenant AND agent = :agent"
 
 
@@ -92,7 +100,7 @@ class Store:
                 return None
             session.count(
                 f"UPDATE {MEMORIES} SET deleted = 1, revision = :revision, content = '', vector = NULL"
-                " WHERE owner = :owner AND deleted = 0"
+                " WHERE owner = :owner AND +deleted = 0"
                 " AND (path = :path OR (path >= :first AND path < :end))",
                 **_range(mine, path),
                 revision=revision,
@@ -105,18 +113,39 @@ class Store:
 
         return await self._database.write(work)
 
-    async def clear(self, owner: Owner) -> int:
-        """Everything, the versions and what was deleted before too; nothing can be restored."""
-
+    async def count(self, owner: Owner) -> int:
         def work(session: Session) -> int:
+            statement = f"SELECT memories FROM {OWNERS} WHERE id = :owner"
+            return sum(row[0] for row in _mine(session, owner, statement))
+
+        return await self._database.read(work)
+
+    async def clear(self, owner: Owner) -> AsyncIterator[int]:
+        """Everything, the versions and what was deleted before too; nothing can be restored.
+
+        Some at a time, so that others can write meanwhile. Yields how many memories each time has erased;
+        what is saved after the beginning stays.
+        """
+        newest = f"SELECT coalesce(max(id), 0) FROM {MEMORIES} WHERE owner = :owner"
+        found = await self._database.read(lambda session: _mine(session, owner, newest))
+        last = found[0][0] if found else 0
+
+        def work(session: Session) -> list[int]:
             mine, revision, count = _changing(session, owner)
-            rows = session.rows(f"SELECT id FROM {MEMORIES} WHERE owner = :owner", owner=mine)
+            rows = session.rows(
+                f"SELECT id, deleted FROM {MEMORIES} WHERE owner = :owner AND id <= :last"
+                f" ORDER BY revision LIMIT {_AT_ONCE}",
+                owner=mine,
+                last=last,
+            )
             _forget(session, [row[0] for row in rows])
             _raise_floor(session, mine, revision)
-            _count(session, mine, 0)
-            return count
+            alive = sum(1 for row in rows if not row[1])
+            _count(session, mine, count - alive)
+            return [alive] if rows else []
 
-        return await self._database.write(work)
+        while last and (erased := await self._database.write(work)):
+            yield erased[0]
 
     # Reading
 
@@ -131,9 +160,9 @@ class Store:
         def work(session: Session) -> dict[int, Memory]:
             names = {f"i{n}": id for n, id in enumerate(ids)}
             wanted = ", ".join(f":{name}" for name in names)
-            # The sign keeps SQLite from reading all that the owner has instead of these few.
+            # Again a sign, so that these few are read and not all that the owner has.
             statement = f"SELECT {_MEMORY} FROM {MEMORIES} WHERE id IN ({wanted}) AND +owner = :owner"
-            rows = _mine(session, owner, statement + " AND deleted = 0", **names)
+            rows = _mine(session, owner, statement + " AND +deleted = 0", **names)
             return {row[0]: _memory(row) for row in rows}
 
         return await self._database.read(work) if ids else {}
@@ -162,14 +191,15 @@ class Store:
             heads = _mine(
                 session, owner, f"SELECT path, {_ABOUT} {_LIVE} ORDER BY path LIMIT :limit", limit=limit
             )
-            kinds = _mine(session, owner, f"SELECT kind, count(*) {_LIVE} GROUP BY kind ORDER BY kind")
-            domains = _mine(
-                session, owner, f"SELECT domain, count(*) {_LIVE} GROUP BY domain ORDER BY domain"
-            )
+            kinds: Counter[str] = Counter()
+            domains: Counter[str] = Counter()
+            for kind, domain, count in _mine(session, owner, _COUNTS):
+                kinds[kind] += count
+                domains[domain] += count
             return Listing(
-                total=sum(row[1] for row in kinds),
-                kinds={row[0]: row[1] for row in kinds},
-                domains={row[0]: row[1] for row in domains},
+                total=kinds.total(),
+                kinds=dict(kinds),
+                domains=dict(sorted(domains.items())),
                 heads=[Head(row[0], About(*row[1:])) for row in heads],
             )
 

@@ -19,6 +19,8 @@ _TABLES = (
         UNIQUE (owner, path))""",
     f"CREATE INDEX IF NOT EXISTS {MEMORIES}_revision ON {MEMORIES} (owner, revision)",
     f"CREATE INDEX IF NOT EXISTS {MEMORIES}_deleted ON {MEMORIES} (owner, revision) WHERE deleted = 1",
+    # Holds all that counting needs: to count 100,000 memories, not one of them is read.
+    f"CREATE INDEX IF NOT EXISTS {MEMORIES}_kinds ON {MEMORIES} (owner, deleted, kind, domain)",
     f"CREATE INDEX IF NOT EXISTS {MEMORIES}_digest ON {MEMORIES} (owner, digest)",
     f"""CREATE TABLE IF NOT EXISTS {VERSIONS} (
         memory bigint NOT NULL, version bigint NOT NULL, content text NOT NULL, happened text NOT NULL,
