@@ -28,6 +28,7 @@ _LOCKED_UP: dict[str, str | bool | int | float | list[str]] = {
     # What does not fit in memory is an error, not a file beside the database.
     "temp_directory": "",
     "memory_limit": "2GB",
+    "lock_configuration": "true",
 }
 T = TypeVar("T")
 
@@ -87,12 +88,10 @@ class DuckDatabase:
         with self._opening:
             if self._root is None:
                 try:
-                    root = duckdb.connect(str(self._path), read_only=True, config=_LOCKED_UP)
-                    root.execute("SET lock_configuration = true")
+                    self._root = duckdb.connect(str(self._path), read_only=True, config=_LOCKED_UP)
                 except duckdb.Error as error:
                     said = str(error).replace(str(self._path), self.name)
                     raise DatabaseError(f"cannot open {self.name!r}: {said}", "unreachable") from error
-                self._root = root
             return self._root
 
 
