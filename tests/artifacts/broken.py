@@ -13,6 +13,10 @@ SAYS_NO_BUCKET = (
     b"<Error><Code>NoSuchBucket</Code><Message>There is no bucket</Message></Error>"
 )
 CUTS = b"HTT"
+_TEXT = b'{"message":"\xff\xfe","statusCode":"\xc2\xb2"}'
+HALF_LETTERS = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%s" % (len(_TEXT), _TEXT)
+_DIGITS = b'{"message":"","statusCode":"%s"}' % (b"9" * 5000)
+MANY_DIGITS = b"HTTP/1.1 400 Bad\r\nContent-Length: %d\r\n\r\n%s" % (len(_DIGITS), _DIGITS)
 
 
 class Broken:

@@ -7,7 +7,17 @@ import aiohttp
 import boto3
 import pytest
 
-from tests.artifacts.broken import CUTS, HANGS, SAYS_403, SAYS_500, SAYS_NO_BUCKET, TALKS_NONSENSE, broken
+from tests.artifacts.broken import (
+    CUTS,
+    HALF_LETTERS,
+    HANGS,
+    MANY_DIGITS,
+    SAYS_403,
+    SAYS_500,
+    SAYS_NO_BUCKET,
+    TALKS_NONSENSE,
+    broken,
+)
 from tests.artifacts.keeping import JSON, TOOL, keep, read, running, send
 from tests.artifacts.places import GCS_SECRET, S3_SECRET, AzurePlace, Place, S3Place, SupabasePlace
 from tests.artifacts.servers import AZURE_KEY
@@ -50,8 +60,10 @@ def fit_for_a_model(error: StoreError) -> str:
         (SAYS_403, "does not allow this to our key"),
         (TALKS_NONSENSE, "store"),
         (CUTS, "the store cannot be reached"),
+        (HALF_LETTERS, "the store"),
+        (MANY_DIGITS, "the store answers with HTTP 400"),
     ],
-    ids=["500", "hangs", "403", "nonsense", "cuts"],
+    ids=["500", "hangs", "403", "nonsense", "cuts", "half letters", "many digits"],
 )
 async def test_a_broken_store_is_told_of_and_costs_one_timeout(
     any_place: Place, answer: bytes, reason: str

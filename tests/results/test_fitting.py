@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.results.shelf import LEGACY, NAME, Shelf, local_store, records, structured, text
-from toolyard.artifacts.store import Full, StoreError
+from toolyard.artifacts.store import Full
 from toolyard.results.limits import Limits
 
 
@@ -266,11 +266,10 @@ class Failing:
 
     type = "failing"
 
-    def __init__(self, store: Any, at: str, after: int = 0) -> None:
+    def __init__(self, store: Any, at: str, error: Exception) -> None:
         self._store = store
         self._at = at
-        self._after = after
-        self._error = Full("the disk is full")
+        self._error = error
 
     async def begin(self, *about: str) -> Any:
         if self._at == "begin":
@@ -279,7 +278,7 @@ class Failing:
 
 
 class _FailingWriting:
-    def __init__(self, writing: Any, at: str, error: StoreError) -> None:
+    def __init__(self, writing: Any, at: str, error: Exception) -> None:
         self._writing, self._at, self._error = writing, at, error
         self._pieces = 0
 
@@ -298,22 +297,31 @@ class _FailingWriting:
         await self._writing.discard()
 
 
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (Full("the disk is full"), "the disk is full"),
+        (RuntimeError("at https://user:secret@store"), "the store failed"),
+    ],
+    ids=["full", "not foreseen"],
+)
 @pytest.mark.parametrize("at", ["begin", "write", "finish"])
 async def test_a_store_that_fails_costs_the_link_and_nothing_else(
-    at: str, shelf: Shelf, caplog: pytest.LogCaptureFixture
+    at: str, error: Exception, reason: str, shelf: Shelf, caplog: pytest.LogCaptureFixture
 ):
-    failing = Shelf(Failing(shelf.store, at), shelf.folder)  # type: ignore[arg-type]
+    failing = Shelf(Failing(shelf.store, at, error), shelf.folder)  # type: ignore[arg-type]
     found = await failing.fit(structured(records(20_000)))
     assert found.summary["item_count"] == 20_000
     assert found.preview == records(10)
     assert found.answer["storage"] == {
         "type": "failing",
-        "error": "The whole result was not kept: the disk is full",
+        "error": f"The whole result was not kept: {reason}",
     }
     assert "hint" not in found.answer
     assert [block["type"] for block in found.result["content"]] == ["text"]
     assert shelf.files == []
-    assert f"the whole result of {NAME} could not be kept: the disk is full" in caplog.text
+    assert f"the whole result of {NAME} could not be kept: {reason}" in caplog.text
+    assert str(error) in caplog.text, "the log has what was not foreseen"
 
 
 async def test_over_the_quota_the_reason_is_told(tmp_path: Any):

@@ -22,6 +22,7 @@ from .store import Artifact, Full, Stored, StoreError, Unreachable
 _decode = msgspec.json.Decoder(Artifact).decode
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _TRIES = 3
+_DAMAGED = (msgspec.DecodeError, UnicodeDecodeError)
 
 
 class LocalWriting:
@@ -140,7 +141,7 @@ def find(content: Path, tenant: str) -> Artifact | None:
     try:
         artifact = _decode(about_of(content).read_bytes())
         whole = content.stat().st_size == artifact.size
-    except (FileNotFoundError, NotADirectoryError, msgspec.DecodeError):
+    except (FileNotFoundError, NotADirectoryError, *_DAMAGED):
         return None
     except OSError as error:
         raise failed(error) from None
@@ -153,7 +154,7 @@ def expiry_of(content: Path) -> float:
     """When a result expires; long ago when nobody knows any more."""
     try:
         return _decode(about_of(content).read_bytes()).expires
-    except (FileNotFoundError, msgspec.DecodeError):
+    except (FileNotFoundError, *_DAMAGED):
         return 0.0
     except OSError:
         return math.inf  # it cannot be read now, which is no reason to remove it

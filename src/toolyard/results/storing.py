@@ -1,8 +1,10 @@
-"""Whole results on their way into the store. A store that fails costs the link, and nothing else."""
+"""Whole results on their way into the store. A store that fails costs the link, and nothing else.
+
+That holds for faults that nobody foresaw too: stores are others' programs, and so is what they answer.
+"""
 
 import logging
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Any
 
 from msgspec import Struct
@@ -83,8 +85,8 @@ class _Copying:
             return
         try:
             await (await self._begun()).write(piece)
-        except StoreError as error:
-            self._fault = error
+        except Exception as error:
+            self._fault = _told(error)
 
     async def _begun(self) -> Writing:
         if self._writing is None:
@@ -95,8 +97,8 @@ class _Copying:
         try:
             if self._fault is None:
                 return Kept(self._store.type, await (await self._begun()).finish())
-        except StoreError as error:
-            self._fault = error
+        except Exception as error:
+            self._fault = _told(error)
         await self.discard()
         reason = self._fault.reason
         logger.warning("the whole result of %s could not be kept: %s", self._about[1], reason)
@@ -104,5 +106,15 @@ class _Copying:
 
     async def discard(self) -> None:
         if self._writing is not None:
-            with suppress(StoreError):
+            try:
                 await self._writing.discard()
+            except Exception as error:
+                _told(error)
+
+
+def _told(error: Exception) -> StoreError:
+    """In words fit for a model; what was not foreseen is for the log alone."""
+    if isinstance(error, StoreError):
+        return error
+    logger.error("the store failed in a way that was not foreseen", exc_info=error)
+    return StoreError("the store failed")

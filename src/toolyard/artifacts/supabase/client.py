@@ -4,6 +4,7 @@ Most refusals come as HTTP 400 with the status that is meant in the body.
 """
 
 import logging
+import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolyard.artifacts")
 
 LONGEST_REFUSAL = 64 * 1024
+NOT_AS_ASKED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What comes of decoding what somebody else sent."""
+_STATUS = re.compile("[1-5][0-9]{2}")
 
 T = TypeVar("T")
 
@@ -92,9 +96,10 @@ class SupabaseClient:
         data = None if body is None else msgspec.json.encode(body)
         headers = None if body is None else {"Content-Type": "application/json"}
         async with self.send(method, path, data=data, headers=headers) as reply:
+            body = await reply.read()
             try:
-                return msgspec.json.decode(await reply.read(), type=form)
-            except msgspec.DecodeError:
+                return msgspec.json.decode(body, type=form)
+            except NOT_AS_ASKED:
                 raise Unreachable("the store answers with something else than was asked for") from None
 
     async def close(self) -> None:
@@ -107,7 +112,7 @@ async def _refusal(reply: "aiohttp.ClientResponse") -> Refused:
     raw = await reply.content.read(LONGEST_REFUSAL)
     try:
         told = msgspec.json.decode(raw, type=_Refusal)
-    except msgspec.DecodeError:
+    except NOT_AS_ASKED:
         return Refused(reply.status, "")
     meant = str(told.status_code)
-    return Refused(int(meant) if meant.isdigit() else reply.status, told.message)
+    return Refused(int(meant) if _STATUS.fullmatch(meant) else reply.status, told.message)
