@@ -11,6 +11,7 @@ import pytest
 
 from tests.app.yard import yard
 from tests.databases.attacks import ATTACKS
+from tests.databases.mariadb import MariaServer, is_installed
 from tests.servers.sql.talking import ERAS, talking
 from tests.servers.warehouse import TWIN_SHIPMENTS, fill_duckdb, fill_postgres
 from tests.stores import PASSWORD, PostgresServer
@@ -32,6 +33,14 @@ def duckdb(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("duckdb") / "warehouse.duckdb"
     fill_duckdb(path)
     return f"duckdb:{path}"
+
+
+@pytest.fixture(scope="module")
+def mysql(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
+    if not is_installed():
+        pytest.skip("there is no MariaDB here")
+    with MariaServer(tmp_path_factory.mktemp("mariadb")) as server:
+        yield server.url
 
 
 @pytest.mark.parametrize("mode", ERAS)
@@ -69,6 +78,20 @@ async def test_duckdb_is_asked_in_its_own_words(duckdb: str, mode: str):
         assert sum(n for _, n in found["rows"]) == TWIN_SHIPMENTS
         assert found["rows"][0][0] == "delivered"
         assert "Did you mean 'shipments'" in await talk.refusal(sql="SELECT 1 FROM shipmets")
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_mysql_is_asked_in_its_own_words(mysql: str, mode: str):
+    async with talking(mode, database=mysql, locale="pt") as talk:
+        statement = "SELECT `status`, COUNT(*) AS n FROM shipments GROUP BY `status` ORDER BY n DESC LIMIT 1"
+        found = await talk.rows(sql=statement)
+        assert found["rows"] == [["delivered", TWIN_SHIPMENTS // 2]]
+        assert found["tables_used"] == ["shipments"]
+        assert "Você quis dizer 'price'" in await talk.refusal(sql="SELECT prize FROM shipments")
+        assert "Não executado" in await talk.refusal(sql="SELECT 1 INTO OUTFILE '/tmp/out'")
+    async with talking(mode, database=mysql, seconds=0.2) as talk:
+        said = await talk.refusal(sql="SELECT COUNT(*) FROM shipments a, shipments b, shipments c")
+        assert "ended in the database" in said
 
 
 OWN_WORDS = ("isto não é SQL de", "não pode ser escrita com segurança")
