@@ -16,6 +16,7 @@ NPM := build/npm/.mcp-remote-$(MCP_REMOTE)-servers-$(MCP_SERVERS)
 AZURE := build/azurite/.azurite-$(AZURITE)
 THIRDPARTY := build/envs/thirdparty/.ready
 COMPOSIO := build/envs/composio/.ready
+CHROMIUM := build/chromium/.ready
 RENDER := build/envs/render/.ready
 
 no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.11
@@ -44,10 +45,10 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) ## run the tests (ARGS go to pytest; without any, two files at a time)
+test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) ## run the tests (ARGS go to pytest; without any, two files at a time)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -130,3 +131,7 @@ $(COMPOSIO): tests/emulators/composio/requirements.txt
 $(RENDER): tests/emulators/render/requirements.txt
 	@$(bootstrap) env build/envs/render $<
 	@touch $@
+
+$(CHROMIUM): | $(DEV)
+	@$(bootstrap) chromium
+	@mkdir -p $(@D) && touch $@

@@ -1,12 +1,14 @@
 """Prepares the development environment; the Makefile calls it and nothing else should need to.
 
-Owns `.venv` (which interpreter, which packages), `build/npm` and `build/envs`. Owns no version: those are in
-`pyproject.toml`, `constraints.txt`, the Makefile and the requirements of an environment. It runs on a bare
+Owns `.venv` (which interpreter, which packages), `build/npm` and `build/envs`, and sees to it that there is a
+Chromium. Owns no version: those are in `pyproject.toml`, `constraints.txt`, the Makefile and the requirements
+of an environment. It runs on a bare
 Python, before anything is installed, so it uses the standard library only and stays readable to an old Python
 that must be told it is too old.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -16,6 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
 OLDEST = (3, 11)
+CHROMIUMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 
 CONSTRAINTS_HEADER = """\
 # The versions that development and CI use: every package of the `dev` extra, what those need, and the build
@@ -36,6 +39,7 @@ def main(arguments):
         "dev": install_dev,
         "npm": install_npm,
         "env": install_env,
+        "chromium": install_chromium,
         "constraints": renew_constraints,
     }
     commands[command](*rest)
@@ -77,6 +81,19 @@ def install_env(folder, requirements):
     """
     create_environment(ROOT / folder)
     install(requirements, ROOT / folder, ["--no-deps", "--requirement", requirements], constrained=False)
+
+
+def install_chromium():
+    """Makes sure of a browser: the system's, Debian's where we may install it, or Playwright's."""
+    if any(shutil.which(name) for name in CHROMIUMS):
+        return
+    hint = "install Chromium by hand, so that `chromium` is on PATH"
+    if shutil.which("apt-get") and os.geteuid() == 0:
+        step("the list of Debian's packages", ["apt-get", "update", "--quiet"], hint)
+        command = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "chromium"]
+        step("Chromium", command, hint, DEBIAN_FRONTEND="noninteractive")
+    else:
+        step("Chromium", [python_of(VENV), "-m", "playwright", "install", "chromium"], hint)
 
 
 def renew_constraints():
