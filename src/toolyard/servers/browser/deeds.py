@@ -55,7 +55,7 @@ class Deeds:
         except Stuck:
             response = None
         except Error as error:
-            if not self._is_download(visit, error):
+            if not await self._is_download(visit, error):
                 raise ToolError(self._not_opened(visit, address, error)) from None
             return None
         await visit.settle(tab)
@@ -79,10 +79,9 @@ class Deeds:
                     return None
         return None
 
-    def _is_download(self, visit: Visit, error: "Error") -> bool:
-        return "Download is starting" in error.message or (
-            "ERR_ABORTED" in error.message and bool(visit.happenings.downloading)
-        )
+    async def _is_download(self, visit: Visit, error: "Error") -> bool:
+        begun = "Download is starting" in error.message or "ERR_ABORTED" in error.message
+        return begun and await visit.happenings.download_begins(self._settings.settle)
 
     def _not_opened(self, visit: Visit, address: str, error: "Error") -> str:
         said = self._said

@@ -25,7 +25,8 @@ class Happenings:
         self._notices: list[Notice] = []
         self._dialogs = 0
         self._told: list[Told] = []
-        self.downloading: list[Download] = []
+        self._downloading: list[Download] = []
+        self._download_came = asyncio.Event()
 
     def add(self, kind: Kind, text: str) -> None:
         notice = Notice(kind, text)
@@ -36,6 +37,16 @@ class Happenings:
         self._dialogs += 1
         if self._dialogs <= MAX_DIALOGS:
             self.add("dialog", text)
+
+    def download(self, download: "Download") -> None:
+        self._downloading.append(download)
+        self._download_came.set()
+
+    async def download_begins(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._download_came.wait()
+        return bool(self._downloading)
 
     def trouble(self, trouble: Trouble) -> None:
         said = self._said
@@ -59,13 +70,14 @@ class Happenings:
         return found
 
     async def finish_downloads(self, shelf: Shelf, owner: Owner, most: int, seconds: float) -> None:
-        waiting, self.downloading = self.downloading, []
+        waiting, self._downloading = self._downloading, []
+        self._download_came.clear()
         for download in waiting:
             try:
                 async with asyncio.timeout(seconds):
                     await self._keep(download, shelf, owner, most)
             except TimeoutError:
-                self.downloading.append(download)
+                self._downloading.append(download)
                 self.add("note", self._said.downloading.format(_name(download)))
 
     async def _keep(self, download: "Download", shelf: Shelf, owner: Owner, most: int) -> None:

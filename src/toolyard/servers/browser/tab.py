@@ -24,6 +24,8 @@ class Tab:
         self.outliner = Outliner()
         self._navigating: set[Request] = set()
         self._fetching: set[Request] = set()
+        self.was_left = False
+        """An address was asked for and then not gone to: as with downloads."""
         self._opening = 0
         """Pages that it said it opens, before they are there."""
         self._news = asyncio.Event()
@@ -62,6 +64,8 @@ class Tab:
             self._fetching.add(request)
 
     def _on_done(self, request: "Request") -> None:
+        if request in self._navigating and request.failure and "ABORTED" in request.failure:
+            self.was_left = True
         self._navigating.discard(request)
         self._fetching.discard(request)
         self._news.set()

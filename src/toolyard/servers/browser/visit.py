@@ -150,7 +150,7 @@ class Visit:
         self._start(_answered(dialog, accept))
 
     def _on_download(self, download: "Download") -> None:
-        self.happenings.downloading.append(download)
+        self.happenings.download(download)
 
     def _on_close(self, _: "BrowserContext") -> None:
         self.is_over = True
@@ -191,6 +191,9 @@ class Visit:
     async def settle(self, tab: Tab) -> None:
         """Wait for what a deed set off in a page, and in the one that it opened."""
         await self._settled(tab)
+        if tab.was_left:
+            tab.was_left = False
+            await self.happenings.download_begins(self._settings.settle)
         opened = self._tab
         if opened is not None and opened is not tab:
             await opened.begun(self._settings.settle)

@@ -1,0 +1,141 @@
+"""What is kept for whom: cookies, downloads, contexts; and that nothing keeps running."""
+
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.app.yard import yard
+from tests.servers.browser.site import Site
+from tests.servers.browser.talking import browsers, made, until_gone
+from toolyard.config import InProcess, ServerConfig
+from toolyard.kit import Identity, Server
+from toolyard.wire.errors import McpError
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+class Person:
+    """Calls in this process, as a gateway makes them: for somebody."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+
+    async def __call__(self, tool: str, **arguments: Any) -> Any:
+        result = await self.connection.call_tool(f"browser_{tool}", arguments)
+        assert not result.get("isError"), result
+        return result["structuredContent"]
+
+
+@asynccontextmanager
+async def opened(folder: Path, **settings: Any) -> AsyncIterator[Server]:
+    server = made(folder, allow="127.0.0.1", **settings)
+    try:
+        yield server
+    finally:
+        await server.close()
+
+
+@asynccontextmanager
+async def person(server: Server, tenant: str, agent: str, thread: str) -> AsyncIterator[Person]:
+    async with server.connect(identity=Identity(tenant, agent, thread)) as connection:
+        yield Person(connection)
+
+
+def assert_sealed(folder: Path, *secrets: bytes) -> None:
+    assert folder.stat().st_mode & 0o777 == 0o700
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) == 2
+    for path in files:
+        assert path.stat().st_mode & 0o777 == 0o600
+        assert not any(secret in path.read_bytes() for secret in secrets)
+
+
+async def test_cookies_outlive_the_browser_encrypted_and_belong_to_one_owner(site: Site, tmp_path: Path):
+    folder = tmp_path / "kept"
+    async with opened(folder) as server, person(server, "acme", "ana", "1") as ana:
+        await ana("navigate", url=site.url("/cookie?who=Ana-of-Acme"))
+        await ana("evaluate_js", script="localStorage.setItem('shelf', 'kept here')")
+    assert browsers() == set()
+    assert_sealed(folder, b"Ana-of-Acme", b"kept here")
+
+    async with (
+        opened(folder) as server,
+        person(server, "acme", "ana", "2") as ana,
+        person(server, "acme", "bo", "1") as bo,
+        person(server, "other", "ana", "1") as other,
+    ):
+        assert "You are Ana-of-Acme." in (await ana("navigate", url=site.url("/cookie")))["snapshot"]
+        assert (await ana("evaluate_js", script="localStorage.shelf"))["value"] == "kept here"
+        for stranger in (bo, other):
+            assert "You are nobody." in (await stranger("navigate", url=site.url("/cookie")))["snapshot"]
+
+    changed = opened(folder, key="another key than before")
+    async with changed as server, person(server, "acme", "ana", "1") as ana:
+        assert "You are nobody." in (await ana("navigate", url=site.url("/cookie")))["snapshot"]
+
+
+async def test_threads_have_pages_of_their_own_and_the_oldest_makes_room(site: Site, tmp_path: Path):
+    async with (
+        opened(tmp_path, max_contexts=2) as server,
+        person(server, "acme", "ana", "1") as first,
+        person(server, "acme", "ana", "2") as second,
+        person(server, "acme", "ana", "3") as third,
+    ):
+        await first("navigate", url=site.url("/"))
+        await second("navigate", url=site.url("/about"))
+        assert (await first("snapshot"))["title"] == "Order tea"
+        assert (await second("snapshot"))["title"] == "About"
+        await third("navigate", url=site.url("/cookie?who=Ana"))
+        gone = await first.connection.call_tool("browser_snapshot", {})
+        assert "no page is open" in gone["content"][0]["text"]
+        assert (await first("navigate", url=site.url("/cookie")))["snapshot"] == "- paragraph: You are Ana."
+
+
+async def test_downloads_go_to_their_owner_under_safe_names(site: Site, tmp_path: Path):
+    site.pages["/papers"] = "<title>Papers</title><a href='/paper?name=..%2F..%2Fetc%2Fpasswd&size=7'>Get</a>"
+    async with (
+        opened(tmp_path, downloads=str(tmp_path / "work"), download_bytes=1000) as server,
+        person(server, "acme", "ana", "1") as ana,
+        person(server, "acme", "bo", "1") as bo,
+    ):
+        (straight,) = (await ana("navigate", url=site.url("/paper")))["downloads"]
+        assert (straight["name"], straight["size"]) == ("paper.txt", 5)
+        assert os.path.getsize(straight["path"]) == 5  # noqa: ASYNC240
+        (again,) = (await ana("navigate", url=site.url("/paper")))["downloads"]
+        assert again["name"] == "paper (2).txt"
+        await ana("navigate", url=site.url("/papers"))
+        (clicked,) = (await ana("click", text="Get"))["downloads"]
+        assert Path(clicked["path"]).parent == Path(straight["path"]).parent
+        assert Path(clicked["path"]).is_relative_to(tmp_path / "work")
+        (contents,) = await ana.connection.read_resource(straight["uri"])
+        assert contents["blob"] == "eHh4eHg="
+        with pytest.raises(McpError, match="there is no download"):
+            await bo.connection.read_resource(straight["uri"])
+        with pytest.raises(McpError, match="there is no download"):
+            await ana.connection.read_resource("browser://downloads/..%2F..%2Fkey")
+        big = await ana("navigate", url=site.url("/paper?size=2000"))
+        assert big["downloads"] == []
+        assert "larger than 1000 bytes" in big["notices"][0]["text"]
+
+
+async def test_an_idle_browser_ends_and_comes_back_when_asked(site: Site, tmp_path: Path):
+    async with opened(tmp_path, idle=0.3) as server, person(server, "acme", "ana", "1") as ana:
+        await ana("navigate", url=site.url("/cookie?who=Ana"))
+        started = browsers()
+        await until_gone(started)
+        assert "You are Ana." in (await ana("navigate", url=site.url("/cookie")))["snapshot"]
+    assert browsers() == set()
+
+
+async def test_a_gateway_mounts_it_and_leaves_nothing_running(site: Site, tmp_path: Path):
+    options = {"allow": ["127.0.0.1"], "folder": str(tmp_path)}
+    where = InProcess(module="toolyard.servers.browser", options=options)
+    async with yard(ServerConfig(name="web", where=where)) as gateway:
+        text = await gateway.says("mcp__web__browser_navigate", {"url": site.url("/about")})
+        assert 'heading "About us"' in text
+        assert browsers()
+    assert browsers() == set()

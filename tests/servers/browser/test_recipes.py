@@ -1,0 +1,86 @@
+"""Recipes: the two of the example against a site like theirs, what they keep to themselves, and bad ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.servers.browser.site import ACCOUNT, Site
+from tests.servers.browser.talking import ERAS, at, made, talking
+from tests.serving import serving
+from toolyard.kit.loading import LoadError, load
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "browser-recipes.toml"
+NAMES = ("SSW_DOMINIO", "SSW_CPF", "SSW_LOGIN", "SSW_SENHA")
+
+
+async def test_the_example_logs_in_once_and_goes_to_an_option(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SSW_URL", site.url("/ssw/"))
+    for name, value in zip(NAMES, ACCOUNT.split("/"), strict=True):
+        monkeypatch.setenv(name, value)
+    server = made(tmp_path, allow="127.0.0.1", recipes=str(EXAMPLE))
+    async with serving(server.asgi()) as edge:
+        for number, era in enumerate(ERAS):
+            async with talking(edge.url, era) as talk:
+                tools = {tool.name: tool for tool in (await talk.client.list_tools()).tools}
+                assert len(tools) == 12
+                hints = tools["browser_ssw_login"].annotations
+                assert hints is not None
+                assert (hints.read_only_hint, hints.open_world_hint) == (False, True)
+                assert tools["browser_ssw_navigate_option"].input_schema["required"] == ["option_number"]
+                entered = await talk("ssw_login")
+                assert entered.structured["title"] == "Menu"
+                assert any("nothing to do" in notice for notice in entered.notices) == bool(number)
+                assert any(str(message).startswith("step ") for message in talk.progress)
+                option = await talk("ssw_navigate_option", option_number=7)
+                assert "option 007" in option.structured["snapshot"]
+                wrong = await talk.refusal("ssw_navigate_option", option_number="seven")
+                assert "option_number" in wrong
+
+
+async def test_secrets_reach_the_page_and_no_answer(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in zip(NAMES, ("XX", "00000000000", "someone", "wrong secret"), strict=True):
+        monkeypatch.setenv(name, value)
+    async with at(made(tmp_path, allow="127.0.0.1", recipes=str(EXAMPLE))) as talk:
+        monkeypatch.delenv("SSW_URL", raising=False)
+        assert "variables of the server: SSW_URL" in await talk.refusal("ssw_login")
+        monkeypatch.setenv("SSW_URL", site.url("/ssw/?wrong secret"))
+        failed = await talk.refusal("ssw_login")
+        assert "step 1 of browser_ssw_login (goto {env.SSW_URL}) failed" in failed
+        assert "wrong secret" not in failed
+        monkeypatch.setenv("SSW_URL", site.url("/ssw/"))
+        steps = await talk.refusal("ssw_navigate_option", option_number=1)
+        assert "(wait_for :is(frame, iframe) >> nth=1) failed" in steps
+
+
+STEPS: list[tuple[Any, str]] = [
+    ({"steps": []}, "has no steps"),
+    ({"steps": [{}]}, "must have one of goto"),
+    ({"steps": [{"goto": "a", "click": "b"}]}, "must have one of goto"),
+    ({"steps": [{"goto": "{nobody}"}]}, "names 'nobody'"),
+    ({"steps": [{"click": "a", "value": "b"}]}, "only fill and select take a value"),
+    ({"steps": [{"if_present": "a"}]}, "if_present needs steps"),
+    ({"steps": [{"dance": "a"}]}, "dance"),
+]
+
+
+@pytest.mark.parametrize(("recipe", "reason"), STEPS)
+async def test_a_recipe_that_cannot_be_followed_is_refused_at_the_start(recipe: Any, reason: str):
+    with pytest.raises(LoadError) as refused:
+        load("toolyard.servers.browser", options={"recipes": {"mine": recipe}})
+    assert reason in refused.value.message
+
+
+async def test_a_recipe_takes_no_name_of_a_tool_and_a_file_must_be_there():
+    with pytest.raises(LoadError, match="already has a tool 'browser_click'"):
+        load("toolyard.servers.browser", options={"recipes": {"browser_click": {"steps": [{"goto": "a"}]}}})
+    with pytest.raises(LoadError, match="No such file"):
+        load("toolyard.servers.browser", options={"recipes": "nowhere.toml"})
+    with pytest.raises(LoadError, match="allow: 'http://x/' is not a host"):
+        load("toolyard.servers.browser", options={"allow": "http://x/"})
