@@ -17,7 +17,7 @@ from .meaning import Meanings, Vectors
 from .problems import Problem
 from .settings import Settings
 from .store import Draft, Listing, Memory, Owner, Removed, Store, Version
-from .store.store import Changed
+from .store.writing import Changed
 from .suspicion import unmarked
 from .words import asked_words, excerpt, words_of
 

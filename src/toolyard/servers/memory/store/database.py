@@ -22,7 +22,9 @@ class Session(Protocol):
 
     # Full-text search: words are plain ASCII, and belong to one owner.
 
-    def index(self, id: int, words: Sequence[str]) -> None: ...
+    def index(self, id: int, words: Sequence[str]) -> None:
+        """In place of the words it had."""
+        ...
 
     def unindex(self, ids: Sequence[int]) -> None: ...
 

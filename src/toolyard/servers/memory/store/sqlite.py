@@ -103,6 +103,7 @@ class _SqliteSession:
         return self._connection.execute(statement, values).rowcount
 
     def index(self, id: int, words: Sequence[str]) -> None:
+        self.unindex([id])
         self._connection.execute(
             "INSERT INTO toolyard_memory_words (rowid, words) VALUES (?, ?)", (id, " ".join(words))
         )

@@ -1,49 +1,25 @@
-"""The rules of keeping: one owner's memories, their versions, their limits.
+"""One owner's memories: everything that can be asked of a store, on either database.
 
-Owns every statement but those of full-text search. Whatever changes an owner's memories first moves that
-owner's revision, and by that waits for whoever else is changing them, in this process or another: two saves
-of one path become two versions, and limits hold.
+Owns the statements that read; those that change something are in `writing.py`, full-text search is each
+database's own.
 """
 
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from ..front import About
-from ..paths import folders_of
-from ..problems import Problem
+from . import writing
 from .database import Database, Row, Session
-from .records import (
-    Changes,
-    Draft,
-    Happened,
-    Head,
-    Listing,
-    Memory,
-    Owner,
-    Put,
-    Removed,
-    Rules,
-    Version,
-)
-from .tables import MEMORIES, OWNERS, VERSIONS
+from .records import Changes, Draft, Head, Listing, Memory, Owner, Put, Removed, Rules, Version
+from .tables import ABOUT, LIVE, MEMORIES, OWNERS, VERSIONS
 
-_ABOUT = "title, kind, domain, level, scope, category, importance"
-_MEMORY = f"id, path, content, version, updated, {_ABOUT}"
-# The sign keeps SQLite from taking `deleted`, which tells nearly nothing, for a reason to choose an index.
-_LIVE = f"FROM {MEMORIES} WHERE owner = :owner AND +deleted = 0"
+_MEMORY = f"id, path, content, version, updated, {ABOUT}"
 _COUNTS = (
     f"SELECT kind, domain, count(*) FROM {MEMORIES} WHERE owner = :owner AND deleted = 0"
     " GROUP BY kind, domain ORDER BY kind, domain"
 )
-_AT_ONCE = 2_000
-"""Memories erased in one transaction."""
 _OWNER = f"SELECT id FROM {OWNERS} WHERE tenant = :tenant AND agent = :agent"
-
-
-class Changed(Exception):
-    """Somebody else was faster; what was read is not there any more."""
 
 
 class Store:
@@ -63,62 +39,15 @@ class Store:
         restored: bool = False,
     ) -> Put:
         """Keep a draft as the newest version; Changed when the newest is not the one it is based on."""
-
-        def work(session: Session) -> Put:
-            mine, revision, count = _changing(session, owner)
-            _check_place(session, mine, path)
-            found = session.rows(
-                f"SELECT id, version, deleted, content FROM {MEMORIES} WHERE owner = :owner AND path = :path",
-                owner=mine,
-                path=path,
-            )
-            id, version, deleted, content = found[0] if found else (None, 0, 1, "")
-            if based_on is not None and (deleted or version != based_on):
-                raise Changed
-            if not deleted and content == draft.content:
-                return Put("unchanged", version)
-            if deleted:
-                self._check_room(count)
-                _count(session, mine, count + 1)
-            id = _keep(session, mine, path, draft, version + 1, revision)
-            happened = "created" if deleted else "updated"
-            said = "restored" if restored else happened
-            self._add_version(session, id, version + 1, draft.content, said, owner.agent)
-            session.unindex([id])
-            session.index(id, _own(mine, draft.words))
-            return Put(happened, version + 1)
-
-        return await self._database.write(work)
+        rules = self._rules
+        return await self._database.write(
+            lambda session: writing.put(session, rules, owner, path, draft, based_on, restored)
+        )
 
     async def remove(self, owner: Owner, path: str) -> Removed | None:
         """A memory, or all that a folder holds; they can be restored."""
-
-        def work(session: Session) -> Removed | None:
-            mine, revision, count = _changing(session, owner)
-            rows = _under(session, mine, path)
-            if not rows:
-                return None
-            session.count(
-                f"UPDATE {MEMORIES} SET deleted = 1, revision = :revision, content = '', vector = NULL"
-                " WHERE owner = :owner AND +deleted = 0"
-                " AND (path = :path OR (path >= :first AND path < :end))",
-                **_range(mine, path),
-                revision=revision,
-            )
-            session.unindex([row[0] for row in rows])
-            _count(session, mine, count - len(rows))
-            self._purge(session, mine)
-            kind = "file" if [row[1] for row in rows] == [path] else "directory"
-            return Removed(kind, [row[1] for row in rows])
-
-        return await self._database.write(work)
-
-    async def count(self, owner: Owner) -> int:
-        def work(session: Session) -> int:
-            statement = f"SELECT memories FROM {OWNERS} WHERE id = :owner"
-            return sum(row[0] for row in _mine(session, owner, statement))
-
-        return await self._database.read(work)
+        rules = self._rules
+        return await self._database.write(lambda session: writing.remove(session, rules, owner, path))
 
     async def clear(self, owner: Owner) -> AsyncIterator[int]:
         """Everything, the versions and what was deleted before too; nothing can be restored.
@@ -129,29 +58,24 @@ class Store:
         newest = f"SELECT coalesce(max(id), 0) FROM {MEMORIES} WHERE owner = :owner"
         found = await self._database.read(lambda session: _mine(session, owner, newest))
         last = found[0][0] if found else 0
-
-        def work(session: Session) -> list[int]:
-            mine, revision, count = _changing(session, owner)
-            rows = session.rows(
-                f"SELECT id, deleted FROM {MEMORIES} WHERE owner = :owner AND id <= :last"
-                f" ORDER BY revision LIMIT {_AT_ONCE}",
-                owner=mine,
-                last=last,
-            )
-            _forget(session, [row[0] for row in rows])
-            _raise_floor(session, mine, revision)
-            alive = sum(1 for row in rows if not row[1])
-            _count(session, mine, count - alive)
-            return [alive] if rows else []
-
-        while last and (erased := await self._database.write(work)):
-            yield erased[0]
+        while last:
+            erased = await self._database.write(lambda session: writing.erase_some(session, owner, last))
+            if erased is None:
+                return
+            yield erased
 
     # Reading
 
+    async def count(self, owner: Owner) -> int:
+        def work(session: Session) -> int:
+            statement = f"SELECT memories FROM {OWNERS} WHERE id = :owner"
+            return sum(row[0] for row in _mine(session, owner, statement))
+
+        return await self._database.read(work)
+
     async def get(self, owner: Owner, path: str) -> Memory | None:
         def work(session: Session) -> Memory | None:
-            rows = _mine(session, owner, f"SELECT {_MEMORY} {_LIVE} AND path = :path", path=path)
+            rows = _mine(session, owner, f"SELECT {_MEMORY} {LIVE} AND path = :path", path=path)
             return _memory(rows[0]) if rows else None
 
         return await self._database.read(work)
@@ -171,7 +95,7 @@ class Store:
         """Another path with the same text."""
 
         def work(session: Session) -> str | None:
-            statement = f"SELECT path {_LIVE} AND digest = :digest AND path <> :path LIMIT 1"
+            statement = f"SELECT path {LIVE} AND digest = :digest AND path <> :path LIMIT 1"
             rows = _mine(session, owner, statement, digest=digest, path=path)
             return rows[0][0] if rows else None
 
@@ -181,7 +105,7 @@ class Store:
         """Those from `first` on and before `end`, in the order of their bytes."""
 
         def work(session: Session) -> list[str]:
-            statement = f"SELECT path {_LIVE} AND path >= :first AND path < :end ORDER BY path LIMIT :limit"
+            statement = f"SELECT path {LIVE} AND path >= :first AND path < :end ORDER BY path LIMIT :limit"
             return [row[0] for row in _mine(session, owner, statement, first=first, end=end, limit=limit)]
 
         return await self._database.read(work)
@@ -189,7 +113,7 @@ class Store:
     async def listing(self, owner: Owner, limit: int) -> Listing:
         def work(session: Session) -> Listing:
             heads = _mine(
-                session, owner, f"SELECT path, {_ABOUT} {_LIVE} ORDER BY path LIMIT :limit", limit=limit
+                session, owner, f"SELECT path, {ABOUT} {LIVE} ORDER BY path LIMIT :limit", limit=limit
             )
             kinds: Counter[str] = Counter()
             domains: Counter[str] = Counter()
@@ -225,7 +149,7 @@ class Store:
     async def match(self, owner: Owner, words: Sequence[str], limit: int) -> list[int]:
         def work(session: Session) -> list[int]:
             found = session.rows(_OWNER, tenant=owner.tenant, agent=owner.agent)
-            return session.match(_own(found[0][0], words), limit) if found else []
+            return session.match(writing.own_words(found[0][0], words), limit) if found else []
 
         return await self._database.read(work) if words else []
 
@@ -258,139 +182,6 @@ class Store:
     async def close(self) -> None:
         await self._database.close()
 
-    # Limits
-
-    def _check_room(self, count: int) -> None:
-        if count >= self._rules.max_memories:
-            raise Problem("too_many", most=self._rules.max_memories)
-
-    def _add_version(
-        self, session: Session, id: int, version: int, content: str, happened: Happened, by: str
-    ) -> None:
-        session.count(
-            f"INSERT INTO {VERSIONS} (memory, version, content, happened, changed_by, at)"
-            " VALUES (:id, :version, :content, :happened, :by, :at)",
-            id=id,
-            version=version,
-            content=content,
-            happened=happened,
-            by=by,
-            at=time.time(),
-        )
-        session.count(
-            f"DELETE FROM {VERSIONS} WHERE memory = :id AND version <= :oldest",
-            id=id,
-            oldest=version - self._rules.max_versions,
-        )
-
-    def _purge(self, session: Session, mine: int) -> None:
-        """Deleted memories beyond the limit are gone for good, those deleted first."""
-        gone = session.rows(
-            f"SELECT id, revision FROM {MEMORIES} WHERE owner = :owner AND deleted = 1"
-            " ORDER BY revision DESC, id DESC LIMIT 1000000 OFFSET :most",
-            owner=mine,
-            most=self._rules.max_deleted,
-        )
-        if gone:
-            _forget(session, [row[0] for row in gone])
-            _raise_floor(session, mine, max(row[1] for row in gone))
-
-
-def _changing(session: Session, owner: Owner) -> tuple[int, int, int]:
-    """The owner's number, new revision and count of memories.
-
-    Until this transaction ends nobody else gets here.
-    """
-    values = {"tenant": owner.tenant, "agent": owner.agent}
-    change = f"UPDATE {OWNERS} SET revision = revision + 1 WHERE tenant = :tenant AND agent = :agent"
-    found = session.rows(change + " RETURNING id, revision, memories", **values)
-    if not found:
-        session.count(
-            f"INSERT INTO {OWNERS} (tenant, agent) VALUES (:tenant, :agent)"
-            " ON CONFLICT (tenant, agent) DO NOTHING",
-            **values,
-        )
-        found = session.rows(change + " RETURNING id, revision, memories", **values)
-    id, revision, count = found[0]
-    return id, revision, count
-
-
-def _count(session: Session, mine: int, count: int) -> None:
-    session.count(f"UPDATE {OWNERS} SET memories = :count WHERE id = :owner", owner=mine, count=count)
-
-
-def _raise_floor(session: Session, mine: int, floor: int) -> None:
-    session.count(
-        f"UPDATE {OWNERS} SET floor = :floor WHERE id = :owner AND floor < :floor", owner=mine, floor=floor
-    )
-
-
-def _keep(session: Session, mine: int, path: str, draft: Draft, version: int, revision: int) -> int:
-    about = draft.about
-    rows = session.rows(
-        f"INSERT INTO {MEMORIES} (owner, path, version, revision, content, digest, vector, updated, {_ABOUT})"
-        " VALUES (:owner, :path, :version, :revision, :content, :digest, :vector, :updated,"
-        " :title, :kind, :domain, :level, :scope, :category, :importance)"
-        " ON CONFLICT (owner, path) DO UPDATE SET version = excluded.version, revision = excluded.revision,"
-        " deleted = 0, content = excluded.content, digest = excluded.digest, vector = excluded.vector,"
-        " updated = excluded.updated, title = excluded.title, kind = excluded.kind,"
-        " domain = excluded.domain, level = excluded.level, scope = excluded.scope,"
-        " category = excluded.category, importance = excluded.importance RETURNING id",
-        owner=mine,
-        path=path,
-        version=version,
-        revision=revision,
-        content=draft.content,
-        digest=draft.digest,
-        vector=draft.vector,
-        updated=time.time(),
-        title=about.title,
-        kind=about.kind,
-        domain=about.domain,
-        level=about.level,
-        scope=about.scope,
-        category=about.category,
-        importance=about.importance,
-    )
-    return rows[0][0]
-
-
-def _check_place(session: Session, mine: int, path: str) -> None:
-    """What is a folder is no memory, and the other way round."""
-    for folder in folders_of(path):
-        if session.rows(f"SELECT 1 {_LIVE} AND path = :path", owner=mine, path=folder):
-            raise Problem("folder_is_memory", path=path, other=folder)
-    inside = session.rows(
-        f"SELECT path {_LIVE} AND path >= :first AND path < :end ORDER BY path LIMIT 1",
-        owner=mine,
-        first=path + "/",
-        end=path + "0",
-    )
-    if inside:
-        raise Problem("memory_is_folder", path=path, other=inside[0][0])
-
-
-def _under(session: Session, mine: int, path: str) -> list[Row]:
-    rows = session.rows(
-        f"SELECT id, path {_LIVE} AND (path = :path OR (path >= :first AND path < :end))",
-        **_range(mine, path),
-    )
-    return sorted(rows, key=lambda row: row[1])  # asked to sort, SQLite reads all that the owner has
-
-
-def _range(mine: int, path: str) -> dict[str, Any]:
-    """What a folder holds is between `folder/` and `folder0`: 0 comes after the slash."""
-    return {"owner": mine, "path": path, "first": path + "/", "end": path + "0"}
-
-
-def _forget(session: Session, ids: Sequence[int]) -> None:
-    session.unindex(ids)
-    for start in range(0, len(ids), 500):
-        names = {f"i{n}": id for n, id in enumerate(ids[start : start + 500])}
-        gone = ", ".join(f":{name}" for name in names)
-        session.count(f"DELETE FROM {VERSIONS} WHERE memory IN ({gone})", **names)
-        session.count(f"DELETE FROM {MEMORIES} WHERE id IN ({gone})", **names)
-
 
 def _mine(session: Session, owner: Owner, statement: str, **values: Any) -> list[Row]:
     found = session.rows(_OWNER, tenant=owner.tenant, agent=owner.agent)
@@ -399,8 +190,3 @@ def _mine(session: Session, owner: Owner, statement: str, **values: Any) -> list
 
 def _memory(row: Row) -> Memory:
     return Memory(*row[:5], about=About(*row[5:]))
-
-
-def _own(mine: int, words: Sequence[str]) -> list[str]:
-    """Words that no other owner has: another's memories are neither found nor counted."""
-    return [f"o{mine}x{word}" for word in words]

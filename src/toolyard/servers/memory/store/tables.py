@@ -2,6 +2,10 @@
 
 OWNERS, MEMORIES, VERSIONS = "toolyard_memory_owners", "toolyard_memories", "toolyard_memory_versions"
 
+ABOUT = "title, kind, domain, level, scope, category, importance"
+# The sign keeps SQLite from taking `deleted`, which tells nearly nothing, for a reason to choose an index.
+LIVE = f"FROM {MEMORIES} WHERE owner = :owner AND +deleted = 0"
+
 _TABLES = (
     # `revision` grows with every change of one of the owner's memories. What was purged for good has a
     # revision up to `floor`: whoever looked last before that has to look at everything.
