@@ -27,6 +27,12 @@ async def words(lines: int = 30) -> str:
 
 
 @server.tool
+async def letters(lines: int = 30) -> str:
+    """Say something in letters of one to four bytes."""
+    return "aé€😀\n" * lines
+
+
+@server.tool
 async def picture():
     """A picture and many words."""
     return [Image(b"\x89PNG" * 5000, "image/png"), "words " * 2000]

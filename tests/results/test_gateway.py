@@ -271,6 +271,19 @@ async def test_a_long_result_of_an_exempt_tool_passes_whole():
         assert page.result["contents"][0]["text"] == words[-10:]
 
 
+async def test_a_range_has_whole_letters_wherever_it_begins_and_ends():
+    async with mounted("inprocess") as up, yard(up, results=ON) as front:
+        uri = answer_of((await front.call("mcp__up__letters")).result)["storage"]["resource"]
+        for start in range(11):
+            for length in range(4, 12):
+                read = await front.modern("resources/read", {"uri": f"{uri}?start={start}&length={length}"})
+                (some,) = read.result["contents"]
+                told = some["_meta"]["toolyard/range"]
+                assert start <= told["start"] <= told["end"] <= start + length
+                whole = ("aé€😀\n" * 30).encode()
+                assert some["text"].encode() == whole[told["start"] : told["end"]]
+
+
 async def test_a_store_that_cannot_be_written_to_costs_the_link_only(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):

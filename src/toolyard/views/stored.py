@@ -76,10 +76,11 @@ class Shelved:
             start = min(wanted.get("start", 0), size)
             length = min(max(wanted.get("length", MOST_BYTES), LEAST_BYTES), MOST_BYTES, size - start)
             body = _whole_letters(await reading.read(start, length), start + length < size)
+            skipped = _cut_off(body) if start else 0
         finally:
             await reading.close()
         self._noted(call.caller, len(body))
-        return _contents(call, _shown(uri, reading, start, body))
+        return _contents(call, _shown(uri, reading, start + skipped, body[skipped:]))
 
 
 def _id(uri: str) -> str:
@@ -111,6 +112,12 @@ def _range(uri: str) -> dict[str, int]:
             )
         wanted[name] = int(value)
     return wanted
+
+
+def _cut_off(body: bytes) -> int:
+    """How many bytes belong to a letter that began before the range."""
+    begun = body[: LEAST_BYTES - 1]
+    return next((at for at, byte in enumerate(begun) if byte & 0xC0 != 0x80), len(begun))
 
 
 def _whole_letters(body: bytes, goes_on: bool) -> bytes:
