@@ -260,6 +260,7 @@
   for (const node of root.kids) write(node, 0);
 
   const total = document.getElementsByTagName("*").length;
-  state.report = { lines: out, frames, next, total, seen, full, title: document.title.slice(0, 500) };
+  // One text, not a list: a list is taken apart and put together again item by item on its way.
+  state.report = { lines: out.join("\n"), frames, next, total, seen, full, title: document.title.slice(0, 500) };
   return state;
 }

@@ -65,7 +65,7 @@ class Outliner:
         """Not more than `limit` characters, from line `start` on."""
         drawn, handle = await self._draw(frame, start, limit)
         places: list[tuple[int, int, int]] = drawn["frames"]
-        lines: list[str] = drawn["lines"]
+        lines: list[str] = drawn["lines"].split("\n") if drawn["lines"] else []
         left = limit - sum(len(line) + 1 for line in lines)
         inside = await self._inside(frame, handle) if places else {}
         added = 0

@@ -14,5 +14,23 @@ _ORDERS = re.compile(
 )
 
 
+_CLUES = (
+    "instru",
+    "prompt",
+    "rules",
+    "directives",
+    "regras",
+    "you",
+    "voc",
+    "system>",
+    "assistant>",
+    "tool_result>",
+)
+"""One of these is in all of them; to look for a word is much cheaper than for a pattern."""
+
+
 def reads_like_orders(text: str) -> bool:
+    lowered = text.lower()
+    if not any(clue in lowered for clue in _CLUES):
+        return False
     return _ORDERS.search(text) is not None
