@@ -36,6 +36,8 @@ light kitchen timer recipe bread oven garden tomato rain weather forecast
 flight hotel ticket train station museum holiday beach island passport
 """
 SAID = re.findall(r"\w+", TEXT)
+# Where nobody said the word itself, those that begin so are searched: here 500 words, in most messages.
+BEGINNING = "text search, the beginning of 500 frequent words"
 RARE, RARE_EVERY = "walrus", 500
 
 Progress = Callable[[str], None]
@@ -59,6 +61,8 @@ async def _rows(progress: Progress) -> list[Row]:
         Row("sessions", "the first semantic search of a process", "ms CPU", first),
         *(
             Row("sessions", name, "ms CPU", value, target=TARGET, met=value <= MOST_MS)
+            if name != BEGINNING
+            else Row("sessions", name, "ms CPU", value)
             for name, value in searches
         ),
     ]
@@ -98,6 +102,7 @@ async def _searches(server: Server, progress: Progress) -> tuple[list[tuple[str,
         ("text search, three words", "search_sessions", {"query": "kitchen timer oven"}, 10),
         ("text search, a rare word", "search_sessions", {"query": RARE}, 10),
         ("text search, a word that nobody said", "search_sessions", {"query": "zeppelin"}, 0),
+        (BEGINNING, "search_sessions", {"query": SAID[0][:5]}, 10),
         ("semantic search", "semantic_search_sessions", {"query": "the customer has not paid"}, 10),
         ("recent sessions", "list_recent_sessions", {}, 10),
     )

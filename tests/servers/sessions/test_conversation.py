@@ -80,6 +80,11 @@ async def test_what_was_said_is_found_by_words_by_meaning_and_by_time(era: str, 
         assert turn["user_content"].startswith("Preciso de saber")
         assert turn["assistant_summary"].startswith("O pagamento foi recusado")
 
+        (prompt,) = (await talk.client.list_prompts()).prompts
+        (message,) = (await talk.client.get_prompt(prompt.name, {"topic": "unpaid invoice"})).messages
+        assert message.role == "user"
+        assert "O pagamento foi recusado" in message.content.text
+
 
 @pytest.mark.parametrize("era", ERAS)
 async def test_where_nothing_means_the_same_the_words_are_searched_and_that_is_said(

@@ -221,7 +221,11 @@ async def test_a_line_without_end_takes_no_memory_and_what_follows_it_is_read(tm
 async def test_the_documented_form_is_read_from_one_object_a_list_or_lines(archive: Archive, tmp_path: Path):
     (tmp_path / "one.json").write_text(json.dumps(session("one", "uno", "si"), indent=2))
     (tmp_path / "list.json").write_text(json.dumps([session("two", "dos"), session("three", "tres")]))
-    write_lines(tmp_path / "lines.ndjson", session("four", "cuatro"), session("five", "cinco", extra=[1]))
+    write_lines(
+        tmp_path / "lines.ndjson",
+        b"\xef\xbb\xbf" + json.dumps(session("four", "cuatro")).encode(),
+        session("five", "cinco", extra=[1]),
+    )
     write_lines(tmp_path / "misnamed.json", session("six", "seis"), session("seven", "siete"))
     tally = await archive.read(tmp_path)
     assert (tally.unknown, tally.broken) == (0, 0), tally.first_fault

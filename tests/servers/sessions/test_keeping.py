@@ -39,6 +39,7 @@ async def test_words_are_found_whole_then_by_how_they_begin_then_across_messages
     assert await archive.search("porta") == ["longer"]
     assert await archive.search("kettle teapot") == ["apart"]
     assert await archive.search("kettle portal") == []
+    assert await archive.excerpt("porta") == "the **portal** is down"
 
 
 QUERIES_LIKE_SYNTAX = [

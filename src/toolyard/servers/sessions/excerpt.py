@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from .words import finder, plain
+from .words import finders, plain
 
 LENGTH = 300
 _BEFORE = 100
@@ -16,8 +17,8 @@ def excerpt(text: str, wanted: Sequence[str], length: int = LENGTH) -> str:
 
     Whole words, and dots where something is left out. Without a hit: how the text begins.
     """
-    look = finder(wanted) if wanted else None
-    folded = plain(text) if look else ""
+    folded = plain(text) if wanted else ""
+    look = _that_finds(folded, wanted)
     hit = look.search(folded) if look else None
     start, end = _window(text, hit.start() if hit else 0, length)
     hits = [found.span() for found in look.finditer(folded, start, end)] if look else []
@@ -26,7 +27,12 @@ def excerpt(text: str, wanted: Sequence[str], length: int = LENGTH) -> str:
 
 
 def has(text: str, wanted: Sequence[str]) -> bool:
-    return bool(wanted) and finder(wanted).search(plain(text)) is not None
+    return _that_finds(plain(text), wanted) is not None
+
+
+def _that_finds(folded: str, wanted: Sequence[str]) -> re.Pattern[str] | None:
+    """As the search does: the words themselves, or else words that begin so."""
+    return next((look for look in finders(wanted) if look.search(folded)), None) if wanted else None
 
 
 def _window(text: str, first: int, length: int) -> tuple[int, int]:

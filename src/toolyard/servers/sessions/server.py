@@ -27,6 +27,7 @@ from .words import words
 
 MOST = 10
 SHORTEST, LONGEST = 2, 1_000
+_RECALLED = 3
 _SHOWN = 80
 """Characters of a query that an answer quotes."""
 # Told in the schema, and looked at by the tool itself, which says it in its own language.
@@ -83,9 +84,9 @@ class Desk:
                 idempotent=True,
                 open_world=False,
             )
-        self._serve_resources(server)
+        self._serve_the_rest(server)
 
-    def _serve_resources(self, server: Server) -> None:
+    def _serve_the_rest(self, server: Server) -> None:
         texts = self._texts
         for function, uri, title, description in (
             (self.first_page, "sessions://{id}", texts.resource_title, texts.resource),
@@ -96,6 +97,9 @@ class Desk:
             )
             server.completion(argument="id", resource=uri)(self.complete_id)
         server.completion(argument="page", resource="sessions://{id}/{page}")(self.complete_page)
+        server.add_prompt(
+            self.look_back, name=texts.prompt_name, title=texts.prompt_title, description=texts.prompt
+        )
 
     # Tools
 
@@ -118,12 +122,7 @@ class Desk:
         owner = _owner(ctx.caller)
         asked, limit = self._checked(query), _capped(limit)
         more = await self._importing()
-        turns = await self._reached(self._alike(owner, query, limit))
-        if turns:
-            answer = showing.alike(turns)
-        else:
-            hits = await self._reached(self._keeper.found(owner, asked, limit)) if asked else []
-            answer = showing.alike_by_words(hits, asked)
+        answer = await self._nearest(owner, query, asked, limit)
         return _result(answer, showing.alike_text(answer, line(query, _SHOWN), self._texts) + more)
 
     async def _importing(self) -> str:
@@ -156,7 +155,22 @@ class Desk:
         count = len(pages(await self._reached(self._keeper.lengths(found))))
         return [str(page) for page in range(1, count + 1) if str(page).startswith(value)]
 
+    # The prompt
+
+    async def look_back(self, ctx: Context, topic: str) -> str:
+        asked = self._checked(topic)
+        answer = await self._nearest(_owner(ctx.caller), topic, asked, _RECALLED)
+        found = showing.alike_text(answer, line(topic, _SHOWN), self._texts)
+        return f"{self._texts.recalled.format(topic=topic)}\n\n{found}"
+
     # What they stand on
+
+    async def _nearest(self, owner: Owner, query: str, asked: list[str], limit: int) -> AlikeTurns:
+        turns = await self._reached(self._alike(owner, query, limit))
+        if turns:
+            return showing.alike(turns)
+        hits = await self._reached(self._keeper.found(owner, asked, limit)) if asked else []
+        return showing.alike_by_words(hits, asked)
 
     async def _alike(self, owner: Owner, query: str, limit: int) -> list[tuple[Turn, float]]:
         """The nearest turn of each session."""

@@ -14,7 +14,8 @@ from .answers import (
 )
 from .excerpt import LENGTH, excerpt, has
 from .model import Kept, Said, line
-from .stores.finding import Hit, Turn
+from .stores.finding import Turn
+from .stores.matching import Hit
 from .texts import Texts
 from .transcript import uri_of
 

@@ -40,8 +40,8 @@ def all_words(text: str) -> list[str]:
     return list({word for word in _WORD.findall(plain(text)) if len(word) <= _LONGEST})
 
 
-def finder(wanted: Sequence[str]) -> re.Pattern[str]:
-    """Finds, in a text made plain, words that begin like one of these."""
-    # Longer ones first: "deployment" is found as a whole where "deploy" is wanted too.
+def finders(wanted: Sequence[str]) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Two that look in a text made plain: for these words, and for words that begin like one of them."""
     choices = "|".join(re.escape(word) for word in sorted(wanted, key=len, reverse=True))
-    return re.compile(rf"(?<![^\W_])(?:{choices})")
+    begun = rf"(?<![^\W_])(?:{choices})"
+    return re.compile(rf"{begun}(?![^\W_])"), re.compile(rf"{begun}[^\W_]*")

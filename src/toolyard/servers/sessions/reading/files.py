@@ -21,6 +21,8 @@ from .parts import Part, Unknown
 
 ENDINGS = (".jsonl", ".ndjson", ".json")
 _SNIFFED = 8_192
+# Some programs put it before UTF-8.
+_BOM = b"\xef\xbb\xbf"
 _HEAD, _TAIL = 4_096, 256
 
 
@@ -134,7 +136,7 @@ def whole(file: BinaryIO, place: str, tally: Tally) -> list[Part] | None:
     if len(data) > MOST_BYTES:
         return None
     try:
-        value = msgspec.json.decode(data)
+        value = msgspec.json.decode(data.removeprefix(_BOM))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     items = cast(list[Any], value) if isinstance(value, list) else [value]
@@ -157,7 +159,7 @@ def _part(line: Line, place: str, tally: Tally) -> Part | None:
     if not line.data.strip():
         return None
     try:
-        value = msgspec.json.decode(line.data)
+        value = msgspec.json.decode(line.data.removeprefix(_BOM))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         if line.is_complete:
             tally.broken += 1

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from ..meanings import Encoder
 from ..model import Kept, Owner, Said, Session
-from . import bookmarks, finding, writing
+from . import bookmarks, finding, matching, writing
 from .bookmarks import Bookmark
 from .engine import Engine
-from .finding import Hit, Turn
+from .finding import Turn
+from .matching import Hit
 from .script import Row
 
 
@@ -42,12 +43,11 @@ class Keeper:
 
         In one message, as they are; else in one message, words that begin so; else anywhere in a session.
         """
-        dialect = self._engine.dialect
-        for begun in (False, True):
-            hits = await self._engine.read(finding.found(dialect, owner, words, begun, limit))
+        for look in (matching.found, matching.begun, matching.spread):
+            hits = await self._engine.read(look(self._engine.dialect, owner, words, limit))
             if hits:
                 return hits
-        return await self._engine.read(finding.spread(dialect, owner, words, limit))
+        return []
 
     async def recent(self, owner: Owner, limit: int) -> list[Kept]:
         return await self._engine.read(finding.recent(owner, limit))

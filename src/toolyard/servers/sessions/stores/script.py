@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ..model import Owner
 from .dialect import Dialect
+from .errors import StoreError
 from .keys import MOST_OWNERS
 
 T = TypeVar("T")
@@ -30,8 +31,11 @@ class Do(Struct, frozen=True):
 Script = Generator[Do, list[Row], T]
 
 
-class Full(Exception):
+class Full(StoreError):
     """There are as many as there can be."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason, "use another database")
 
 
 def locked(dialect: Dialect) -> Script[None]:

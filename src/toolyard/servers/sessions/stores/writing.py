@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..model import Message, Named, Owner, Session, line
+from ..model import MOST_TEXT, Message, Named, Owner, Session, line
 from .dialect import Dialect
 from .keys import MOST_SESSIONS, messages_in, sessions_of
 from .script import Do, Full, Script, locked, own
@@ -123,7 +123,7 @@ def _add(dialect: Dialect, owner: int, session: int, messages: Sequence[Vectored
 def _row(dialect: Dialect, key: int, session: int, message: Message, turns: dict[str, int]) -> dict[str, Any]:
     if message.role == "user":
         turns[message.thread] = turns.get(message.thread, 0) + 1
-    tools = "\n".join(f"{tool.name} {tool.arguments}".rstrip() for tool in message.tools)
+    tools = "\n".join(f"{tool.name} {tool.arguments}".rstrip() for tool in message.tools)[:MOST_TEXT]
     return {
         "id": key,
         "session": session,
@@ -134,7 +134,7 @@ def _row(dialect: Dialect, key: int, session: int, message: Message, turns: dict
         "time": message.time,
         "text": message.text,
         "tools": tools,
-        "words": dialect.index(f"{message.text}\n{tools}"),
+        "words": dialect.index(f"{message.text}\n{tools}"[:MOST_TEXT]),
     }
 
 
