@@ -11,6 +11,7 @@ import pytest
 
 from tests.results.shelf import GENEROUS, LEGACY, Shelf, records
 from tests.results.test_fitting import Failing
+from toolyard.artifacts.store import Full
 from toolyard.bridge.results import Prefixed
 from toolyard.results.limits import Limits
 from toolyard.upstream.spool import Spool, Spooled
@@ -133,7 +134,7 @@ async def test_a_long_question_passes(shelf: Shelf):
 
 
 async def test_a_store_that_fails_in_the_middle_costs_the_link_only(shelf: Shelf):
-    failing = Shelf(Failing(shelf.store, "write"), shelf.folder)  # type: ignore[arg-type]
+    failing = Shelf(Failing(shelf.store, "write", Full("the disk is full")), shelf.folder)  # type: ignore[arg-type]
     written = "line of words\n" * 90_000
     found = await failing.fit(spooled(json.dumps({"content": [{"type": "text", "text": written}]}).encode()))
     assert found.summary["line_count"] == 90_000, "it was read to the end"
