@@ -226,7 +226,7 @@ class Keeper:
         vector = embedding.encode([content])[0]
         text = " ".join(unicodedata.normalize("NFC", content).split())
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
-        words = words_of(f"{path} {content}")
+        words = words_of(f"{path.removeprefix(paths.ROOT)} {content}")
         return Draft(content, digest, embedding.packed(vector), words, said), vector
 
 

@@ -7,7 +7,7 @@ search, by the owner's revision.
 
 import asyncio
 import hashlib
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict
 from collections.abc import Mapping, Sequence
 from threading import Lock
 
@@ -71,7 +71,8 @@ class Meanings:
         self._store = store
         self._vectors: VectorSet[Owner] | None = None
         self._revisions: OrderedDict[Owner, int] = OrderedDict()
-        self._catching_up = asyncio.Lock()
+        # One owner's many vectors keep nobody else waiting.
+        self._catching_up: defaultdict[Owner, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def nearest(
         self, owner: Owner, vector: Vectors, limit: int, least: float = LEAST_SIMILAR
@@ -83,13 +84,19 @@ class Meanings:
         return await asyncio.to_thread(vectors.nearest, owner, vector, limit, least)
 
     async def _caught_up(self, owner: Owner) -> VectorSet[Owner]:
-        async with self._catching_up:
-            if self._vectors is None:
-                self._vectors = VectorSet(await asyncio.to_thread(lambda: self.embedding.dim))
+        async with self._catching_up[owner]:
+            vectors = await self._opened()
             changes = await self._store.changes(owner, self._revisions.get(owner, -1))
             if changes is not None:
-                await self._take(self._vectors, owner, changes)
-            return self._vectors
+                await self._take(vectors, owner, changes)
+            return vectors
+
+    async def _opened(self) -> VectorSet[Owner]:
+        if self._vectors is None:
+            dim = await asyncio.to_thread(lambda: self.embedding.dim)
+            if self._vectors is None:  # nobody else has made it meanwhile
+                self._vectors = VectorSet(dim)
+        return self._vectors
 
     async def _take(self, vectors: VectorSet[Owner], owner: Owner, changes: Changes) -> None:
         if changes.from_scratch:
@@ -105,9 +112,16 @@ class Meanings:
             await asyncio.to_thread(self._put, vectors, owner, there)
         self._revisions[owner] = changes.revision
         self._revisions.move_to_end(owner)
-        while len(self._revisions) > 1 and len(vectors) > MOST_KEPT:
-            longest_ago, _ = self._revisions.popitem(last=False)
-            vectors.clear(longest_ago)
+        self._make_room(vectors)
+
+    def _make_room(self, vectors: VectorSet[Owner]) -> None:
+        """Let go of who searched longest ago, unless they are just catching up."""
+        for owner in list(self._revisions)[:-1]:
+            if len(vectors) <= MOST_KEPT:
+                return
+            if not self._catching_up[owner].locked():
+                del self._revisions[owner], self._catching_up[owner]
+                vectors.clear(owner)
 
     def _put(self, vectors: VectorSet[Owner], owner: Owner, there: Mapping[int, bytes]) -> None:
         vectors.put_all(owner, list(there), self.embedding.unpacked(list(there.values())))
