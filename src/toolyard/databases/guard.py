@@ -52,7 +52,7 @@ def guarded(
     blocked = Blocked(blocked_tables, blocked_columns, known or {})
     try:
         statement = _checked(*parsed(sql, dialect), dialect, blocked)
-        tables, columns = used_tables(statement), used_columns(statement)
+        tables, columns = used_tables(statement, dialect), used_columns(statement)
         final = written(with_limit(statement, limit), dialect)
         # What is given to the database is read and checked once more: nothing is left to how it was written.
         again = _checked(*parsed(final, dialect), dialect, blocked)

@@ -31,6 +31,10 @@ _SYSTEM_TABLES = {
 _TABLE_NAME = re.compile(r"[\w $-]+")
 
 
+Names = tuple[str, ...]
+"""Of one table: `c.b.a`, `b.a` and `a`, as far as the statement says them; a pattern may say any of them."""
+
+
 class Blocked(NamedTuple):
     """Patterns of what is not to be read, and the columns of tables as far as they are known."""
 
@@ -48,14 +52,14 @@ def check_names(statement: exp.Query, dialect: str, text: Text, blocked: Blocked
     for cte in statement.find_all(exp.CTE):
         _check_blocked((folded(cte.alias),), blocked.tables, text, cte.alias)
     if blocked.columns:
-        _BlockedColumns(tables, blocked, text).check(statement)
+        _BlockedColumns(tables, dialect, blocked, text).check(statement)
 
 
-def used_tables(statement: exp.Query) -> tuple[str, ...]:
+def used_tables(statement: exp.Query, dialect: str) -> tuple[str, ...]:
     tables = [
         table
         for table in statement.find_all(exp.Table)
-        if isinstance(table.this, exp.Identifier) and not _is_own(table)
+        if isinstance(table.this, exp.Identifier) and not _is_own(table, dialect)
     ]
     names = (".".join(part.name for part in table.parts) for table in sorted(tables, key=_start))
     return tuple(dict.fromkeys(names))
@@ -96,29 +100,30 @@ def _matches(names: Iterable[str], patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, folded(pattern)) for name in names for pattern in patterns)
 
 
-def _qualified(table: exp.Table) -> tuple[str, ...]:
-    """`c.b.a`, `b.a` and `a`: a pattern may say any of them."""
+def _qualified(table: exp.Table) -> Names:
     parts = [folded(part.name) for part in table.parts]
     return tuple(".".join(parts[start:]) for start in range(len(parts)))
 
 
 class _BlockedColumns:
-    """The columns that are not to be read, in one statement."""
+    """The columns that are not to be read, in one statement.
 
-    def __init__(self, tables: Sequence[exp.Table], blocked: Blocked, text: Text) -> None:
+    The statement's own names are no tables here: what they are made of is looked at where they are made.
+    """
+
+    def __init__(self, tables: Sequence[exp.Table], dialect: str, blocked: Blocked, text: Text) -> None:
         self._text = text
         self._patterns = [folded(pattern) for pattern in blocked.columns]
         self._known = {
             folded(name): [folded(column) for column in columns] for name, columns in blocked.known.items()
         }
-        self._names: set[str] = set()
-        self._aliases: dict[str, set[str]] = {}
+        self._tables: set[Names] = set()
+        self._aliases: dict[str, set[Names]] = {}
         for table in tables:
-            if isinstance(table.this, exp.Identifier):
-                names = set(_qualified(table))
-                self._names |= names
+            if isinstance(table.this, exp.Identifier) and not _is_own(table, dialect):
+                self._tables.add(_qualified(table))
                 for alias in (folded(table.alias_or_name), folded(table.name)):
-                    self._aliases.setdefault(alias, set()).update(names)
+                    self._aliases.setdefault(alias, set()).add(_qualified(table))
 
     def check(self, statement: exp.Query) -> None:
         for part in statement.walk():
@@ -130,51 +135,58 @@ class _BlockedColumns:
                 self._check_all(part, type(part).__name__)
             elif isinstance(part, exp.Join) and part.method:
                 self._check_all(part, part.method)
-        for column in statement.find_all(exp.Column):
-            self._check_whole_row(column)
-        for table in statement.find_all(exp.Table):
-            alias = table.args.get("alias")
-            if isinstance(alias, exp.TableAlias) and alias.columns and isinstance(table.this, exp.Identifier):
-                self._check_tables(_qualified(table), "renaming columns by their position")
+            elif isinstance(part, exp.Column):
+                self._check_whole_row(part)
+            elif isinstance(part, exp.Table):
+                self._check_renaming(part)
 
     def _check_identifier(self, part: exp.Identifier) -> None:
-        name = folded(part.this)
         column = part.parent
-        owners = self._names
+        owners = self._tables
         if isinstance(column, exp.Column) and column.this is part and column.table:
-            owners = self._aliases.get(folded(column.table), self._names)
-        if self._is_blocked(name, owners):
+            owners = self._aliases.get(folded(column.table), self._tables)
+        if self._is_blocked(folded(part.this), owners):
             raise Refused(f"the column {part.this!r} is not to be read here", self._text.place(part.this))
 
-    def _is_blocked(self, column: str, owners: Iterable[str]) -> bool:
-        return _matches((column, *(f"{owner}.{column}" for owner in owners)), self._patterns)
+    def _is_blocked(self, column: str, owners: Iterable[Names]) -> bool:
+        names = (f"{name}.{column}" for owner in owners for name in owner)
+        return _matches((column, *names), self._patterns)
 
     def _check_all(self, part: exp.Expr, said: str) -> None:
-        """All columns of what is read here; which tables these are is not looked into, but for `alias.*`."""
+        """All columns of what is read here: of all tables, but for `SELECT *` and `alias.*`."""
         parent = part.parent
-        owners = self._names
+        owners = self._tables
         if isinstance(parent, exp.Column) and parent.table:
             owners = self._aliases.get(folded(parent.table), set())
-        self._check_tables(owners, said)
+        elif isinstance(parent, exp.Select):
+            # What a subquery reads is looked at there.
+            found = parent.find_all(exp.Table)
+            owners = {_qualified(table) for table in found if table.find_ancestor(exp.Select) is parent}
+        self._check_tables(owners & self._tables, said)
 
     def _check_whole_row(self, column: exp.Column) -> None:
         if not column.table and (owners := self._aliases.get(folded(column.name))):
             self._check_tables(owners, f"the whole row {column.name!r}")
 
-    def _check_tables(self, owners: Iterable[str], said: str) -> None:
-        for owner in owners:
-            columns = self._known.get(owner)
-            if columns is None and "." in owner:
-                continue  # the same table is looked at by its bare name too
-            if columns is None and self._may_hold(owner):
-                raise self._unnamed(said, owner)
-            if any(self._is_blocked(column, (owner,)) for column in columns or ()):
-                raise self._unnamed(said, owner)
+    def _check_renaming(self, table: exp.Table) -> None:
+        alias = table.args.get("alias")
+        if isinstance(alias, exp.TableAlias) and alias.columns and _qualified(table) in self._tables:
+            self._check_tables((_qualified(table),), "renaming columns by their position")
 
-    def _may_hold(self, owner: str) -> bool:
+    def _check_tables(self, owners: Iterable[Names], said: str) -> None:
+        for owner in owners:
+            columns = next((self._known[name] for name in owner if name in self._known), None)
+            if columns is None:
+                held = self._may_hold(owner)
+            else:
+                held = any(self._is_blocked(column, (owner,)) for column in columns)
+            if held:
+                raise self._unnamed(said, owner[-1])
+
+    def _may_hold(self, owner: Names) -> bool:
         """Whether a pattern is about any table, or about this one."""
         return any(
-            "." not in pattern or fnmatchcase(owner, pattern.rpartition(".")[0].rpartition(".")[2])
+            "." not in pattern or fnmatchcase(owner[-1], pattern.rpartition(".")[0].rpartition(".")[2])
             for pattern in self._patterns
         )
 
@@ -185,25 +197,38 @@ class _BlockedColumns:
         return Refused(reason, self._text.place(said, owner))
 
 
-def _is_own(table: exp.Table) -> bool:
-    """Whether this is a name that the statement itself gave, by WITH, where it can be seen from here."""
+def _is_own(table: exp.Table, dialect: str) -> bool:
+    """Whether this is surely a name that the statement itself gave, by WITH, and that is seen from here."""
     if table.args.get("db"):
         return False
     inner: exp.Expr = table
     outer = table.parent
     while outer is not None:
         given = outer if isinstance(outer, exp.With) else outer.args.get("with_")
-        if isinstance(given, exp.With) and given is not inner and _gives(given, table.name, inner):
+        if isinstance(given, exp.With) and given is not inner and _gives(given, table, inner, dialect):
             return True
         inner, outer = outer, outer.parent
     return False
 
 
-def _gives(given: exp.With, name: str, inner: exp.Expr) -> bool:
-    """From inside a WITH, what stands before can be seen; and all of it when it is recursive."""
+def _gives(given: exp.With, table: exp.Table, inner: exp.Expr, dialect: str) -> bool:
+    """From inside a WITH, all databases see what stands before; and itself, when it is recursive."""
     for cte in given.expressions:
         if cte is inner and not given.args.get("recursive"):
             return False
-        if folded(cte.alias) == folded(name):
+        if _same(cte.args["alias"].this, table.this, dialect):
             return True
+        if cte is inner:
+            return False
     return False
+
+
+def _same(one: exp.Identifier, other: exp.Identifier, dialect: str) -> bool:
+    """Whether no database of this dialect takes them for two: `"A"` and `a` are two in PostgreSQL."""
+    if dialect == "mysql":
+        return one.name == other.name
+    return _unfolded(one) == _unfolded(other)
+
+
+def _unfolded(name: exp.Identifier) -> str:
+    return name.name if name.quoted else name.name.lower()

@@ -6,10 +6,10 @@ whom no transaction keeps from files, becomes `pg_read_all_data` first.
 """
 
 import asyncio
-from typing import Any
+from contextlib import suppress
 
 import psycopg
-from psycopg import AsyncConnection, AsyncCursor, sql
+from psycopg import AsyncConnection, AsyncRawCursor, sql
 from psycopg.rows import TupleRow
 
 from .addresses import place_of, without_secrets
@@ -50,10 +50,9 @@ class PostgresDatabase:
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
         statement = sendable(sql)
         async with self._free:
-            line = await self._take()
+            line = await self._begun(seconds)
             try:
                 async with asyncio.timeout(seconds + _GRACE):
-                    await line.begin(seconds)
                     answer = await _read(line.connection, statement, rows, bytes)
                     await line.end()
             except psycopg.Error as error:
@@ -78,9 +77,8 @@ class PostgresDatabase:
 
     async def _look(self) -> list[Table]:
         async with self._free:
-            line = await self._take()
+            line = await self._begun(LOOK_SECONDS)
             try:
-                await line.begin(LOOK_SECONDS)
                 tables = await look(line.connection)
                 await line.end()
             except psycopg.Error as error:
@@ -92,14 +90,14 @@ class PostgresDatabase:
             self._lines.append(line)
             return tables
 
-    async def _take(self) -> "_Line":
+    async def _begun(self, seconds: float) -> "_Line":
+        """A line with a transaction; those that broke while nobody used them are left behind."""
         while self._lines:
-            line = self._lines.pop()
-            if await line.is_alive():
-                return line
+            with suppress(psycopg.OperationalError, TimeoutError):
+                return await _begun_on(self._lines.pop(), seconds)
         try:
-            return await _Line.connected(self._url)
-        except psycopg.Error as error:
+            return await _begun_on(await _Line.connected(self._url), seconds)
+        except (psycopg.Error, TimeoutError) as error:
             said = without_secrets(str(error).strip(), self._url)
             raise DatabaseError(f"cannot reach {self.name}: {said}", "unreachable") from error
 
@@ -146,15 +144,6 @@ class _Line:
             await connection.close()
             raise
 
-    async def is_alive(self) -> bool:
-        try:
-            # Also when the server was restarted since, which nothing but asking shows.
-            await self.connection.execute("SELECT 1")
-        except psycopg.Error:
-            await self.connection.close()
-            return False
-        return True
-
     async def begin(self, seconds: float) -> None:
         milliseconds = max(1, round(seconds * 1000))
         begin = (
@@ -169,6 +158,16 @@ class _Line:
         await self.connection.execute("ROLLBACK")
         # An advisory lock or a prepared statement would outlive the transaction.
         await self.connection.execute("DISCARD ALL")
+
+
+async def _begun_on(line: _Line, seconds: float) -> _Line:
+    try:
+        async with asyncio.timeout(CONNECT_SECONDS):
+            await line.begin(seconds)
+    except BaseException:
+        await line.connection.close()
+        raise
+    return line
 
 
 async def _rights(connection: Line) -> str:
@@ -186,31 +185,20 @@ async def _rights(connection: Line) -> str:
 
 async def _read(connection: Line, statement: str, rows: int, bytes: int) -> Rows:
     kept = Basket(rows, bytes)
-    # The new line ends a comment that the statement may end with.
-    wrapped = f"SELECT * FROM ({statement}\n) AS asked LIMIT {rows + 1}"
-    async with connection.cursor() as cursor:
-        chunk: list[list[Any]] = []
-        fits = True
-        async for row in cursor.stream(wrapped.encode(), size=_CHUNK):
-            chunk.append(list(row))
-            if len(chunk) == _CHUNK:
-                fits = _kept(kept, chunk, cursor)
-                chunk = []
-                if not fits:
-                    break
-        fits = fits and _kept(kept, chunk, cursor)
-        if cursor.description is None:
-            # The driver says no columns where there are no rows.
-            await cursor.execute(f"SELECT * FROM ({statement}\n) AS asked LIMIT 0".encode(), prepare=True)
+    # The new line ends a comment that the statement may end with. The parameter is what makes the driver use
+    # the extended protocol, where there is one statement in a message.
+    wrapped = f"SELECT * FROM ({statement}\n) AS asked LIMIT $1"
+    async with AsyncRawCursor(connection) as cursor:
+        await cursor.execute(wrapped.encode(), (rows + 1,))
         described = cursor.description or []
-        columns = [column.name for column in described]
-        types = [column.type_display for column in described]
-    return Rows(columns, types, kept.rows, truncated=not fits)
-
-
-def _kept(kept: Basket, chunk: list[list[Any]], cursor: AsyncCursor[TupleRow]) -> bool:
-    convert(chunk, converters(cursor.connection, cursor.description or []))
-    return kept.put(chunk)
+        wanted = converters(connection, described)
+        fits = True
+        while fits and (fetched := await cursor.fetchmany(_CHUNK)):
+            chunk = [*map(list, fetched)]
+            convert(chunk, wanted)
+            fits = kept.put(chunk)
+    columns = [column.name for column in described]
+    return Rows(columns, [column.type_display for column in described], kept.rows, truncated=not fits)
 
 
 _KINDS: dict[str, ErrorKind] = {
