@@ -46,6 +46,8 @@ class Importer:
         found = list({file.path: file for root in self._roots for file in files_in(root, tally)}.values())
         tally.files = len(found)
         changed = [file for file in found if not _is_as_it_was(file, known.get(str(file.path)))]
+        if len(changed) > _PROGRESS_EVERY:
+            logger.info("reading %d of %d files", len(changed), len(found))
         for number, file in enumerate(changed):
             if self._stopping.is_set():
                 break
