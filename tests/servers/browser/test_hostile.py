@@ -1,5 +1,6 @@
 """Pages that mean harm, or are merely broken: none reaches what it should not, and none ends the browser."""
 
+import asyncio
 import html
 import os
 import re
@@ -90,8 +91,6 @@ async def test_a_page_reaches_nothing_private_by_any_of_its_ways(browser: str, s
             const socket = new Promise((done, fail) => {{
               const line = new WebSocket("ws://{inner}/socket"); line.onopen = done; line.onerror = fail;
             }});
-            const peer = new RTCPeerConnection({{iceServers: [{{urls: "stun:{inner}"}}]}});
-            peer.createDataChannel("x"); peer.setLocalDescription(await peer.createOffer());
             navigator.sendBeacon("http://{inner}/beacon", "x");
             return Promise.all([
               outcome(fetch("http://{inner}/fetch", {{mode: "no-cors"}})),
@@ -118,6 +117,33 @@ async def test_a_page_reaches_nothing_private_by_any_of_its_ways(browser: str, s
         assert "root:" not in await talk.refusal("navigate", url=site.url("/to?there=file:///etc/passwd"))
         await talk("close")
     assert forbidden.hits == []
+
+
+async def test_a_page_speaks_no_udp(browser: str, site: Site):
+    heard: list[bytes] = []
+
+    class Ear(asyncio.DatagramProtocol):
+        def datagram_received(self, data: bytes, addr: object) -> None:
+            heard.append(data)
+
+    transport, _ = await asyncio.get_running_loop().create_datagram_endpoint(Ear, ("127.0.0.1", 0))
+    port = transport.get_extra_info("sockname")[1]
+    async with talking(browser) as talk:
+        await talk("navigate", url=site.url("/about"))
+        gathered = await talk(
+            "evaluate_js",
+            script=f"""
+            const peer = new RTCPeerConnection({{iceServers: [{{urls: "stun:127.0.0.1:{port}"}}]}});
+            const done = new Promise((end) => {{
+              peer.onicegatheringstatechange = () => peer.iceGatheringState === "complete" && end("complete");
+            }});
+            peer.createDataChannel("x");
+            await peer.setLocalDescription(await peer.createOffer());
+            return done""",
+        )
+    transport.close()
+    assert gathered.structured["value"] == "complete"
+    assert heard == []
 
 
 async def test_redirects_without_end_are_an_error_and_the_next_page_opens(browser: str, site: Site):

@@ -75,7 +75,7 @@
     }
     if (tag === "IMG") return tidy(el.alt || el.title || "", 200);
     if (tag === "IFRAME" || tag === "FRAME") return tidy(el.title || el.name || "", 200);
-    if (NAMED_BY_TEXT.has(role)) {
+    if (NAMED_BY_TEXT.has(role) || tag === "LABEL") {
       const text = tidy(el.textContent, 200);
       if (text) return text;
       const image = el.querySelector("img[alt],[aria-label],svg title");
@@ -128,6 +128,8 @@
 
   const isUsable = (el, role) => {
     if (USABLE.has(role)) return true;
+    // A drawn box in place of a hidden one is used by its label.
+    if (el.tagName === "LABEL" && el.control && !el.control.checkVisibility()) return true;
     if (el.isContentEditable && !el.parentElement?.isContentEditable) return true;
     if (el.hasAttribute("onclick") || el.hasAttribute("tabindex")) return true;
     if (role) return false;
@@ -142,7 +144,7 @@
   };
 
   const flush = (parent, run) => {
-    const text = tidy(run.text, 2000);
+    const text = run.silent ? "" : tidy(run.text, 2000);
     run.text = "";
     if (!text) return;
     parent.kids.push({ head: "", text, kids: [] });
@@ -181,6 +183,11 @@
     const role = roleOf(el, tag);
     const usable = isUsable(el, role);
     if (!role && !usable) {
+      // What a label says is the name of its field.
+      if (tag === "LABEL" && el.control) {
+        flush(parent, run);
+        return walk(el, parent, { text: "", silent: true }, depth);
+      }
       if (INLINE.has(tag)) return walk(el, parent, run, depth);
       flush(parent, run);
       walk(el, parent, run, depth);
@@ -218,7 +225,7 @@
 
   const inside = (el, role, name, usable, node, depth) => {
     // Its text is its name already; only what can be used is left to show.
-    if (name && NAMED_BY_TEXT.has(role) && !el.shadowRoot && !el.querySelector(INSIDE)) {
+    if (name && (NAMED_BY_TEXT.has(role) || el.tagName === "LABEL") && !el.shadowRoot && !el.querySelector(INSIDE)) {
       seen += el.getElementsByTagName("*").length;
       return;
     }

@@ -42,7 +42,6 @@ class Download(Struct, frozen=True):
 class PageInfo(Struct, frozen=True):
     name: Annotated[str, Meta(description="For browser_switch_frame")]
     url: str
-    title: str
     active: bool
 
 

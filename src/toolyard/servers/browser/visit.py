@@ -230,7 +230,7 @@ class Visit:
             frame=_name(tab, frame),
             snapshot=snapshot,
             truncated=cut,
-            pages=[PageInfo(one.name, one.page.url, "", one is tab) for one in self._tabs],
+            pages=[PageInfo(one.name, one.page.url, one is tab) for one in self._tabs],
             notices=self.happenings.take(),
             downloads=self.happenings.take_downloads(),
             **more,
