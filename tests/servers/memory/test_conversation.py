@@ -14,6 +14,7 @@ from tests.cli.running import Toolyard
 from tests.servers.memory.talking import ERAS, MODULE, talking
 from toolyard.config import InProcess, ServerConfig
 from toolyard.kit import Identity
+from toolyard.kit.loading import LoadError, load
 
 YES = {"action": "accept", "content": {"confirm": True}}
 NO = {"action": "decline"}
@@ -276,11 +277,10 @@ def test_it_runs_alone_and_keeps_what_it_is_told_in_the_state_folder(toolyard: T
         ("hunter2", "no place without a scheme"),
     ],
 )
-def test_a_place_that_cannot_be_is_refused_at_the_start(url: str, said: str, toolyard: Toolyard):
-    outcome = toolyard("run", "memory", "-o", f"url={url}")
-    assert outcome.status == 2
-    assert said in outcome.err
-    assert "hunter2" not in outcome.err
+def test_a_place_that_cannot_be_is_refused_at_the_start(url: str, said: str):
+    with pytest.raises(LoadError, match=said) as refused:
+        load(MODULE, options={"url": url})
+    assert "hunter2" not in str(refused.value)
 
 
 def test_postgresql_without_its_package_names_the_extra():

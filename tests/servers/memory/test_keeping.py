@@ -19,6 +19,7 @@ from toolyard.servers.memory import Settings, build
 async def main(url, tenant, name):
     server = build(Settings(url=url))
     async with server.connect(identity=Identity(tenant=tenant, agent="ana")) as client:
+        print("ready", flush=True)
         sys.stdin.readline()  # all of them at once
         for n in range(15):
             for path in ("shared", name):
@@ -258,7 +259,12 @@ async def test_processes_that_save_the_same_path_lose_nothing(yard: Yard):
     names = ("first", "second")
     program = [sys.executable, "-c", WRITER, yard.url, yard.tenant]
     pipe = asyncio.subprocess.PIPE
-    writers = [await asyncio.create_subprocess_exec(*program, name, stdin=pipe) for name in names]
+    writers = [
+        await asyncio.create_subprocess_exec(*program, name, stdin=pipe, stdout=pipe) for name in names
+    ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert await writer.stdout.readline() == b"ready\n"
     for writer in writers:
         assert writer.stdin is not None
         writer.stdin.write(b"go\n")

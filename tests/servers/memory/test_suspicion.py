@@ -55,7 +55,7 @@ def test_what_does_not_is_left_alone(text: str):
 @pytest.mark.parametrize("blank", [" ", "\n", "\u3000", "all ", "⟦suspect: "])
 def test_a_page_of_nothing_is_soon_looked_through(blank: str):
     for begins in ("", "you are", "ignore all", "<system", "novas"):
-        page = begins + blank * 50_000 + "x"
+        page = begins + blank * 20_000 + "x"
         assert count(page) == 0
         assert unmarked(page) == page
 
