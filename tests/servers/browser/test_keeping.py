@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.app.yard import yard
 from tests.servers.browser.site import Site
 from tests.servers.browser.talking import browsers, made, until_gone
 from toolyard.config import InProcess, ServerConfig
 from toolyard.kit import Identity, Server
+from toolyard.servers.browser.vault import Owner, Vault
 from toolyard.wire.errors import McpError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -55,11 +57,12 @@ def assert_sealed(folder: Path, *secrets: bytes) -> None:
 
 
 async def test_cookies_outlive_the_browser_encrypted_and_belong_to_one_owner(site: Site, tmp_path: Path):
-    folder = tmp_path / "kept"
+    folder, before = tmp_path / "kept", browsers()
     async with opened(folder) as server, person(server, "acme", "ana", "1") as ana:
         await ana("navigate", url=site.url("/cookie?who=Ana-of-Acme"))
         await ana("evaluate_js", script="localStorage.setItem('shelf', 'kept here')")
-    assert browsers() == set()
+        assert browsers() - before
+    assert browsers() == before
     assert_sealed(folder, b"Ana-of-Acme", b"kept here")
 
     async with (
@@ -73,17 +76,26 @@ async def test_cookies_outlive_the_browser_encrypted_and_belong_to_one_owner(sit
         for stranger in (bo, other):
             assert "You are nobody." in (await stranger("navigate", url=site.url("/cookie")))["snapshot"]
 
-    changed = opened(folder, key="another key than before")
-    async with changed as server, person(server, "acme", "ana", "1") as ana:
-        assert "You are nobody." in (await ana("navigate", url=site.url("/cookie")))["snapshot"]
+    owner = Owner("acme", "ana")
+    assert Vault(folder, "").load(owner)["cookies"][0]["value"] == "Ana-of-Acme"
+    assert Vault(folder, "another key than before").load(owner) == {"cookies": [], "origins": []}
+    (kept,) = [path for path in folder.glob("*.memory") if path.stem == owner.mark]
+    kept.rename(folder / f"{Owner('acme', 'bo').mark}.memory")
+    assert Vault(folder, "").load(Owner("acme", "bo")) == {"cookies": [], "origins": []}
 
 
-async def test_threads_have_pages_of_their_own_and_the_oldest_makes_room(site: Site, tmp_path: Path):
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def narrow(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Server]:
+    """One with little room: two contexts, and downloads of a thousand bytes."""
+    async with opened(tmp_path_factory.mktemp("narrow"), max_contexts=2, download_bytes=1000) as server:
+        yield server
+
+
+async def test_threads_have_pages_of_their_own_and_the_oldest_makes_room(site: Site, narrow: Server):
     async with (
-        opened(tmp_path, max_contexts=2) as server,
-        person(server, "acme", "ana", "1") as first,
-        person(server, "acme", "ana", "2") as second,
-        person(server, "acme", "ana", "3") as third,
+        person(narrow, "acme", "ana", "1") as first,
+        person(narrow, "acme", "ana", "2") as second,
+        person(narrow, "acme", "ana", "3") as third,
     ):
         await first("navigate", url=site.url("/"))
         await second("navigate", url=site.url("/about"))
@@ -95,12 +107,11 @@ async def test_threads_have_pages_of_their_own_and_the_oldest_makes_room(site: S
         assert (await first("navigate", url=site.url("/cookie")))["snapshot"] == "- paragraph: You are Ana."
 
 
-async def test_downloads_go_to_their_owner_under_safe_names(site: Site, tmp_path: Path):
+async def test_downloads_go_to_their_owner_under_safe_names(site: Site, narrow: Server):
     site.pages["/papers"] = "<title>Papers</title><a href='/paper?name=..%2F..%2Fetc%2Fpasswd&size=7'>Get</a>"
     async with (
-        opened(tmp_path, downloads=str(tmp_path / "work"), download_bytes=1000) as server,
-        person(server, "acme", "ana", "1") as ana,
-        person(server, "acme", "bo", "1") as bo,
+        person(narrow, "acme", "ana", "1") as ana,
+        person(narrow, "acme", "bo", "1") as bo,
     ):
         (straight,) = (await ana("navigate", url=site.url("/paper")))["downloads"]
         assert (straight["name"], straight["size"]) == ("paper.txt", 5)
@@ -110,7 +121,7 @@ async def test_downloads_go_to_their_owner_under_safe_names(site: Site, tmp_path
         await ana("navigate", url=site.url("/papers"))
         (clicked,) = (await ana("click", text="Get"))["downloads"]
         assert Path(clicked["path"]).parent == Path(straight["path"]).parent
-        assert Path(clicked["path"]).is_relative_to(tmp_path / "work")
+        assert Path(clicked["path"]).parent.parent.name == "downloads"
         (contents,) = await ana.connection.read_resource(straight["uri"])
         assert contents["blob"] == "eHh4eHg="
         with pytest.raises(McpError, match="there is no download"):
@@ -123,19 +134,20 @@ async def test_downloads_go_to_their_owner_under_safe_names(site: Site, tmp_path
 
 
 async def test_an_idle_browser_ends_and_comes_back_when_asked(site: Site, tmp_path: Path):
+    before = browsers()
     async with opened(tmp_path, idle=0.3) as server, person(server, "acme", "ana", "1") as ana:
         await ana("navigate", url=site.url("/cookie?who=Ana"))
-        started = browsers()
-        await until_gone(started)
+        await until_gone(browsers() - before)
         assert "You are Ana." in (await ana("navigate", url=site.url("/cookie")))["snapshot"]
-    assert browsers() == set()
+    assert not browsers() - before
 
 
 async def test_a_gateway_mounts_it_and_leaves_nothing_running(site: Site, tmp_path: Path):
+    before = browsers()
     options = {"allow": ["127.0.0.1"], "folder": str(tmp_path)}
     where = InProcess(module="toolyard.servers.browser", options=options)
     async with yard(ServerConfig(name="web", where=where)) as gateway:
         text = await gateway.says("mcp__web__browser_navigate", {"url": site.url("/about")})
         assert 'heading "About us"' in text
-        assert browsers()
-    assert browsers() == set()
+        assert browsers() - before
+    assert not browsers() - before

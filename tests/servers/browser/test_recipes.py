@@ -1,12 +1,14 @@
 """Recipes: the two of the example against a site like theirs, what they keep to themselves, and bad ones."""
 
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.servers.browser.site import ACCOUNT, Site
-from tests.servers.browser.talking import ERAS, at, made, talking
+from tests.servers.browser.talking import ERAS, made, talking
 from tests.serving import serving
 from toolyard.kit.loading import LoadError, load
 
@@ -16,47 +18,59 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "browser-recipes.toml"
 NAMES = ("SSW_DOMINIO", "SSW_CPF", "SSW_LOGIN", "SSW_SENHA")
 
 
+@pytest_asyncio.fixture(loop_scope="module", scope="module")
+async def kitchen(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    server = made(tmp_path_factory.mktemp("recipes"), allow="127.0.0.1", recipes=str(EXAMPLE))
+    async with serving(server.asgi()) as edge:
+        yield edge.url
+
+
+async def test_secrets_reach_the_page_and_no_answer(
+    kitchen: str, site: Site, monkeypatch: pytest.MonkeyPatch
+):
+    for name, value in zip(NAMES, ("XX", "00000000000", "someone", "wrong secret"), strict=True):
+        monkeypatch.setenv(name, value)
+    async with talking(kitchen) as talk:
+        monkeypatch.delenv("SSW_URL", raising=False)
+        assert "variables of the server: SSW_URL" in await talk.refusal("ssw_login")
+        monkeypatch.setenv("SSW_URL", "http://wrong secret/")
+        failed = await talk.refusal("ssw_login")
+        assert "step 1 of browser_ssw_login (goto {env.SSW_URL}) failed" in failed
+        assert "wrong secret" not in failed
+        monkeypatch.setenv("SSW_URL", site.url("/mirror"))
+        site.pages["/mirror"] = """<input name="f1"><input name="f3"><input name="f4" type="password">
+          <a href="#" onclick="document.querySelector('p').textContent =
+            document.querySelector('[name=f4]').value; more()">►</a><p></p><iframe></iframe>
+          <script>function more() { document.body.append(document.createElement('iframe')) }</script>"""
+        await talk("navigate", url=site.url("/mirror"))
+        stuck = await talk.refusal("ssw_navigate_option", option_number=1)
+        assert "(wait_for :is(frame, iframe) >> nth=1) failed" in stuck
+        shown = await talk("ssw_login")
+        assert "paragraph: [SSW_SENHA]" in shown.structured["snapshot"]
+        assert "wrong secret" not in shown.text + str(shown.structured)
+
+
 async def test_the_example_logs_in_once_and_goes_to_an_option(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kitchen: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ):
     monkeypatch.setenv("SSW_URL", site.url("/ssw/"))
     for name, value in zip(NAMES, ACCOUNT.split("/"), strict=True):
         monkeypatch.setenv(name, value)
-    server = made(tmp_path, allow="127.0.0.1", recipes=str(EXAMPLE))
-    async with serving(server.asgi()) as edge:
-        for number, era in enumerate(ERAS):
-            async with talking(edge.url, era) as talk:
-                tools = {tool.name: tool for tool in (await talk.client.list_tools()).tools}
-                assert len(tools) == 12
-                hints = tools["browser_ssw_login"].annotations
-                assert hints is not None
-                assert (hints.read_only_hint, hints.open_world_hint) == (False, True)
-                assert tools["browser_ssw_navigate_option"].input_schema["required"] == ["option_number"]
-                entered = await talk("ssw_login")
-                assert entered.structured["title"] == "Menu"
-                assert any("nothing to do" in notice for notice in entered.notices) == bool(number)
-                assert any(str(message).startswith("step ") for message in talk.progress)
-                option = await talk("ssw_navigate_option", option_number=7)
-                assert "option 007" in option.structured["snapshot"]
-                wrong = await talk.refusal("ssw_navigate_option", option_number="seven")
-                assert "option_number" in wrong
-
-
-async def test_secrets_reach_the_page_and_no_answer(
-    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    for name, value in zip(NAMES, ("XX", "00000000000", "someone", "wrong secret"), strict=True):
-        monkeypatch.setenv(name, value)
-    async with at(made(tmp_path, allow="127.0.0.1", recipes=str(EXAMPLE))) as talk:
-        monkeypatch.delenv("SSW_URL", raising=False)
-        assert "variables of the server: SSW_URL" in await talk.refusal("ssw_login")
-        monkeypatch.setenv("SSW_URL", site.url("/ssw/?wrong secret"))
-        failed = await talk.refusal("ssw_login")
-        assert "step 1 of browser_ssw_login (goto {env.SSW_URL}) failed" in failed
-        assert "wrong secret" not in failed
-        monkeypatch.setenv("SSW_URL", site.url("/ssw/"))
-        steps = await talk.refusal("ssw_navigate_option", option_number=1)
-        assert "(wait_for :is(frame, iframe) >> nth=1) failed" in steps
+    for number, era in enumerate(ERAS):
+        async with talking(kitchen, era) as talk:
+            tools = {tool.name: tool for tool in (await talk.client.list_tools()).tools}
+            assert len(tools) == 12
+            hints = tools["browser_ssw_login"].annotations
+            assert hints is not None
+            assert (hints.read_only_hint, hints.open_world_hint) == (False, True)
+            assert tools["browser_ssw_navigate_option"].input_schema["required"] == ["option_number"]
+            entered = await talk("ssw_login")
+            assert entered.structured["title"] == "Menu"
+            assert any("nothing to do" in notice for notice in entered.notices) == bool(number)
+            assert any(str(message).startswith("step ") for message in talk.progress)
+            option = await talk("ssw_navigate_option", option_number=7)
+            assert "option 007" in option.structured["snapshot"]
+            assert "option_number" in await talk.refusal("ssw_navigate_option", option_number="seven")
 
 
 STEPS: list[tuple[Any, str]] = [
