@@ -13,13 +13,15 @@ from .json_parts import OBJECT, first_byte, members_of
 from .payload import Said
 
 COLUMNS, ROWS = "columns", "rows"
+LONGEST = 8 * 2**20
+"""Bytes; a longer one stays as it is, since it would take several times its size in memory."""
 _decode_names = msgspec.json.Decoder(list[str]).decode
 _decode_rows = msgspec.json.Decoder(list[list[Raw]]).decode
 
 
 def as_records(said: Said) -> Said:
     """The same with `rows` as records and without `columns`; what is no such table as it is."""
-    if not said.is_json or first_byte(said.body) != OBJECT:
+    if not said.is_json or len(said.body) > LONGEST or first_byte(said.body) != OBJECT:
         return said
     members = members_of(said.body) or {}
     records = _records(members) if COLUMNS in members and ROWS in members else None

@@ -121,7 +121,8 @@ class Shaper:
     async def _of_body(self, body: Buffer, wanted: Wanted) -> Raw | None:
         """None when it can go as it is."""
         limits = wanted.limits
-        payload = await _worked(payload_of, body)
+        size = len(body)
+        payload = await _worked(size, payload_of, body)
         del body  # a long one need not be there while its parts are worked on
         if wanted.caller.era == "modern" and payload.kind in UNTOUCHED:
             return None
@@ -132,12 +133,13 @@ class Shaper:
         if limits is None:
             return None
         # An error is there to be read: it is cut only when it is long.
-        measured = measure(payload, limits.by_bytes_alone() if payload.is_error else limits)
+        allowed = limits.by_bytes_alone() if payload.is_error else limits
+        measured = await _worked(size, measure, payload, allowed)
         return None if measured is None else await self._shaped(measured, payload, wanted, limits)
 
     async def _shaped(self, measured: Measured, payload: Payload, wanted: Wanted, limits: Limits) -> Raw:
         whole = measured.whole
-        found = await _worked(survey, whole)
+        found = await _worked(len(whole.body), survey, whole)
         if payload.uri:
             found.summary["uri"] = payload.uri[:200]
         kept = await self._kept(JSON if whole.is_json else TEXT, pieces_of(whole.body), wanted)
@@ -148,7 +150,7 @@ class Shaper:
         """None where there is nothing of these fields."""
         whole = whole_of(payload) if payload.structured is None else as_records(payload.structured)
         fields, limits = wanted.options.fields, wanted.limits
-        value = await _worked(_fields_of, whole, fields)
+        value = await _worked(len(whole.body), _fields_of, whole, fields)
         if value is None:
             return None
         part = Said(encode(value), True)
@@ -174,10 +176,9 @@ def _fields_of(whole: Said, fields: tuple[str, ...]) -> Any:
         return None
 
 
-async def _worked(work: Callable[..., T], what: Buffer | Said, *more: Any) -> T:
-    """Long ones in a thread, so that others go on meanwhile."""
-    size = len(what.body if isinstance(what, Said) else what)
-    return await asyncio.to_thread(work, what, *more) if size > IN_A_THREAD else work(what, *more)
+async def _worked(size: int, work: Callable[..., T], *on: Any) -> T:
+    """On what is long in a thread, so that others go on meanwhile."""
+    return await asyncio.to_thread(work, *on) if size > IN_A_THREAD else work(*on)
 
 
 async def _collected(result: Streamed) -> bytearray:
