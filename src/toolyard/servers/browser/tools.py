@@ -1,10 +1,9 @@
 """The ten tools, and one for each recipe."""
 
-import struct
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -14,6 +13,7 @@ from ...kit.schema import schema_of
 from . import faces
 from .deeds import Deeds
 from .following import Follower
+from .pictures import Pictures
 from .recipes import Recipe
 from .results import (
     Closed,
@@ -37,12 +37,8 @@ from .texts import Texts
 from .visit import Stuck, Visit
 from .visits import Visits
 
-if TYPE_CHECKING:
-    from playwright.async_api import ElementHandle, Locator
-
 READING = Path(__file__).with_name("reading.js").read_text("utf-8")
 MAX_READ = 1_000_000
-MAX_PICTURE_HEIGHT = 8000
 
 
 class Tools:
@@ -51,6 +47,7 @@ class Tools:
         self._settings = settings
         self._said = said
         self._deeds = Deeds(settings, said)
+        self._pictures = Pictures(settings, said)
 
     def add_to(self, server: Server) -> None:
         web: tuple[bool, bool, bool, bool] = (False, False, False, True)
@@ -194,21 +191,22 @@ class Tools:
             tab = await visit.tab()
             if target.shown:
                 found = await self._deeds.find(visit, target, "`selector`")
-                data, mime, cut = await self._portrait(visit, tab, found.element)
+                taking = self._pictures.of_element(found.element)
             else:
-                data, mime, cut = await self._page_picture(visit, tab, full_page)
-            width, height = _size_of(data[0])
+                taking = self._pictures.of_page(tab.page, full_page)
+            picture = await self._timely(visit, tab, taking)
             shot = Shot(
                 url=tab.page.url,
                 title=one_line(await self._timely(visit, tab, tab.page.title())),
-                width=width,
-                height=height,
-                mime_type=mime,
-                size=len(data[1]),
-                truncated=cut,
+                width=picture.width,
+                height=picture.height,
+                mime_type=picture.mime_type,
+                size=len(picture.data),
+                truncated=picture.is_cut,
                 notices=visit.happenings.take(),
             )
-            return self._result(visit, shot, shot_text(shot, self._said), Image(data[1], mime))
+            image = Image(picture.data, picture.mime_type)
+            return self._result(visit, shot, shot_text(shot, self._said), image)
 
     async def evaluate_js(self, ctx: Context, script: str) -> ToolResult:
         async with self._visiting(ctx) as visit:
@@ -283,45 +281,6 @@ class Tools:
         names = ", ".join(frame.name for frame in visit.frames())
         raise ToolError(self._said.no_frame.format(wanted, names))
 
-    async def _page_picture(
-        self, visit: Visit, tab: Tab, full_page: bool
-    ) -> tuple[tuple[bytes, bytes], str, bool]:
-        script = "() => [document.documentElement.scrollWidth, document.documentElement.scrollHeight]"
-        width, height = await self._timely(visit, tab, tab.page.evaluate(script))
-        if not full_page:
-            taken = await self._picture(visit, tab, tab.page.screenshot)
-            return *taken, height > self._settings.height
-        tall = height > MAX_PICTURE_HEIGHT
-        options: dict[str, Any] = {"full_page": True}
-        if tall:
-            size = min(width, self._settings.width * 4)
-            options["clip"] = {"x": 0, "y": 0, "width": size, "height": MAX_PICTURE_HEIGHT}
-        return *await self._picture(visit, tab, tab.page.screenshot, **options), tall
-
-    async def _portrait(
-        self, visit: Visit, tab: Tab, element: "ElementHandle | Locator"
-    ) -> tuple[tuple[bytes, bytes], str, bool]:
-        return *await self._picture(visit, tab, element.screenshot), False
-
-    async def _picture(
-        self, visit: Visit, tab: Tab, take: Callable[..., Any], **options: Any
-    ) -> tuple[tuple[bytes, bytes], str]:
-        """As PNG and as it is sent: the same, or a JPEG where that would be too large."""
-        options["timeout"] = self._milliseconds
-        exact: bytes = await self._timely(visit, tab, take(type="png", **options))
-        if len(exact) <= self._settings.image_bytes:
-            return (exact, exact), "image/png"
-        for quality in (75, 40, 10):
-            packed: bytes = await self._timely(visit, tab, take(type="jpeg", quality=quality, **options))
-            if len(packed) <= self._settings.image_bytes:
-                return (exact, packed), "image/jpeg"
-        raise ToolError(self._said.too_big.format(self._settings.image_bytes))
-
     @property
     def _milliseconds(self) -> float:
         return self._settings.action_timeout * 1000
-
-
-def _size_of(png: bytes) -> tuple[int, int]:
-    width, height = struct.unpack(">II", png[16:24])
-    return width, height

@@ -90,7 +90,7 @@ class Vault:
         path = self._folder / "key"
         found = _read(path)
         if found is None:
-            _write(path, Fernet.generate_key(), replace=False)
+            _write_first(path, Fernet.generate_key())
             found = path.read_bytes()  # another process may have been quicker
         return found
 
@@ -120,19 +120,26 @@ def _read(path: Path) -> bytes | None:
         return None
 
 
-def _write(path: Path, data: bytes, replace: bool = True) -> None:
+def _write(path: Path, data: bytes) -> None:
     """Whole or not at all, and readable to nobody else."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(handle, "wb") as file:
-        file.write(data)
-    if replace:
-        new.replace(path)
-        return
+    _beside(path, data).replace(path)
+
+
+def _write_first(path: Path, data: bytes) -> None:
+    """The same, unless there is one."""
+    new = _beside(path, data)
     try:
         os.link(new, path)
     except FileExistsError:
         pass
     finally:
         new.unlink()
+
+
+def _beside(path: Path, data: bytes) -> Path:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with os.fdopen(handle, "wb") as file:
+        file.write(data)
+    return new

@@ -247,7 +247,8 @@ class Visit:
 
     async def remember(self, vault: Vault) -> None:
         """Keep the cookies if they changed. Cheap enough for every call."""
-        cookies: list[Any] = list(await self.context.cookies())
+        async with asyncio.timeout(CLOSE_SECONDS):
+            cookies: list[Any] = list(await self.context.cookies())
         if cookies != self._memory["cookies"]:
             self._store(vault, {"cookies": cookies, "origins": self._memory["origins"]})
 

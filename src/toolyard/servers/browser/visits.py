@@ -78,7 +78,7 @@ class Visits:
     async def _after(self, visit: Visit) -> None:
         from playwright.async_api import Error
 
-        with contextlib.suppress(Error):  # it ended meanwhile; the next call says so
+        with contextlib.suppress(Error, TimeoutError):  # it ended meanwhile; the next call says so
             if not visit.is_over:
                 await visit.remember(self._vault)
 
