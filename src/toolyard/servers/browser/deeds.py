@@ -58,8 +58,7 @@ class Deeds:
             if not await self._is_download(visit, error):
                 raise ToolError(self._not_opened(visit, address, error)) from None
             return None
-        await visit.settle(tab)
-        if not tab.gone.is_set():
+        if await visit.settle(tab) and not tab.gone.is_set():
             await tab.loaded("load", self._settings.settle)
         return response.status if response is not None else None
 

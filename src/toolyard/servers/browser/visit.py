@@ -188,9 +188,9 @@ class Visit:
             self.happenings.add("stopped", self._said.replaced)
             await tab.close()
 
-    async def settle(self, tab: Tab) -> None:
-        """Wait for what a deed set off in a page, and in the one that it opened."""
-        await self._settled(tab)
+    async def settle(self, tab: Tab) -> bool:
+        """Wait for what a deed set off in a page, and in one that it opened; whether the page is there."""
+        arrived = await self._settled(tab)
         if tab.was_left:
             tab.was_left = False
             await self.happenings.download_begins(self._settings.settle)
@@ -198,10 +198,13 @@ class Visit:
         if opened is not None and opened is not tab:
             await opened.begun(self._settings.settle)
             await self._settled(opened)
+        return arrived
 
-    async def _settled(self, tab: Tab) -> None:
-        if not await tab.settle(self._settings.timeout, self._settings.settle):
+    async def _settled(self, tab: Tab) -> bool:
+        arrived = await tab.settle(self._settings.timeout, self._settings.settle)
+        if not arrived:
             self.happenings.add("loading", self._said.loading.format(self._settings.timeout))
+        return arrived
 
     async def view(self, kind: type[View] = View, start: int = 0, **more: Any) -> "tuple[View, str]":
         """The active page as it is now, and a line on what is left out."""
