@@ -1,20 +1,16 @@
 """A store in an SQLite file, for one machine: survives restarts, and several processes may share it."""
 
 import asyncio
-import logging
-import os
 import sqlite3
-import stat
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from ..sqlite_file import connect
 from .errors import Full, StateError, Unavailable, Unusable
 from .state import check, lifetime
-
-logger = logging.getLogger("toolyard.state")
 
 BUSY_SECONDS = 5.0
 """How long a writer waits for a writer of another process."""
@@ -116,14 +112,7 @@ class SqliteState:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            _prepare_file(self._path)
-            connection = sqlite3.connect(self._path, timeout=BUSY_SECONDS, isolation_level=None)
-            try:
-                _prepare(connection)
-            except sqlite3.Error:
-                connection.close()
-                raise
-            self._connection = connection
+            self._connection = connect(self._path, _make_table, busy_seconds=BUSY_SECONDS)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -143,25 +132,5 @@ class SqliteState:
         return Unavailable(f"{where} cannot be used: {error}", "is it on a local disk, and writable?")
 
 
-def _prepare_file(path: Path) -> None:
-    """SQLite gives its other files the mode of the first one."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        logger.warning("others can read the state in %s; hint: chmod 600 it", path)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    # Going over to WAL does not wait for others as everything else does, and processes may start together.
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-    # With WAL this is safe against a killed process; a power cut may cost the last writes, not the file.
-    connection.execute("PRAGMA synchronous = NORMAL")
+def _make_table(connection: sqlite3.Connection) -> None:
     connection.executescript(_TABLE)

@@ -1,14 +1,13 @@
 """SQLite: one file, several processes, FTS5 for words."""
 
 import asyncio
-import os
 import sqlite3
-import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
+from ....sqlite_file import connect
 from ..problems import StoreFailed
 from .database import Row, Session
 from .tables import tables
@@ -77,13 +76,7 @@ class SqliteDatabase:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            connection = _connected(self._path)
-            try:
-                _prepare(connection)
-            except sqlite3.Error:
-                connection.close()
-                raise
-            self._connection = connection
+            self._connection = connect(self._path, _make_tables, busy_seconds=BUSY_SECONDS)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -155,28 +148,7 @@ def _any_of(words: Sequence[str]) -> str:
     return " OR ".join(f'"{word}"' for word in words)
 
 
-def _connected(path: Path | None) -> sqlite3.Connection:
-    if path is None:
-        return sqlite3.connect(":memory:", isolation_level=None)
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # SQLite gives its other files the mode of the first one.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-    return sqlite3.connect(path, timeout=BUSY_SECONDS, isolation_level=None)
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    # Going over to WAL does not wait for others as everything else does, and processes may start together.
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-    # With WAL this is safe against a killed process; a power cut may cost the last writes, not the file.
-    connection.execute("PRAGMA synchronous = NORMAL")
+def _make_tables(connection: sqlite3.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
     for statement in (*tables(**_TYPES), *_WORDS):
         connection.execute(statement)

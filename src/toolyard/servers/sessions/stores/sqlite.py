@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import sqlite3
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
+from ....sqlite_file import connect
 from .dialect import SQLITE
 from .engine import Engine
 from .errors import StoreError
@@ -69,17 +68,7 @@ class SqliteEngine:
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:
-            if self._path is not None:
-                _prepare_file(self._path)
-            connection = sqlite3.connect(
-                self._path or ":memory:", timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
-            )
-            try:
-                _prepare(connection)
-            except sqlite3.Error:
-                connection.close()
-                raise
-            self._connection = connection
+            self._connection = connect(self._path, _make_tables, busy_seconds=BUSY_SECONDS, one_thread=False)
         return self._connection
 
     def _disconnect(self) -> None:
@@ -129,23 +118,6 @@ def _driven(connection: sqlite3.Connection, script: Script[T]) -> T:
         script.close()
 
 
-def _prepare_file(path: Path) -> None:
-    """SQLite gives its other files the mode of the first one."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
-
-
-def _prepare(connection: sqlite3.Connection) -> None:
-    # Going over to WAL does not wait for others as everything else does, and processes may start together.
-    deadline = time.monotonic() + BUSY_SECONDS
-    while True:
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            break
-        except sqlite3.OperationalError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)
-    connection.execute("PRAGMA synchronous = NORMAL")
+def _make_tables(connection: sqlite3.Connection) -> None:
     for statement in SQLITE.create:
         connection.execute(statement)
