@@ -140,7 +140,7 @@ EN = Texts(
     full="all {} contexts are busy; try again, or raise the setting `max_contexts`",
     no_chromium="no Chromium was found: install it (Debian: apt-get install chromium; or playwright install "
     "chromium), or name it in the setting `chromium`",
-    not_started="Chromium did not start: {}",
+    not_started="Chromium did not start: {} (where the kernel forbids its sandbox, set `sandbox=false`)",
     no_variables="the recipe needs these environment variables of the server: {}",
     step_failed="step {} of {} ({} {}) failed: {}",
     no_download="there is no download {!r}",
@@ -214,7 +214,7 @@ PT = Texts(
     full="todos os {} contextos estão ocupados; tente de novo ou aumente a configuração `max_contexts`",
     no_chromium="nenhum Chromium foi encontrado: instale-o (Debian: apt-get install chromium; ou playwright "
     "install chromium) ou indique-o na configuração `chromium`",
-    not_started="o Chromium não iniciou: {}",
+    not_started="o Chromium não iniciou: {} (onde o kernel proíbe seu sandbox, defina `sandbox=false`)",
     no_variables="a receita precisa destas variáveis de ambiente do servidor: {}",
     step_failed="o passo {} de {} ({} {}) falhou: {}",
     no_download="não há download {!r}",
