@@ -18,8 +18,13 @@ MAX_TOKENS = 8_000
 MAX_DEPTH = 40
 """Of brackets, `CASE` and signs in a row: each is a level of recursion in the parser."""
 
+MAX_BRACKETS = 6
+"""Of `[` and `{`, which the parser tries in two ways each: the time doubles with every level."""
+
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_BRACKETS = {TokenType.L_BRACKET, TokenType.L_BRACE}
+_BRACKETS_END = {TokenType.R_BRACKET, TokenType.R_BRACE}
 _PREFIXES = {TokenType.NOT, TokenType.DASH, TokenType.PLUS, TokenType.TILDE, TokenType.EXCLAMATION}
 _BEGINNINGS = {
     TokenType.SELECT,
@@ -84,8 +89,11 @@ def _check_tokens(tokens: Sequence[Token], text: Text) -> None:
         raise Refused("there is no statement, only comments")
     if len(tokens) > MAX_TOKENS:
         raise Refused(f"the statement has {len(tokens)} words and signs; at most {MAX_TOKENS} are read")
-    depth = signs = 0
+    depth = signs = brackets = 0
     for token in tokens:
+        brackets += (token.token_type in _BRACKETS) - (token.token_type in _BRACKETS_END)
+        if brackets > MAX_BRACKETS:
+            raise Refused(f"the statement is nested deeper than {MAX_BRACKETS} levels", text.at(token.start))
         depth += (token.token_type in _OPENING) - (token.token_type in _CLOSING)
         signs = signs + 1 if token.token_type in _PREFIXES else 0
         if max(depth, signs) > MAX_DEPTH:
