@@ -305,6 +305,12 @@ TEXTS = [
     Attack("deep signs", "SELECT " + "- " * 2_000 + "1"),
     Attack("deep CASE", "SELECT " + "CASE WHEN 1 = 1 THEN " * 500 + "1" + " END" * 500),
     Attack("deep brackets", "SELECT " + "[" * 1_000 + "1" + "]" * 1_000, DUCK),
+    Attack(
+        "brackets that double the time of a parser", "SELECT " + "[" * 30 + "1" + "]" * 30, PG + LITE + MY
+    ),
+    Attack(
+        "braces that double the time of a parser", "SELECT " + "{'a': " * 30 + "1" + "}" * 30, PG + LITE + MY
+    ),
     Attack("deep WITH", "WITH a AS (" * 200 + "SELECT 1" + ") SELECT * FROM a" * 200),
     Attack("deep functions", "SELECT " + "abs(" * 500 + "1" + ")" * 500),
     Attack("a huge text", "SELECT '" + "x" * 200_000 + "'"),
