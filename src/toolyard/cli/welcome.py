@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import __version__
+from ..config.bundled import BUNDLED
 from .target import split
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ def snippets(name: str, url: str, arguments: list[str]) -> list[str]:
 
 
 def _stdio_arguments(target: str | None) -> list[str]:
+    if target in BUNDLED:
+        return ["stdio", target]
     if target is None:
         return ["stdio"]
     place, attribute = split(target)

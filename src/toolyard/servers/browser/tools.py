@@ -10,6 +10,7 @@ import msgspec
 from ...kit import Context, Image, Server, ToolError, ToolResult
 from ...kit.languages import Face, add_tool
 from ...kit.schema import schema_of
+from ...kit.suspicion import is_suspect
 from . import faces
 from .deeds import Deeds
 from .following import Follower
@@ -30,7 +31,6 @@ from .results import (
 )
 from .secrecy import concealed
 from .settings import Settings
-from .suspicion import reads_like_orders
 from .tab import Tab
 from .targets import Target
 from .texts import Texts
@@ -166,7 +166,7 @@ class Tools:
             text = await self._timely(visit, tab, found.element.evaluate(READING, MAX_READ))
             begin, most = max(0, start), self._settings.content_chars
             part = text[begin : begin + most]
-            if reads_like_orders(part):
+            if is_suspect(part):
                 visit.happenings.add("suspect", self._said.suspect)
             reading = Reading(
                 url=tab.page.url,

@@ -10,12 +10,12 @@ from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ...kit import ToolError
+from ...kit.suspicion import is_suspect
 from .door import Door
 from .downloads import Shelf
 from .happenings import Happenings
 from .results import FrameInfo, PageInfo, View, one_line
 from .settings import Settings
-from .suspicion import reads_like_orders
 from .tab import Tab
 from .texts import Texts
 from .vault import Memory, Owner, Vault, merged
@@ -223,7 +223,7 @@ class Visit:
             tab = await self.tab()
             frame = self.frame
         snapshot = "\n".join(lines)
-        if reads_like_orders(snapshot):
+        if is_suspect(snapshot):
             self.happenings.add("suspect", said.suspect)
         for trouble in self.door.take_troubles():
             self.happenings.trouble(trouble)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from msgspec import Struct
 
+from ...kit.suspicion import unmarked
 from . import paths
 from .front import about, body_of
 from .meaning import Meanings, Vectors
@@ -18,7 +19,6 @@ from .problems import Problem
 from .settings import Settings
 from .store import Draft, Listing, Memory, Owner, Removed, Store, Version
 from .store.writing import Changed
-from .suspicion import unmarked
 from .words import asked_words, excerpt, words_of
 
 Mode = Literal["both", "text", "meaning"]

@@ -6,8 +6,8 @@ never which one has changed: that would tell one user what another does.
 
 from typing import Annotated
 
-from ...kit import Caller, Context, Message, Server, user
-from . import paths, suspicion
+from ...kit import Caller, Context, Message, Server, suspicion, user
+from . import paths
 from .keeping import Keeper
 from .problems import Problem
 from .settings import Settings

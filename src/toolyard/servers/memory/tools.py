@@ -7,9 +7,9 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from ...kit import Context, Server, ToolError, ToolResult
+from ...kit import Context, Server, ToolError, ToolResult, suspicion
 from ...kit.languages import add_tool
-from . import faces, paths, shapes, suspicion
+from . import faces, paths, shapes
 from .asking import allowed
 from .front import body_of
 from .keeping import Hit, Keeper, Mode, Saving

@@ -1,8 +1,8 @@
-"""Text that talks to the model instead of to the reader: found, and marked wherever it is shown.
+"""Text that talks to the model instead of to the reader: found, so that it can be marked where it is shown.
 
-A memory is kept as it was written, since a pattern is sometimes wrong and a user may well keep notes about
-such texts. What is shown has the doubtful words in brackets of our own; brackets that come back are taken
-off again, so that what was read can be written.
+A warning and never a filter: patterns are sometimes wrong, and people write about such texts. What is marked
+has the doubtful words in brackets of our own; brackets that come back are taken off again, so that what was
+read can be written.
 """
 
 import re
@@ -48,6 +48,10 @@ _SUSPECT = re.compile(
 _MARK = re.compile(re.escape(OPEN) + f"([^{CLOSE}]{{0,500}})" + re.escape(CLOSE))
 
 
+def is_suspect(text: str) -> bool:
+    return _SUSPECT.search(_plain(text)) is not None
+
+
 def count(text: str) -> int:
     return len(_spans(text))
 
@@ -67,7 +71,7 @@ def unmarked(text: str) -> str:
 
 
 def _spans(text: str) -> list[tuple[int, int]]:
-    if _SUSPECT.search(_plain(text)) is None:
+    if not is_suspect(text):
         return []
     # Only now, character by character: where in the text that was.
     plain: list[str] = []
