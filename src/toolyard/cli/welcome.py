@@ -35,7 +35,7 @@ def welcome(server: "Server", url: str, target: str | None) -> None:
 
 
 def _summary(server: "Server") -> str:
-    counts = {"tool": len(server.tools), "resource": len(server.resources), "prompt": len(server.prompts)}
+    counts = {"tool": server.count_tools(), "resource": len(server.resources), "prompt": len(server.prompts)}
     parts = [f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items() if count]
     label = server.implementation.title or server.name
     return f"{label!r}: {', '.join(parts) or 'nothing yet'}"

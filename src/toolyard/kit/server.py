@@ -105,6 +105,10 @@ class Server:
             self.features.add("tasks")
         return tool
 
+    def count_tools(self) -> int:
+        """Those that are listed."""
+        return sum(tool.listed for tool in self.tools.values())
+
     def remove_tool(self, name: str) -> None:
         self._remove(self.tools, name, "tool")
 

@@ -68,7 +68,7 @@ class KitService:
         return {
             "status": "ok",
             "server": {"name": server.name, "version": server.version},
-            "tools": len(server.tools),
+            "tools": server.count_tools(),
             "resources": len(server.resources),
             "prompts": len(server.prompts),
         }
