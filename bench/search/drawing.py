@@ -10,7 +10,7 @@ from bench.search.report import MEAN, OURS, Quality, with_mean
 
 WIDTH, MARGIN, GAP = 820, 28, 36
 COLUMNS = 2
-LABELS, VALUE = 148, 40
+LABELS, VALUE = 166, 36
 BAR, STEP, TITLE = 14, 20, 26
 TOP = 66
 MEASURE = "recall@5"
