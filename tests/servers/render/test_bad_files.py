@@ -1,8 +1,12 @@
 """Whatever bytes are in a file, the tools answer."""
 
 import gzip
+import os
 import tempfile
+import time
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,3 +64,37 @@ async def test_any_bytes_are_answered_with_entries_or_with_none(
                 result = await client.call_tool(tool)
                 assert not result.get("isError"), result["content"]
         await server.close()
+
+
+async def test_a_line_that_nobody_can_spell_does_not_hide_the_others(tmp_path: Path) -> None:
+    now = datetime.now(UTC).isoformat()
+    micro = int(time.time() * 1e6)
+    deep = "[" * 700 + "]" * 700
+    lines = [
+        f"{now} ERROR first",
+        f'{{"__REALTIME_TIMESTAMP":"{micro}","MESSAGE":{deep}}}',
+        '{"time":' + "9" * 400 + ',"message":"far"}',
+        '{"time":"\u00b2\u00b2","message":"x"}',
+        '{"__REALTIME_TIMESTAMP":"\u00b2","MESSAGE":"x"}',
+        f'{{"__REALTIME_TIMESTAMP":"{micro}","MESSAGE":"x","PRIORITY":"\u00b2"}}',
+        f'{{"time":"{now}","level":"error","message":"last","service":"{"s" * 60_000}"}}',
+    ]
+    write(tmp_path / "app.log", "\n".join(lines).encode())
+    answer = await found_errors(tmp_path)
+    assert [entry["message"].split("\n")[0] for entry in answer["entries"]] == ["last", "ERROR first"]
+    assert len(answer["entries"][0]["service"]) == 100
+
+
+async def test_a_file_whose_name_is_no_text_is_a_service_all_the_same(tmp_path: Path) -> None:
+    name = os.fsdecode(b"odd\xff\nname.log")
+    write(tmp_path / name, f"{datetime.now(UTC).isoformat()} ERROR x".encode())
+    answer = await found_errors(tmp_path)
+    assert [entry["service"] for entry in answer["entries"]] == ["odd\ufffd name.log"]
+
+
+async def found_errors(folder: Path) -> dict[str, Any]:
+    server = load("toolyard.servers.render", options={"files": str(folder)})
+    async with server.connect() as client:
+        result = await client.call_tool("find_errors")
+    assert not result.get("isError"), result
+    return result["structuredContent"]

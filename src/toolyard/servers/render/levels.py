@@ -28,7 +28,7 @@ def level_of(value: Any) -> str:
 def level_of_priority(value: Any) -> str:
     """A level by syslog's numbers, 0 to 7."""
     text = str(value)
-    priority = int(text) if text.isdigit() and len(text) < 3 else 6
+    priority = int(text) if text.isdecimal() and len(text) < 3 else 6
     return _PRIORITIES[min(7, priority)]
 
 

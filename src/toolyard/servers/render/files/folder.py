@@ -14,6 +14,7 @@ from typing import BinaryIO
 from msgspec import Struct
 
 from ..entries import LogsError
+from ..wording import label
 
 MOST_FILES = 1_000
 LARGEST_UNPACKED = 256 * 1024 * 1024
@@ -55,7 +56,7 @@ def groups(patterns: Sequence[str]) -> list[LogGroup]:
     return [
         # Two of one name in two folders are told apart by the folder.
         LogGroup(
-            name if names.count(name) == 1 else f"{os.path.basename(folder)}/{name}",
+            label(name if names.count(name) == 1 else f"{os.path.basename(folder)}/{name}"),
             sorted(files, key=lambda file: (file.age, -file.modified)),
         )
         for (folder, name), files in sorted(found.items())

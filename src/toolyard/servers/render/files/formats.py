@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from ..levels import WORDS, level_of, level_of_priority, level_of_status
+from ..wording import label
 from .journal import REALTIME, journal_head
 from .moments import Clock
 
@@ -81,9 +82,11 @@ class Reader:
 
     def _of_json(self, line: str) -> Head | None:
         try:
-            said = self._json.decode(line)
-        except (msgspec.DecodeError, ValueError, RecursionError):
+            return self._of_object(line, self._json.decode(line))
+        except (msgspec.DecodeError, ValueError, RecursionError):  # also what is nested too deep to be spelt
             return None
+
+    def _of_object(self, line: str, said: dict[str, Any]) -> Head | None:
         if REALTIME in said:
             found = journal_head(said)
             return Head(found.at, found.level, "app", found.message, found.service) if found else None
@@ -102,7 +105,9 @@ class Reader:
         kind = said.get("type")
         known = kind if kind in ("app", "request", "build") else "request" if is_request else "app"
         service = _first(said, SERVICES)
-        return Head(moment, level, cast(str, known), message, service if isinstance(service, str) else "")
+        return Head(
+            moment, level, cast(str, known), message, label(service) if isinstance(service, str) else ""
+        )
 
 
 def _first(said: dict[str, Any], names: tuple[str, ...]) -> Any:

@@ -7,6 +7,7 @@ from typing import Any, cast
 from msgspec import Struct
 
 from ..levels import level_of_priority
+from ..wording import label
 from .moments import from_number
 
 REALTIME = "__REALTIME_TIMESTAMP"
@@ -26,13 +27,13 @@ class JournalEntry(Struct):
 def journal_head(said: Mapping[str, Any]) -> JournalEntry | None:
     """None when it has no time."""
     time = str(said.get(REALTIME, ""))
-    moment = from_number(int(time)) if time.isdigit() and len(time) < 20 else None
+    moment = from_number(int(time)) if time.isdecimal() and len(time) < 20 else None
     if moment is None:
         return None
     unit = next((str(said[name]) for name in UNITS if said.get(name)), "")
     message = _text(said.get("MESSAGE"))
     return JournalEntry(
-        moment, level_of_priority(said.get("PRIORITY", "6")), message, unit.removesuffix(".service")
+        moment, level_of_priority(said.get("PRIORITY", "6")), message, label(unit.removesuffix(".service"))
     )
 
 

@@ -81,7 +81,7 @@ class Clock:
         if not isinstance(value, str):
             return None
         found = self.at_start(value[:80])
-        if found is None and value.isdigit() and len(value) < 20:
+        if found is None and value.isdecimal() and len(value) < 20:
             return from_number(int(value))
         return found[0] if found else None
 
@@ -108,11 +108,11 @@ class Clock:
 
 def from_number(number: float) -> datetime | None:
     """Since 1970, in seconds, or so large that it must be milli-, micro- or nanoseconds."""
-    for unit in (1e9, 1e6, 1e3):
-        if abs(number) > 1e11 * unit / 1e3:
-            number /= unit
-            break
     try:
+        for unit in (1e9, 1e6, 1e3):
+            if abs(number) > 1e11 * unit / 1e3:
+                number /= unit
+                break
         return datetime.fromtimestamp(number, UTC)
     except (ValueError, OverflowError, OSError):
         return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
 from ..entries import Entry
+from ..wording import label
 from .backwards import Budget, backwards
 from .folder import LogFile, LogGroup, opened
 from .formats import TRACEBACK, Head, Reader, level_in
@@ -40,12 +41,12 @@ class Records:
             try:
                 yield from self._of(file)
             except OSError as error:
-                self.unread.append((os.path.basename(file.path), error.strerror or str(error)))
+                self.unread.append((label(os.path.basename(file.path)), error.strerror or str(error)))
 
     def _of(self, file: LogFile) -> Iterator[Entry]:
         with opened(file.path) as found:
             if found.problem:
-                self.unread.append((os.path.basename(file.path), found.problem))
+                self.unread.append((label(os.path.basename(file.path)), found.problem))
             handle, size = found.handle, found.size
             handle.seek(0)
             start = handle.read(EXAMINED)
