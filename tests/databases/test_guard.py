@@ -94,6 +94,25 @@ def test_a_blocked_table_is_not_reached_by_any_way(sql: str):
     assert "not to be read" in refusal(sql, blocked_tables=["secret*", "hr.*"]).reason
 
 
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT 'guess' IN secrets",
+        "SELECT 'guess' NOT IN main.secrets",
+        "SELECT 'guess' IN [secrets]",
+        "SELECT 'guess' IN 'secrets'",
+        "SELECT 'guess' IN main.pragma_table_info('secrets')",
+        "SELECT (1, 2, 3, 4, 5) IN sqlite_master",
+    ],
+)
+def test_sqlite_is_not_asked_whether_a_value_is_in_a_table_that_only_stands_behind_in(sql: str):
+    assert refusal(sql, "sqlite", blocked_tables=["secrets"]).reason
+
+
+def test_a_value_may_be_looked_for_in_brackets():
+    assert ask("SELECT 1 IN (1, 2), 1 IN (SELECT id FROM orders)", "sqlite").tables == ("orders",)
+
+
 def test_blocked_tables_leave_the_others_alone():
     assert ask("SELECT id FROM people", blocked_tables=["secret*", "hr.*"]).tables == ("people",)
 
@@ -140,6 +159,12 @@ def test_blocked_tables_leave_the_others_alone():
         "SELECT * FROM orders o LEFT JOIN (users) ON true",
         "SELECT id FROM orders WHERE EXISTS (SELECT * FROM users)",
         "SELECT * FROM orders, LATERAL (SELECT * FROM users) AS u",
+        "SELECT t.* FROM (users) AS t",
+        "SELECT t.* FROM ((users)) AS t",
+        "SELECT t.* FROM (orders JOIN users USING (id)) AS t",
+        "SELECT t FROM (users CROSS JOIN orders) AS t",
+        "SELECT b FROM (users CROSS JOIN orders) AS t(a, b)",
+        "SELECT (SELECT t.* FROM (users) AS t)",
     ],
 )
 @pytest.mark.parametrize("pattern", ["pass*", "users.password", "*.password"])
@@ -178,6 +203,7 @@ def test_a_blocked_column_is_not_reached_in_the_ways_of_one_dialect(dialect: str
         "SELECT o.password FROM orders o JOIN users u ON u.id = o.user_id",
         "WITH few AS (SELECT id, login FROM users) SELECT * FROM few",
         "SELECT q.* FROM (SELECT id FROM users) AS q",
+        "SELECT t.* FROM (orders) AS t JOIN users u ON u.id = t.user_id",
     ],
 )
 def test_a_blocked_column_of_one_table_leaves_the_others_alone(sql: str):

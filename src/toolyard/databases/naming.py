@@ -51,8 +51,10 @@ def check_names(statement: exp.Query, dialect: str, text: Text, blocked: Blocked
             _check_blocked(_qualified(table), blocked.tables, text, table.name)
     for cte in statement.find_all(exp.CTE):
         _check_blocked((folded(cte.alias),), blocked.tables, text, cte.alias)
+    if dialect == "sqlite":
+        _check_membership(statement, text)
     if blocked.columns:
-        _BlockedColumns(tables, dialect, blocked, text).check(statement)
+        _BlockedColumns(statement, tables, dialect, blocked, text).check(statement)
 
 
 def used_tables(statement: exp.Query, dialect: str) -> tuple[str, ...]:
@@ -91,6 +93,15 @@ def _check_table(table: exp.Table, dialect: str, text: Text) -> None:
         )
 
 
+def _check_membership(statement: exp.Query, text: Text) -> None:
+    """In SQLite `1 IN name` reads a table, and in the tree it stands as a column."""
+    for part in statement.find_all(exp.In):
+        field = part.args.get("field")
+        if field is not None:
+            reason = "IN is followed by brackets here; hint: IN (SELECT column FROM table)"
+            raise Refused(reason, text.place(field.name, "in"))
+
+
 def _check_blocked(names: Iterable[str], patterns: Sequence[str], text: Text, said: str) -> None:
     if _matches(names, patterns):
         raise Refused(f"the table {said!r} is not to be read here", text.place(said))
@@ -111,7 +122,14 @@ class _BlockedColumns:
     The statement's own names are no tables here: what they are made of is looked at where they are made.
     """
 
-    def __init__(self, tables: Sequence[exp.Table], dialect: str, blocked: Blocked, text: Text) -> None:
+    def __init__(
+        self,
+        statement: exp.Query,
+        tables: Sequence[exp.Table],
+        dialect: str,
+        blocked: Blocked,
+        text: Text,
+    ) -> None:
         self._text = text
         self._patterns = [folded(pattern) for pattern in blocked.columns]
         self._known = {
@@ -124,6 +142,8 @@ class _BlockedColumns:
                 self._tables.add(_qualified(table))
                 for alias in (folded(table.alias_or_name), folded(table.name)):
                     self._aliases.setdefault(alias, set()).add(_qualified(table))
+        for group in statement.find_all(exp.Subquery):
+            self._aliases.setdefault(folded(group.alias), set()).update(self._grouped(group))
 
     def check(self, statement: exp.Query) -> None:
         for part in statement.walk():
@@ -138,7 +158,16 @@ class _BlockedColumns:
             elif isinstance(part, exp.Column):
                 self._check_whole_row(part)
             elif isinstance(part, exp.Table):
-                self._check_renaming(part)
+                self._check_renaming(part, {_qualified(part)} & self._tables)
+            elif isinstance(part, exp.Subquery):
+                self._check_renaming(part, self._grouped(part))
+
+    def _grouped(self, group: exp.Subquery) -> set[Names]:
+        """The tables of `(a)` and `(a JOIN b)`, which are no queries and can have a name all the same."""
+        scope = group.find_ancestor(exp.Select)
+        found = group.find_all(exp.Table)
+        inside = {_qualified(table) for table in found if table.find_ancestor(exp.Select) is scope}
+        return inside & self._tables
 
     def _check_identifier(self, part: exp.Identifier) -> None:
         column = part.parent
@@ -168,10 +197,10 @@ class _BlockedColumns:
         if not column.table and (owners := self._aliases.get(folded(column.name))):
             self._check_tables(owners, f"the whole row {column.name!r}")
 
-    def _check_renaming(self, table: exp.Table) -> None:
-        alias = table.args.get("alias")
-        if isinstance(alias, exp.TableAlias) and alias.columns and _qualified(table) in self._tables:
-            self._check_tables((_qualified(table),), "renaming columns by their position")
+    def _check_renaming(self, named: exp.Table | exp.Subquery, owners: Iterable[Names]) -> None:
+        alias = named.args.get("alias")
+        if isinstance(alias, exp.TableAlias) and alias.columns:
+            self._check_tables(owners, "renaming columns by their position")
 
     def _check_tables(self, owners: Iterable[Names], said: str) -> None:
         for owner in owners:

@@ -37,6 +37,9 @@ _PORTUGUESE = {
     r"this is no (?P<what>\w+) SQL that can be checked": "isto não é SQL de {what} que se possa conferir",
     r"this is no (?P<what>\w+) SQL: (?P<more>.*)": "isto não é SQL de {what}: {more}",
     r"a column is given by its name, not by a text": "uma coluna é dada pelo nome, não por um texto",
+    r"IN is followed by brackets here; hint: IN \(SELECT column FROM table\)": (
+        "IN é seguido de parênteses aqui; dica: IN (SELECT coluna FROM tabela)"
+    ),
     r"columns are given by their names": "as colunas são dadas pelos nomes",
     r"variables are not set": "variáveis não são definidas",
     r"variables and parameters are not read or set": "variáveis e parâmetros não são lidos nem definidos",
