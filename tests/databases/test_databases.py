@@ -191,6 +191,11 @@ async def test_what_is_wrong_has_a_kind(database: Database, sql: str, kind: str)
         "duckdb:/nowhere/at/all.db",
         "postgresql://me:hush%21@127.0.0.1:1/x",
         "mysql://me:hush%21@127.0.0.1:1/x",
+        # Signs that had to be written otherwise: the driver takes a part of the password for a host or port.
+        "postgresql://me:some@hush@127.0.0.1:1/x",
+        "postgresql://me:hush@it/all@127.0.0.1:1/x",
+        "mysql://me:hush/it@127.0.0.1:1/x",
+        "mysql://me:hush#it@127.0.0.1:1/x",
     ],
 )
 async def test_what_cannot_be_reached_says_so_without_a_password(url: str):

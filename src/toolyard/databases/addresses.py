@@ -1,5 +1,6 @@
 """Where a database is: its dialect, its file, and its place in words that have no password in them."""
 
+import re
 from pathlib import Path
 from urllib.parse import parse_qsl, unquote
 
@@ -51,4 +52,8 @@ def without_secrets(text: str, url: str) -> str:
     option = dict(parse_qsl(url.partition("?")[2])).get("password", "")
     for secret in sorted({written, unquote(written), option}, key=len, reverse=True):
         text = text.replace(secret, "***") if secret else text
+    # A driver ends a password at the first of these signs, and takes the rest for a host or a port.
+    pieces = re.split(r"[@/?#\[\]]", written)
+    if len(pieces) > 1 and any(piece in text for piece in pieces if piece):
+        return "the address is not well formed; hint: in a password @ is %40, / is %2F, ? is %3F, # is %23"
     return text

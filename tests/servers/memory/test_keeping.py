@@ -294,6 +294,7 @@ async def test_vectors_of_another_embedding_are_made_again(tmp_path: Path):
     ("url", "said"),
     [
         ("postgresql://yard:hunter2@127.0.0.1:1/x", "PostgreSQL: "),
+        ("postgresql://yard:the@hunter2@127.0.0.1:1/x", "in a password @ is %40"),
         ("sqlite:/dev/null/memory.db", "/dev/null/memory.db"),
     ],
 )

@@ -10,6 +10,8 @@ from tests.servers.sessions.archive import Archive, session
 from tests.stores import PostgresServer
 from toolyard.kit import McpError
 from toolyard.kit.loading import LoadError, load
+from toolyard.kit.making import WrongSettings
+from toolyard.servers.sessions import Settings, build
 from toolyard.servers.sessions.recording import record
 
 
@@ -175,7 +177,8 @@ async def test_what_is_not_in_the_form_is_refused_by_its_member(told: dict[str, 
 async def test_a_database_that_cannot_be_used_is_said_to_the_caller_without_its_password(tmp_path: Path):
     broken = tmp_path / "broken.db"
     broken.write_bytes(b"this is no url, and never was one" * 100)
-    for url in (f"sqlite:{broken}", "postgresql://yard:hunter2@127.0.0.1:1/none"):
+    postgres = "postgresql://yard:hunter2@127.0.0.1:1/none"
+    for url in (f"sqlite:{broken}", postgres, postgres.replace("hunter2", "the@hunter2")):
         archive = Archive(url, "local")
         said = await archive.call("list_recent_sessions")
         await archive.close()
@@ -190,3 +193,9 @@ def test_an_address_of_no_known_kind_is_refused_when_the_server_is_made(url: str
         load("toolyard.servers.sessions", options={"url": url})
     assert "sqlite:PATH" in str(caught.value.message)
     assert "hunter2" not in str(caught.value.message)
+
+
+def test_an_address_of_another_kind_is_a_wrong_setting_and_not_repeated():
+    with pytest.raises(WrongSettings, match=r"'url'.*of the kind 'yard'.*sqlite:PATH") as caught:
+        build(Settings(url="yard:hunter2@db/none"))
+    assert "hunter2" not in str(caught.value)

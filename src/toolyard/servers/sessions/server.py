@@ -10,6 +10,7 @@ from msgspec import Meta, Struct, to_builtins
 from ... import __version__
 from ...kit import Caller, Context, Server, ToolError, ToolResult
 from ...kit.languages import Locale, add_tool
+from ...kit.making import WrongSettings
 from ...kit.schema import schema_of
 from . import showing
 from .answers import AlikeTurns, FoundSessions, RecentSessions
@@ -39,7 +40,7 @@ T = TypeVar("T")
 
 def build(settings: Settings) -> Server:
     encoder = Encoder()
-    keeper = open_keeper(settings.url, encoder)
+    keeper = _opened(settings.url, encoder)
     server = Server(
         "sessions", version=__version__, title="Sessions", instructions=TEXTS[settings.locale].instructions
     )
@@ -51,6 +52,13 @@ def build(settings: Settings) -> Server:
         watcher.start()
     Desk(settings, keeper, Meanings(keeper, encoder), watcher).serve(server)
     return server
+
+
+def _opened(url: str, encoder: Encoder) -> Keeper:
+    try:
+        return open_keeper(url, encoder)
+    except StoreError as error:
+        raise WrongSettings(f"field 'url': {error}") from None
 
 
 class Desk:

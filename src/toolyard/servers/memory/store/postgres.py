@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
-from urllib.parse import parse_qsl, unquote
 
+from ....databases.addresses import without_secrets
 from ..problems import StoreFailed
 from .database import Row, Session
 from .tables import MEMORIES, tables
@@ -116,7 +116,7 @@ class PostgresDatabase:
 
     def _failed(self, error: Exception) -> StoreFailed:
         words = str(error).strip().partition("\n")[0]
-        return StoreFailed(f"PostgreSQL: {_without_secrets(words, self._url) or type(error).__name__}")
+        return StoreFailed(f"PostgreSQL: {without_secrets(words, self._url) or type(error).__name__}")
 
 
 class _PostgresSession:
@@ -150,11 +150,3 @@ def _prepare(connection: "Connection[Row]") -> None:
 def _spelt(statement: str) -> bytes:
     """`:name` as psycopg spells it."""
     return re.sub(r"(?<!:):(\w+)", r"%(\1)s", statement).encode()
-
-
-def _without_secrets(words: str, url: str) -> str:
-    written = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
-    options = dict(parse_qsl(url.rpartition("?")[2]))
-    for secret in {written, unquote(written), options.get("password", "")} - {""}:
-        words = words.replace(secret, "***")
-    return words

@@ -6,10 +6,10 @@ import asyncio
 import re
 import selectors
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
-from urllib.parse import unquote, urlsplit
 
+from ....databases.addresses import without_secrets
 from .dialect import POSTGRES
 from .engine import Engine
 from .errors import StoreError
@@ -99,20 +99,13 @@ class PostgresEngine:
             ) from None
         except (Error, OSError) as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            reason = f"{self._place()}: {self._without_password(said)}"
+            reason = f"{self._place()}: {without_secrets(said, self._url)}"
             raise StoreError(reason, "is PostgreSQL up, and is 'url' right?") from None
 
     def _place(self) -> str:
         scheme, _, rest = self._url.partition("://")
         # The last "@": a password may hold one that is not encoded.
         return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
-
-    def _without_password(self, text: str) -> str:
-        with suppress(ValueError):
-            secret = urlsplit(self._url).password
-            for spelling in {secret, unquote(secret)} if secret else ():
-                text = text.replace(spelling, "***")
-        return text
 
 
 async def _driven(connection: AsyncConnection[Row], script: Script[T]) -> T:
