@@ -329,3 +329,14 @@ async def test_values_of_mysql_are_ready_for_json(mysql_url: str):
     json.dumps(answer.rows, allow_nan=False)
     assert answer.rows == [[1.5, "2024-01-02", "P1DT2H", "00ff", None, "18446744073709551615"]]
     await database.close()
+
+
+async def test_sqlite_does_not_begin_with_a_pattern_so_long_that_nothing_could_stop_it():
+    sample = open_database("")
+    error = await failure(
+        sample, "SELECT printf('%.3000000c', 'a') GLOB '*' || printf('%.20000c', 'a') || 'b'"
+    )
+    assert "pattern too complex" in error.reason
+    found = await sample.query("SELECT 'tea' LIKE '%ea'", seconds=5, rows=1, bytes=1000)
+    assert found.rows == [[1]]
+    await sample.close()

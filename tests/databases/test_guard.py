@@ -113,6 +113,17 @@ def test_a_value_may_be_looked_for_in_brackets():
     assert ask("SELECT 1 IN (1, 2), 1 IN (SELECT id FROM orders)", "sqlite").tables == ("orders",)
 
 
+def test_what_sqlite_trims_is_a_short_text_because_nothing_could_stop_it():
+    assert ask("SELECT trim(name), trim(name, ' .'), rtrim(name, '/') FROM orders", "sqlite")
+    for sql in (
+        "SELECT trim(name, other) FROM orders",
+        "SELECT rtrim(name, hex(zeroblob(1000000))) FROM orders",
+        f"SELECT ltrim(name, '{'x' * 101}') FROM orders",
+    ):
+        assert "trimmed" in refusal(sql, "sqlite").reason
+    assert ask("SELECT trim(name, other) FROM orders", "postgres")
+
+
 def test_blocked_tables_leave_the_others_alone():
     assert ask("SELECT id FROM people", blocked_tables=["secret*", "hr.*"]).tables == ("people",)
 

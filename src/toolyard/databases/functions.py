@@ -128,6 +128,8 @@ ALLOWED: dict[str, frozenset[str]] = {
     )
 }
 
+MAX_TRIMMED = 100
+
 # Kinds of sqlglot's that are no harmless function of these databases: files, models, sequences.
 _NOT_THESE: tuple[type[exp.Expr], ...] = (
     *(
@@ -172,10 +174,23 @@ def check_functions(statement: exp.Query, dialect: str, text: Text) -> None:
                 )
         elif isinstance(function, _NOT_THESE):
             raise Refused(f"the function {name!r} is not among those known to be harmless", text.place(name))
+        elif dialect == "sqlite" and isinstance(function, exp.Trim):
+            _check_trim(function, text)
         if isinstance(function.parent, exp.Dot) and function.parent.expression is function:
             raise Refused(
                 f"the function {name!r} is called by its schema; hint: without it", text.place(name)
             )
+
+
+def _check_trim(function: exp.Trim, text: Text) -> None:
+    """SQLite compares each character with each of these in one step, which nothing can stop."""
+    characters = function.args.get("expression")
+    if characters is None or (isinstance(characters, exp.Literal) and len(characters.name) <= MAX_TRIMMED):
+        return
+    raise Refused(
+        f"what is trimmed is written as a text of up to {MAX_TRIMMED} characters",
+        text.place("trim", "ltrim", "rtrim"),
+    )
 
 
 def _name(function: exp.Func) -> str:

@@ -19,6 +19,8 @@ from .values import gather, in_chunks, plain_rows
 
 LOOK_SECONDS = 30.0
 _STEPS_BETWEEN_CHECKS = 10_000
+# A long pattern on a long text takes minutes within one step, and SQLite stops only between steps.
+_PATTERN_BYTES = 250
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 # What SQLite asks for before it reads json_each or a full-text index. An UPDATE that is meant as one
 # fails all the same: no pragma makes the schema writable here.
@@ -51,6 +53,7 @@ class SqliteDatabase:
             connection = self._connect(stop)
             try:
                 connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(bytes, 1_000_000))
+                connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _PATTERN_BYTES)
                 connection.set_authorizer(_authorize)
                 return _read(connection, statement, rows, bytes)
             except (sqlite3.Error, sqlite3.Warning) as error:

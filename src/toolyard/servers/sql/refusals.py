@@ -40,6 +40,9 @@ _PORTUGUESE = {
     r"IN is followed by brackets here; hint: IN \(SELECT column FROM table\)": (
         "IN é seguido de parênteses aqui; dica: IN (SELECT coluna FROM tabela)"
     ),
+    r"what is trimmed is written as a text of up to (?P<what>\d+) characters": (
+        "o que se apara é escrito como um texto de até {what} caracteres"
+    ),
     r"columns are given by their names": "as colunas são dadas pelos nomes",
     r"variables are not set": "variáveis não são definidas",
     r"variables and parameters are not read or set": "variáveis e parâmetros não são lidos nem definidos",
