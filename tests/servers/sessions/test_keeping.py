@@ -199,3 +199,8 @@ def test_an_address_of_another_kind_is_a_wrong_setting_and_not_repeated():
     with pytest.raises(WrongSettings, match=r"'url'.*of the kind 'yard'.*sqlite:PATH") as caught:
         build(Settings(url="yard:hunter2@db/none"))
     assert "hunter2" not in str(caught.value)
+
+
+def test_a_pause_that_no_clock_can_measure_is_a_wrong_setting():
+    with pytest.raises(LoadError, match="scan_seconds"):
+        load("toolyard.servers.sessions", options={"url": "memory:", "scan_seconds": "inf"})

@@ -20,6 +20,7 @@ from tests.emulators.openai_chat import (
     scripted_chat,
 )
 from tests.servers.sql.talking import ERAS, Talk, talking
+from toolyard.kit.loading import LoadError, load
 
 COUNT = "SELECT count(*) AS orders FROM orders"
 DRAFT = json.dumps({"sql": COUNT})
@@ -234,3 +235,19 @@ async def test_keys_come_from_the_environment_where_none_is_set(monkeypatch: pyt
 async def test_a_question_has_an_end():
     _, api = await asked([DRAFT], lambda talk: talk.refusal(question="why? " * 1000))
     assert api.requests == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("model_url", "hush"),
+        ("model_url", "ftp://hush/v1"),
+        ("model_url", "http://me:hush@127.0.0.1:1/v1"),
+        ("model_url", "http://127.0.0.1:hush/v1"),
+        ("model_key", "hush\nhush"),
+    ],
+)
+def test_a_model_that_could_never_be_asked_is_a_wrong_setting_and_not_repeated(name: str, value: str):
+    with pytest.raises(LoadError, match=name) as caught:
+        load("toolyard.servers.sql", options={name: value})
+    assert "hush" not in str(caught.value)

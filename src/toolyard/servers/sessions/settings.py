@@ -24,7 +24,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """Whose the imported conversations are."""
     user: str = ""
     """Whose the imported conversations are, within the tenant."""
-    scan_seconds: Annotated[float, Meta(gt=0)] = 30.0
+    scan_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
     """How often to look whether files have changed."""
     min_similarity: Annotated[float, Meta(ge=0, le=1)] = 0.35
     """From where on two texts mean about the same."""

@@ -1,5 +1,7 @@
 """The server, put together from its settings."""
 
+from urllib.parse import urlsplit
+
 from ... import __version__
 from ...databases import Database, DatabaseError, open_database
 from ...databases.addresses import dialect_of
@@ -26,6 +28,7 @@ def build(settings: Settings) -> Server:
     from .offers import offer
     from .statements import Statements
 
+    _check_models(settings)
     database = _opened(settings.database)
     server = Server(
         "sql",
@@ -52,3 +55,27 @@ def _opened(url: str) -> Database:
         return open_database(url)
     except DatabaseError as error:
         raise WrongSettings(f"field 'database': {error.reason}") from None
+
+
+def _check_models(settings: Settings) -> None:
+    """What would fail with every question is said at once. Neither is quoted: both may hold a secret."""
+    if settings.model_url and not _is_address(settings.model_url):
+        raise WrongSettings(
+            "field 'model_url': this is no address; hint: such as http://127.0.0.1:11434/v1, "
+            "without a user or password (the key is 'model_key')"
+        )
+    if not settings.model_key.isprintable():
+        raise WrongSettings("field 'model_key': it holds a line break or another control character")
+
+
+def _is_address(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        return (
+            parts.scheme in ("http", "https")
+            and bool(parts.hostname)
+            and "@" not in parts.netloc
+            and (parts.port is None or parts.port > 0)
+        )
+    except ValueError:  # a port that is no number, brackets that do not close
+        return False
