@@ -95,6 +95,8 @@ async def test_an_answer_without_end_is_cut_off(site: Site):
         ("", "a", "64:ff9b::7f00:1", 80, False),
         ("", "a", "2002:7f00:1::", 80, False),
         ("", "a", "224.0.0.1", 80, False),
+        ("", "a", "fec0::1", 80, False),
+        ("", "a", "::127.0.0.1", 80, False),
         ("", "a", "0.0.0.0", 80, False),
         ("10.0.0.0/8", "a", "10.1.2.3", 80, True),
         ("10.0.0.0/8", "a", "192.168.0.1", 80, False),
@@ -112,6 +114,6 @@ async def test_the_rules(allow: str, host: str, address: str, port: int, admitte
 
 
 async def test_a_rule_that_is_none_is_refused():
-    for text in ("", "http://x", "a/b"):
-        with pytest.raises(ValueError, match="not a host"):
+    for text in ("", "http://x", "a/b", "a:70000", "10.0.0.0/99", "::/129"):
+        with pytest.raises(ValueError, match=r"not a (host|network)"):
             pattern_of(text)

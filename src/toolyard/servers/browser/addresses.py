@@ -54,11 +54,13 @@ class Rules:
 def pattern_of(text: str) -> Pattern:
     """ValueError when it is none."""
     host, port = _without_port(text.strip().lower())
-    if not host or "/" in re.sub(r"/\d+$", "", host):
+    if not host or "/" in re.sub(r"/\d+$", "", host) or (port or 0) > 65535:
         raise ValueError(f"{text!r} is not a host, an address or a network, with or without a port")
     try:
         return Pattern(host, ipaddress.ip_network(host, strict=False), port)
     except ValueError:
+        if "/" in host:
+            raise ValueError(f"{text!r} is not a network") from None
         return Pattern(host.rstrip("."), None, port)
 
 
@@ -80,6 +82,8 @@ def plain(ip: Ip) -> Ip:
 
 
 def is_public(ip: Ip) -> bool:
+    if isinstance(ip, ipaddress.IPv6Address) and ip.is_site_local:  # what fc00::/7 was before
+        return False
     return ip.is_global and not (ip.is_multicast or ip.is_reserved)
 
 
