@@ -42,7 +42,11 @@ class Vault:
 
     def load(self, owner: Owner) -> Memory:
         """Empty when there is nothing, or nothing that this key opens."""
-        sealed = self._held.get(owner) if self._folder is None else _read(self._path(owner))
+        try:
+            sealed = self._held.get(owner) if self._folder is None else _read(self._path(owner))
+        except OSError as error:
+            logger.warning("the browser's memory of %s cannot be read: %s", owner.mark, error.strerror)
+            sealed = None
         if sealed is None:
             return {"cookies": [], "origins": []}
         from cryptography.fernet import InvalidToken  # 30 ms
@@ -52,11 +56,18 @@ class Vault:
             if found["owner"] == list(owner):
                 return cast(Memory, found["memory"])
             logger.warning("the browser's memory of %s is another owner's; it is not used", owner.mark)
-        except (InvalidToken, ValueError, KeyError, TypeError):
+        except (InvalidToken, OSError, ValueError, KeyError, TypeError):
             logger.warning("the browser's memory of %s cannot be opened with this key", owner.mark)
         return {"cookies": [], "origins": []}
 
     def save(self, owner: Owner, memory: Memory) -> None:
+        """Where that is not possible the log says so: pages can be used all the same."""
+        try:
+            self._save(owner, memory)
+        except (OSError, ValueError) as error:  # of a key that is none
+            logger.warning("the browser's memory of %s is not kept: %s", owner.mark, error)
+
+    def _save(self, owner: Owner, memory: Memory) -> None:
         text = _told(owner, memory)
         if len(text) > MAX_BYTES:
             text = _told(owner, memory | {"origins": []})

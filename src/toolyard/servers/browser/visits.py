@@ -71,9 +71,11 @@ class Visits:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
         visits, self._open = [*self._open.values()], {}
-        await asyncio.gather(*(visit.close(self._vault) for visit in visits))
-        await self._engine.close()
-        self.shelf.close()
+        try:
+            await asyncio.gather(*(visit.close(self._vault) for visit in visits))
+        finally:
+            await self._engine.close()
+            self.shelf.close()
 
     async def _after(self, visit: Visit) -> None:
         from playwright.async_api import Error
