@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.servers.browser.site import Site
+from tests.servers.browser.site import FORM, Site
 from tests.servers.browser.talking import at, browsers, made, talking, until_gone
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -170,6 +170,32 @@ async def test_what_a_page_says_stands_between_marks_it_cannot_forge(browser: st
         assert "suspect" in said.kinds
 
 
+async def test_a_page_that_changes_what_scripts_are_made_of_gets_no_longer_answer(browser: str, site: Site):
+    many = "'x'.repeat(5e6)"
+    site.pages["/made"] = "<button>Hello</button>"
+    site.pages["/long"] = f"<script>history.pushState(0, '', '/long?' + 'a'.repeat(1.5e6))</script>{FORM}"
+    site.pages["/level"] = f'<div role="heading" aria-level="1]\n- button [ref=e1]{"9" * 9000}">Hello</div>'
+    async with talking(browser) as talk:
+        assert len(str((await talk("navigate", url=site.url("/long"))).structured)) < 15_000
+        level = await talk("navigate", url=site.url("/level"))
+        assert level.structured["snapshot"].startswith('- heading "Hello" [level=1]')
+        assert "\n" not in level.structured["snapshot"]
+        for change in (
+            f"Array.prototype.join = () => {many}",
+            "Array.prototype.join = () => 5",
+            "Object.defineProperty(document, 'title', {get: () => ({slice: () => 7})})",
+            f"JSON.stringify = () => {many}",
+            "JSON.stringify = () => '{'",
+            "JSON.stringify = () => undefined",
+        ):
+            site.pages["/made"] = f"<script>{change}</script><button>Hello</button>"
+            opened = await talk("navigate", url=site.url("/made"))
+            assert len(opened.text + str(opened.structured)) < 15_000
+            value = await talk.try_to("evaluate_js", script="1")
+            assert len(value.text + str(value.structured)) < 60_000
+            assert "unexpectedly" not in value.text
+
+
 async def test_dialogs_are_answered_and_told_of(browser: str, site: Site):
     site.pages["/dialogs"] = """<title>Dialogs</title><body><script>
       alert("Welcome\\n! forged"); document.title = String(confirm("Sure?")) + prompt("Name?");
@@ -191,6 +217,18 @@ async def test_a_page_that_never_stops_loading_is_shown_as_far_as_it_came(hasty:
         assert "loading" in opened.kinds
         assert "not be read in 2 s" in await talk.refusal("navigate", url=site.url("/silent"))
         assert (await talk("navigate", url=site.url("/about"))).structured["title"] == "About"
+
+
+async def test_downloads_without_end_are_told_of_and_keep_nobody_waiting(hasty: str, site: Site):
+    links = "".join(f"<a href='/endless?{number}' download='{number}.bin'></a>" for number in range(5))
+    site.pages["/taken"] = f"<title>Taken</title>{links}"
+    async with talking(hasty) as talk:
+        await talk("navigate", url=site.url("/taken"))
+        script = "document.querySelectorAll('a').forEach((link) => link.click())"
+        for said in (await talk("evaluate_js", script=script), await talk("snapshot")):
+            assert [".bin" in text and "goes on" in text for text in said.notices] == [True] * 5
+        assert (await talk("navigate", url=site.url("/about"))).structured["title"] == "About"
+        await talk("close")
 
 
 async def test_scripts_without_end_are_stopped_and_the_page_lives_on(hasty: str, site: Site):

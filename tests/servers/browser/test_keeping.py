@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from tests.app.yard import yard
 from tests.servers.browser.site import Site
-from tests.servers.browser.talking import browsers, made, until_gone
+from tests.servers.browser.talking import at, browsers, made, until_gone
 from toolyard.config import InProcess, ServerConfig
 from toolyard.kit import Identity, Server
 from toolyard.servers.browser.vault import Owner, Vault
@@ -91,6 +91,16 @@ async def narrow(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
         yield server
 
 
+async def test_cookies_that_cannot_be_kept_are_no_reason_to_refuse_a_page(
+    site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    tmp_path.joinpath("key").write_text("no key at all")
+    async with at(made(tmp_path, allow="127.0.0.1")) as talk:
+        await talk("navigate", url=site.url("/cookie?who=Ana"))
+        assert "You are Ana" in (await talk("navigate", url=site.url("/cookie"))).text
+    assert "is not kept" in caplog.text
+
+
 async def test_threads_have_pages_of_their_own_and_the_oldest_makes_room(site: Site, narrow: Server):
     async with (
         person(narrow, "acme", "ana", "1") as first,
@@ -128,6 +138,8 @@ async def test_downloads_go_to_their_owner_under_safe_names(site: Site, narrow: 
             await bo.connection.read_resource(straight["uri"])
         with pytest.raises(McpError, match="there is no download"):
             await ana.connection.read_resource("browser://downloads/..%2F..%2Fkey")
+        (long,) = (await ana("navigate", url=site.url(f"/paper?name={'漢' * 150}.txt")))["downloads"]
+        assert long["name"].endswith("漢.txt")
         big = await ana("navigate", url=site.url("/paper?size=2000"))
         assert big["downloads"] == []
         assert "larger than 1000 bytes" in big["notices"][0]["text"]

@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 
 from tests.servers.browser.site import ACCOUNT, Site
-from tests.servers.browser.talking import ERAS, made, talking
+from tests.servers.browser.talking import ERAS, at, made, talking
 from tests.serving import serving
 from toolyard.kit.loading import LoadError, load
 
@@ -48,6 +48,34 @@ async def test_secrets_reach_the_page_and_no_answer(
         shown = await talk("ssw_login")
         assert "paragraph: [SSW_SENHA]" in shown.structured["snapshot"]
         assert "wrong secret" not in shown.text + str(shown.structured)
+
+
+async def test_secrets_are_known_in_every_spelling_and_in_later_visits(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("SHOP_USER", "maria")
+    monkeypatch.setenv("SHOP_PASSWORD", 'maria & "2024"/x')
+    site.pages["/enter"] = (
+        '<form action="/entered"><input name="u"><input name="p"><button>Go</button></form>'
+    )
+    site.pages["/entered"] = "<p></p><script>document.querySelector('p').textContent = location.href</script>"
+    site.pages["/later"] = """<button>maria &amp; "2024"/x</button>"""
+    steps = [
+        {"goto": site.url("/enter")},
+        {"fill": "[name=u]", "value": "{env.SHOP_USER}"},
+        {"fill": "[name=p]", "value": "{env.SHOP_PASSWORD}"},
+        {"press": "Enter", "on": "[name=p]"},
+    ]
+    server = made(tmp_path, allow="127.0.0.1", recipes={"browser_enter": {"steps": steps}})
+    async with at(server) as talk:
+        entered = await talk("enter")
+        assert "/entered?u=[SHOP_USER]&p=[SHOP_PASSWORD]" in entered.structured["url"]
+        script = "({said: new URLSearchParams(location.search).get('p')})"
+        told = await talk("evaluate_js", script=script)
+        await talk("close")
+        later = await talk("navigate", url=site.url("/later"))
+        for said in (entered, told, later):
+            assert "2024" not in said.text + str(said.structured)
 
 
 async def test_the_example_logs_in_once_and_goes_to_an_option(

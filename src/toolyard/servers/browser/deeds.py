@@ -8,6 +8,8 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
+
 from ...kit import ToolError
 from .addresses import Unfit, web_address
 from .results import one_line
@@ -130,8 +132,9 @@ class Deeds:
 
         tab = await visit.tab()
         try:
-            options = await visit.within(tab, self._settings.action_timeout, found.element.evaluate(OPTIONS))
-        except (Stuck, Error):
+            said = await visit.within(tab, self._settings.action_timeout, found.element.evaluate(OPTIONS))
+            options = msgspec.convert(said, list[str] | None)
+        except (Stuck, Error, msgspec.ValidationError):
             options = None
         if options is not None and value not in options and len(options) < 200:
             names = ", ".join(repr(one_line(name, 60)) for name in options[1::2][:20])
@@ -150,7 +153,11 @@ class Deeds:
             raise ToolError(self._said.script_endless.format(self._settings.action_timeout)) from None
         except Error as error:
             raise ToolError(self._said.script_failed.format(_first_line(error))) from None
-        return json.loads(report["json"]), report["cut"]
+        try:
+            # A page can change what scripts are made of, JSON.stringify for one. Escapes make texts longer.
+            return json.loads(report["json"][: self._settings.content_chars * 8]), bool(report["cut"])
+        except (ValueError, TypeError, KeyError, RecursionError):
+            raise ToolError(self._said.script_failed.format(self._said.not_json)) from None
 
     async def _run(self, tab: Tab, visit: Visit, script: str) -> Any:
         from playwright.async_api import Error

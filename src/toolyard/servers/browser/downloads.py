@@ -8,6 +8,7 @@ from .vault import Owner
 
 _UNSAFE = re.compile(r"[^\w.()+ -]+")
 MAX_NAME = 120
+MAX_BYTES = 180
 
 
 class Shelf:
@@ -57,5 +58,10 @@ def safe_name(suggested: str) -> str:
     name = _UNSAFE.sub("_", last).strip(". ")
     stem, dot, suffix = name.rpartition(".")
     if dot and len(suffix) <= 10:
-        return (stem[: MAX_NAME - 11].rstrip(". ") or "download") + "." + suffix
-    return name[:MAX_NAME] or "download"
+        return (_short(stem, MAX_NAME - 11).rstrip(". ") or "download") + "." + suffix
+    return _short(name, MAX_NAME) or "download"
+
+
+def _short(name: str, most: int) -> str:
+    """File systems count bytes, and have room for 255."""
+    return name[:most].encode()[:MAX_BYTES].decode(errors="ignore")

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 
 MAX_NOTICES = 20
 MAX_DIALOGS = 3
+MAX_DOWNLOADS = 20
+"""At a time; what a page would bring beyond is not kept."""
+AGAIN_SECONDS = 0.5
+"""For a download that was waited for before."""
 
 
 class Happenings:
@@ -26,6 +30,7 @@ class Happenings:
         self._dialogs = 0
         self._told: list[Told] = []
         self._downloading: list[Download] = []
+        self._late: set[Download] = set()
         self._download_came = asyncio.Event()
 
     def add(self, kind: Kind, text: str) -> None:
@@ -38,9 +43,14 @@ class Happenings:
         if self._dialogs <= MAX_DIALOGS:
             self.add("dialog", text)
 
-    def download(self, download: "Download") -> None:
+    def download(self, download: "Download") -> bool:
+        """False when there are too many already."""
+        if len(self._downloading) >= MAX_DOWNLOADS:
+            self.add("failed", self._said.downloads_many.format(MAX_DOWNLOADS))
+            return False
         self._downloading.append(download)
         self._download_came.set()
+        return True
 
     async def download_begins(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
@@ -70,15 +80,22 @@ class Happenings:
         return found
 
     async def finish_downloads(self, shelf: Shelf, owner: Owner, most: int, seconds: float) -> None:
+        """Wait that long for new ones, all together; those that took longer are only asked again."""
         waiting, self._downloading = self._downloading, []
         self._download_came.clear()
-        for download in waiting:
-            try:
-                async with asyncio.timeout(seconds):
-                    await self._keep(download, shelf, owner, most)
-            except TimeoutError:
-                self._downloading.append(download)
-                self.add("note", self._said.downloading.format(_name(download)))
+        await asyncio.gather(*(self._finish(one, shelf, owner, most, seconds) for one in waiting))
+
+    async def _finish(
+        self, download: "Download", shelf: Shelf, owner: Owner, most: int, seconds: float
+    ) -> None:
+        try:
+            async with asyncio.timeout(min(seconds, AGAIN_SECONDS) if download in self._late else seconds):
+                await self._keep(download, shelf, owner, most)
+            self._late.discard(download)
+        except TimeoutError:
+            self._downloading.append(download)
+            self._late.add(download)
+            self.add("note", self._said.downloading.format(_name(download)))
 
     async def _keep(self, download: "Download", shelf: Shelf, owner: Owner, most: int) -> None:
         from playwright.async_api import Error

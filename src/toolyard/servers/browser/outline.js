@@ -96,7 +96,7 @@
 
   const marks = (el, tag, role) => {
     let text = "";
-    if (role === "heading") text += ` [level=${el.getAttribute("aria-level") || tag.slice(1)}]`;
+    if (role === "heading") text += ` [level=${tidy(el.getAttribute("aria-level") ?? "", 4) || tag.slice(1)}]`;
     if (el.checked || el.getAttribute("aria-checked") === "true") text += " [checked]";
     if (el.disabled || el.getAttribute("aria-disabled") === "true") text += " [disabled]";
     if (tag === "OPTION" && el.selected) text += " [selected]";

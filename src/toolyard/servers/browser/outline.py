@@ -9,9 +9,10 @@ import asyncio
 import contextlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Struct
+import msgspec
+from msgspec import Meta, Struct
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, JSHandle
@@ -22,8 +23,24 @@ ELEMENT = """(state, number) => {
   return element?.isConnected ? element : null;
 }"""
 MAX_FRAMES = 30
+MAX_INDENT = 41
 FRAME_SECONDS = 3.0
 _REFERENCE = re.compile(r"(?:f(\d+))?e(\d+)")
+
+
+Number = Annotated[int, Meta(ge=0, le=2**50)]
+
+
+class Report(Struct):
+    """What the script says. A page can change what scripts are made of: nothing of it is taken on trust."""
+
+    lines: str = ""
+    frames: list[tuple[Number, Number, Number]] = []
+    next: Number = 0
+    total: Number = 0
+    seen: Number = 0
+    full: bool = True
+    title: str = ""
 
 
 class Outline(Struct):
@@ -64,22 +81,21 @@ class Outliner:
     async def draw(self, frame: "Frame", start: int, limit: int) -> Outline:
         """Not more than `limit` characters, from line `start` on."""
         drawn, handle = await self._draw(frame, start, limit)
-        places: list[tuple[int, int, int]] = drawn["frames"]
-        lines: list[str] = drawn["lines"].split("\n") if drawn["lines"] else []
+        lines = drawn.lines[:limit].split("\n") if drawn.lines else []
         left = limit - sum(len(line) + 1 for line in lines)
-        inside = await self._inside(frame, handle) if places else {}
+        inside = await self._inside(frame, handle) if drawn.frames else {}
         added = 0
-        for row, number, indent in places[:MAX_FRAMES]:
+        for row, number, indent in drawn.frames[:MAX_FRAMES]:
             child = inside.get(number)
             if child is None or left < 200:
                 continue
             part = await self._child(child, left)
-            pad = "  " * indent
+            pad = "  " * min(indent, MAX_INDENT)
             lines[row + 1 + added : row + 1 + added] = [pad + line for line in part]
             added += len(part)
             left -= sum(len(line) + len(pad) + 1 for line in part)
-        unseen = max(0, drawn["total"] - drawn["seen"]) if drawn["full"] else 0
-        return Outline(lines, drawn["title"], drawn["full"], drawn["total"], unseen)
+        unseen = max(0, drawn.total - drawn.seen) if drawn.full else 0
+        return Outline(lines, drawn.title, drawn.full, drawn.total, unseen)
 
     async def element(self, frames: "list[Frame]", reference: str) -> "ElementHandle | None":
         """What a reference of an outline stands for; ValueError when it is not one."""
@@ -108,7 +124,7 @@ class Outliner:
             return []
         return [*drawn.lines, *(["- …"] if drawn.is_cut else [])]
 
-    async def _draw(self, frame: "Frame", start: int, limit: int) -> "tuple[dict[str, Any], JSHandle]":
+    async def _draw(self, frame: "Frame", start: int, limit: int) -> "tuple[Report, JSHandle]":
         from playwright.async_api import Error
 
         number = self.number_of(frame)
@@ -126,8 +142,8 @@ class Outliner:
                 raise
             # Another document came between two looks.
             handle = await frame.evaluate_handle(SCRIPT, [None, options])
-        report = await handle.evaluate("state => state.report")
-        self._next = max(self._next, int(report["next"]))
+        report = _checked(await handle.evaluate("state => state.report"))
+        self._next = max(self._next, report.next)
         self._held[frame] = handle
         if held is not None:
             with contextlib.suppress(Error):
@@ -143,5 +159,14 @@ class Outliner:
             with contextlib.suppress(Error):
                 element = await child.frame_element()
                 number = await held.evaluate("(state, el) => state.numbers.get(el) ?? 0", element)
-                found[int(number)] = child
+                if isinstance(number, int):
+                    found[number] = child
         return found
+
+
+def _checked(report: Any) -> Report:
+    """An empty one where the page had its hands in it."""
+    try:
+        return msgspec.convert(report, Report, strict=False)
+    except msgspec.ValidationError:
+        return Report()

@@ -4,6 +4,7 @@ import struct
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import Struct
 
 from ...kit import ToolError
@@ -35,7 +36,7 @@ class Pictures:
         return await self._taken(element.screenshot, False)
 
     async def of_page(self, page: "Page", whole: bool) -> Picture:
-        width, height = await page.evaluate(SIZE)
+        width, height = _sizes(await page.evaluate(SIZE))
         if not whole:
             return await self._taken(page.screenshot, height > self._settings.height)
         if height <= MAX_HEIGHT:
@@ -57,3 +58,11 @@ class Pictures:
             if len(packed) <= most:
                 return Picture(packed, "image/jpeg", width, height, is_cut)
         raise ToolError(self._said.too_big.format(most))
+
+
+def _sizes(said: Any) -> tuple[float, float]:
+    """What a page says of itself; nothing where it says what is no size."""
+    try:
+        return msgspec.convert(said, tuple[float, float])
+    except msgspec.ValidationError:
+        return 0, 0

@@ -11,6 +11,8 @@ from msgspec import Meta, Struct
 
 from .texts import Texts
 
+MAX_URL = 2000
+
 Kind = Literal[
     "dialog",
     "popup",
@@ -135,6 +137,11 @@ def _heading(view: View, said: Texts) -> list[str]:
 
 def _notices(notices: list[Notice]) -> list[str]:
     return [f"! {notice.text}" for notice in notices]
+
+
+def address(url: str) -> str:
+    """As long as a page may make it, and no longer."""
+    return url if len(url) <= MAX_URL else url[:MAX_URL] + "…"
 
 
 def one_line(text: str, most: int = 300) -> str:

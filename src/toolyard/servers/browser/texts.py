@@ -43,6 +43,7 @@ class Texts(Struct, frozen=True, kw_only=True):
     download_failed: str
     download_too_big: str
     downloading: str
+    downloads_many: str
     unreadable: str
     # Errors
     no_url: str
@@ -59,6 +60,7 @@ class Texts(Struct, frozen=True, kw_only=True):
     no_option: str
     script_failed: str
     script_endless: str
+    not_json: str
     no_frame: str
     bad_selector: str
     too_big: str
@@ -116,6 +118,7 @@ EN = Texts(
     nothing_to_do="nothing to do: the page shows that it is done ({})",
     download_failed="the download {} failed",
     download_too_big="the download {} is larger than {} bytes and was not kept",
+    downloads_many="the page downloads more than {} files at a time; the others are not kept",
     downloading="the download {} goes on; a later call reports it",
     unreadable="the page could not be read in {:g} s",
     no_url="give the address of a page in `url`",
@@ -131,6 +134,7 @@ EN = Texts(
     not_ready="{} could not be used within {:g} s: {}",
     no_option="{!r} is none of its options: {}",
     script_failed="the script failed: {}",
+    not_json="what came of it is not JSON: the page changes what scripts are made of",
     script_endless="the script did not end within {:g} s and was stopped",
     no_frame="there is no frame {!r}; there are: {}",
     bad_selector="{!r} is not a selector: {}",
@@ -190,6 +194,7 @@ PT = Texts(
     nothing_to_do="nada a fazer: a página mostra que já está feito ({})",
     download_failed="o download {} falhou",
     download_too_big="o download {} é maior que {} bytes e não foi guardado",
+    downloads_many="a página baixa mais de {} arquivos de uma vez; os demais não são guardados",
     downloading="o download {} continua; uma chamada posterior o informa",
     unreadable="a página não pôde ser lida em {:g} s",
     no_url="informe o endereço de uma página em `url`",
@@ -205,6 +210,7 @@ PT = Texts(
     not_ready="{} não pôde ser usado em {:g} s: {}",
     no_option="{!r} não é uma das opções: {}",
     script_failed="o script falhou: {}",
+    not_json="o resultado não é JSON: a página altera aquilo de que os scripts são feitos",
     script_endless="o script não terminou em {:g} s e foi interrompido",
     no_frame="não há frame {!r}; há: {}",
     bad_selector="{!r} não é um seletor: {}",

@@ -1,5 +1,6 @@
 """The ten tools, and one for each recipe."""
 
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +25,7 @@ from .results import (
     Reading,
     Shot,
     View,
+    address,
     one_line,
     reading_text,
     shot_text,
@@ -48,6 +50,8 @@ class Tools:
         self._said = said
         self._deeds = Deeds(settings, said)
         self._pictures = Pictures(settings, said)
+        self._variables: list[str] = []
+        """Of all recipes: what one typed, a site may show in a later visit as well."""
 
     def add_to(self, server: Server) -> None:
         web: tuple[bool, bool, bool, bool] = (False, False, False, True)
@@ -90,6 +94,8 @@ class Tools:
         )
 
     def add_recipe(self, server: Server, name: str, recipe: Recipe) -> None:
+        self._variables += recipe.variables
+
         async def follow(arguments: dict[str, Any], ctx: Context) -> ToolResult:
             async with self._visiting(ctx) as visit:
                 follower = Follower(name, recipe, self._deeds, self._settings, self._said)
@@ -112,10 +118,10 @@ class Tools:
     # The tools
 
     async def navigate(self, ctx: Context, url: str) -> ToolResult:
-        address = self._deeds.address(url)
+        wanted = self._deeds.address(url)
         async with self._visiting(ctx) as visit:
-            await ctx.report_progress(1, 3, self._said.opening.format(one_line(address)))
-            status = await self._deeds.go(visit, address)
+            await ctx.report_progress(1, 3, self._said.opening.format(one_line(wanted)))
+            status = await self._deeds.go(visit, wanted)
             await ctx.report_progress(2, 3)
             return await self._shown(visit, Navigated, status=status)
 
@@ -164,12 +170,15 @@ class Tools:
             tab = await visit.tab()
             found = await self._deeds.find(visit, Target(selector=selector or "body"), "`selector`")
             text = await self._timely(visit, tab, found.element.evaluate(READING, MAX_READ))
+            text = (
+                text[:MAX_READ] if isinstance(text, str) else ""
+            )  # a page can change what scripts are made of
             begin, most = max(0, start), self._settings.content_chars
             part = text[begin : begin + most]
             if is_suspect(part):
                 visit.happenings.add("suspect", self._said.suspect)
             reading = Reading(
-                url=tab.page.url,
+                url=address(tab.page.url),
                 title=one_line(await self._timely(visit, tab, tab.page.title())),
                 text=part,
                 start=begin,
@@ -196,7 +205,7 @@ class Tools:
                 taking = self._pictures.of_page(tab.page, full_page)
             picture = await self._timely(visit, tab, taking)
             shot = Shot(
-                url=tab.page.url,
+                url=address(tab.page.url),
                 title=one_line(await self._timely(visit, tab, tab.page.title())),
                 width=picture.width,
                 height=picture.height,
@@ -238,10 +247,10 @@ class Tools:
             try:
                 yield visit
             except ToolError as error:
-                raise ToolError(concealed(str(error), visit.secrets)) from None
+                raise ToolError(concealed(str(error), self._secrets(visit))) from None
             except Error as error:
                 text = self._said.gone if visit.is_over else self._said.failed.format(one_line(error.message))
-                raise ToolError(concealed(text, visit.secrets)) from None
+                raise ToolError(concealed(text, self._secrets(visit))) from None
 
     def _need_page(self, visit: Visit) -> None:
         if visit.is_blank:
@@ -261,10 +270,11 @@ class Tools:
         return self._result(visit, view, view_text(view, self._said, left_out))
 
     def _result(self, visit: Visit, value: Any, text: str, *more: Image) -> ToolResult:
-        plain = msgspec.to_builtins(value)
-        return ToolResult(
-            content=[concealed(text, visit.secrets), *more], structured=concealed(plain, visit.secrets)
-        )
+        plain, secrets = msgspec.to_builtins(value), self._secrets(visit)
+        return ToolResult(content=[concealed(text, secrets), *more], structured=concealed(plain, secrets))
+
+    def _secrets(self, visit: Visit) -> dict[str, str]:
+        return {name: os.environ.get(name, "") for name in self._variables} | visit.secrets
 
     def _turn(self, visit: Visit, tab: Tab, wanted: str) -> None:
         other = visit.tab_named(wanted)

@@ -10,6 +10,7 @@
     }
     if (value === undefined || value === null) return null;
     const kind = typeof value;
+    if (kind === "number") left -= 20;
     if (kind === "number") return Number.isFinite(value) ? value : String(value);
     if (kind === "boolean") return value;
     if (kind === "string") {

@@ -14,7 +14,7 @@ from ...kit.suspicion import is_suspect
 from .door import Door
 from .downloads import Shelf
 from .happenings import Happenings
-from .results import FrameInfo, PageInfo, View, one_line
+from .results import FrameInfo, PageInfo, View, address, one_line
 from .settings import Settings
 from .tab import Tab
 from .texts import Texts
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 CLOSE_SECONDS = 5.0
+MAX_FRAMES = 100
+"""That are listed."""
 
 
 class Stuck(Exception):
@@ -101,7 +103,8 @@ class Visit:
         assert self._tab is not None
         active = self.frame
         return [
-            FrameInfo(self.frame_name(frame), frame.url, frame == active) for frame in self._tab.page.frames
+            FrameInfo(self.frame_name(frame), address(frame.url), frame == active)
+            for frame in self._tab.page.frames[:MAX_FRAMES]
         ]
 
     def frame_name(self, frame: "Frame") -> str:
@@ -150,7 +153,8 @@ class Visit:
         self._start(_answered(dialog, accept))
 
     def _on_download(self, download: "Download") -> None:
-        self.happenings.download(download)
+        if not self.happenings.download(download):
+            self._start(_dropped(download))
 
     def _on_close(self, _: "BrowserContext") -> None:
         self.is_over = True
@@ -228,12 +232,12 @@ class Visit:
         for trouble in self.door.take_troubles():
             self.happenings.trouble(trouble)
         found = kind(
-            url=tab.page.url,
+            url=address(tab.page.url),
             title=one_line(title),
             frame=_name(tab, frame),
             snapshot=snapshot,
             truncated=cut,
-            pages=[PageInfo(one.name, one.page.url, one is tab) for one in self._tabs],
+            pages=[PageInfo(one.name, address(one.page.url), one is tab) for one in self._tabs],
             notices=self.happenings.take(),
             downloads=self.happenings.take_downloads(),
             **more,
@@ -290,6 +294,14 @@ async def _closed(page: "Page") -> None:
 
     with contextlib.suppress(Error):
         await page.close()
+
+
+async def _dropped(download: "Download") -> None:
+    from playwright.async_api import Error
+
+    with contextlib.suppress(Error):
+        await download.cancel()
+        await download.delete()
 
 
 async def _answered(dialog: "Dialog", accept: bool) -> None:
