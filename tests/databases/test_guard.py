@@ -207,6 +207,29 @@ def test_a_blocked_column_is_not_reached_in_the_ways_of_one_dialect(dialect: str
 @pytest.mark.parametrize(
     "sql",
     [
+        "SELECT u.to_jsonb FROM users u",
+        "SELECT users.array_agg FROM users",
+        "SELECT public.users.row_to_json FROM public.users",
+        "SELECT t.to_json FROM (users CROSS JOIN orders) t",
+        "SELECT u.function_of_the_owner FROM users u",
+    ],
+)
+def test_postgresql_is_not_given_a_function_of_a_whole_row_that_looks_like_a_column(sql: str):
+    known = {"users": ["id", "password"], "orders": ["id"]}
+    assert "whole row" in refusal(sql, blocked_columns=["password"], known=known).reason
+    if "owner" not in sql:
+        assert "whole row" in refusal(sql, blocked_columns=["password"]).reason
+
+
+def test_columns_behind_the_name_of_a_table_with_a_blocked_one_are_still_read():
+    known = {"users": ["id", "Name", "password"], "orders": ["id", "user_id"]}
+    sql = "SELECT u.id, u.NAME, o.anything, q.n FROM users u, orders o, (SELECT id AS n FROM users) q"
+    assert ask(sql, blocked_columns=["password"], known=known)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
         "SELECT id, login FROM users",
         "SELECT count(*) FROM users",
         "SELECT o.* FROM orders o JOIN users u ON u.id = o.user_id",

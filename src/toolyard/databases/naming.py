@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
+from .functions import ALLOWED
 from .refusing import Refused
 from .shape import Text
 
@@ -131,6 +132,8 @@ class _BlockedColumns:
         text: Text,
     ) -> None:
         self._text = text
+        # PostgreSQL takes u.to_json for to_json(u) where u has no such column.
+        self._calls_by_dot = dialect == "postgres"
         self._patterns = [folded(pattern) for pattern in blocked.columns]
         self._known = {
             folded(name): [folded(column) for column in columns] for name, columns in blocked.known.items()
@@ -196,6 +199,14 @@ class _BlockedColumns:
     def _check_whole_row(self, column: exp.Column) -> None:
         if not column.table and (owners := self._aliases.get(folded(column.name))):
             self._check_tables(owners, f"the whole row {column.name!r}")
+        elif self._calls_by_dot and column.table and not column.is_star:
+            owners = self._aliases.get(folded(column.table), set())
+            if not self._is_column(folded(column.name), owners):
+                self._check_tables(owners, f"the whole row {column.table!r}")
+
+    def _is_column(self, name: str, owners: Iterable[Names]) -> bool:
+        known = [self._known[part] for owner in owners for part in owner if part in self._known]
+        return any(name in columns for columns in known) if known else name not in ALLOWED["postgres"]
 
     def _check_renaming(self, named: exp.Table | exp.Subquery, owners: Iterable[Names]) -> None:
         alias = named.args.get("alias")
