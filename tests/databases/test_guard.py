@@ -192,6 +192,8 @@ def test_a_blocked_column_is_not_reached_by_any_way(sql: str, pattern: str):
         ("duckdb", "SELECT * EXCLUDE (id) FROM users"),
         ("duckdb", "SELECT #2 FROM users"),
         ("duckdb", "SELECT u FROM users u"),
+        ("duckdb", "SELECT main.users FROM main.users"),
+        ("duckdb", "SELECT memory.main.users FROM users"),
         ("duckdb", "SELECT struct_pack(a := users) FROM users"),
         ("duckdb", "UNPIVOT users ON id INTO NAME n VALUE v"),
         ("sqlite", "SELECT [password] FROM users"),

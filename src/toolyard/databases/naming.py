@@ -132,6 +132,8 @@ class _BlockedColumns:
         text: Text,
     ) -> None:
         self._text = text
+        # DuckDB takes main.users for a row of users.
+        self._rows_have_schemas = dialect == "duckdb"
         # PostgreSQL takes u.to_json for to_json(u) where u has no such column.
         self._calls_by_dot = dialect == "postgres"
         self._patterns = [folded(pattern) for pattern in blocked.columns]
@@ -197,7 +199,9 @@ class _BlockedColumns:
         self._check_tables(owners & self._tables, said)
 
     def _check_whole_row(self, column: exp.Column) -> None:
-        if not column.table and (owners := self._aliases.get(folded(column.name))):
+        if (not column.table or self._rows_have_schemas) and (
+            owners := self._aliases.get(folded(column.name))
+        ):
             self._check_tables(owners, f"the whole row {column.name!r}")
         elif self._calls_by_dot and column.table and not column.is_star:
             owners = self._aliases.get(folded(column.table), set())
