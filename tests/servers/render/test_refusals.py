@@ -67,6 +67,13 @@ async def test_each_failure_has_its_own_message(stocked: RenderEmulator, locale:
         assert (await talk.logs()).messages == ["hello"]
 
 
+async def test_a_key_that_a_service_wrote_to_its_log_is_not_shown(render: RenderEmulator) -> None:
+    web = render.world.service("shop-web")
+    render.world.log(web, f"env RENDER_API_KEY={API_KEY}", ago=5)
+    async with at(render) as talk:
+        assert (await talk.logs()).messages == ["env RENDER_API_KEY=…"]
+
+
 async def test_a_render_that_does_not_answer_is_given_up(stocked: RenderEmulator) -> None:
     stocked.fail("/logs", "hang")
     async with at(stocked, timeout=2) as talk:

@@ -19,6 +19,7 @@ logger = logging.getLogger("toolyard.servers.render")
 
 LARGEST_REPLY = 16 * 1024 * 1024
 LONGEST_REASON = 300
+SHORTEST_KEY = 12
 USUAL_WAIT = 1.0
 """Seconds to wait for a rate limit that does not say how long it lasts."""
 
@@ -82,7 +83,7 @@ class Client:
         if raw is None:
             raise LogsError("garbled", what=what, reason=f"> {LARGEST_REPLY >> 20} MiB")
         try:
-            return msgspec.json.decode(raw, type=form)
+            return msgspec.json.decode(self._without_key(raw), type=form)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise LogsError("garbled", what=what, reason=str(error)[:LONGEST_REASON]) from None
 
@@ -123,6 +124,10 @@ class Client:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             told = "?"
         return " ".join(told.replace(self._key, "…").split())[:LONGEST_REASON]
+
+    def _without_key(self, raw: bytes) -> bytes:
+        """A service may have written it to its own log. What is no real key might be any part of JSON."""
+        return raw.replace(self._key.encode(), "…".encode()) if len(self._key) >= SHORTEST_KEY else raw
 
     async def close(self) -> None:
         if self._session is not None:
