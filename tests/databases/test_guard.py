@@ -113,6 +113,19 @@ def test_a_value_may_be_looked_for_in_brackets():
     assert ask("SELECT 1 IN (1, 2), 1 IN (SELECT id FROM orders)", "sqlite").tables == ("orders",)
 
 
+def test_what_duckdb_repeats_is_short_because_nothing_could_stop_it():
+    assert ask("SELECT repeat('-', 20), lpad(name, 30, ' '), rpad(name, 9, '.') FROM orders", "duckdb")
+    for sql in (
+        "SELECT repeat('a', 1000000000)",
+        "SELECT repeat('a', number) FROM orders",
+        "WITH a AS (SELECT repeat('a', 9999) AS x) SELECT repeat(x, 9999) FROM a",
+        "SELECT lpad('a', 1000000000, 'b')",
+        "SELECT rpad('a', 5 * 1000000000, 'b')",
+    ):
+        with pytest.raises(Refused, match="at most 10000"):
+            ask(sql, "duckdb")
+
+
 def test_what_sqlite_trims_is_a_short_text_because_nothing_could_stop_it():
     assert ask("SELECT trim(name), trim(name, ' .'), rtrim(name, '/') FROM orders", "sqlite")
     for sql in (

@@ -66,7 +66,7 @@ arg_max arg_max_null arg_min arg_min_null argmax argmin array_agg array_aggregat
 array_cat array_concat array_contains array_cosine_distance array_cosine_similarity array_cross_product
 array_distance array_distinct array_extract array_filter array_has array_has_all array_has_any array_indexof
 array_inner_product array_intersect array_length array_pop_back array_pop_front array_position array_prepend
-array_push_back array_push_front array_reduce array_resize array_reverse array_reverse_sort array_select
+array_push_back array_push_front array_reduce array_reverse array_reverse_sort array_select
 array_slice array_sort array_to_json array_to_string array_transform array_unique array_value array_where
 array_zip ascii asinh atanh bar base64 bin bit_and bit_count bit_length bit_or bit_position bit_xor
 bitstring bitstring_agg bool_and bool_or cardinality cbrt century contains corr cosh count_if count_star
@@ -85,7 +85,7 @@ last_day lcase lcm len levenshtein lgamma list list_aggr list_aggregate list_any
 list_apply list_avg list_cat list_concat list_contains list_count list_distinct list_element list_extract
 list_filter list_first list_grade_up list_has list_has_all list_has_any list_histogram list_indexof
 list_intersect list_last list_max list_median list_min list_mode list_position list_prepend list_product
-list_reduce list_resize list_reverse list_reverse_sort list_select list_slice list_sort list_stddev_pop
+list_reduce list_reverse list_reverse_sort list_select list_slice list_sort list_stddev_pop
 list_stddev_samp list_string_agg list_sum list_transform list_unique list_value list_var_pop list_var_samp
 list_where list_zip listagg mad make_date make_time make_timestamp make_timestamptz map map_concat
 map_contains map_entries map_extract map_from_entries map_keys map_values max_by mean median microsecond
@@ -128,6 +128,7 @@ ALLOWED: dict[str, frozenset[str]] = {
     )
 }
 
+MAX_REPEATED = 10_000
 MAX_TRIMMED = 100
 
 # Kinds of sqlglot's that are no harmless function of these databases: files, models, sequences.
@@ -162,6 +163,8 @@ _NOT_THESE: tuple[type[exp.Expr], ...] = (
     ),
 )
 
+_GROWING = (exp.Repeat, exp.Pad)
+
 
 def check_functions(statement: exp.Query, dialect: str, text: Text) -> None:
     allowed = ALLOWED[dialect]
@@ -176,10 +179,25 @@ def check_functions(statement: exp.Query, dialect: str, text: Text) -> None:
             raise Refused(f"the function {name!r} is not among those known to be harmless", text.place(name))
         elif dialect == "sqlite" and isinstance(function, exp.Trim):
             _check_trim(function, text)
+        elif dialect == "duckdb" and isinstance(function, _GROWING):
+            _check_growth(function, text)
         if isinstance(function.parent, exp.Dot) and function.parent.expression is function:
             raise Refused(
                 f"the function {name!r} is called by its schema; hint: without it", text.place(name)
             )
+
+
+def _check_growth(function: exp.Func, text: Text) -> None:
+    """DuckDB makes such a text in one step, which nothing can stop, and beside its limit of memory."""
+    repeats = isinstance(function, exp.Repeat)
+    count = function.args.get("times" if repeats else "expression")
+    is_short = isinstance(count, exp.Literal) and count.is_int and int(count.name) <= MAX_REPEATED
+    if is_short and (not repeats or isinstance(function.this, exp.Literal)):
+        return
+    raise Refused(
+        f"a text is repeated or filled up to a number of at most {MAX_REPEATED}, both written out",
+        text.place("repeat", "lpad", "rpad"),
+    )
 
 
 def _check_trim(function: exp.Trim, text: Text) -> None:

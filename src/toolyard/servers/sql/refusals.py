@@ -17,6 +17,9 @@ _PORTUGUESE = {
     r"there are (?P<what>\d+) statements; one is run": "há {what} instruções; uma é executada",
     r"there is no statement, only comments": "não há instrução, só comentários",
     r"there is no statement": "não há instrução",
+    r"a text is repeated or filled up to a number of at most (?P<what>\d+), both written out": (
+        "um texto é repetido ou preenchido até um número de no máximo {what}, ambos escritos por extenso"
+    ),
     r"a SELECT names no columns": "um SELECT não nomeia colunas",
     r"the statement is nested too deeply": "a instrução está aninhada demais",
     r"the statement is nested deeper than (?P<what>\d+) levels": (
