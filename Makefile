@@ -17,6 +17,7 @@ AZURE := build/azurite/.azurite-$(AZURITE)
 THIRDPARTY := build/envs/thirdparty/.ready
 COMPOSIO := build/envs/composio/.ready
 CHROMIUM := build/chromium/.ready
+MARIADB := build/mariadb/.ready
 RENDER := build/envs/render/.ready
 
 no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.11
@@ -45,10 +46,10 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) $(MARIADB) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) ## run the tests (ARGS go to pytest; without any, two files at a time)
+test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) $(MARIADB) ## run the tests (ARGS go to pytest; without any, two files at a time)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -131,6 +132,10 @@ $(COMPOSIO): tests/emulators/composio/requirements.txt
 $(RENDER): tests/emulators/render/requirements.txt
 	@$(bootstrap) env build/envs/render $<
 	@touch $@
+
+$(MARIADB): | $(DEV)
+	@$(bootstrap) mariadb
+	@mkdir -p $(@D) && touch $@
 
 $(CHROMIUM): | $(DEV)
 	@$(bootstrap) chromium

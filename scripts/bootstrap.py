@@ -40,6 +40,7 @@ def main(arguments):
         "npm": install_npm,
         "env": install_env,
         "chromium": install_chromium,
+        "mariadb": install_mariadb,
         "constraints": renew_constraints,
     }
     commands[command](*rest)
@@ -88,12 +89,28 @@ def install_chromium():
     if any(shutil.which(name) for name in CHROMIUMS):
         return
     hint = "install Chromium by hand, so that `chromium` is on PATH"
-    if shutil.which("apt-get") and os.geteuid() == 0:
-        step("the list of Debian's packages", ["apt-get", "update", "--quiet"], hint)
-        command = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", "chromium"]
-        step("Chromium", command, hint, DEBIAN_FRONTEND="noninteractive")
+    if may_install_packages():
+        install_package("Chromium", "chromium", hint)
     else:
         step("Chromium", [python_of(VENV), "-m", "playwright", "install", "chromium"], hint)
+
+
+def install_mariadb():
+    """The programs alone, without a service. Where we may not install them, tests on MySQL say so and skip."""
+    if not shutil.which("mariadbd", path=os.environ["PATH"] + ":/usr/sbin") and may_install_packages():
+        install_package(
+            "MariaDB", "mariadb-server-core", "install MariaDB by hand, so that `mariadbd` is on PATH"
+        )
+
+
+def may_install_packages():
+    return bool(shutil.which("apt-get")) and os.geteuid() == 0
+
+
+def install_package(what, name, hint):
+    step("the list of Debian's packages", ["apt-get", "update", "--quiet"], hint)
+    command = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", name]
+    step(what, command, hint, DEBIAN_FRONTEND="noninteractive")
 
 
 def renew_constraints():

@@ -320,7 +320,7 @@ async def test_values_of_sqlite_are_ready_for_json(sqlite_url: str):
     await database.close()
 
 
-@pytest.mark.skipif(not is_installed(), reason="there is no MariaDB here")
+@pytest.mark.skipif(not is_installed(), reason="needs mariadbd, which make setup installs on Debian as root")
 async def test_values_of_mysql_are_ready_for_json(mysql_url: str):
     database = open_database(mysql_url)
     answer = await ask(
