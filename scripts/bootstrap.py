@@ -96,7 +96,7 @@ def install_chromium():
 
 
 def install_mariadb():
-    """The programs alone, without a service. Where we may not install them, tests on MySQL say so and skip."""
+    """The programs alone, without a service. Where we may not install them, tests of MySQL skip."""
     if not shutil.which("mariadbd", path=os.environ["PATH"] + ":/usr/sbin") and may_install_packages():
         install_package(
             "MariaDB", "mariadb-server-core", "install MariaDB by hand, so that `mariadbd` is on PATH"
