@@ -4,6 +4,7 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
+from .grids import COLUMNS, ROWS, columns_of
 from .json_parts import LIST, OBJECT, Buffer, first_byte, members_of, value_of
 
 DEEPEST = 4
@@ -19,24 +20,30 @@ class Inside(Struct, frozen=True):
     inner: Buffer
     around: dict[str, Any]
     """The plain values beside it."""
+    columns: tuple[str, ...] = ()
+    """The names of its cells, where it is the rows of a table."""
 
 
 def seen_through(body: Buffer) -> Inside:
     """Into objects that are there for one list or object, most of them by far."""
     path: list[str] = []
     around: dict[str, Raw] = {}
+    columns: tuple[str, ...] = ()
     inner = body
     while len(path) < DEEPEST and (members := members_of(inner)):
         name, raw = max(members.items(), key=lambda member: len(memoryview(member[1])))
         value = memoryview(raw)
+        named = columns_of(members) if name == ROWS else ()
         del members[name]
+        if named:
+            del members[COLUMNS]
         if not _is_nested(value) or not _are_small_talk(members) or len(value) * 2 < len(inner):
             break
         around |= members
         path.append(name)
-        inner = value
+        inner, columns = value, named
     shown = list(around.items())[:MOST_AROUND]
-    return Inside(tuple(path), inner, {name: plain(raw) for name, raw in shown})
+    return Inside(tuple(path), inner, {name: plain(raw) for name, raw in shown}, columns)
 
 
 def _is_nested(body: Buffer) -> bool:

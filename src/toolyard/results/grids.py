@@ -1,49 +1,29 @@
-"""Tables that are sent as a list of columns and a list of rows, as databases do: seen as records.
+"""Tables that are sent as a list of columns and a list of rows, as databases do: stored so, read as records.
 
-As records they can be summarised, previewed, read and asked like every other list of records.
+As records they can be summarised, previewed, paged through and asked like every other list of records.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw
 
-from .json_parts import OBJECT, first_byte, members_of
-from .payload import Said
-
 COLUMNS, ROWS = "columns", "rows"
-LONGEST = 8 * 2**20
-"""Bytes; a longer one stays as it is, since it would take several times its size in memory."""
 _decode_names = msgspec.json.Decoder(list[str]).decode
-_decode_rows = msgspec.json.Decoder(list[list[Raw]]).decode
 
 
-def as_records(said: Said) -> Said:
-    """The same with `rows` as records and without `columns`; what is no such table as it is."""
-    if not said.is_json or len(said.body) > LONGEST or first_byte(said.body) != OBJECT:
-        return said
-    members = members_of(said.body) or {}
-    records = _records(members) if COLUMNS in members and ROWS in members else None
-    if records is None:
-        return said
-    kept: dict[str, Any] = {name: raw for name, raw in members.items() if name != COLUMNS}
-    return Said(msgspec.json.encode(kept | {ROWS: records}), True)
-
-
-def _records(members: Mapping[str, Raw]) -> list[dict[str, Raw]] | None:
+def columns_of(members: Mapping[str, Raw]) -> tuple[str, ...]:
+    """Of an object that is such a table; none of any other."""
+    if COLUMNS not in members or ROWS not in members:
+        return ()
     try:
-        names = _decode_names(members[COLUMNS])
-        rows = _decode_rows(members[ROWS])
+        return distinct(_decode_names(members[COLUMNS]))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if not rows or not all(len(row) == len(names) for row in rows):
-        return None
-    distinct = _distinct(names)
-    return [dict(zip(distinct, row, strict=True)) for row in rows]
+        return ()
 
 
-def _distinct(names: list[str]) -> list[str]:
+def distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Two columns of one name would be one in a record: the second gets a number."""
     found: dict[str, None] = {}
     for name in names:
@@ -53,4 +33,27 @@ def _distinct(names: list[str]) -> list[str]:
             number += 1
             shown = f"{name}_{number}"
         found[shown] = None
-    return list(found)
+    return tuple(found)
+
+
+def as_record(columns: Sequence[str], row: Any) -> Any:
+    """A row with the names of its columns; what is none, or of another width, as it is."""
+    if not columns or not isinstance(row, list):
+        return row
+    cells = cast(list[Any], row)
+    return dict(zip(columns, cells, strict=True)) if len(cells) == len(columns) else cells
+
+
+def as_records(value: Any) -> Any:
+    """A decoded table with records for rows; anything else as it is."""
+    if not isinstance(value, dict):
+        return value
+    members = cast(dict[str, Any], value)
+    names, rows = members.get(COLUMNS), members.get(ROWS)
+    if not isinstance(names, list) or not isinstance(rows, list):
+        return members
+    if not all(isinstance(name, str) for name in cast(list[Any], names)):
+        return members
+    columns = distinct(cast(list[str], names))
+    kept = {name: item for name, item in members.items() if name != COLUMNS}
+    return kept | {ROWS: [as_record(columns, row) for row in cast(list[Any], rows)]}

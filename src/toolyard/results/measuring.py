@@ -9,7 +9,6 @@ import msgspec
 from msgspec import Raw, Struct
 
 from .envelopes import seen_through
-from .grids import as_records
 from .json_parts import Buffer, items_of, members_of
 from .limits import Limits
 from .ndjson import json_lines
@@ -50,7 +49,7 @@ def whole_of(payload: Payload, links: Said | None = None) -> Said:
     if payload.texts:
         said["text"] = payload.texts[0] if len(payload.texts) == 1 else _list_of(payload)
     if payload.structured is not None:
-        said["structured"] = as_records(payload.structured)
+        said["structured"] = payload.structured
     if links is not None:
         said["links"] = links
     if len(said) == 1:

@@ -148,7 +148,7 @@ class Shaper:
 
     async def _projected(self, payload: Payload, wanted: Wanted) -> Raw | None:
         """None where there is nothing of these fields."""
-        whole = whole_of(payload) if payload.structured is None else as_records(payload.structured)
+        whole = payload.structured or whole_of(payload)
         fields, limits = wanted.options.fields, wanted.limits
         value = await _worked(len(whole.body), _fields_of, whole, fields)
         if value is None:
@@ -171,7 +171,7 @@ def _answer(found: Survey, kept: Kept, beside: Beside, wanted: Wanted, limits: L
 
 def _fields_of(whole: Said, fields: tuple[str, ...]) -> Any:
     try:
-        return projected(value_of(whole.body), fields) if whole.is_json else None
+        return projected(as_records(value_of(whole.body)), fields) if whole.is_json else None
     except ValueError:
         return None
 

@@ -4,9 +4,10 @@ import codecs
 from collections.abc import Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from .envelopes import Inside, plain, seen_through
+from .grids import as_record
 from .json_parts import Buffer, Items, items_of, members_of
 from .ndjson import json_lines
 from .payload import Said
@@ -76,7 +77,7 @@ def _of_json(body: Buffer) -> Survey:
 
 
 def _of_list(items: Items, size: int, inside: Inside) -> Survey:
-    sample = [plain(items.parts[at]) for at in spread(len(items.parts), SAMPLE)]
+    sample = [_item(items.parts[at], inside) for at in spread(len(items.parts), SAMPLE)]
     summary: dict[str, Any] = {
         "approx_size_bytes": size,
         "kind": "list",
@@ -95,7 +96,11 @@ def _of_list(items: Items, size: int, inside: Inside) -> Survey:
         summary |= _of_records(records)
         if len(records) < len(sample):
             summary["other_items"] = len(sample) - len(records)
-    return Survey(summary, items=[plain(part) for part in items.parts[:SHOWN]])
+    return Survey(summary, items=[_item(part, inside) for part in items.parts[:SHOWN]])
+
+
+def _item(part: Raw, inside: Inside) -> Any:
+    return as_record(inside.columns, plain(part))
 
 
 def _of_records(sample: list[dict[str, Any]]) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Index(Struct, frozen=True):
     count: int = 0
     stride: int = 1
     path: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    """Of a table, whose items are rows."""
 
     def span(self, offset: int, count: int) -> tuple[int, int, int]:
         """The bytes that have all of these, and how many others come first in them."""
@@ -58,7 +60,7 @@ def index_of(body: bytes, json: bool) -> Index:
         starts.append(base + at)
         at += len(memoryview(part))
     starts.append(base + at)
-    return Index("items", starts, items.count, path=inside.path)
+    return Index("items", starts, items.count, path=inside.path, columns=inside.columns)
 
 
 def _of_text(body: bytes) -> Index:

@@ -11,6 +11,7 @@ from typing import Any, cast
 
 from ...artifacts.store import Reading, Store, StoreError
 from ...config import ResultsConfig
+from ..grids import as_record
 from ..json_parts import value_of
 from ..limits import Limits
 from ..ndjson import value_in
@@ -85,7 +86,8 @@ class Reader:
             told = f"it has {ends - begins} bytes"
             return Part("items", [told], start, 1, index.count, cut=True)
         body = await reading.read(begins, ends - begins)
-        found = _READ[index.kind](body)[skipped : skipped + count]
+        read = _READ[index.kind](body)[skipped : skipped + count]
+        found = [as_record(index.columns, item) for item in read]
         kind = "lines" if index.kind == "lines" else "items"
         return of_items(found, index.count, start, self._room, kind)
 

@@ -6,7 +6,7 @@ What DuckDB can read itself it reads from the file; the rest is rewritten, one J
 import csv
 import io
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from msgspec import Raw
 
 from ..csv_texts import separator_of, typed
 from ..envelopes import seen_through
+from ..grids import as_record
 from ..json_parts import OBJECT, Items, first_byte, is_json, items_of, members_of
 from ..ndjson import json_lines, value_in
 from .expressions import Failed
@@ -54,7 +55,8 @@ def _whole(line: Raw) -> bytes:
 
 
 def _load_json(connection: Any, path: Path, body: bytes) -> None:
-    inner = seen_through(body).inner
+    inside = seen_through(body)
+    inner = inside.inner
     items = items_of(inner)
     if items is None and members_of(inner) is None:
         raise Failed("It has no records that SQL could ask for; read it by pages or with a JMESPath query")
@@ -62,6 +64,8 @@ def _load_json(connection: Any, path: Path, body: bytes) -> None:
         _rewrite(connection, iter([bytes(inner)]))
     elif not items.parts:
         raise Failed("It is an empty list: there is nothing to ask for")
+    elif inside.columns:
+        _rewrite(connection, (_named(inside.columns, part) for part in items.parts))
     elif not all(first_byte(memoryview(part)) == OBJECT for part in items.parts):
         _rewrite(connection, map(_wrapped, items.parts))
     elif len(inner) == len(body):
@@ -75,6 +79,12 @@ def _load_json(connection: Any, path: Path, body: bytes) -> None:
 
 def _longest(items: Items) -> int:
     return max(len(memoryview(part)) for part in items.parts)
+
+
+def _named(columns: Sequence[str], row: Raw) -> bytes:
+    """A row of a table as a record."""
+    value = as_record(columns, value_in(row))
+    return msgspec.json.encode(value if isinstance(value, dict) else {"value": value})
 
 
 def _wrapped(part: Raw) -> bytes:
