@@ -646,11 +646,16 @@ async def test_a_session_of_another_tenant_is_not_found(client: Client, session:
     assert (await session.request("ping")).status == 200
 
 
-async def test_a_legacy_request_without_a_session_is_told_how_to_open_one(client: Client):
+async def test_what_is_for_later_requests_needs_a_session_and_is_told_how_to_open_one(client: Client):
     stranger = LegacyClient(client, "2025-11-25", None)
-    answer = await stranger.request("tools/list", id="it")
-    assert_refused(answer, 400, -32600, "it")
-    assert "initialize" in answer.error["message"]
+    for method, params in (
+        ("logging/setLevel", {"level": "info"}),
+        ("resources/subscribe", {"uri": "shop://x"}),
+        ("resources/unsubscribe", {"uri": "shop://x"}),
+    ):
+        answer = await stranger.request(method, params, id="it")
+        assert_refused(answer, 400, -32600, "it")
+        assert "initialize" in answer.error["message"]
     assert_refused(await stranger.notify("notifications/initialized"), 400, -32600)
     assert_refused(await stranger.respond("ask-1", {}), 400, -32600, "ask-1")
     assert_refused(await stranger.end(), 400, -32600)

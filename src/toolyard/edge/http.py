@@ -6,6 +6,7 @@ Owns what is HTTP: routes, limits, who may enter, status codes. A modern request
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -27,6 +28,7 @@ from .guard import Guard
 from .identity import Identify, Refused
 from .legacy import LegacyDoor
 from .pace import Pace
+from .tenants import CallerKeys, Tenants
 from .visit import Visit
 
 logger = logging.getLogger("toolyard.edge")
@@ -44,15 +46,18 @@ class HttpEdge:
         allowed_hosts: list[str] | None = None,
         allowed_origins: list[str] | None = None,
         identify: Identify | None = None,
+        keys: Callable[[], CallerKeys | None] | None = None,
         max_body: int = 4 * 1024 * 1024,
         pace: Pace | None = None,
     ) -> None:
+        """`keys` says in which headers callers bring keys of their own; it is asked for each request."""
         if not path.startswith("/"):
             raise ValueError(f"path must start with '/', not {path!r}")
         self.path = path.rstrip("/") or "/"
         self._service = service
         self._guard = Guard(allowed_hosts, allowed_origins)
         self._identify = identify
+        self._tenants = None if keys is None else Tenants(keys, sealer)
         self._max_body = max_body
         self._reader = ModernReader()
         self._closing = False
@@ -80,7 +85,7 @@ class HttpEdge:
         elif method == "OPTIONS" and b"origin" in head.raw:
             requested = head.raw.get(b"access-control-request-headers", b"")
             await send_empty(send, 204, self._guard.preflight(head, requested))
-        elif self._identify is not None and not await self._identified(visit, self._identify):
+        elif (self._identify is not None or self._tenants is not None) and not await self._identified(visit):
             return
         else:
             if THREAD_HEADER in head.raw and not visit.identity.thread:
@@ -134,11 +139,14 @@ class HttpEdge:
             error = InvalidRequest(f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}")
             await send_json(send, 404, encode_error(None, error), [])
 
-    async def _identified(self, visit: Visit, identify: Identify) -> bool:
-        """Find out whose request it is; False when it was turned away."""
+    async def _identified(self, visit: Visit) -> bool:
+        """Find out whose request it is, and take the keys that came with it; False when it was turned away."""
         try:
-            found = identify(visit.head.pairs)
-            visit.identity = found if isinstance(found, Identity) else await found
+            if self._identify is not None:
+                found = self._identify(visit.head.pairs)
+                visit.identity = found if isinstance(found, Identity) else await found
+            if self._tenants is not None:
+                visit.identity, visit.secrets = await self._tenants.enter(visit.head, visit.identity)
             return True
         except Refused as refused:
             visit.headers += refused.headers
@@ -211,7 +219,9 @@ class HttpEdge:
             return
         if call is None:
             await self._legacy.post(body, message, visit, accepted)
-        elif call.id is None:
+            return
+        call.secrets = visit.secrets
+        if call.id is None:
             await take_notification(self._service, call)
             await send_empty(visit.send, 202, visit.headers)
         elif call.method == "subscriptions/listen" and not accepted.streams:

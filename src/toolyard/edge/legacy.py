@@ -4,7 +4,7 @@ import asyncio
 import secrets
 from typing import Any
 
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from ..wire.call import NO_CHANNEL, Call, Service
 from ..wire.eras import read_legacy_progress_token
@@ -12,6 +12,7 @@ from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
 from ..wire.seal import Sealer
 from ..wire.types import CancelledParams, InitializeParams
+from ..wire.versions import ASSUMED_VERSION
 from .accepting import Accepted
 from .answer import StreamedReply, answer, deliver, take_notification
 from .asgi import send_empty, send_json
@@ -29,6 +30,8 @@ MAX_ASKED_EACH = 50
 NO_SESSION = (
     "No Mcp-Session-Id header: send 'initialize' first, or speak 2026-07-28 with its headers and params._meta"
 )
+NEEDS_SESSION = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""What only makes sense for later requests. Everything else is answered without a session too."""
 
 
 class LegacyExchange(Exchange):
@@ -164,7 +167,7 @@ class LegacyDoor:
         if message.method == "initialize" and message.is_request:
             await self._initialize(message, visit)
             return
-        opened = self._open(visit)
+        opened = self._open(visit) or self._passer_by(message, visit)
         if opened is None:
             await self._turn_away(visit, message.id)
         elif isinstance(message.method, str) and isinstance(message.id, int | str):
@@ -173,13 +176,14 @@ class LegacyDoor:
             call = Call(
                 message.method, message.params, opened.caller, NO_CHANNEL, message.id, progress, session
             )
+            call.secrets = visit.secrets
             await self._answer(
                 call, (opened.token.nonce, message.id), LegacyExchange(self, opened.token, visit, accepted)
             )
             self._sessions.remember(session)
         else:
             if message.is_notification:
-                await self._notification(message, opened)
+                await self._notification(message, opened, visit)
             else:
                 self._response(message, opened.token)
             await send_empty(visit.send, 202, visit.headers)
@@ -213,6 +217,13 @@ class LegacyDoor:
         id = visit.head.get(b"mcp-session-id")
         return None if id is None else self._sessions.find(id, visit.identity)
 
+    def _passer_by(self, message: Message, visit: Visit) -> Opened | None:
+        """A request without a session, as from curl: served for itself. Its client can be asked nothing."""
+        known = b"mcp-session-id" in visit.head.raw
+        if known or not isinstance(message.id, int | str) or message.method in (UNSET, *NEEDS_SESSION):
+            return None
+        return self._sessions.passing(visit.head.version or ASSUMED_VERSION, visit.identity)
+
     async def _turn_away(self, visit: Visit, id: Any = None) -> None:
         """No session, or not one of ours."""
         status, error = 404, McpError(-32001, "Session not found; send 'initialize' to open a new one")
@@ -221,7 +232,7 @@ class LegacyDoor:
         body = encode_error(id if isinstance(id, int | str) else None, error)
         await send_json(visit.send, status, body, visit.headers)
 
-    async def _notification(self, message: Message, opened: Opened) -> None:
+    async def _notification(self, message: Message, opened: Opened, visit: Visit) -> None:
         assert isinstance(message.method, str)
         if message.method == "notifications/cancelled":
             try:
@@ -234,6 +245,7 @@ class LegacyDoor:
             return
         session = self._sessions.state(opened)
         call = Call(message.method, message.params, opened.caller, NO_CHANNEL, session=session)
+        call.secrets = visit.secrets
         await take_notification(self._service, call)
 
     def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":

@@ -25,6 +25,7 @@ LIFETIME = 7 * 24 * 3600
 MAX_REMEMBERED = 10_000
 MAX_OPENED = 256
 _PURPOSE = "session"
+_NONE = Raw(b"{}")
 
 
 class Token(Struct, array_like=True, frozen=True):
@@ -82,6 +83,13 @@ class Sessions:
         if len(id) > MAX_ID_BYTES:
             raise InvalidParams("clientInfo and capabilities are too large to open a session with")
         return id, _caller_of(token, identity), Session(token.nonce)
+
+    def passing(self, version: str, identity: Identity) -> Opened:
+        """For one request that has no session: nothing of it is kept."""
+        token = Token(
+            secrets.token_urlsafe(12), version, 0, identity.tenant, identity.agent, "unknown", "", _NONE
+        )
+        return Opened(token, _caller_of(token, identity), Session(token.nonce))
 
     def find(self, id: str, identity: Identity) -> Opened | None:
         """The session of an id, or None when it is forged, foreign, expired or ended."""

@@ -1,9 +1,12 @@
 """One HTTP request as it moves through the edge."""
 
+from collections.abc import Mapping
+
 from msgspec import Struct
 
 from ..wire.call import Identity
 from ..wire.headers import Head
+from ..wire.secret import Secret
 from .asgi import Headers, Receive, Send
 
 
@@ -14,3 +17,5 @@ class Visit(Struct, gc=False):
     send: Send
     headers: Headers
     """What every answer carries: CORS, for a browser."""
+    secrets: Mapping[str, Secret] | None = None
+    """The keys that came with it."""

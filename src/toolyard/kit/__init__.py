@@ -2,8 +2,10 @@
 
 from ..edge.identity import Refused
 from ..edge.pace import Pace
+from ..edge.tenants import CallerKeys
 from ..wire.call import Caller, Identity
 from ..wire.errors import InvalidParams, McpError, MissingCapability
+from ..wire.secret import Secret
 from ..wire.types import (
     Annotations,
     Audio,
@@ -29,6 +31,7 @@ __all__ = [
     "Audio",
     "BlobContents",
     "Caller",
+    "CallerKeys",
     "Cancelled",
     "Context",
     "Elicit",
@@ -49,6 +52,7 @@ __all__ = [
     "Roots",
     "Sample",
     "Sampled",
+    "Secret",
     "Server",
     "Text",
     "TextContents",

@@ -7,7 +7,7 @@ questions with the callbacks it was given, in either era.
 import asyncio
 import inspect
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Literal
 
 import msgspec
@@ -16,6 +16,8 @@ from msgspec import Raw
 from ..wire.call import Call, Caller, Identity, Service, Session, Streamed
 from ..wire.eras import ClientInfo
 from ..wire.errors import McpError, MethodNotFound
+from ..wire.seal import digest
+from ..wire.secret import Secret
 from ..wire.types import Result
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN
 
@@ -28,7 +30,8 @@ MAX_ROUNDS = 20
 class Connection:
     """`async with server.connect() as client: await client.call_tool("add", {"a": 1})`
 
-    Results are plain data, as a client on the wire would decode them.
+    Results are plain data, as a client on the wire would decode them. `keys` are what a caller over HTTP
+    would bring, by header.
     """
 
     def __init__(
@@ -40,6 +43,7 @@ class Connection:
         client: ClientInfo = ClientInfo("in-process"),  # noqa: B008 (frozen)
         identity: Identity = Identity(),  # noqa: B008 (frozen)
         log_level: str | None = None,
+        keys: Mapping[str, str] | None = None,
         on_elicit: Answerer | None = None,
         on_sample: Answerer | None = None,
         on_roots: Answerer | None = None,
@@ -58,6 +62,7 @@ class Connection:
                 declared.setdefault(name, {})
         version = LATEST_MODERN if era == "modern" else LATEST_LEGACY
         self._caller = Caller(version, declared, client, identity, log_level)
+        self._keys = keys
         self._listening: asyncio.Task[None] | None = None
         self._session = Session(secrets.token_urlsafe(8)) if era == "legacy" else None
 
@@ -97,6 +102,8 @@ class Connection:
         token = meta.get("progressToken")
         raw = Raw(msgspec.json.encode(params))
         call = Call(method, raw, self._caller, self, secrets.randbits(32), token, self._session)
+        if self._keys is not None:
+            call.secrets = {name: Secret(key, digest(key.encode())) for name, key in self._keys.items()}
         return await self._service.handle(call)
 
     async def _reply(self, method: str, params: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar, get_args
 
 from ..wire.call import Call, Caller
 from ..wire.eras import Level
+from ..wire.secret import Secret
 from .asks import Answer, Ask, Asker, Elicit, ElicitUrl, Root, Roots, Sample, Sampled
 from .rounds import Detached, InputRequired
 from .schema import JsonSchema
@@ -48,6 +49,11 @@ class Context:
     @property
     def caller(self) -> Caller:
         return self._call.caller
+
+    def secret(self, *headers: str) -> Secret | None:
+        """The key that the caller brought, in the first of these headers that came. Never keep it."""
+        sent = {} if self._over else self._call.secrets or {}
+        return next((sent[name] for name in headers if name in sent), None)
 
     @property
     def cancelled(self) -> bool:

@@ -6,6 +6,8 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
+from ..edge.tenants import CallerKeys
+from ..wire.call import Call
 from ..wire.seal import Sealer
 from ..wire.types import Icon, Implementation
 from .completing import Completer
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 logger = logging.getLogger("toolyard.kit")
+
+Visible = Callable[[Call], Awaitable[Callable[[Tool], bool] | None]]
+"""Given a request, says which tools its caller has; None for all of them."""
 
 KEY_VARIABLE = "TOOLYARD_KEY"
 MAX_SECONDS = 10 * 365 * 24 * 3600.0
@@ -54,7 +59,9 @@ class Server:
         cache_scope: Literal["public", "private"] = "private",
         state_ttl: float = 3600.0,
         max_subscriptions: int = 1000,
+        caller_keys: CallerKeys | None = None,
     ) -> None:
+        """`caller_keys`: the headers in which callers over HTTP bring a key of their own, for `Context.secret`."""
         _check_options(page_size, cache_ttl, cache_scope, state_ttl, max_subscriptions)
         self.name = name
         self.version = version
@@ -65,6 +72,7 @@ class Server:
         self.cache_scope: Literal["public", "private"] = cache_scope
         self.state_ttl = state_ttl
         self.max_subscriptions = max_subscriptions
+        self.caller_keys = caller_keys
         given = key or os.environ.get(KEY_VARIABLE, "").encode()
         self.has_own_key = bool(given)
         """Whether sessions and state outlive this process; without a key of its own it makes one up."""
@@ -78,6 +86,7 @@ class Server:
         self._serials = itertools.count(1)
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._before_resources: list[Callable[[], Awaitable[None]]] = []
+        self._visible: Visible | None = None
         self.hub = Hub()
         self.tasks = TaskBoard(self.hub)
         self.service = KitService(self)
@@ -104,6 +113,14 @@ class Server:
         if tool.long is not None:
             self.features.add("tasks")
         return tool
+
+    def show_tools(self, visible: "Visible") -> None:
+        """Let this say which tools the caller of a request has; the others are unknown to that caller."""
+        self._visible = visible
+
+    async def shown_tools(self, call: Call) -> Callable[[Tool], bool] | None:
+        """Which tools this caller has; None when all callers have all."""
+        return None if self._visible is None else await self._visible(call)
 
     def count_tools(self) -> int:
         """Those that are listed."""
@@ -237,6 +254,7 @@ class Server:
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             identify=identify,
+            keys=None if self.caller_keys is None else lambda: self.caller_keys,
             max_body=max_body,
             pace=pace,
         )

@@ -213,7 +213,9 @@ async def _quietly(work: Awaitable[Any]) -> None:
 
 
 def _again(call: Call, method: str, params: Raw) -> Call:
-    return Call(method, params, call.caller, call.channel, call.id, call.progress_token, call.session)
+    again = Call(method, params, call.caller, call.channel, call.id, call.progress_token, call.session)
+    again.secrets = call.secrets
+    return again
 
 
 def _string(members: Members, key: str) -> str:

@@ -14,6 +14,7 @@ from msgspec import Raw, Struct, field
 from .eras import ClientInfo
 from .errors import InvalidParams, InvalidRequest
 from .messages import Id
+from .secret import Secret
 from .versions import Era, era_of
 
 
@@ -132,6 +133,8 @@ class Call(Struct, gc=False):
     """Reads the Mcp-Param-* headers, on modern HTTP; None where the transport has no headers."""
     more_headers: Mapping[str, str] | None = None
     """What this call carries to its upstream besides, such as a session's id; never a client's own words."""
+    secrets: Mapping[str, Secret] | None = None
+    """The keys that its caller brought, by the lower-case header each came in. They go with the call."""
 
 
 class Streamed:

@@ -11,6 +11,8 @@ Era = Literal["legacy", "modern"]
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN_VERSIONS = ("2026-07-28",)
 LATEST_LEGACY = LEGACY_VERSIONS[-1]
+ASSUMED_VERSION = "2025-03-26"
+"""What a legacy request over HTTP speaks that does not say so."""
 LATEST_MODERN = MODERN_VERSIONS[-1]
 
 

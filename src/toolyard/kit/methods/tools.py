@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Raw
+from msgspec.structs import replace
 
 from ...wire.call import Call
 from ...wire.eras import TASKS_EXTENSION
@@ -43,13 +44,17 @@ class ToolMethods(Methods):
     async def _list(self, call: Call) -> ListToolsResult:
         self._need(call, "tools")
         listed = [tool for tool in self._server.tools.values() if tool.listed]
+        shown = await self._server.shown_tools(call)
+        if shown is not None:
+            listed = [tool for tool in listed if shown(tool)]
         tools, cursor = self._page(call, listed)
         return self._cached(call, ListToolsResult(tools=[tool.info for tool in tools], next_cursor=cursor))
 
     async def _call(self, call: Call) -> Result:
         params = decode_params(call.params, CallToolParams)
         tool = self._server.tools.get(params.name)
-        if tool is None:
+        shown = await self._server.shown_tools(call)
+        if tool is None or (shown is not None and not shown(tool)):
             raise InvalidParams(f"Unknown tool: {params.name[:80]!r}")
         if tool.param_headers and call.param_headers is not None:
             arguments = decode_params(params.arguments, dict[str, Any])
@@ -86,6 +91,8 @@ class ToolMethods(Methods):
         return None
 
     def _start(self, call: Call, tool: Tool, long: Long, arguments: Raw, notes: Notes) -> TaskState:
+        call = replace(call, secrets=None)  # a task outlives the request, and the caller's key must not
+
         async def run(asker: TaskAsker, say: Callable[[str], None]) -> CallToolResult:
             context = Context(call, asker, say)
             try:
