@@ -140,7 +140,7 @@ class HttpEdge:
             await send_json(send, 404, encode_error(None, error), [])
 
     async def _identified(self, visit: Visit) -> bool:
-        """Find out whose request it is, and take the keys that came with it; False when it was turned away."""
+        """Find out whose request it is, and take its keys; False when it was turned away."""
         try:
             if self._identify is not None:
                 found = self._identify(visit.head.pairs)

@@ -61,7 +61,7 @@ class Server:
         max_subscriptions: int = 1000,
         caller_keys: CallerKeys | None = None,
     ) -> None:
-        """`caller_keys`: the headers in which callers over HTTP bring a key of their own, for `Context.secret`."""
+        """`caller_keys`: in which headers callers over HTTP bring keys of their own, for `Context.secret`."""
         _check_options(page_size, cache_ttl, cache_scope, state_ttl, max_subscriptions)
         self.name = name
         self.version = version

@@ -1,0 +1,1 @@
+"""Servers that are tables: a REST API as tools, described in TOML, on one engine."""
