@@ -4,6 +4,7 @@
 MCP_REMOTE := 0.15.1
 MCP_SERVERS := 2026.8.31
 AZURITE := 3.36.0
+SAM := 1.170.0
 
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
@@ -19,6 +20,7 @@ COMPOSIO := build/envs/composio/.ready
 CHROMIUM := build/chromium/.ready
 MARIADB := build/mariadb/.ready
 RENDER := build/envs/render/.ready
+RIE := build/rie/.sam-$(SAM)
 
 no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.11
 bootstrap = "$(or $(PYTHON),$(error $(no_python)))" scripts/bootstrap.py
@@ -46,10 +48,10 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) $(MARIADB) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) $(MARIADB) $(RIE) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) $(MARIADB) ## run the tests (ARGS go to pytest; without any, two files at a time)
+test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) $(MARIADB) $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -140,3 +142,8 @@ $(MARIADB): | $(DEV)
 $(CHROMIUM): | $(DEV)
 	@$(bootstrap) chromium
 	@mkdir -p $(@D) && touch $@
+
+# The emulator that AWS ships inside SAM, which alone would ask for Docker.
+$(RIE): | $(DEV)
+	@$(bootstrap) rie $(@D) aws-sam-cli==$(SAM)
+	@touch $@

