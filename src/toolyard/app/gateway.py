@@ -23,6 +23,7 @@ from ..dispatch import Mount
 from ..dispatch.composio import ComposioUpstream
 from ..dispatch.mount import Handles
 from ..dispatch.remote import Remote
+from ..edge.tenants import CallerKeys
 from ..pipeline import pipeline
 from ..results.shaper import Tool
 from ..telemetry import tracing
@@ -91,6 +92,7 @@ class Gateway:
         self._leaving: set[asyncio.Task[None]] = set()
         self._minding: asyncio.Task[None] | None = None
         self._started_with = config
+        self._caller_keys: dict[str | None, CallerKeys | None] = {}
         self.many_tenants = False
         """Whether callers are told apart, and so must not see each other's affairs; set before it starts."""
         self.needs_restart: list[str] = []
@@ -117,6 +119,12 @@ class Gateway:
             remotes=self.remotes,
             profiles=keeping.profiles,
         )
+
+    def caller_keys(self, name: str | None = None) -> CallerKeys | None:
+        """In which headers callers bring keys of their own: for this server, or for any of them."""
+        if name not in self._caller_keys:
+            self._caller_keys[name] = _caller_keys(self.config, name)
+        return self._caller_keys[name]
 
     def _shaping(self, config: Config) -> Shaping | None:
         if not config.results.shape:
@@ -170,6 +178,7 @@ class Gateway:
     async def reload(self, config: Config) -> None:
         """Take over a changed configuration. What is equal in both is not touched."""
         wanted = {server.name: server for server in config.servers}
+        self.many_tenants = self.many_tenants or _caller_keys(config, None) is not None
         for name in [name for name in self._mounted if name not in wanted]:
             self._unmount(name)
             self.catalogue.remove(name)
@@ -182,6 +191,7 @@ class Gateway:
             elif known.config != server:
                 self._change(known, server)
         self.config = config
+        self._caller_keys.clear()
         if self.shaping is not None:
             self.shaping.reconfigure(config)
         self.searching.reload(config)
@@ -405,6 +415,12 @@ class Gateway:
             )
             for name, mounted in self._mounted.items()
         ]
+
+
+def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:
+    servers = [server for server in config.servers if name is None or server.name == name]
+    headers = tuple(dict.fromkeys(header for server in servers for header in server.caller_keys))
+    return CallerKeys(headers, required=False, every=True) if headers else None
 
 
 def _needs_restart(before: Config, now: Config) -> list[str]:

@@ -28,9 +28,9 @@ def asgi(
 ) -> Paths:
     """`on_start` and `on_stop` are for whoever needs the gateway running, such as a watcher of its file."""
 
-    gateway.many_tenants = identify is not None
+    gateway.many_tenants = identify is not None or gateway.caller_keys() is not None
 
-    def edge(service: Service, at: str) -> HttpEdge:
+    def edge(service: Service, at: str, name: str | None = None) -> HttpEdge:
         return HttpEdge(
             service,
             gateway.sealer,
@@ -38,6 +38,7 @@ def asgi(
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             identify=identify,
+            keys=lambda: gateway.caller_keys(name),
             max_body=max_body,
             pace=pace,
         )
@@ -60,7 +61,7 @@ def asgi(
         path,
         edge(gateway.view(), path),
         names=lambda: gateway.servers,
-        open=lambda name, at: edge(gateway.bare(name), at),
+        open=lambda name, at: edge(gateway.bare(name), at, name),
         pages=pages,
         start=start,
         stop=stop,

@@ -20,6 +20,7 @@ from .values import (
     filled,
     flag,
     header_name,
+    header_names,
     headers,
     kind_of,
     names,
@@ -90,6 +91,8 @@ KINDS: dict[str, dict[str, Reader]] = {
 }
 MARKED = ("command", "url", "module")
 """The kinds that are told by the key of the same name; the others by `type`."""
+KEYED = ("url", "module")
+"""The kinds that a caller's own key can be handed to with each call."""
 COMMON: dict[str, Reader] = {
     "allow": names,
     "deny": names,
@@ -102,6 +105,7 @@ COMMON: dict[str, Reader] = {
     "max_result": size,
     "start": one_of("lazy", "eager"),
     "results": _results,
+    "caller_keys": header_names,
 }
 SWITCHES: dict[str, Reader] = {
     "enabled": flag,
@@ -172,6 +176,8 @@ def server_config(entry: Entry, env: Mapping[str, str]) -> ServerConfig:
     else:
         where = InProcess(module=_located(own["module"], folder), options=own.get("options", {}))
     common = {key: values[key] for key in COMMON if key in values}
+    if common.get("caller_keys") and kind not in KEYED:
+        raise Wrong(f"has 'caller_keys', which cannot be handed on by {kind!r}", "'url' and 'module' can")
     return ServerConfig(name=entry.name, where=where, **common)
 
 

@@ -80,6 +80,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     max_result: int = GIB
     start: Literal["lazy", "eager"] = "lazy"
     results: ServerResults = ServerResults()
+    caller_keys: tuple[str, ...] = ()
+    """Headers, in lower case, in which callers bring keys of their own for this server, and for no other."""
 
 
 class Broken(Struct, frozen=True, kw_only=True):

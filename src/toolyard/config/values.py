@@ -181,6 +181,11 @@ def header_name(value: Any) -> str:
     return value
 
 
+def header_names(value: Any) -> tuple[str, ...]:
+    """Names of headers, in lower case as they are compared."""
+    return tuple(header_name(name).lower() for name in names(value))
+
+
 def template(*fields: str) -> Reader:
     """A text in which `{field}` stands for something."""
     known = ", ".join(f"{{{field}}}" for field in fields)

@@ -13,12 +13,14 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ..config import ServerConfig
 from ..telemetry.observed import Transport
 from ..upstream.errors import Busy, Down, Garbled, Late, Lost, NotReached, Stale, UpstreamError
 from ..wire.call import Call, Channel
 from ..wire.errors import McpError
+from ..wire.secret import in_header
 from .breaker import Breaker
 from .deadlines import Deadline, Deadlines
 
@@ -82,8 +84,19 @@ class Mount:
         self._deadlines.limit = config.timeout
         self._admit()
 
+    def keyed(self, call: Call) -> Call:
+        """The call with the keys that are for this server: as headers where it is reached by HTTP."""
+        sent = call.secrets or {}
+        ours = {name: sent[name] for name in self.config.caller_keys if name in sent}
+        if self.transport != "http" or not ours:
+            return replace(call, secrets=ours or None)
+        headers = {name: in_header(name, key) for name, key in ours.items()}
+        return replace(call, secrets=None, more_headers={**(call.more_headers or {}), **headers})
+
     async def call(self, call: Call, safe: bool) -> Any:
         """`safe`: it may run twice."""
+        if call.secrets is not None:
+            call = self.keyed(call)
         self.breaker.check()
         deadline = self._deadlines.start()
         if call.caller.era == "legacy":

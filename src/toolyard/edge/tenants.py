@@ -12,13 +12,12 @@ from msgspec.structs import replace
 from ..wire.call import Identity
 from ..wire.headers import Head
 from ..wire.seal import Sealer
-from ..wire.secret import Secret, is_usable
+from ..wire.secret import AUTHORIZATION, Secret, is_usable
 from .identity import Refused
 
 Admit = Callable[[Secret], Awaitable[None]]
 """Asks whether whoever has this key may enter at all; raises `Refused` when not."""
 
-AUTHORIZATION = "authorization"
 _BEARER = "bearer "
 _PURPOSE = "caller-key"
 _CHALLENGE = (b"www-authenticate", b"Bearer")

@@ -114,7 +114,8 @@ class Calling:
             return await self._yard.forward(replace(forward, call=waiting))
         except (asyncio.CancelledError, Late):
             ending = Call("tasks/cancel", params, call.caller, NO_CHANNEL, call.id, None, call.session)
-            tell(forward.mount.service.handle(ending))
+            ending.secrets = call.secrets
+            tell(forward.mount.service.handle(forward.mount.keyed(ending)))
             raise
 
     async def get_prompt(self, call: Call) -> Any:

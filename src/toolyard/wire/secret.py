@@ -7,6 +7,7 @@ fingerprint, cannot be compared, copied or pickled, and JSON encoders refuse it.
 import re
 from typing import Any, NoReturn
 
+AUTHORIZATION = "authorization"
 MAX_LENGTH = 4096
 _USABLE = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
 """Printable ASCII without blanks. A comma is where several headers of a name were joined into one."""
@@ -34,6 +35,11 @@ class Secret:
         return self is other
 
     __hash__ = object.__hash__
+
+
+def in_header(name: str, key: Secret) -> str:
+    """The value of the header that carries a key."""
+    return f"Bearer {key.reveal()}" if name.lower() == AUTHORIZATION else key.reveal()
 
 
 def is_usable(value: str) -> bool:

@@ -1,0 +1,21 @@
+"""A server whose tool tells which keys of its caller it was given: for a gateway's own process, or over HTTP."""
+
+from toolyard.kit import CallerKeys, Context, Server
+
+HEADERS = ("x-shop-key", "x-bank-key", "authorization")
+
+
+def made(name: str) -> Server:
+    keys = CallerKeys(HEADERS, required=False, every=True)
+    server = Server(name, key=b"for the yards of the tests", caller_keys=keys)
+
+    @server.tool(read_only=True)
+    async def keys_of(ctx: Context) -> str:
+        """Which keys were brought, spelt backwards."""
+        found = {header: key.reveal()[::-1] for header in HEADERS if (key := ctx.secret(header))}
+        return f"{name} {sorted(found.items())}"
+
+    return server
+
+
+server = made("inside")

@@ -1,0 +1,106 @@
+"""Keys that callers bring to a gateway: each goes to the servers that are configured for it only."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.app.keyed import made
+from tests.app.yard import at, yard
+from tests.serving import serving
+from toolyard.config import ConfigError, InProcess, ServerConfig, load
+
+INSIDE = ServerConfig(name="inside", where=InProcess(module=str(Path(__file__).with_name("keyed.py"))))
+SHOP, BANK = "shop-key-1b2c", "bank-key-9f8e"
+BROUGHT = {"X-Shop-Key": SHOP, "X-Bank-Key": BANK, "Authorization": f"Bearer {SHOP}"}
+
+
+def keyed(server: ServerConfig, *headers: str) -> ServerConfig:
+    return ServerConfig(name=server.name, where=server.where, caller_keys=headers)
+
+
+async def test_each_server_gets_the_keys_that_are_for_it():
+    async with serving(made("outside").asgi()) as upstream:
+        shop, bank = keyed(INSIDE, "x-shop-key"), keyed(at(upstream.url, "outside"), "x-bank-key")
+        async with yard(shop, bank) as gateway:
+            inside = await gateway.says("mcp__inside__keys_of", headers=BROUGHT)
+            outside = await gateway.says("mcp__outside__keys_of", headers=BROUGHT)
+    assert inside == f"inside {[('x-shop-key', SHOP[::-1])]}"
+    assert outside == f"outside {[('x-bank-key', BANK[::-1])]}"
+
+
+async def test_a_server_that_is_not_configured_for_keys_gets_none():
+    async with serving(made("outside").asgi()) as upstream:
+        bank = keyed(INSIDE, "x-bank-key")
+        async with yard(bank, at(upstream.url, "outside")) as gateway:
+            assert await gateway.says("mcp__outside__keys_of", headers=BROUGHT) == "outside []"
+        async with yard(INSIDE, at(upstream.url, "outside")) as gateway:
+            assert await gateway.says("mcp__inside__keys_of", headers=BROUGHT) == "inside []"
+
+
+async def test_a_bearer_goes_on_as_one():
+    async with (
+        serving(made("outside").asgi()) as upstream,
+        yard(keyed(at(upstream.url, "outside"), "authorization")) as gateway,
+    ):
+        said = await gateway.says("mcp__outside__keys_of", headers=BROUGHT)
+    assert said == f"outside {[('authorization', SHOP[::-1])]}"
+
+
+async def test_the_callers_key_takes_the_place_of_the_configured_one():
+    async with serving(made("outside").asgi()) as upstream:
+        where = at(upstream.url, "outside", headers={"X-Shop-Key": "ours"})
+        async with yard(keyed(where, "x-shop-key")) as gateway:
+            theirs = await gateway.says("mcp__outside__keys_of", headers=BROUGHT)
+            ours = await gateway.says("mcp__outside__keys_of")
+    assert theirs == f"outside {[('x-shop-key', SHOP[::-1])]}"
+    assert ours == f"outside {[('x-shop-key', 'sruo')]}"
+
+
+async def test_keys_reach_a_tool_that_was_called_by_call_tool_and_at_its_own_path():
+    async with yard(keyed(INSIDE, "x-shop-key"), view="search") as gateway:
+        by_meta = await gateway.says("call_tool", {"tool": "mcp__inside__keys_of"}, headers=BROUGHT)
+        bare = await gateway.says("keys_of", path="/mcp/inside", headers=BROUGHT)
+    assert SHOP[::-1] in by_meta
+    assert SHOP[::-1] in bare
+
+
+async def test_a_session_of_one_key_is_not_anothers():
+    async with yard(keyed(INSIDE, "x-shop-key")) as gateway:
+        said = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+        opening = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "initialize",
+            "params": {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {},
+                "clientInfo": {"name": "t", "version": "1"},
+            },
+        }
+        opened = await gateway.client.post(said | {"x-shop-key": SHOP}, opening)
+        session = said | {"Mcp-Session-Id": opened.headers["mcp-session-id"]}
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        assert (await gateway.client.post(session | {"x-shop-key": SHOP}, ping)).status == 200
+        assert (await gateway.client.post(session | {"x-shop-key": "other"}, ping)).status == 404
+        assert (await gateway.client.post(session, ping)).status == 404
+
+
+@pytest.mark.parametrize(
+    ("entry", "named"),
+    [
+        ('command = "true"\ncaller_keys = ["x-a"]', "caller_keys"),
+        ('url = "http://x/mcp"\ncaller_keys = ["x a"]', "caller_keys"),
+        ('url = "http://x/mcp"\ncaller_keys = "x-a"', "caller_keys"),
+    ],
+)
+def test_what_cannot_be_configured_is_named(tmp_path: Path, entry: str, named: str):
+    file = tmp_path / "toolyard.toml"
+    file.write_text(f"[servers.up]\n{entry}\n")
+    with pytest.raises(ConfigError, match=named):
+        load(file)
+
+
+def test_names_of_headers_are_read_in_any_case(tmp_path: Path):
+    file = tmp_path / "toolyard.toml"
+    file.write_text('[servers.up]\nurl = "http://x/mcp"\ncaller_keys = ["X-Shop-Key"]\n')
+    assert load(file).servers[0].caller_keys == ("x-shop-key",)
