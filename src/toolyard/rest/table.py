@@ -13,11 +13,11 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 BodyForm = Literal["json", "form", "multipart"]
 
 
-class _Row(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class _Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """One table of the file; whatever it does not know is a mistake."""
 
 
-class Auth(_Row):
+class Auth(_Row, frozen=True, kw_only=True):
     """How requests carry the key, and whose key it is: the caller's first, else our own."""
 
     kind: Literal["none", "bearer", "header", "query"] = "none"
@@ -31,7 +31,7 @@ class Auth(_Row):
     """The environment variable that has our own key."""
 
 
-class Retry(_Row):
+class Retry(_Row, frozen=True, kw_only=True):
     """What may be sent twice is, on network failures, 429 and 5xx; the rest on 429 and when it never left."""
 
     most: int = 3
@@ -42,7 +42,7 @@ class Retry(_Row):
     """Seconds that a `Retry-After` may ask for; beyond it, or beyond the call's deadline, we give up."""
 
 
-class Paging(_Row):
+class Paging(_Row, frozen=True, kw_only=True):
     """How a list is read in parts. Tools show its parameters to the model unless they read `all_pages`."""
 
     kind: Literal["page", "offset", "cursor", "link"]
@@ -64,7 +64,7 @@ class Paging(_Row):
     """When all pages are read: stop there, and say so."""
 
 
-class Parameter(_Row):
+class Parameter(_Row, frozen=True, kw_only=True):
     type: str | tuple[str, ...] = "string"
     """As JSON Schema names types."""
     description: str = ""
@@ -90,7 +90,7 @@ class Parameter(_Row):
     """Of `file` parameters, which are arrays of `{content, filename}` with base64: how many, how big each."""
 
 
-class Lookup(_Row):
+class Lookup(_Row, frozen=True, kw_only=True):
     """From a name to an id: a list is asked for, and exactly one item must have that name."""
 
     path: str
@@ -105,7 +105,7 @@ class Lookup(_Row):
     """What it is called in messages: `desk`."""
 
 
-class Result(_Row):
+class Result(_Row, frozen=True, kw_only=True):
     """What of a reply the model is shown."""
 
     unwrap: str = ""
@@ -119,7 +119,7 @@ class Result(_Row):
     """A sentence for replies without content, with `{parameters}`: `Ticket {ticket_number} was closed`."""
 
 
-class Also(_Row):
+class Also(_Row, frozen=True, kw_only=True):
     """One more request of the same tool: same method and path, other parameters. Its result stands beside."""
 
     when: tuple[str, ...]
@@ -128,7 +128,7 @@ class Also(_Row):
     """Which parameter takes the place of which: `start_date = "compare_start_date"`."""
 
 
-class Tool(_Row):
+class Tool(_Row, frozen=True, kw_only=True):
     title: str = ""
     description: str
     method: Method = "GET"
@@ -163,7 +163,7 @@ class Tool(_Row):
     timeout: float = 0.0
 
 
-class Gate(_Row):
+class Gate(_Row, frozen=True, kw_only=True):
     """What is asked about callers who bring a key, before all else: may they, and which tools have they?"""
 
     path: str
@@ -174,7 +174,7 @@ class Gate(_Row):
     denied: str = "This endpoint is not enabled for your account"
 
 
-class Table(_Row):
+class Table(_Row, frozen=True, kw_only=True):
     name: str
     base_url: str
     title: str = ""
@@ -195,7 +195,7 @@ class Table(_Row):
     tools: dict[str, Tool] = {}
 
 
-class ToolTexts(_Row):
+class ToolTexts(_Row, frozen=True, kw_only=True):
     title: str = ""
     description: str = ""
     parameters: dict[str, str] = {}
@@ -203,7 +203,7 @@ class ToolTexts(_Row):
     errors: dict[str, str] = {}
 
 
-class Overlay(_Row):
+class Overlay(_Row, frozen=True, kw_only=True):
     """The texts of a table in another language; what it does not say stays as it is."""
 
     title: str = ""
