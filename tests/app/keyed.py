@@ -1,4 +1,4 @@
-"""A server whose tool tells which keys of its caller it was given: for a gateway's own process, or over HTTP."""
+"""A server whose tool tells which keys of its caller it was given: in a gateway's process, or over HTTP."""
 
 from toolyard.kit import CallerKeys, Context, Server
 
