@@ -101,6 +101,8 @@ class Lookup(_Row, frozen=True, kw_only=True):
     match: tuple[str, ...] = ("name",)
     """Fields that may have the name, but for case and accents; else the only item that contains it."""
     id: str = "id"
+    several: bool = False
+    """All items of which a field contains the name, instead of the one that has it; for lists of ids."""
     what: str = ""
     """What it is called in messages: `desk`."""
 
@@ -115,6 +117,8 @@ class Result(_Row, frozen=True, kw_only=True):
     rich: tuple[str, ...] = ()
     compact: tuple[str, ...] = ()
     """Paths that are kept of an object, or of each item, in either verbosity; empty: all (compact: rich)."""
+    details: str = ""
+    """The parameter that asks for whole objects: where it is true, nothing is left out."""
     said: str = ""
     """A sentence for replies without content, with `{parameters}`: `Ticket {ticket_number} was closed`."""
 
@@ -139,6 +143,10 @@ class Tool(_Row, frozen=True, kw_only=True):
     parameters: dict[str, Parameter] = {}
     needs: tuple[tuple[str, ...], ...] = ()
     """Of each of these groups one parameter at least must be given: `[["desk_id", "desk_name"]]`."""
+    filters: dict[str, tuple[str, ...]] = {}
+    """Parameters by which the API cannot search: when one is given, every page is read within the limits, and
+    of the items only those are kept in which one of these fields contains the text, or is the number. They are
+    not sent; the paging's position and size then count what was kept."""
     fixed: dict[str, Any] = {}
     """Sent always: query parameters of a method without body, else members of the body."""
     paging: str = ""
