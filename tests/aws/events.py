@@ -1,4 +1,4 @@
-"""What stands between HTTP and a function: a request as an event of a Function URL, and a reply as HTTP again.
+"""What stands between HTTP and a function: a request as a Function URL's event, a reply as HTTP again.
 
 Written from AWS's description of payload 2.0, not from our reader of it: neither may vouch for the other.
 """

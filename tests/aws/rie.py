@@ -1,8 +1,8 @@
 """One function in AWS's own emulator, with AWS's own runtime client: as near to the real place as one machine
 gets without Docker.
 
-Owns the processes: `aws-lambda-rie`, which takes events over HTTP, and the Python that it starts with the first
-of them. Owns nothing of what is in the function's folder.
+Owns the processes: `aws-lambda-rie`, which takes events over HTTP, and the Python that it starts with the
+first of them. Owns nothing of what is in the function's folder.
 """
 
 import asyncio
@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.aws.events import Answered, answer_of
+from tests.serving import http
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/rie/aws-lambda-rie"
@@ -60,6 +61,16 @@ class Emulated:
         (child,) = [int(pid) for task in tasks for pid in task.read_text().split()]
         return child
 
+    async def listens(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while self._process.returncode is None:
+                with suppress(OSError):
+                    _, writer = await asyncio.open_connection("127.0.0.1", self._port)
+                    writer.close()
+                    return
+                await asyncio.sleep(0.01)
+        pytest.fail(f"the emulator ended by itself:\n{self.log}")
+
     async def invoke(self, event: dict[str, Any]) -> Answered:
         return answer_of(await self.returned(event))
 
@@ -68,8 +79,7 @@ class Emulated:
         body = event if isinstance(event, bytes) else json.dumps(event).encode()
         async with asyncio.timeout(PATIENCE):
             reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
-            head = f"POST {_PATH} HTTP/1.1\r\nHost: rie\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n"
-            writer.write(head.encode() + body)
+            writer.write(http("POST", _PATH, {"Connection": "close"}, body))
             await writer.drain()
             answer = await reader.read()
             writer.close()
@@ -87,15 +97,15 @@ async def emulated(
     variables: Mapping[str, str],
     *,
     command: Sequence[str] = MANAGED,
-    timeout: int = 30,
+    limit_s: int = 30,
 ) -> AsyncIterator[Emulated]:
-    """Runs what is in a folder as a function; `timeout` is the function's, in seconds."""
+    """Runs what is in a folder as a function; `limit_s` is how long it may take."""
     if not PROGRAM.exists():
         pytest.fail(f"{PROGRAM} is missing; hint: `make test` installs what the tests need")
     port, runtime_port = free_port(), free_port()
     environment = {
         **bare_environment(folder),
-        "AWS_LAMBDA_FUNCTION_TIMEOUT": str(timeout),
+        "AWS_LAMBDA_FUNCTION_TIMEOUT": str(limit_s),
         "AWS_LAMBDA_FUNCTION_MEMORY_SIZE": "512",
         **variables,
     }
@@ -114,8 +124,9 @@ async def emulated(
             start_new_session=True,
         )
     try:
-        await _listening(port, process, log)
-        yield Emulated(process, port, log)
+        instance = Emulated(process, port, log)
+        await instance.listens()
+        yield instance
     finally:
         # The emulator leaves its children behind when it is ended.
         with suppress(ProcessLookupError):
@@ -143,17 +154,6 @@ def free_port() -> int:
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
-
-
-async def _listening(port: int, process: asyncio.subprocess.Process, log: Path) -> None:
-    async with asyncio.timeout(PATIENCE):
-        while process.returncode is None:
-            with suppress(OSError):
-                _, writer = await asyncio.open_connection("127.0.0.1", port)
-                writer.close()
-                return
-            await asyncio.sleep(0.01)
-    pytest.fail(f"the emulator ended by itself:\n{log.read_text('utf-8', 'replace')}")
 
 
 def _unchunked(body: bytes) -> bytes:

@@ -1,7 +1,6 @@
 """A stand-in for Lambda's Runtime API that shows what a runtime sends at the moment it sends it.
 
-AWS's emulator gathers a streamed reply before it hands it on, so streaming can only be seen here. Strict: what
-a real Runtime API would not take fails the test.
+AWS's emulator gathers a streamed reply before it hands it on, so streaming can only be seen here.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ class Invocation:
     """One event that a runtime was given, and what has come back."""
 
     event: Any
-    timeout: float
+    limit_s: float
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     answered: asyncio.Event = field(default_factory=asyncio.Event)
     headers: dict[str, str] = field(default_factory=dict[str, str])
@@ -92,8 +91,8 @@ class RuntimeApi:
         """Set while the runtime asks for the next event."""
         self.init_error: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
 
-    def give(self, event: Any, timeout: float) -> Invocation:
-        invocation = Invocation(event, timeout)
+    def give(self, event: Any, limit_s: float) -> Invocation:
+        invocation = Invocation(event, limit_s)
         self._waiting.put_nowait(invocation)
         return invocation
 
@@ -144,7 +143,7 @@ class RuntimeApi:
         self._open[invocation.id] = invocation
         headers = {
             "Lambda-Runtime-Aws-Request-Id": invocation.id,
-            "Lambda-Runtime-Deadline-Ms": str(int((time.time() + invocation.timeout) * 1000)),
+            "Lambda-Runtime-Deadline-Ms": str(int((time.time() + invocation.limit_s) * 1000)),
             "Lambda-Runtime-Invoked-Function-Arn": "arn:aws:lambda:us-east-1:012345678912:function:tests",
             "Lambda-Runtime-Trace-Id": "Root=1-5bef4de7-ad49b0e87f6ef6c87fc2e700;Sampled=0",
         }
@@ -160,7 +159,7 @@ class Runtime:
         self.api = api
         self.process = process
         self._log = log
-        self._timeout = timeout
+        self._limit_s = timeout
 
     @property
     def log(self) -> str:
@@ -171,14 +170,14 @@ class Runtime:
         return self.process.pid
 
     async def invoke(self, event: dict[str, Any]) -> Answered | Streamed:
-        return await self.api.give(event, self._timeout).reply()
+        return await self.api.give(event, self._limit_s).reply()
 
 
 @asynccontextmanager
 async def running(
-    folder: Path, log: Path, variables: Mapping[str, str], *, command: Sequence[str], timeout: float = 30.0
+    folder: Path, log: Path, variables: Mapping[str, str], *, command: Sequence[str], limit_s: float = 30.0
 ) -> AsyncIterator[Runtime]:
-    """Starts a runtime in a function's folder; `timeout` is the function's, in seconds."""
+    """Starts a runtime in a function's folder; `limit_s` is how long it may take."""
     api = RuntimeApi()
     server = await asyncio.start_server(api.serve, "127.0.0.1", 0, limit=64 * 1024 * 1024)
     port = server.sockets[0].getsockname()[1]
@@ -194,7 +193,7 @@ async def running(
             *command, cwd=folder, env=environment, stdout=output, stderr=output, start_new_session=True
         )
     try:
-        yield Runtime(api, process, log, timeout)
+        yield Runtime(api, process, log, limit_s)
     finally:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
