@@ -8,18 +8,15 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
-from ..wire.call import NO_CHANNEL, Call, Caller, Identity, Service
-from ..wire.eras import is_modern
-from ..wire.errors import InternalError, InvalidRequest, McpError, UnsupportedVersion
+from ..wire.call import Identity, Service
+from ..wire.errors import InternalError, InvalidRequest, McpError
 from ..wire.headers import Head, check_doubles
-from ..wire.messages import Message, encode, encode_error, parse, recover_id
-from ..wire.modern import ModernReader
+from ..wire.messages import encode, encode_error, parse, recover_id
 from ..wire.seal import Sealer
 from ..wire.threads import MAX_THREAD, THREAD_HEADER
-from ..wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
+from ..wire.versions import MODERN_VERSIONS
 from .accepting import Acceptance
 from .answer import take_notification
 from .asgi import Gone, Receive, Scope, Send, TooLarge, check_declared, read_rest, send_empty, send_json
@@ -29,6 +26,7 @@ from .identity import Identify, Refused
 from .legacy import LegacyDoor
 from .pace import Pace
 from .tenants import CallerKeys, Tenants
+from .understanding import Understanding, check_legacy_version, wrong_form
 from .visit import Visit
 
 logger = logging.getLogger("toolyard.edge")
@@ -59,7 +57,7 @@ class HttpEdge:
         self._identify = identify
         self._tenants = None if keys is None else Tenants(keys, sealer)
         self._max_body = max_body
-        self._reader = ModernReader()
+        self._understanding = Understanding()
         self._closing = False
         self._acceptance = Acceptance()
         self._watchman = Watchman(pace or Pace())
@@ -162,7 +160,7 @@ class HttpEdge:
             return
         try:
             check_doubles(visit.head)
-            _check_legacy_version(visit.head)
+            check_legacy_version(visit.head)
         except McpError as error:
             await send_json(visit.send, error.http_status, encode_error(None, error), visit.headers)
             return
@@ -186,12 +184,9 @@ class HttpEdge:
     async def _post(self, visit: Visit) -> None:
         raw = visit.head.raw
         accepted = self._acceptance.of(raw.get(b"accept"))
-        content_type = raw.get(b"content-type")
-        if content_type != b"application/json" and not _is_json(content_type):
-            await _refuse(visit, 415, "Content-Type must be application/json")
-            return
-        if not accepted.json:
-            await _refuse(visit, 406, "Accept must admit application/json and should admit text/event-stream")
+        wrong = wrong_form(visit.head, accepted)
+        if wrong is not None:
+            await _refuse(visit, *wrong)
             return
         try:
             check_declared(raw.get(b"content-length"), self._max_body)
@@ -212,7 +207,7 @@ class HttpEdge:
             return
         try:
             message = parse(body)
-            call = self._understand(visit, body, message)
+            call = self._understanding.call_of(visit.head, visit.identity, body, message)
         except McpError as error:
             reply = encode_error(recover_id(body), error)
             await send_json(visit.send, error.http_status, reply, visit.headers)
@@ -231,35 +226,6 @@ class HttpEdge:
         else:
             await Exchange(self._watchman, visit, accepted).run(self._service, call)
 
-    def _understand(self, visit: Visit, body: bytes, message: Message) -> Call | None:
-        """A modern message as a call, None for a legacy one."""
-        head, method, id = visit.head, message.method, message.id
-        if len(head.raw) != len(head.pairs):
-            check_doubles(head)
-        if isinstance(method, str):
-            if id is UNSET and not method.startswith("notifications/"):
-                raise InvalidRequest(f"{method[:80]!r} is a request and needs an 'id'")
-            if is_modern(body, message.params, head):
-                if isinstance(id, int | str):
-                    caller, token = self._reader.read(method, message.params, head, visit.identity)
-                    return Call(method, message.params, caller, NO_CHANNEL, id, token, None, head.params)
-                return self._modern_notification(visit, message, method)
-        _check_legacy_version(head)
-        return None
-
-    def _modern_notification(self, visit: Visit, message: Message, method: str) -> Call:
-        """The modern era defines none over HTTP, and no headers for one but the version."""
-        version = visit.head.version or ""
-        if version not in MODERN_VERSIONS:
-            raise UnsupportedVersion(version[:80])
-        return Call(method, message.params, Caller(version, {}, identity=visit.identity), NO_CHANNEL)
-
-
-def _check_legacy_version(head: Head) -> None:
-    version = head.version
-    if version is not None and version not in LEGACY_VERSIONS:
-        raise UnsupportedVersion(version[:80])
-
 
 def _path(scope: Scope) -> str:
     path: str = scope["path"]
@@ -275,7 +241,3 @@ async def _refuse(visit: Visit, status: int, message: str) -> None:
 async def _not_allowed(visit: Visit, message: str, allowed: bytes = b"POST") -> None:
     visit.headers.append((b"allow", allowed))
     await _refuse(visit, 405, message)
-
-
-def _is_json(content_type: bytes | None) -> bool:
-    return content_type is not None and content_type.split(b";")[0].strip().lower() == b"application/json"

@@ -4,19 +4,18 @@ import asyncio
 import secrets
 from typing import Any
 
-from msgspec import UNSET, Raw
+from msgspec import Raw
 
 from ..wire.call import NO_CHANNEL, Call, Service
-from ..wire.eras import read_legacy_progress_token
 from ..wire.errors import InvalidRequest, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode, encode_error
 from ..wire.seal import Sealer
 from ..wire.types import CancelledParams, InitializeParams
-from ..wire.versions import ASSUMED_VERSION
 from .accepting import Accepted
 from .answer import StreamedReply, answer, deliver, take_notification
 from .asgi import send_empty, send_json
 from .exchange import Exchange, Watchman
+from .legacy_calls import call_of, passer_by, session_of, turned_away
 from .running import GRACE
 from .sessions import Opened, Sessions, Token
 from .streams import Stream, Streams
@@ -27,11 +26,6 @@ RETRY_MS = 1000
 """How long a client is asked to wait before it comes back for a stream that broke."""
 MAX_ASKED = 2000
 MAX_ASKED_EACH = 50
-NO_SESSION = (
-    "No Mcp-Session-Id header: send 'initialize' first, or speak 2026-07-28 with its headers and params._meta"
-)
-NEEDS_SESSION = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
-"""What only makes sense for later requests. Everything else is answered without a session too."""
 
 
 class LegacyExchange(Exchange):
@@ -167,16 +161,12 @@ class LegacyDoor:
         if message.method == "initialize" and message.is_request:
             await self._initialize(message, visit)
             return
-        opened = self._open(visit) or self._passer_by(message, visit)
+        opened = self._open(visit) or passer_by(self._sessions, visit.head, visit.identity, message)
         if opened is None:
             await self._turn_away(visit, message.id)
         elif isinstance(message.method, str) and isinstance(message.id, int | str):
-            progress = read_legacy_progress_token(body, message.params)
             session = self._sessions.state(opened)
-            call = Call(
-                message.method, message.params, opened.caller, NO_CHANNEL, message.id, progress, session
-            )
-            call.secrets = visit.secrets
+            call = call_of(body, message, opened, session, visit.secrets)
             await self._answer(
                 call, (opened.token.nonce, message.id), LegacyExchange(self, opened.token, visit, accepted)
             )
@@ -214,23 +204,10 @@ class LegacyDoor:
         await send_json(visit.send, 200, body, [*visit.headers, (b"mcp-session-id", id.encode())])
 
     def _open(self, visit: Visit) -> Opened | None:
-        id = visit.head.get(b"mcp-session-id")
-        return None if id is None else self._sessions.find(id, visit.identity)
-
-    def _passer_by(self, message: Message, visit: Visit) -> Opened | None:
-        """A request without a session, as from curl: served for itself. Its client can be asked nothing."""
-        known = b"mcp-session-id" in visit.head.raw
-        if known or not isinstance(message.id, int | str) or message.method in (UNSET, *NEEDS_SESSION):
-            return None
-        return self._sessions.passing(visit.head.version or ASSUMED_VERSION, visit.identity)
+        return session_of(self._sessions, visit.head, visit.identity)
 
     async def _turn_away(self, visit: Visit, id: Any = None) -> None:
-        """No session, or not one of ours."""
-        status, error = 404, McpError(-32001, "Session not found; send 'initialize' to open a new one")
-        if b"mcp-session-id" not in visit.head.raw:
-            status, error = 400, InvalidRequest(NO_SESSION)
-        body = encode_error(id if isinstance(id, int | str) else None, error)
-        await send_json(visit.send, status, body, visit.headers)
+        await send_json(visit.send, *turned_away(visit.head, id), visit.headers)
 
     async def _notification(self, message: Message, opened: Opened, visit: Visit) -> None:
         assert isinstance(message.method, str)
@@ -244,9 +221,7 @@ class LegacyDoor:
                 exchange.stop()
             return
         session = self._sessions.state(opened)
-        call = Call(message.method, message.params, opened.caller, NO_CHANNEL, session=session)
-        call.secrets = visit.secrets
-        await take_notification(self._service, call)
+        await take_notification(self._service, call_of(b"", message, opened, session, visit.secrets))
 
     def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":
         of_session = sum(1 for key in self._asked if key[0] == session) if self._asked else 0
