@@ -1,0 +1,200 @@
+"""What must hold for one tool: its path, its parameters together, and what it refers to."""
+
+from collections.abc import Iterator
+
+from msgspec import UNSET
+
+from ..config.errors import nearest_or_all
+from .mistakes import Keys, Mistake
+from .parameter_rules import no_json, rules_of_parameter, types_of, wrong_schema
+from .placeholders import placeholders, wrong_path
+from .table import Parameter, Table, Tool
+from .words import ERROR_KEY, TOOL_NAME
+
+WITH_BODY = ("POST", "PUT", "PATCH")
+_BODY_PLACES = {"json": ("json",), "form": ("form",), "multipart": ("form", "file")}
+
+
+def rules_of_tool(table: Table, name: str, tool: Tool) -> Iterator[Mistake]:
+    keys: Keys = ("tools", name)
+    if not TOOL_NAME.fullmatch(name):
+        yield Mistake(keys, f"{name!r} is no name of a tool", "letters, digits, '_' and '-', 64 at most")
+    if not tool.description.strip():
+        yield Mistake((*keys, "description"), "must say what the tool does")
+    if tool.timeout < 0:
+        yield Mistake((*keys, "timeout"), "must not be below 0 seconds")
+    yield from _use(table, tool, keys)
+    for parameter, values in tool.parameters.items():
+        yield from rules_of_parameter(values, (*keys, "parameters", parameter), parameter)
+    parameters = all_parameters(table, tool)
+    yield from _path(tool, parameters, keys)
+    for parameter, values in parameters.items():
+        yield from _placed(tool, parameter, values, _keys_of(tool, keys, parameter))
+        yield from _looked_up(table, parameters, parameter, _keys_of(tool, keys, parameter))
+    yield from _same_names(tool, parameters, keys)
+    yield from _references(table, tool, parameters, keys)
+    yield from _paging(table, tool, keys)
+    yield from _answer(tool, parameters, keys)
+
+
+def all_parameters(table: Table, tool: Tool) -> dict[str, Parameter]:
+    shared = {name: table.shared[name] for name in tool.use if name in table.shared}
+    return {**tool.parameters, **{name: item for name, item in shared.items() if name not in tool.parameters}}
+
+
+def _keys_of(tool: Tool, keys: Keys, parameter: str) -> Keys:
+    """Where the reader can do something about it: at the tool, also for a parameter that is shared."""
+    if parameter in tool.parameters:
+        return (*keys, "parameters", parameter)
+    return (*keys, "use", tool.use.index(parameter))
+
+
+def _use(table: Table, tool: Tool, keys: Keys) -> Iterator[Mistake]:
+    for number, name in enumerate(tool.use):
+        here = (*keys, "use", number)
+        if name not in table.shared:
+            yield Mistake(here, f"there is no shared parameter {name!r}", nearest_or_all(name, table.shared))
+        elif name in tool.parameters:
+            yield Mistake(here, f"the tool has a parameter {name!r} of its own", "remove one of them")
+        elif name in tool.use[:number]:
+            yield Mistake(here, f"{name!r} is there twice")
+
+
+def in_path(tool: Tool, name: str, parameter: Parameter) -> bool:
+    words = placeholders(tool.path)
+    return parameter.place in ("", "path") and (name in words or (parameter.name or name) in words)
+
+
+def _path(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
+    here = (*keys, "path")
+    yield from wrong_path(tool.path, here)
+    filled = {parameter.gives for parameter in parameters.values()} | {
+        name for group in tool.needs for name in group
+    }
+    for word in placeholders(tool.path):
+        name = next((name for name, item in parameters.items() if word in (name, item.name)), None)
+        if name is None:
+            if word:
+                hint = nearest_or_all(word, parameters) if parameters else "the tool has none"
+                yield Mistake(here, f"{{{word}}} is no parameter of the tool", hint)
+            continue
+        item = parameters[name]
+        if item.place not in ("", "path"):
+            where = _keys_of(tool, keys, name)
+            yield Mistake((*where, "in"), f"{name!r} is in the path, not in {item.place!r}", "leave 'in' out")
+        if {"array", "object"} & {*types_of(item)}:
+            yield Mistake(
+                (*_keys_of(tool, keys, name), "type"), f"{name!r} is in the path, which takes one value"
+            )
+        known = item.required or item.setting or item.default is not UNSET or name in filled
+        if not known:
+            yield Mistake(_keys_of(tool, keys, name), f"{name!r} is in the path, so it must be required")
+
+
+def _placed(tool: Tool, name: str, item: Parameter, keys: Keys) -> Iterator[Mistake]:
+    here = (*keys, "in")
+    if item.place == "path" and not in_path(tool, name, item):
+        yield Mistake(here, f"the path {tool.path!r} has no {{{name}}}")
+    if item.place in ("json", "form", "file"):
+        if tool.method == "GET":
+            yield Mistake(here, f"{tool.method} has no body for it", "leave 'in' out, or set it to 'query'")
+        elif item.place not in _BODY_PLACES[tool.body]:
+            fits = {"json": "json", "form": "form", "file": "multipart"}[item.place]
+            yield Mistake(
+                here, f"the body of the tool is {tool.body}, not {fits}", f"set its 'body' to {fits!r}"
+            )
+    if "." in item.name and (item.place not in ("", "json") or tool.body != "json"):
+        yield Mistake((*keys, "as"), "dots make nested JSON, which is not sent there")
+    elif item.place == "" and "." in item.name and tool.method not in WITH_BODY:
+        yield Mistake((*keys, "as"), f"dots make nested JSON, and {tool.method} sends none")
+
+
+def _looked_up(table: Table, parameters: dict[str, Parameter], name: str, keys: Keys) -> Iterator[Mistake]:
+    item = parameters[name]
+    if not item.lookup:
+        return
+    lookup = table.lookups.get(item.lookup)
+    if lookup is None:
+        hint = nearest_or_all(item.lookup, table.lookups) if table.lookups else "there is no [lookups]"
+        yield Mistake((*keys, "lookup"), f"there is no lookup {item.lookup!r}", hint)
+        return
+    if item.gives and item.gives not in parameters:
+        hint = nearest_or_all(item.gives, parameters)
+        yield Mistake((*keys, "gives"), f"the tool has no parameter {item.gives!r}", hint)
+    if item.gives == name:
+        yield Mistake((*keys, "gives"), "a name cannot become itself")
+    for word in placeholders(lookup.path):
+        if word not in parameters:
+            yield Mistake((*keys, "lookup"), f"it needs {{{word}}}, which the tool does not have")
+
+
+def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
+    """Two parameters that the API gets under one name, in one place."""
+    seen: dict[tuple[str, str], str] = {}
+    for name, item in parameters.items():
+        if item.lookup or item.place == "none" or in_path(tool, name, item):
+            continue
+        place = item.place or (tool.body if tool.method in WITH_BODY else "query")
+        wire = (place, item.name or name)
+        if wire in seen:
+            where = _keys_of(tool, keys, name)
+            yield Mistake(
+                where, f"is sent as {wire[1]!r}, as {seen[wire]!r} is", "give one of them another 'as'"
+            )
+        seen[wire] = name
+
+
+def _references(table: Table, tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
+    hint_of = parameters or {"none": Parameter()}
+    for number, group in enumerate(tool.needs):
+        if not group:
+            yield Mistake((*keys, "needs", number), "names no parameter")
+        for position, name in enumerate(group):
+            if name not in parameters:
+                yield Mistake(
+                    (*keys, "needs", number, position),
+                    f"the tool has no parameter {name!r}",
+                    nearest_or_all(name, hint_of),
+                )
+    for name, also in tool.also.items():
+        here = (*keys, "also", name)
+        if name == "current":
+            yield Mistake(here, "'current' is the tool's own result", "name it otherwise")
+        if not also.replace:
+            yield Mistake((*here, "replace"), "replaces nothing")
+        for named in (*also.when, *also.replace, *also.replace.values()):
+            if named not in parameters:
+                yield Mistake(here, f"the tool has no parameter {named!r}", nearest_or_all(named, hint_of))
+    if tool.flag and table.gate is None:
+        yield Mistake((*keys, "flag"), "is a field of the gate's reply, and there is no [gate]")
+    yield from no_json(tool.fixed, (*keys, "fixed"))
+
+
+def _paging(table: Table, tool: Tool, keys: Keys) -> Iterator[Mistake]:
+    if tool.paging and tool.paging not in table.paging:
+        hint = nearest_or_all(tool.paging, table.paging) if table.paging else "there is no [paging]"
+        yield Mistake((*keys, "paging"), f"there is no paging {tool.paging!r}", hint)
+    if tool.all_pages and not tool.paging:
+        yield Mistake((*keys, "all_pages"), "the tool has no 'paging'")
+    if tool.paging and tool.also:
+        yield Mistake((*keys, "also"), "a list in parts has no second request beside it")
+
+
+def _answer(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
+    for key in ("rich", "compact"):
+        for number, path in enumerate(getattr(tool.result, key)):
+            if not path or "" in path.split("."):
+                yield Mistake((*keys, "result", key, number), f"{path!r} is no path: names with dots between")
+    for word in placeholders(tool.result.said):
+        if word not in parameters:
+            hint = nearest_or_all(word, parameters) if parameters else "the tool has none"
+            yield Mistake((*keys, "result", "said"), f"{{{word}}} is no parameter of the tool", hint)
+    for status in tool.errors:
+        if not ERROR_KEY.fullmatch(status):
+            yield Mistake(
+                (*keys, "errors", status), f"{status!r} is no status", "write one such as '404' or '5xx'"
+            )
+    if tool.output:
+        yield from wrong_schema(tool.output, (*keys, "output"))
+        if tool.output.get("type") != "object":
+            yield Mistake((*keys, "output"), "an output schema is of type 'object'")
