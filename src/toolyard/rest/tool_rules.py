@@ -61,8 +61,7 @@ def _use(table: Table, tool: Tool, keys: Keys) -> Iterator[Mistake]:
 
 
 def in_path(tool: Tool, name: str, parameter: Parameter) -> bool:
-    words = placeholders(tool.path)
-    return parameter.place in ("", "path") and (name in words or (parameter.name or name) in words)
+    return parameter.place in ("", "path") and name in placeholders(tool.path)
 
 
 def _path(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
@@ -72,23 +71,31 @@ def _path(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[
         name for group in tool.needs for name in group
     }
     for word in placeholders(tool.path):
-        name = next((name for name, item in parameters.items() if word in (name, item.name)), None)
-        if name is None:
+        if word not in parameters:
             if word:
                 hint = nearest_or_all(word, parameters) if parameters else "the tool has none"
                 yield Mistake(here, f"{{{word}}} is no parameter of the tool", hint)
             continue
-        item = parameters[name]
-        if item.place not in ("", "path"):
-            where = _keys_of(tool, keys, name)
-            yield Mistake((*where, "in"), f"{name!r} is in the path, not in {item.place!r}", "leave 'in' out")
-        if {"array", "object"} & {*types_of(item)}:
-            yield Mistake(
-                (*_keys_of(tool, keys, name), "type"), f"{name!r} is in the path, which takes one value"
-            )
-        known = item.required or item.setting or item.default is not UNSET or name in filled
-        if not known:
-            yield Mistake(_keys_of(tool, keys, name), f"{name!r} is in the path, so it must be required")
+        yield from _in_path(tool, word, parameters[word], word in filled, keys)
+
+
+def _in_path(tool: Tool, name: str, item: Parameter, filled: bool, keys: Keys) -> Iterator[Mistake]:
+    where = _keys_of(tool, keys, name)
+    if item.place not in ("", "path"):
+        yield Mistake((*where, "in"), f"{name!r} is in the path, not in {item.place!r}", "leave 'in' out")
+    if item.name:
+        yield Mistake(
+            (*where, "as"), f"{name!r} is in the path, where it has no other name", "leave 'as' out"
+        )
+    if item.lookup:
+        yield Mistake(
+            (*where, "lookup"), f"{name!r} is in the path, but a name is never sent", "send what it gives"
+        )
+    if {"array", "object"} & {*types_of(item)}:
+        yield Mistake((*where, "type"), f"{name!r} is in the path, which takes one value")
+    known = item.required or item.setting or item.default is not UNSET or filled
+    if not known:
+        yield Mistake(where, f"{name!r} is in the path, so it must be required")
 
 
 def _placed(tool: Tool, name: str, item: Parameter, keys: Keys) -> Iterator[Mistake]:
@@ -131,8 +138,9 @@ def _looked_up(table: Table, parameters: dict[str, Parameter], name: str, keys: 
 def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
     """Two parameters that the API gets under one name, in one place."""
     seen: dict[tuple[str, str], str] = {}
+    instead = {name for also in tool.also.values() for name in also.replace.values()}
     for name, item in parameters.items():
-        if item.lookup or item.place == "none" or in_path(tool, name, item):
+        if item.lookup or item.place == "none" or name in instead or in_path(tool, name, item):
             continue
         place = item.place or (tool.body if tool.method in WITH_BODY else "query")
         wire = (place, item.name or name)
