@@ -28,6 +28,7 @@ COMMANDS = {
     "import": "importing",
     "remove": "remove",
     "stats": "stats",
+    "deploy": "deploy",
 }
 INTERRUPTED = 130
 # What `main`, or click below it, knows how to leave with.

@@ -1,0 +1,117 @@
+"""What the user sees: the steps while they are done, and at the end what was made and what to do with it."""
+
+import json
+import shlex
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ..printable import is_terminal, one_line
+from .archive import Archive
+from .building import Tell
+from .template import Plan, parameter
+
+if TYPE_CHECKING:
+    from ...kit import Server
+
+NEW_KEY = "$(python3 -c 'import secrets; print(secrets.token_hex(32))')"
+URL = "${URL}"
+JSON_TYPE = "Content-Type: application/json"
+
+
+@contextmanager
+def steps() -> Generator[Tell]:
+    """On a terminal a line that moves while a step takes; in a pipe a line for each."""
+    if not is_terminal(sys.stderr):
+        yield lambda step: click.echo(f"… {step}", err=True)
+        return
+    from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
+
+    console = Console(stderr=True, highlight=False)
+    with console.status("…") as status:
+        yield lambda step: (status.update(one_line(step)), console.print(f"[dim]… {one_line(step)}[/dim]"))[1]
+
+
+def made(archive: Archive, template: Path, is_checked: bool) -> None:
+    click.echo(f"{archive.file}  {_size(archive.size)}, {_size(archive.unpacked)} unpacked")
+    width = max(len(part) for part in archive.parts)
+    for part, (packed, unpacked) in sorted(archive.parts.items(), key=lambda row: -row[1][0]):
+        click.echo(f"  {part:<{width}}  {_size(packed):>9}  {_size(unpacked):>9}")
+    click.echo(f"  sha256 {archive.sha256}")
+    click.echo(f"{template}  {'checked by cfn-lint' if is_checked else 'not checked'}")
+
+
+def what_next(plan: Plan, template: Path, servers: "dict[str, Server]") -> None:
+    """The commands of SAM, a few requests, and the entry for a client."""
+    parts = [_deploying(plan, template)]
+    for name, server in servers.items():
+        path = "mcp" if len(servers) == 1 else f"mcp/{name}"
+        header = server.caller_keys.headers[0] if server.caller_keys else ""
+        parts += [_trying(path, header, server), _client(name, path, header)]
+    click.echo("\n" + "\n\n".join(parts))
+
+
+def _deploying(plan: Plan, template: Path) -> str:
+    secrets = [f"{parameter(name)}=…" for name in plan.secrets]
+    first = f"  sam deploy --template-file {shlex.quote(str(template))} --stack-name {plan.name} \\\n"
+    first += "    --resolve-s3 --capabilities CAPABILITY_IAM \\\n"
+    first += f"    --parameter-overrides {' '.join([f'ToolyardKey={NEW_KEY}', *secrets])}"
+    url = f"  URL=$(aws lambda get-function-url-config --function-name {plan.name} \\\n"
+    url += "    --query FunctionUrl --output text)"
+    later = "Later on without --parameter-overrides: the stack keeps the key."
+    return f"Deploy it:\n{first}\n{later}\nIts address, which ends in a slash:\n{url}"
+
+
+def _trying(path: str, header: str, server: "Server") -> str:
+    lines = ["Try it:", f'  curl "{URL}health"']
+    asked: list[dict[str, object]] = [{"method": "tools/list"}]
+    if (call := _example(server)) is not None:
+        asked.append({"method": "tools/call", "params": call})
+    for number, message in enumerate(asked, 1):
+        body = json.dumps({"jsonrpc": "2.0", "id": number, **message})
+        key = f" -H '{header}: {_value(header)}'" if header else ""
+        lines.append(f"  curl \"{URL}{path}\" -H '{JSON_TYPE}'{key} \\\n    -d {shlex.quote(body)}")
+    return "\n".join(lines)
+
+
+def _example(server: "Server") -> dict[str, object] | None:
+    """A tool that only reads, and wants one text at most."""
+    for tool in server.tools.values():
+        hints = tool.info.annotations
+        wanted = tool.info.input_schema.get("required", [])
+        properties = tool.info.input_schema.get("properties", {})
+        is_easy = len(wanted) <= 1 and all(
+            properties.get(name, {}).get("type") == "string" for name in wanted
+        )
+        if is_easy and hints is not None and hints.read_only_hint:
+            return {"name": tool.name, "arguments": dict.fromkeys(wanted, "123")}
+    return None
+
+
+def _client(name: str, path: str, header: str) -> str:
+    variable = f"{name.upper().replace('-', '_')}_API_KEY"
+    # No blank after the colon: Claude Desktop on Windows splits arguments there.
+    sent = ["--header", f"{header}:{_value(header, '${' + variable + '}')}"] if header else []
+    entry: dict[str, object] = {
+        "command": "npx",
+        "args": ["-y", "mcp-remote", f"https://….on.aws/{path}", *sent],
+    }
+    if header:
+        entry["env"] = {variable: "…"}
+    text = json.dumps({"mcpServers": {name: entry}}, indent=2, ensure_ascii=False)
+    return "Claude Desktop, in claude_desktop_config.json:\n" + text
+
+
+def _value(header: str, key: str = "…") -> str:
+    return f"Bearer {key}" if header == "authorization" else key
+
+
+def _size(count: int) -> str:
+    for unit, size in (("MB", 1_000_000), ("kB", 1_000)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"

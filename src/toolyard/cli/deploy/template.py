@@ -1,0 +1,146 @@
+"""`template.yaml`: the function, its address, its log and its rights, for `sam deploy`.
+
+Values that came from outside are written as JSON strings, which YAML takes as they are.
+"""
+
+import json
+from typing import Any
+
+from msgspec import Struct
+
+WIPING = {
+    "PYTHONMALLOC": "malloc",
+    "MALLOC_PERTURB_": "165",
+    "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
+}
+"""Memory that is given back is overwritten at once: a caller's key is not left lying in it."""
+STREAMING = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/bootstrap"}
+
+
+class Plan(Struct, frozen=True):
+    name: str
+    python: str
+    arch: str
+    servers: tuple[str, ...]
+    memory: int = 512
+    timeout: int = 30
+    concurrency: int = 10
+    """0: not limited."""
+    log_days: int = 30
+    stream: bool = False
+    variables: dict[str, str] = {}
+    secrets: tuple[str, ...] = ()
+    """Variables whose values are asked for when it is deployed, and shown nowhere."""
+
+
+def template(plan: Plan) -> str:
+    return f"""\
+# Made by `toolyard deploy lambda`.
+AWSTemplateFormatVersion: "2010-09-09"
+Transform: AWS::Serverless-2016-10-31
+Description: {_text(f"MCP endpoint of {', '.join(plan.servers)}")}
+
+Parameters:
+  ToolyardKey:
+    Type: String
+    NoEcho: true
+    MinLength: 16
+    Description: Signs session ids, so that every instance of the function knows them. Keep it secret.
+{_parameters(plan)}
+Resources:
+  Function:
+    Type: AWS::Serverless::Function
+    Properties:
+      FunctionName: {_text(plan.name)}
+      CodeUri: function.zip
+      Handler: function.handler
+      Runtime: python{plan.python}
+      Architectures: [{plan.arch}]
+      MemorySize: {plan.memory}
+      Timeout: {plan.timeout}
+{_concurrency(plan)}\
+      Role: !GetAtt Role.Arn
+      LoggingConfig:
+        LogGroup: !Ref Logs
+        LogFormat: JSON
+      Environment:
+        Variables:
+{_variables(plan)}
+      FunctionUrlConfig:
+        # Whoever calls brings a key of its own, which the function asks for and hands on.
+        AuthType: NONE
+        # No Cors here: the function answers for it, and the headers must not come twice.
+        InvokeMode: {"RESPONSE_STREAM" if plan.stream else "BUFFERED"}
+
+  # AWS asks for this right beside the one to use the address, which SAM adds by itself.
+  Invoking:
+    Type: AWS::Lambda::Permission
+    Properties:
+      FunctionName: !Ref Function
+      Action: lambda:InvokeFunction
+      Principal: "*"
+      InvokedViaFunctionUrl: true
+
+  Logs:
+    Type: AWS::Logs::LogGroup
+    DeletionPolicy: Delete
+    UpdateReplacePolicy: Delete
+    Properties:
+      LogGroupName: {_text(f"/aws/lambda/{plan.name}")}
+      RetentionInDays: {plan.log_days}
+
+  Role:
+    Type: AWS::IAM::Role
+    Properties:
+      AssumeRolePolicyDocument:
+        Version: "2012-10-17"
+        Statement:
+          - Effect: Allow
+            Principal: {{Service: lambda.amazonaws.com}}
+            Action: sts:AssumeRole
+      Policies:
+        - PolicyName: write-own-log
+          PolicyDocument:
+            Version: "2012-10-17"
+            Statement:
+              - Effect: Allow
+                Action: [logs:CreateLogStream, logs:PutLogEvents]
+                Resource: !GetAtt Logs.Arn
+
+Outputs:
+  Url:
+    Description: The address; the endpoint is mcp below it.
+    Value: !GetAtt FunctionUrl.FunctionUrl
+  Arn:
+    Value: !GetAtt Function.Arn
+  Name:
+    Value: !Ref Function
+"""
+
+
+def parameter(variable: str) -> str:
+    """The name of the parameter for a secret variable: `TIFLUX_API_KEY` is `TifluxApiKey`."""
+    return "".join(part.capitalize() for part in variable.split("_"))
+
+
+def _parameters(plan: Plan) -> str:
+    return "".join(
+        f"  {parameter(name)}:\n    Type: String\n    NoEcho: true\n    Description: The variable {name}.\n"
+        for name in plan.secrets
+    )
+
+
+def _concurrency(plan: Plan) -> str:
+    return f"      ReservedConcurrentExecutions: {plan.concurrency}\n" if plan.concurrency else ""
+
+
+def _variables(plan: Plan) -> str:
+    given: dict[str, str] = {**WIPING, **(STREAMING if plan.stream else {}), **plan.variables}
+    lines = ["TOOLYARD_KEY: !Ref ToolyardKey"]
+    lines += [f"{name}: {_text(value)}" for name, value in given.items()]
+    lines += [f"{name}: !Ref {parameter(name)}" for name in plan.secrets]
+    return "\n".join(f"          {line}" for line in lines)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value)

@@ -1,0 +1,109 @@
+"""Others' packages for the machines of AWS: the versions that are installed here, as wheels for there."""
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from importlib import metadata
+from importlib.util import find_spec
+from pathlib import Path
+
+from ..failure import Failure
+
+MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
+# From 3.12 on, the runtimes stand on Amazon Linux 2023 (glibc 2.34), before that on Amazon Linux 2 (2.26).
+GLIBC = ("2_34", "2_31", "2_28")
+OLD_GLIBC = ("2_26", "2_24", "2_17")
+# What runs; and what says whose it is. METADATA is how a scanner for known faults knows the version.
+KEPT_INFO = re.compile(r"(METADATA|entry_points\.txt|.*(licen[cs]e|notice|copying|authors).*)", re.I)
+DROPPED_SUFFIXES = {".pyi", ".pyx", ".pxd", ".c", ".h", ".cpp", ".hpp", ".pyc"}
+DROPPED_FOLDERS = {"tests", "__pycache__"}
+
+
+def requirements(packages: Iterable[str]) -> tuple[list[str], list[str]]:
+    """What to install for packages of these import names, and which of them are not installed here."""
+    owners = metadata.packages_distributions()
+    extras = _extras()
+    found: set[str] = set()
+    missing: list[str] = []
+    for name in sorted(packages):
+        for owner in owners.get(name, ()):
+            found.add(owner + extras.get(_normal(owner), ""))
+        if name not in owners:
+            missing.append(name)
+    return sorted(found), missing
+
+
+def install(wanted: list[str], folder: Path, python: str, arch: str) -> None:
+    """Unpack the wheels for a function's Python and machine into `folder`."""
+    if find_spec("pip") is None:
+        raise Failure(f"there is no pip in {sys.prefix}", "python -m ensurepip")
+    pins = folder.with_name("pins.txt")
+    pins.write_text("".join(f"{name}=={version}\n" for name, version in sorted(_installed().items())))
+    platforms = [f"--platform={platform}" for platform in _platforms(python, MACHINES[arch])]
+    done = subprocess.run(
+        [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check",
+         "--target", str(folder), "--only-binary=:all:", "--no-compile", "--implementation=cp",
+         f"--python-version={python}", *platforms, "--constraint", str(pins), *wanted],
+        capture_output=True,
+        text=True,
+    )  # fmt: skip
+    if done.returncode:
+        raise _not_had(done.stderr, python, arch)
+    _tidy(folder)
+
+
+def _not_had(said: str, python: str, arch: str) -> Failure:
+    named = re.search(r"No matching distribution found for ([^\s(]+)", said)
+    if named is None:
+        return Failure("pip could not get the packages of the function", details=said)
+    return Failure(
+        f"there is no wheel of {named[1]!r} for Python {python} on {arch}",
+        "try another --python or --arch, or install a version here that has one",
+        details=said,
+    )
+
+
+def _platforms(python: str, machine: str) -> list[str]:
+    is_old = tuple(map(int, python.split("."))) < (3, 12)
+    versions = OLD_GLIBC if is_old else (*GLIBC, *OLD_GLIBC)
+    return [f"manylinux_{version}_{machine}" for version in versions] + [f"manylinux2014_{machine}"]
+
+
+def _installed() -> dict[str, str]:
+    return {one.name: one.version for one in metadata.distributions() if one.name and "+" not in one.version}
+
+
+def _extras() -> dict[str, str]:
+    """The extras with which Toolyard asks for a package, such as `psycopg[binary]`."""
+    try:
+        asked = metadata.requires("toolyard") or []
+    except metadata.PackageNotFoundError:
+        return {}
+    found = [re.match(r"([\w.-]+)\s*(\[[^\]]*\])", line) for line in asked]
+    return {_normal(one[1]): one[2] for one in found if one}
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _tidy(folder: Path) -> None:
+    """Leave what is needed to run, and the licences."""
+    shutil.rmtree(folder / "bin", ignore_errors=True)
+    for path in sorted(folder.rglob("*"), reverse=True):
+        if path.is_dir():
+            if path.name in DROPPED_FOLDERS:
+                shutil.rmtree(path)
+            elif not any(path.iterdir()):
+                path.rmdir()
+        elif _is_unwanted(path, folder):
+            path.unlink()
+
+
+def _is_unwanted(file: Path, folder: Path) -> bool:
+    top = file.relative_to(folder).parts[0]
+    if top.endswith(".dist-info"):
+        return KEPT_INFO.fullmatch(file.name) is None
+    return file.suffix in DROPPED_SUFFIXES
