@@ -38,7 +38,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup run test check lint style types layers docs conformance soak faults bench bench-search \
-	bench-tokens bench-results bench-servers format constraints clean
+	bench-tokens bench-results bench-servers bench-lambda format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -95,6 +95,9 @@ bench-results: $(DEV) ## what it costs to keep results small, and to read the bi
 
 bench-servers: $(DEV) ## what the bundled servers cost (ARGS="sql": one of them)
 	@$(BIN)/python -m bench.servers $(ARGS)
+
+bench-lambda: $(DEV) ## what the tiflux function costs on AWS Lambda, beside another way of serving there
+	@$(BIN)/python -m bench.aws_lambda $(ARGS)
 
 format: $(DEV) ## repair and format the code with ruff
 	@$(BIN)/ruff check --fix-only --quiet

@@ -1,0 +1,21 @@
+"""The API call of `get_ticket` and nothing else, by the function's own client: what cannot be saved.
+
+Runs in the function's Python, with the function's folder on its path. Its events are `{"number", "key"}`.
+"""
+
+import asyncio
+import os
+
+from toolyard.rest.client import HttpClient, Request
+from toolyard.rest.origin import Origin
+
+_loop = asyncio.new_event_loop()
+_base = Origin.parse(os.environ["TIFLUX_API_BASE_URL"])
+_client = HttpClient(_base)
+
+
+def handler(event, context):
+    headers = {"Authorization": f"Bearer {event['key']}"}
+    request = Request("GET", f"{_base.base}/tickets/{event['number']}", headers)
+    reply = _loop.run_until_complete(_client.send(request, 15.0, 1 << 24))
+    return {"status": reply.status, "body": reply.body.decode()}
