@@ -1,0 +1,158 @@
+"""The events by which AWS brings HTTP to a function, and the replies it takes back.
+
+Knows Function URLs and API Gateway's HTTP APIs (payload 2.0), load balancers, and API Gateway's REST APIs
+(payload 1.0). Knows nothing of MCP. An event may be anything: what cannot be read is `BadEvent`.
+"""
+
+import binascii
+from typing import Any, Literal, cast
+
+from msgspec import Struct
+
+from .asgi import Headers
+
+Kind = Literal["v2", "v1", "alb", "alb-multi"]
+Event = dict[str, Any]
+
+MEGABYTE = 1024 * 1024
+MOST_BYTES: dict[Kind, int] = {"v2": 6 * MEGABYTE, "v1": 6 * MEGABYTE, "alb": MEGABYTE, "alb-multi": MEGABYTE}
+"""What AWS carries in one event or reply, as JSON: a function's limit, or the load balancer's lower one."""
+_ROOT_STAGE = "$default"
+
+
+class BadEvent(ValueError):
+    """The event is not an HTTP request, or its body cannot be read; the message says why."""
+
+
+class Request(Struct, frozen=True):
+    method: str
+    path: str
+    headers: Headers
+    """Names in lower case."""
+    body: bytes
+    kind: Kind
+
+
+def kind_of(event: Any) -> Kind:
+    """In which form the answer has to be, even where the event cannot be read."""
+    if not isinstance(event, dict):
+        return "v2"
+    known = cast(Event, event)
+    if "elb" in _object(known, "requestContext"):
+        return "alb-multi" if "multiValueHeaders" in known else "alb"
+    return "v1" if "httpMethod" in known else "v2"
+
+
+def read(event: Any) -> Request:
+    """The HTTP request in an event; raises `BadEvent`."""
+    if not isinstance(event, dict):
+        raise BadEvent(f"An HTTP event is an object, not {type(event).__name__!r}")
+    known, kind = cast(Event, event), kind_of(cast(Any, event))
+    context = _object(known, "requestContext")
+    if kind == "v2":
+        http = _object(context, "http")
+        method, path = http.get("method"), known.get("rawPath", http.get("path"))
+        path = _without_stage(path, context.get("stage"))
+    else:
+        method, path = known.get("httpMethod"), known.get("path")
+    if not isinstance(method, str) or not method:
+        where = "requestContext.http.method" if kind == "v2" else "httpMethod"
+        raise BadEvent(f"The event has no {where!r}; HTTP comes by a Function URL, API Gateway or a balancer")
+    if not isinstance(path, str):
+        raise BadEvent(f"The event has no {'rawPath' if kind == 'v2' else 'path'!r}")
+    return Request(method.upper(), path or "/", _headers(known), _body(known), kind)
+
+
+def _object(event: Event, name: str) -> Event:
+    value = event.get(name)
+    return cast(Event, value) if isinstance(value, dict) else {}
+
+
+def _without_stage(path: Any, stage: Any) -> Any:
+    """API Gateway puts a stage that is not the default one in front of the path."""
+    if isinstance(path, str) and isinstance(stage, str) and stage and stage != _ROOT_STAGE:
+        start = f"/{stage}"
+        if path == start or path.startswith(f"{start}/"):
+            return path[len(start) :]
+    return path
+
+
+def _headers(event: Event) -> Headers:
+    """What came several times stays several, where the event tells: a name in two cases, a list of values."""
+    found: Headers = []
+    many = _object(event, "multiValueHeaders")
+    for name, values in many.items():
+        for value in cast(list[Any], values) if isinstance(values, list) else [values]:
+            found.append(_header(name, value))
+    if not many:
+        found.extend(_header(name, value) for name, value in _object(event, "headers").items())
+    return found
+
+
+def _header(name: Any, value: Any) -> tuple[bytes, bytes]:
+    if not isinstance(name, str) or not isinstance(value, str):
+        raise BadEvent(f"The header {str(name)[:80]!r} has no text as its value")
+    try:
+        return name.lower().encode("latin-1"), value.encode()
+    except UnicodeEncodeError:
+        raise BadEvent(f"The header {name[:80]!a} has characters that no header has") from None
+
+
+def _body(event: Event) -> bytes:
+    body = event.get("body")
+    if body is None:
+        return b""
+    if not isinstance(body, str):
+        raise BadEvent(f"The event's 'body' is text, not {type(body).__name__!r}")
+    try:
+        if event.get("isBase64Encoded"):
+            return binascii.a2b_base64(body.encode("ascii"), strict_mode=True)
+        return body.encode()
+    except UnicodeEncodeError:
+        raise BadEvent("The event's 'body' has characters that are no text") from None
+    except binascii.Error as error:
+        raise BadEvent(f"The event says its 'body' is base64, and it is not: {error}") from None
+
+
+def written(status: int, headers: Headers, body: bytes, kind: Kind) -> Event:
+    """A reply as the sender of such an event takes it. Our bodies are text, so none is encoded."""
+    reply: Event = {"statusCode": status, "body": body.decode(), "isBase64Encoded": False}
+    if kind.startswith("alb"):
+        reply["statusDescription"] = f"{status} {_PHRASES.get(status, 'Error')}"
+    if kind == "alb-multi":
+        many: dict[str, list[str]] = {}
+        for name, value in headers:
+            many.setdefault(name.decode("latin-1"), []).append(value.decode("latin-1"))
+        reply["multiValueHeaders"] = many
+    else:
+        reply["headers"] = joined(headers)
+    return reply
+
+
+def joined(headers: Headers) -> dict[str, str]:
+    """One text for each name."""
+    found: dict[str, str] = {}
+    for raw, value in headers:
+        name, text = raw.decode("latin-1"), value.decode("latin-1")
+        found[name] = f"{found[name]}, {text}" if name in found else text
+    return found
+
+
+_PHRASES = {
+    200: "OK",
+    202: "Accepted",
+    204: "No Content",
+    400: "Bad Request",
+    401: "Unauthorized",
+    403: "Forbidden",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    406: "Not Acceptable",
+    413: "Content Too Large",
+    415: "Unsupported Media Type",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+    503: "Service Unavailable",
+    504: "Gateway Timeout",
+}
+"""A load balancer wants the words too."""
