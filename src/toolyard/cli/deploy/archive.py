@@ -9,6 +9,7 @@ from msgspec import Struct
 EPOCH = (1980, 1, 1, 0, 0, 0)
 PLAIN, PROGRAM = 0o644, 0o755
 UNIX = 3
+OWN = "(function)"
 
 
 class Archive(Struct, frozen=True):
@@ -46,8 +47,7 @@ def write(folder: Path, file: Path, programs: frozenset[str]) -> Archive:
 
 
 def _part(name: str) -> str:
-    """The package that a file belongs to; its licences count with it."""
-    top, slash, _ = name.partition("/")
-    if not slash:
-        return "(function)"
-    return top.partition("-")[0] if top.endswith(".dist-info") else top.removesuffix(".libs")
+    """The package that a file belongs to; its licences and its bytecode count with it."""
+    top = name.removeprefix("__pycache__/").partition("/")[0]
+    package = top.partition("-" if top.endswith(".dist-info") else ".")[0]
+    return OWN if package in ("function", "bootstrap") else package

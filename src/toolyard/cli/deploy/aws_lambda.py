@@ -88,13 +88,13 @@ def command(
         linting.need_linter()
     chosen = [choose(server) for server in dict.fromkeys(servers)]
     given = settings.read(options, chosen)
-    loaded = {server.name: _load(server, given[server.name], debug) for server in chosen}
+    loaded = [_load(server, given[server.name], debug) for server in chosen]
     found = settings.variables({server.name: _prefix(server) for server in chosen}, given)
     plan = Plan(
         name=_name(name or f"{chosen[0].name}-mcp"),
         python=python,
         arch=arch,
-        servers=tuple(loaded),
+        servers=tuple(server.name for server in loaded),
         memory=memory,
         timeout=timeout,
         concurrency=concurrency,
@@ -138,7 +138,7 @@ def _name(name: str) -> str:
     return name
 
 
-def _warn_if_open(servers: "dict[str, Server]") -> None:
-    for name, server in servers.items():
+def _warn_if_open(servers: "list[Server]") -> None:
+    for server in servers:
         if server.caller_keys is None:
-            warn(f"whoever knows the address can use {name!r}: it asks its callers for no key")
+            warn(f"whoever knows the address can use {server.name!r}: it asks its callers for no key")

@@ -1,6 +1,7 @@
 """What the user sees: the steps while they are done, and at the end what was made and what to do with it."""
 
 import json
+import re
 import shlex
 import sys
 from collections.abc import Generator
@@ -45,14 +46,26 @@ def made(archive: Archive, template: Path, is_checked: bool) -> None:
     click.echo(f"{template}  {'checked by cfn-lint' if is_checked else 'not checked'}")
 
 
-def what_next(plan: Plan, template: Path, servers: "dict[str, Server]") -> None:
-    """The commands of SAM, a few requests, and the entry for a client."""
-    parts = [_deploying(plan, template)]
-    for name, server in servers.items():
-        path = "mcp" if len(servers) == 1 else f"mcp/{name}"
-        header = server.caller_keys.headers[0] if server.caller_keys else ""
-        parts += [_trying(path, header, server), _client(name, path, header)]
+def what_next(plan: Plan, template: Path, servers: "list[Server]") -> None:
+    """The commands of SAM, a few requests, and the entries for a client."""
+    requests = "\n".join(_requests(server, _path(server, servers)) for server in servers)
+    entries = {server.name: _entry(server, _path(server, servers)) for server in servers}
+    parts = [
+        _deploying(plan, template),
+        f'Try it:\n  curl "{URL}health"\n{requests}',
+        "Claude Desktop, in claude_desktop_config.json:",
+    ]
     click.echo("\n" + "\n\n".join(parts))
+    click.echo(json.dumps({"mcpServers": entries}, indent=2, ensure_ascii=False))
+
+
+def _path(server: "Server", servers: "list[Server]") -> str:
+    return "mcp" if len(servers) == 1 else f"mcp/{server.name}"
+
+
+def _header(server: "Server") -> str:
+    """Where its callers put their keys."""
+    return server.caller_keys.headers[0] if server.caller_keys is not None else ""
 
 
 def _deploying(plan: Plan, template: Path) -> str:
@@ -66,14 +79,15 @@ def _deploying(plan: Plan, template: Path) -> str:
     return f"Deploy it:\n{first}\n{later}\nIts address, which ends in a slash:\n{url}"
 
 
-def _trying(path: str, header: str, server: "Server") -> str:
-    lines = ["Try it:", f'  curl "{URL}health"']
+def _requests(server: "Server", path: str) -> str:
+    header = _header(server)
+    key = f" -H '{header}: {_value(header, '…')}'" if header else ""
     asked: list[dict[str, object]] = [{"method": "tools/list"}]
     if (call := _example(server)) is not None:
         asked.append({"method": "tools/call", "params": call})
+    lines: list[str] = []
     for number, message in enumerate(asked, 1):
         body = json.dumps({"jsonrpc": "2.0", "id": number, **message})
-        key = f" -H '{header}: {_value(header)}'" if header else ""
         lines.append(f"  curl \"{URL}{path}\" -H '{JSON_TYPE}'{key} \\\n    -d {shlex.quote(body)}")
     return "\n".join(lines)
 
@@ -92,21 +106,19 @@ def _example(server: "Server") -> dict[str, object] | None:
     return None
 
 
-def _client(name: str, path: str, header: str) -> str:
-    variable = f"{name.upper().replace('-', '_')}_API_KEY"
+def _entry(server: "Server", path: str) -> dict[str, object]:
+    """What starts mcp-remote, with the caller's key from a variable."""
+    header = _header(server)
+    variable = f"{re.sub('[^A-Za-z0-9]+', '_', server.name).upper()}_API_KEY"
+    arguments = ["-y", "mcp-remote", f"https://….on.aws/{path}"]
+    if not header:
+        return {"command": "npx", "args": arguments}
     # No blank after the colon: Claude Desktop on Windows splits arguments there.
-    sent = ["--header", f"{header}:{_value(header, '${' + variable + '}')}"] if header else []
-    entry: dict[str, object] = {
-        "command": "npx",
-        "args": ["-y", "mcp-remote", f"https://….on.aws/{path}", *sent],
-    }
-    if header:
-        entry["env"] = {variable: "…"}
-    text = json.dumps({"mcpServers": {name: entry}}, indent=2, ensure_ascii=False)
-    return "Claude Desktop, in claude_desktop_config.json:\n" + text
+    arguments += ["--header", f"{header}:{_value(header, '${' + variable + '}')}"]
+    return {"command": "npx", "args": arguments, "env": {variable: "…"}}
 
 
-def _value(header: str, key: str = "…") -> str:
+def _value(header: str, key: str) -> str:
     return f"Bearer {key}" if header == "authorization" else key
 
 
