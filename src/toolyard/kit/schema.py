@@ -11,13 +11,17 @@ import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Protocol, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Raw
 
 from ..wire.types import BLOCKS
 from .introspection import name_of, underlying
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 JsonSchema = dict[str, Any]
 
@@ -52,15 +56,27 @@ class TypedValidator:
             raise Mismatch(explain(error)) from None
 
 
+class Checked(JsonSchema):
+    """A JSON Schema that somebody has seen to be usable already.
+
+    It is compiled when it is first needed; any other when it is declared, so that a wrong one is found then.
+    """
+
+
 class SchemaValidator:
     """Checks against an explicit JSON Schema (2020-12 unless it says otherwise)."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
+        self.schema = dict(schema)
+        if not isinstance(schema, Checked):
+            _ = self._validator
+
+    @cached_property
+    def _validator(self) -> "jsonschema_rs.Validator":
         import jsonschema_rs  # 4 to 23 ms of CPU, needed only by explicit schemas
 
-        self.schema = dict(schema)
         try:
-            self._validator = jsonschema_rs.validator_for(self.schema, retriever=_refuse_remote)
+            return jsonschema_rs.validator_for(self.schema, retriever=_refuse_remote)
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
             raise ValueError(f"not a usable JSON Schema: {error}") from None
 
