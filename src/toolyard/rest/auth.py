@@ -1,0 +1,91 @@
+"""The key of a request: whose it is, how the request carries it, and how it stays out of everything else."""
+
+import os
+from typing import Any, cast
+from urllib.parse import quote
+
+from ..kit import Context, Secret, ToolError
+from .requests import Draft
+from .table import Auth
+from .wording import Words
+
+HIDDEN = "[key]"
+SHORTEST = 4
+"""What is shorter is no key, and would be found in any text."""
+
+
+class Keyring:
+    """Says which key a call is made with: the caller's, or else our own."""
+
+    def __init__(self, auth: Auth, own: str, callers_only: bool, words: Words) -> None:
+        self._auth = auth
+        value = own or (os.environ.get(auth.variable, "") if auth.variable else "")
+        self.own = Secret(value, "") if value else None
+        self._callers_only = callers_only
+        self._words = words
+
+    def key(self, ctx: Context) -> Secret | None:
+        if self._auth.kind == "none":
+            return None
+        found = ctx.secret(*self._auth.caller)
+        if found is None and not self._callers_only:
+            found = self.own
+        if found is None:
+            raise ToolError(self._words.missing_key.format(ways=self._ways()))
+        return found
+
+    def _ways(self) -> str:
+        ways = [f"header {name!r}" for name in self._auth.caller]
+        if self._auth.variable and not self._callers_only:
+            ways.append(f"environment {self._auth.variable}")
+        return ", ".join(ways) or "api_key"
+
+
+def carry(draft: Draft, auth: Auth, key: Secret | None) -> Draft:
+    """The draft with the key in it. Send it and let go of it."""
+    if key is None or auth.kind == "none":
+        return draft
+    if auth.kind == "query":
+        if draft.raw_query:
+            draft.raw_query += f"&{quote(auth.name, safe='')}={quote(key.reveal(), safe='')}"
+        else:
+            draft.query = [*draft.query, (auth.name, key.reveal())]
+    elif auth.kind == "bearer":
+        draft.headers = {**draft.headers, "Authorization": f"Bearer {key.reveal()}"}
+    else:
+        draft.headers = {**draft.headers, auth.name: auth.prefix + key.reveal()}
+    return draft
+
+
+def blotted(text: str, key: Secret | None) -> str:
+    """A text of the API without the key, in whatever way it was written into it."""
+    if key is None or len(value := key.reveal()) < SHORTEST:
+        return text
+    for form in dict.fromkeys((value, quote(value, safe=""), quote(value))):
+        text = text.replace(form, HIDDEN)
+    return text
+
+
+def blotted_value(value: Any, key: Secret | None, body: bytes) -> Any:
+    """The same for a decoded reply; one whose bytes do not have the key is handed back as it is."""
+    if key is None or not _is_in(key.reveal(), body):
+        return value
+    return _walk(value, key)
+
+
+def _is_in(key: str, body: bytes) -> bool:
+    # JSON may write a slash, or anything, with a backslash: then only the walk can tell.
+    return len(key) >= SHORTEST and (
+        b"\\" in body or key.encode() in body or quote(key, safe="").encode() in body
+    )
+
+
+def _walk(value: Any, key: Secret) -> Any:
+    if isinstance(value, str):
+        return blotted(value, key)
+    if isinstance(value, list):
+        return [_walk(item, key) for item in cast(list[Any], value)]
+    if isinstance(value, dict):
+        items = cast(dict[str, Any], value)
+        return {blotted(name, key): _walk(item, key) for name, item in items.items()}
+    return value

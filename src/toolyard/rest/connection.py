@@ -1,0 +1,225 @@
+"""One connection to an API: a request goes out, a whole reply comes in, one at a time.
+
+Whatever comes unasked, or after the end of a reply, ends the connection: the next caller on it may be another
+tenant and must not be answered with what was meant for someone else.
+"""
+
+import asyncio
+import zlib
+from typing import TYPE_CHECKING, cast
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
+from msgspec import Struct
+
+from .faults import Fault, Garbled, TooLarge, Unreachable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+MAX_HEAD = 64 * 1024
+_WITHOUT_BODY = (204, 304)
+
+
+class Reply(Struct, frozen=True):
+    """A whole HTTP response; header names are lower-case, several of a name are joined by commas."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class _Reading:
+    """A reply as it comes in: what the parser calls."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._size = 0
+        self.parser: HttpResponseParser | None = HttpResponseParser(self)
+        self.headers: dict[str, str] = {}
+        self.body: list[bytes] = []
+        self.in_head = True
+        self.complete = False
+        self.surplus = False
+        self.problem: Fault | None = None
+
+    def feed(self, data: bytes) -> None:
+        assert self.parser is not None
+        before = len(data) if self.in_head else 0
+        try:
+            self.parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            if self.complete:
+                self.surplus = True
+            elif self.problem is None:
+                self.problem = Garbled(f"not a usable HTTP reply ({type(error).__name__})")
+        if self.in_head:
+            self._size += before
+            if self._size > MAX_HEAD and self.problem is None:
+                self.problem = Garbled(f"the head of the reply is bigger than {MAX_HEAD} bytes")
+
+    def on_message_begin(self) -> None:
+        self.surplus = self.surplus or self.complete
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self.complete:
+            return
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
+
+    def on_headers_complete(self) -> None:
+        if self.complete:
+            return
+        self.in_head, self._size = False, 0
+        length = self.headers.get("content-length", "")
+        if length.isdecimal() and int(length[:18]) > self._limit:
+            self.problem = TooLarge(self._limit)
+
+    def on_body(self, data: bytes) -> None:
+        if self.complete or self.problem is not None:
+            return
+        self._size += len(data)
+        if self._size > self._limit:
+            self.problem = TooLarge(self._limit)
+            self.body.clear()
+        else:
+            self.body.append(data)
+
+    def on_message_complete(self) -> None:
+        assert self.parser is not None
+        if 100 <= self.parser.get_status_code() < 200:  # an interim reply; the real one follows
+            self.headers, self.in_head = {}, True
+        else:
+            self.complete = True
+
+    @property
+    def ends_with_connection(self) -> bool:
+        known = "content-length" in self.headers or "transfer-encoding" in self.headers
+        return not self.in_head and not known and self.problem is None
+
+    @property
+    def keeps_alive(self) -> bool:
+        assert self.parser is not None
+        said = self.headers.get("connection", "").lower()
+        old = self.parser.get_http_version() != "1.1"
+        return not self.surplus and ("keep-alive" in said if old else "close" not in said)
+
+    def reply(self) -> Reply:
+        assert self.parser is not None
+        body = b"".join(self.body)
+        coding = self.headers.get("content-encoding", "identity").lower()
+        if body and coding != "identity":  # though we asked for none
+            body = _unpacked(body, coding, self._limit)
+        return Reply(self.parser.get_status_code(), self.headers, body)
+
+
+def _unpacked(body: bytes, coding: str, limit: int) -> bytes:
+    if coding not in ("gzip", "x-gzip", "deflate"):
+        raise Garbled(f"the reply is packed as {coding[:40]!r}, which was not asked for")
+    unpacker = zlib.decompressobj(47)
+    try:
+        whole = unpacker.decompress(body, limit + 1)
+    except zlib.error:
+        raise Garbled("the reply's packed body is damaged") from None
+    if len(whole) > limit:
+        raise TooLarge(limit)
+    if not unpacker.eof:
+        raise Garbled("the reply ended early")
+    return whole
+
+
+class Connection(asyncio.Protocol):
+    """`exchange` once, and again while `closed` is false."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.closed = False
+        self.heard = False
+        """Whether anything has come for the last request."""
+        self._transport: asyncio.Transport | None = None
+        self._reading: _Reading | None = None
+        self._answer: asyncio.Future[Reply] | None = None
+
+    def fileno(self) -> int:
+        socket = None if self._transport is None else self._transport.get_extra_info("socket")
+        return -1 if socket is None else socket.fileno()
+
+    async def exchange(self, parts: "Sequence[bytes]", limit: int) -> Reply:
+        """Send these bytes, and wait for the reply; the connection is closed when that fails."""
+        if self.closed or self._transport is None or self._answer is not None:
+            raise Unreachable("the connection is closed", sent=False)
+        self.heard = False
+        self._reading = _Reading(limit)
+        answer = self._answer = self.loop.create_future()
+        try:
+            self._transport.writelines(parts)
+            return await answer
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            self._forget()
+
+    def close(self) -> None:
+        self.closed = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    # What the transport calls
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        reading = self._reading
+        if reading is None:
+            self.close()
+            return
+        self.heard = True
+        reading.feed(data)
+        if reading.problem is not None:
+            self._fail(reading.problem)
+        elif reading.complete:
+            self._finish(reading, reading.keeps_alive)
+
+    def eof_received(self) -> None:
+        self._ended()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._ended()
+
+    def _ended(self) -> None:
+        self.closed = True
+        reading = self._reading
+        if reading is None:
+            return
+        if reading.ends_with_connection:
+            self._finish(reading, False)
+        elif self.heard:
+            self._fail(Garbled("the reply ended early"))
+        else:
+            self._fail(Unreachable("the connection was closed without a reply", sent=True))
+
+    def _finish(self, reading: _Reading, keeps_alive: bool) -> None:
+        try:
+            reply = reading.reply()
+        except Fault as fault:
+            self._fail(fault)
+            return
+        # A reply that came before its request was all written: the rest must not meet the next one.
+        if not keeps_alive or self._transport is None or self._transport.get_write_buffer_size():
+            self.close()
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_result(reply)
+        self._forget()
+
+    def _fail(self, fault: Fault) -> None:
+        if self._answer is not None and not self._answer.done():
+            self._answer.set_exception(fault)
+        self._forget()
+        self.close()
+
+    def _forget(self) -> None:
+        """Keep nothing of a request or its reply, and no cycle that would keep it for us."""
+        if self._reading is not None:
+            self._reading.parser = None
+        self._reading = self._answer = None

@@ -1,0 +1,135 @@
+"""One call of a tool of a table, from the arguments to the result.
+
+The steps, in order: whose key, ids and names, what was left out, the server's own step, the request or the
+requests, what is kept of the reply. Each step is a module of its own; here is only their order.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import UNSET, Struct
+
+from ..kit import Context, Secret, ToolResult
+from .api import Answer, Api
+from .arguments import Defaults, check_needs, filled, given
+from .auth import Keyring
+from .lookups import Lookups
+from .paging import Parts
+from .plan import Plan
+from .replies import Keeping, Verbosity
+from .requests import Draft, draft, texts
+from .results import Part, shown
+
+Fetch = Callable[[str, str, Mapping[str, Any] | None], Awaitable[Any]]
+"""Method, path below the base URL and query, to what the API says there."""
+Prepare = Callable[[dict[str, Any], Fetch], Awaitable[dict[str, Any]]]
+"""A server's own step: the arguments before the request, as they shall be sent."""
+
+MOST_PARTS = 200
+"""Requests for one list, however small its parts are."""
+
+
+class Engine(Struct, frozen=True):
+    api: Api
+    keyring: Keyring
+    defaults: Defaults
+    lookups: Lookups
+    verbosity: Verbosity
+    prepare: Mapping[str, Prepare]
+
+    def function(self, plan: Plan) -> Callable[[dict[str, Any], Context], Awaitable[ToolResult]]:
+        """What the kit runs for this tool."""
+
+        async def call(arguments: dict[str, Any], ctx: Context) -> ToolResult:
+            return await self.run(plan, arguments, ctx)
+
+        return call
+
+    async def run(self, plan: Plan, arguments: dict[str, Any], ctx: Context) -> ToolResult:
+        key = self.keyring.key(ctx)
+        ready = await self._ready(plan, arguments, key)
+        current = await self._part(plan, dict(ready), key, ctx)
+        if not plan.tool.also:
+            return shown(plan, current, ready, self.api.words)
+        parts = {"current": current}
+        for name, also in plan.tool.also.items():
+            if all(ready.get(given) is not None for given in also.when):
+                replaced = {**ready, **{target: ready[source] for target, source in also.replace.items()}}
+                parts[name] = await self._part(plan, replaced, key, ctx)
+        return ToolResult(structured={name: part.plain() for name, part in parts.items()})
+
+    async def _ready(self, plan: Plan, arguments: dict[str, Any], key: Secret | None) -> dict[str, Any]:
+        words = self.api.words
+        found = given(plan, arguments, words)
+        check_needs(plan, found, self.defaults, words)
+
+        def known(name: str) -> Any:
+            value = self.defaults.of(plan.parameters[name]) if name in plan.parameters else UNSET
+            return None if value is UNSET else value
+
+        async def look(path: str, query: Mapping[str, Any]) -> Any:
+            return await self._fetched("GET", path, query, key)
+
+        await self.lookups.resolve(plan, found, known, look)
+        found = filled(plan, found, self.defaults)
+        prepare = self.prepare.get(plan.name)
+        if prepare is None:
+            return found
+
+        async def fetch(method: str, path: str, query: Mapping[str, Any] | None = None) -> Any:
+            return await self._fetched(method, quote(path, safe="/%:@~,;=+!$&'()*"), query or {}, key)
+
+        return await prepare(found, fetch)
+
+    async def _fetched(self, method: str, path: str, query: Mapping[str, Any], key: Secret | None) -> Any:
+        pairs = [pair for name, value in query.items() for pair in texts(name, value)]
+        headers = dict(self.api.table.headers)
+        asked = Draft(method, path, pairs, headers, repeatable=method == "GET")
+        value = (await self.api.ask(asked, key)).value
+        return None if value is UNSET else value
+
+    async def _part(self, plan: Plan, arguments: dict[str, Any], key: Secret | None, ctx: Context) -> Part:
+        keeping = Keeping(plan.tool.result, self.verbosity)
+        if plan.paging is None:
+            answer = await self._asked(plan, draft(plan, arguments, self.api.words), key)
+            return Part(*keeping.of(answer.value))
+        parts = Parts(plan, arguments, self.api.words, self.api.client.origin.base)
+        if plan.tool.all_pages:
+            return await self._every_part(plan, parts, arguments, keeping, key, ctx)
+        answer = await self._asked(plan, parts.aimed(draft(plan, arguments, self.api.words)), key)
+        value, items = keeping.of(answer.value)
+        if items is None:
+            return Part(value)
+        following = parts.after(answer, len(items), self.api.table.auth)
+        return Part(value, items, parts.total(answer), following)
+
+    async def _every_part(
+        self,
+        plan: Plan,
+        parts: Parts,
+        arguments: dict[str, Any],
+        keeping: Keeping,
+        key: Secret | None,
+        ctx: Context,
+    ) -> Part:
+        assert plan.paging is not None
+        most, found = plan.paging.most_items, list[Any]()
+        total: int | None = None
+        for _ in range(MOST_PARTS):
+            answer = await self._asked(plan, parts.aimed(draft(plan, arguments, self.api.words)), key)
+            value, items = keeping.of(answer.value)
+            if items is None:
+                return Part(value)
+            found += items
+            total = parts.total(answer)
+            following = parts.after(answer, len(items), self.api.table.auth)
+            if following is None or len(found) >= most:
+                cut = following is not None or len(found) > most
+                return Part(found[:most], found[:most], total, truncated=cut)
+            await ctx.report_progress(len(found), None if total is None else min(total, most))
+            parts.position = following
+        return Part(found, found, total, truncated=True)
+
+    async def _asked(self, plan: Plan, request: Draft, key: Secret | None) -> Answer:
+        return await self.api.ask(request, key, plan.tool.errors, plan.tool.timeout)

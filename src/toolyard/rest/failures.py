@@ -1,0 +1,92 @@
+"""What the model is told when a request failed: the table's message for it, or else ours, in its language.
+
+What the API said of it is bounded, made one line, and has no key in it; addresses are never told.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from ..kit import Secret, ToolError
+from .auth import blotted
+from .connection import Reply
+from .faults import Fault, TooLarge, TooSlow, Unreachable
+from .wording import Words
+
+MAX_DETAIL = 800
+_SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
+_INVISIBLE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
+_HTML = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml)", re.I)
+_PLACE = re.compile(r"(?:https?://)?(?:[^/?#@]*@)?([^?#]*)", re.I)
+_SAYING = ("message", "error_description", "detail", "error", "title")
+
+
+def status_error(
+    reply: Reply, errors: Mapping[str, str], words: Words, key: Secret | None, wait: float | None = None
+) -> ToolError:
+    """For a reply that is no success."""
+    status = reply.status
+    if 300 <= status < 400:
+        place = _PLACE.match(reply.headers.get("location", ""))
+        shown = tidy(blotted(place[1] if place else "", key), 200) or "?"
+        return ToolError(words.redirected.format(status=status, place=shown))
+    names = (str(status), f"{status // 100}xx")
+    template = next((errors[name] for name in names if name in errors), None)
+    if template is None:
+        template = next((words.statuses[n] for n in names if n in words.statuses), words.statuses["xxx"])
+    said = detail(reply, key)
+    text = template.replace("{status}", str(status)).replace("{detail}", said).strip()
+    if wait is not None:
+        text += " " + words.wait.format(seconds=f"{wait:g}")
+    return ToolError(text)
+
+
+def fault_error(fault: Fault, words: Words, repeatable: bool) -> ToolError:
+    """For a request without a reply."""
+    if isinstance(fault, Unreachable):
+        template = words.unsure if fault.sent and not repeatable else words.unreachable
+        return ToolError(template.format(reason=fault))
+    if isinstance(fault, TooSlow):
+        unsure = "" if repeatable else words.unsure.partition(") ")[2] or words.unsure
+        return ToolError(words.slow.format(seconds=f"{fault.seconds:g}", unsure=unsure).strip())
+    if isinstance(fault, TooLarge):
+        return ToolError(words.large.format(limit=fault.limit))
+    return ToolError(words.garbled.format(reason=fault))
+
+
+def detail(reply: Reply, key: Secret | None) -> str:
+    """What the API said of its refusal, as one bounded line."""
+    if not reply.body or is_html(reply):
+        return ""
+    try:
+        said: Any = msgspec.json.decode(reply.body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        said = reply.body[: 4 * MAX_DETAIL].decode("utf-8", "replace")
+    return tidy(blotted(_sentence(said), key), MAX_DETAIL)
+
+
+def _sentence(said: Any) -> str:
+    """Its message where that is all it says; else the whole, which may name the fields at fault."""
+    if isinstance(said, str):
+        return said
+    if isinstance(said, dict):
+        entries = cast(dict[str, Any], said)
+        if len(entries) == 1 and isinstance(only := next(iter(entries.values())), dict):
+            entries = cast(dict[str, Any], only)
+        told = [value for name, value in entries.items() if name in _SAYING and isinstance(value, str)]
+        more = any(value and not isinstance(value, str | int | float) for value in entries.values())
+        if told and not more:
+            return ": ".join(dict.fromkeys(told))
+    return msgspec.json.encode(said).decode()
+
+
+def tidy(text: str, most: int) -> str:
+    line = _SPACE.sub(" ", _INVISIBLE.sub("", text)).strip()
+    return line if len(line) <= most else line[: most - 1] + "…"
+
+
+def is_html(reply: Reply) -> bool:
+    kind = reply.headers.get("content-type", "").lower()
+    return "html" in kind or ("json" not in kind and _HTML.match(reply.body) is not None)

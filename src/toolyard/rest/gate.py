@@ -1,0 +1,98 @@
+"""The gate: the API is asked about whoever brings a key, and what a caller has follows from the answer.
+
+What is kept for a while is the answer's flags under the keyed hash of the key, of so many callers at most.
+"""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from msgspec import UNSET, Struct
+
+from ..kit import Refused, Secret, ToolError
+from ..kit.server import Visible
+from ..kit.tool import Tool as KitTool
+from ..wire.call import Call
+from .api import Api
+from .auth import Keyring
+from .faults import Fault
+from .replies import at, decoded
+from .requests import Draft
+from .table import Gate, Table
+
+MOST_CALLERS = 10_000
+SECONDS = 5.0
+"""How long a caller waits for it at most; then it is let through, and the API itself will say no."""
+
+_CHALLENGE = (b"www-authenticate", b'Bearer error="invalid_token"')
+
+
+class Standing(Struct, frozen=True):
+    """What the API said of a key."""
+
+    since: float
+    allowed: bool
+    flags: frozenset[str]
+
+
+class Gatekeeper:
+    def __init__(self, gate: Gate, table: Table, api: Api) -> None:
+        self._gate = gate
+        self._table = table
+        self._api = api
+        self._known: OrderedDict[str, Standing] = OrderedDict()
+        self._flags = {tool.flag for tool in table.tools.values() if tool.flag}
+
+    async def admit(self, secret: Secret) -> None:
+        """Raises `Refused` when the API knows the key not, or says that it may not enter."""
+        standing = await self._standing(secret)
+        if standing is not None and not standing.allowed:
+            raise Refused(403, self._gate.denied)
+
+    def viewer(self, keyring: Keyring) -> Visible:
+        """What `Server.show_tools` takes: the tools without a flag, and those whose flag the caller has."""
+        flags = {name: tool.flag for name, tool in self._table.tools.items() if tool.flag}
+
+        async def visible(call: Call) -> Callable[[KitTool], bool] | None:
+            sent = call.secrets or {}
+            key = next((sent[name] for name in self._table.auth.caller if name in sent), keyring.own)
+            standing = None if key is None else await self._standing(key)
+            has = frozenset[str]() if standing is None else standing.flags
+            return lambda tool: tool.name not in flags or flags[tool.name] in has
+
+        return visible
+
+    async def _standing(self, secret: Secret) -> Standing | None:
+        """None when the API cannot say: a failure shuts nobody out and is not remembered."""
+        known = self._known.get(secret.fingerprint)
+        if known is not None and 0 <= time.time() - known.since < self._gate.seconds:
+            self._known.move_to_end(secret.fingerprint)
+            return known
+        standing = await self._asked(secret)
+        if standing is not None:
+            self._known[secret.fingerprint] = standing
+            self._known.move_to_end(secret.fingerprint)
+            while len(self._known) > MOST_CALLERS:
+                self._known.popitem(last=False)
+        return standing
+
+    async def _asked(self, secret: Secret) -> Standing | None:
+        draft = Draft("GET", self._gate.path, headers=dict(self._table.headers), repeatable=True)
+        try:
+            reply = await self._api.once(draft, secret, SECONDS)
+        except Fault:
+            return None
+        if reply.status == 401:
+            raise Refused(401, "The API does not know this key", [_CHALLENGE])
+        if reply.status == 403:
+            return Standing(time.time(), False, frozenset())
+        if not 200 <= reply.status < 300:
+            return None
+        try:
+            value = decoded(reply, self._api.words)
+        except ToolError:
+            return None
+        if value is UNSET:
+            return None
+        flags = frozenset(flag for flag in self._flags if at(value, flag) is True)
+        return Standing(time.time(), at(value, self._gate.field) is True, flags)

@@ -1,0 +1,125 @@
+"""From names to ids: a list of the API is asked for, and exactly one of its items must have the name."""
+
+import unicodedata
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
+
+from ..kit import ToolError
+from .arguments import ids
+from .failures import tidy
+from .plan import Plan, placeholders
+from .replies import at
+from .requests import filled_path, text
+from .table import Lookup, Parameter, Table
+from .wording import Words, shortened
+
+Fetch = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
+"""Path and query to what the API says there."""
+Known = Callable[[str], Any]
+"""A parameter's value if the caller gives none; None when there is none either."""
+
+MOST_SHOWN = 10
+
+
+class Lookups:
+    """The names among a call's arguments, looked up one after the other: one may need what another gives."""
+
+    def __init__(self, table: Table, words: Words) -> None:
+        self._table = table
+        self._words = words
+
+    async def resolve(self, plan: Plan, arguments: dict[str, Any], known: Known, fetch: Fetch) -> None:
+        """Puts the ids among the arguments. An id that the caller gave itself is not looked up."""
+        pending = {
+            name: parameter
+            for name, parameter in plan.parameters.items()
+            if parameter.lookup and name in arguments and arguments.get(parameter.gives) is None
+        }
+        while pending:
+            name = self._next(pending)
+            parameter = pending.pop(name)
+            await self._resolve(plan, name, parameter, arguments, known, fetch)
+
+    def _next(self, pending: Mapping[str, Parameter]) -> str:
+        """One that does not wait for what another of them gives."""
+        coming = {parameter.gives for parameter in pending.values()}
+        for name, parameter in pending.items():
+            if not coming & set(placeholders(self._table.lookups[parameter.lookup].path)):
+                return name
+        return next(iter(pending))
+
+    async def _resolve(
+        self,
+        plan: Plan,
+        name: str,
+        parameter: Parameter,
+        arguments: dict[str, Any],
+        known: Known,
+        fetch: Fetch,
+    ) -> None:
+        lookup = self._table.lookups[parameter.lookup]
+        target = plan.parameters.get(parameter.gives)
+        wanted = str(arguments[name])
+        path = self._path(plan, lookup, wanted, arguments, known)
+        if target is None or not target.ids:
+            arguments[parameter.gives] = await self._find(lookup, path, wanted, fetch)
+            return
+        names = dict.fromkeys(part.strip() for part in wanted.split(",") if part.strip())
+        found = [await self._find(lookup, path, one, fetch) for one in names]
+        arguments[parameter.gives] = ids(parameter.gives, found, target.ids, self._words)
+
+    def _path(
+        self, plan: Plan, lookup: Lookup, wanted: str, arguments: Mapping[str, Any], known: Known
+    ) -> str:
+        values: dict[str, Any] = {}
+        told = {"what": lookup.what, "name": shortened(wanted)}
+        for needed in placeholders(lookup.path):
+            value = arguments.get(needed)
+            if value is None:
+                value = known(needed)
+            if value is None:
+                raise ToolError(self._words.looking_needs.format(**told, needs=needed))
+            parameter = plan.parameters.get(needed)
+            if parameter is not None and parameter.ids and "," in str(value):
+                raise ToolError(self._words.looking_one.format(**told, needs=needed))
+            values[needed] = value
+        return filled_path(lookup.path, values, self._words)
+
+    async def _find(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> Any:
+        query = {
+            name: value.replace("{name}", wanted) if isinstance(value, str) else value
+            for name, value in lookup.query.items()
+        }
+        reply = await fetch(path, query)
+        found = at(reply, lookup.items)
+        items = cast(list[Any], found) if isinstance(found, list) else []
+        return at(self._only(lookup, items, wanted.strip()), lookup.id)
+
+    def _only(self, lookup: Lookup, items: list[Any], wanted: str) -> Any:
+        key = folded(wanted)
+        names = [[folded(text(at(item, field))) for field in lookup.match] for item in items]
+        same = [item for item, known in zip(items, names, strict=True) if key in known]
+        like = same or [
+            item for item, known in zip(items, names, strict=True) if any(key in n for n in known)
+        ]
+        if len(like) == 1 and at(like[0], lookup.id) is not None:
+            return like[0]
+        told = {"what": lookup.what or "item", "name": shortened(wanted)}
+        if like:
+            raise ToolError(self._words.ambiguous.format(**told, names=_listed(lookup, like)))
+        hint = self._words.there_are.format(names=_listed(lookup, items)) if items else ""
+        raise ToolError(self._words.not_found.format(**told) + hint)
+
+
+def _listed(lookup: Lookup, items: list[Any]) -> str:
+    shown = [
+        f"{tidy(text(at(item, lookup.match[0])), 60)} ({tidy(text(at(item, lookup.id)), 40)})"
+        for item in items[:MOST_SHOWN]
+    ]
+    return ", ".join(shown) + (", …" if len(items) > MOST_SHOWN else "")
+
+
+def folded(name: str) -> str:
+    """A name as people compare names: without case and accents, and with single blanks."""
+    plain = unicodedata.normalize("NFKD", name)
+    return " ".join("".join(mark for mark in plain if not unicodedata.combining(mark)).casefold().split())

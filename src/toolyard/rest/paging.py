@@ -1,0 +1,128 @@
+"""Reading lists in parts: which part is asked for, how many there are in all, and what comes next."""
+
+import re
+from typing import Any
+from urllib.parse import quote
+
+from ..kit import ToolError
+from .api import Answer
+from .arguments import whole
+from .plan import Plan
+from .replies import at
+from .requests import Draft, text
+from .schemas import position_name
+from .table import Auth
+from .wording import Words
+
+Position = int | str
+_NEXT = re.compile(r'<([^<>]*)>\s*(?:;[^,<]*)?;\s*rel="?(?:[^",]*\s)?next(?:\s[^",]*)?"?', re.I)
+_QUERY = re.compile(r"[\x21\x22\x24-\x7e]{0,4000}")
+
+
+class Parts:
+    """The position in a list, moved on with every part that was read."""
+
+    def __init__(self, plan: Plan, arguments: dict[str, Any], words: Words, base: str) -> None:
+        """Takes what belongs to paging out of the arguments."""
+        assert plan.paging is not None
+        self._paging = paging = plan.paging
+        self._plan = plan
+        self._base = base
+        asked = _taken(plan, arguments, position_name(paging), words)
+        self.position: Position | None = self._checked(asked, words)
+        self.size = self._size(_taken(plan, arguments, paging.size, words), words)
+
+    def _checked(self, asked: Any, words: Words) -> Position | None:
+        paging, name = self._paging, position_name(self._paging)
+        if asked is None or asked == "":
+            return paging.first if paging.kind in ("page", "offset") else None
+        if paging.kind in ("page", "offset"):
+            if not isinstance(asked, int) or asked < paging.first:
+                raise ToolError(words.cursor.format(name=name))
+            return asked
+        if paging.kind == "link" and not _QUERY.fullmatch(text(asked)):
+            raise ToolError(words.cursor.format(name=name))
+        return text(asked)
+
+    def _size(self, asked: Any, words: Words) -> int:
+        if self._plan.tool.all_pages:
+            return self._paging.most
+        if asked is None:
+            return min(self._paging.default, self._paging.most)
+        if not isinstance(asked, int) or asked < 1:
+            raise ToolError(words.one_size.format(name=self._paging.size))
+        return min(asked, self._paging.most)
+
+    def aimed(self, draft: Draft) -> Draft:
+        """The draft for the part at our position."""
+        paging = self._paging
+        if paging.kind == "link" and self.position:
+            draft.raw_query = str(self.position)
+            return draft
+        if paging.size:
+            draft.query = [*draft.query, (paging.size, str(self.size))]
+        if paging.kind != "link" and self.position is not None:
+            draft.query = [*draft.query, (paging.position, str(self.position))]
+        return draft
+
+    def total(self, answer: Answer) -> int | None:
+        paging = self._paging
+        said = answer.headers.get(paging.total_header.lower()) if paging.total_header else None
+        if said is not None and said.strip().isdecimal():
+            return int(said.strip()[:15])
+        found = at(answer.value, paging.total) if paging.total else None
+        return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+    def after(self, answer: Answer, count: int, auth: Auth) -> Position | None:
+        """Where the next part begins; None at the end."""
+        paging = self._paging
+        if paging.kind == "cursor":
+            found = at(answer.value, paging.next)
+            following = text(found) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+            return following if following and following != self.position else None
+        if paging.kind == "link":
+            following = self._linked(answer.headers.get("link", ""), auth)
+            return following if following and following != self.position else None
+        return self._counted(count, self.total(answer))
+
+    def _counted(self, count: int, total: int | None) -> int | None:
+        position, first = int(self.position or 0), self._paging.first
+        if count == 0:
+            return None
+        if self._paging.kind == "offset":
+            reached, following = position - first + count, position + count
+        else:
+            reached, following = (position - first + 1) * self.size, position + 1
+        more = count >= self.size if total is None else reached < total
+        return following if more else None
+
+    def _linked(self, header: str, auth: Auth) -> str | None:
+        """The query of the next link, if it is of the same list: elsewhere, it would carry the key there."""
+        match = _NEXT.search(header)
+        if match is None:
+            return None
+        path, _, query = match[1].partition("#")[0].partition("?")
+        if "://" in path:
+            path = "/" + path.split("://", 1)[1].partition("/")[2]
+        fixed = re.escape(quote(self._base, safe="/%")) + re.sub(
+            r"\\\{[^{}]+\\\}", "[^/]+", re.escape(self._plan.tool.path)
+        )
+        if path and not re.fullmatch(f"(?:{fixed}|[^/]+)", path):
+            return None
+        pairs = [pair for pair in query.split("&") if auth.kind != "query" or not _names(pair, auth.name)]
+        following = "&".join(pairs)
+        return following if following and _QUERY.fullmatch(following) else None
+
+
+def _names(pair: str, name: str) -> bool:
+    return pair.partition("=")[0] in (name, quote(name, safe=""))
+
+
+def _taken(plan: Plan, arguments: dict[str, Any], called: str, words: Words) -> Any:
+    """The argument that the API knows by this name, which the tool may call otherwise."""
+    if not called:
+        return None
+    for name, parameter in plan.parameters.items():
+        if (parameter.name or name) == called and name in arguments:
+            return whole(arguments.pop(name))
+    return whole(arguments.pop(called, None))

@@ -1,0 +1,70 @@
+"""A tool of a table, made ready to run: its parameters gathered, and where each of them goes."""
+
+import re
+from functools import cached_property
+
+from .table import Paging, Parameter, Place, Table, Tool
+
+_IN_PATH = re.compile(r"\{([^{}]+)\}")
+_WITH_BODY = ("POST", "PUT", "PATCH")
+_REPEATABLE = ("GET", "PUT", "DELETE")
+
+
+class Plan:
+    """What the engine needs to know of one tool. Made for each tool, and mostly read when it is called."""
+
+    def __init__(self, name: str, tool: Tool, table: Table) -> None:
+        self.name = name
+        self.tool = tool
+        self.table = table
+        self.parameters: dict[str, Parameter] = dict(tool.parameters)
+        for shared in tool.use:
+            self.parameters.setdefault(shared, table.shared[shared])
+        self.paging: Paging | None = table.paging[tool.paging] if tool.paging else None
+
+    @cached_property
+    def in_path(self) -> frozenset[str]:
+        return frozenset(_IN_PATH.findall(self.tool.path))
+
+    @cached_property
+    def places(self) -> dict[str, Place]:
+        """Where each parameter goes; one that only helps to find others goes nowhere."""
+        instead = {name for also in self.tool.also.values() for name in also.replace.values()}
+        return {
+            name: "none" if name in instead else self._place(name, parameter)
+            for name, parameter in self.parameters.items()
+        }
+
+    def _place(self, name: str, parameter: Parameter) -> Place:
+        if parameter.lookup:
+            return "none"
+        if parameter.place:
+            return parameter.place
+        if name in self.in_path:
+            return "path"
+        return self.body_place if self.tool.method in _WITH_BODY else "query"
+
+    @property
+    def body_place(self) -> Place:
+        return "json" if self.tool.body == "json" else "form"
+
+    @property
+    def fixed_place(self) -> Place:
+        return self.body_place if self.tool.method in _WITH_BODY else "query"
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the API may see a request of this tool twice."""
+        for said in (self.tool.retry, self.tool.idempotent):
+            if said is not None:
+                return said
+        return self.tool.method in _REPEATABLE
+
+    @property
+    def seconds(self) -> float:
+        return self.tool.timeout or self.table.timeout
+
+
+def placeholders(text: str) -> list[str]:
+    """The names in `{braces}`."""
+    return _IN_PATH.findall(text)

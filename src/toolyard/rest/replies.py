@@ -1,0 +1,83 @@
+"""What a reply says, and what of it the model is shown."""
+
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import UNSET
+
+from ..kit import ToolError
+from .connection import Reply
+from .failures import is_html, tidy
+from .table import Result
+from .wording import Words
+
+Verbosity = Literal["rich", "compact"]
+Tree = dict[str, "Tree"]
+
+
+def decoded(reply: Reply, words: Words) -> Any:
+    """The body as JSON, or as text where it says that it is; UNSET when there is none."""
+    if not reply.body.strip():
+        return UNSET
+    if not is_html(reply):
+        try:
+            return msgspec.json.decode(reply.body)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+            pass
+        if reply.headers.get("content-type", "").lower().startswith("text/"):
+            return reply.body.decode("utf-8", "replace")
+    kind = "HTML" if is_html(reply) else tidy(reply.headers.get("content-type", ""), 60) or "?"
+    raise ToolError(words.not_json.format(kind=kind, status=reply.status))
+
+
+def at(value: Any, path: str) -> Any:
+    """What is at a path with dots, None when nothing is; the whole for an empty one."""
+    for step in path.split(".") if path else ():
+        if isinstance(value, dict):
+            value = cast(dict[str, Any], value).get(step)
+        elif isinstance(value, list) and step.isdecimal() and int(step[:9]) < len(cast(list[Any], value)):
+            value = cast(list[Any], value)[int(step[:9])]
+        else:
+            return None
+    return value
+
+
+class Keeping:
+    """Which parts of a reply are kept, by paths with dots that go through lists."""
+
+    def __init__(self, result: Result, verbosity: Verbosity) -> None:
+        self._result = result
+        paths = result.compact or result.rich if verbosity == "compact" else result.rich
+        self._tree = _tree(paths)
+
+    def of(self, value: Any) -> tuple[Any, list[Any] | None]:
+        """What is kept of a reply, and the list in it when it is one."""
+        found = at(value, self._result.unwrap)
+        if found is None:
+            found = value
+        items = at(found, self._result.items) if self._result.items else found
+        if isinstance(items, list):
+            kept = [_kept(item, self._tree) for item in cast(list[Any], items)]
+            return kept, kept
+        return _kept(found, self._tree), None
+
+
+def _tree(paths: tuple[str, ...]) -> Tree:
+    root: Tree = {}
+    for path in paths:
+        node = root
+        for step in path.split("."):
+            node = node.setdefault(step, {})
+    return root
+
+
+def _kept(value: Any, tree: Tree) -> Any:
+    """A path that ends keeps all below it; one that leads nowhere costs nothing."""
+    if not tree:
+        return value
+    if isinstance(value, list):
+        return [_kept(item, tree) for item in cast(list[Any], value)]
+    if isinstance(value, dict):
+        entries = cast(dict[str, Any], value)
+        return {name: _kept(entries[name], below) for name, below in tree.items() if name in entries}
+    return value

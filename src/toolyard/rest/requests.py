@@ -1,0 +1,131 @@
+"""From arguments to a request: every value at its place, encoded so that it stays a value there."""
+
+import re
+from typing import Any, cast
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from ..kit import ToolError
+from .client import Request
+from .files import File, read_files
+from .forms import multipart, urlencoded
+from .plan import Plan
+from .wording import Words, shortened
+
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+Pairs = list[tuple[str, str]]
+
+
+class Draft(Struct):
+    """A request in the making; paging and auth add to it."""
+
+    method: str
+    path: str
+    """Below the base URL, encoded."""
+    query: Pairs = []
+    headers: dict[str, str] = {}
+    body: bytes = b""
+    repeatable: bool = False
+    raw_query: str = ""
+    """A query that the API wrote itself, in the place of ours."""
+
+    def ready(self, base: str) -> Request:
+        query = self.raw_query or urlencoded(self.query)
+        target = base + self.path + (f"?{query}" if query else "")
+        return Request(self.method, target or "/", self.headers, self.body, self.repeatable)
+
+
+class _Filling(Struct):
+    query: Pairs = []
+    headers: dict[str, str] = {}
+    fields: Pairs = []
+    json: dict[str, Any] = {}
+    files: list[File] = []
+
+
+def draft(plan: Plan, arguments: dict[str, Any], words: Words) -> Draft:
+    filling = _Filling()
+    for name, value in plan.tool.fixed.items():
+        _place(filling, plan.fixed_place, name, value)
+    for name, parameter in plan.parameters.items():
+        if name not in arguments:
+            continue
+        value, called = arguments[name], parameter.name or name
+        place = plan.places[name]
+        if place == "file":
+            filling.files += read_files(name, called, value, parameter, words)
+        elif place == "header":
+            filling.headers[called] = _header(name, value, words)
+        else:
+            _place(filling, place, called, value)
+    body, kind = _body(plan, filling)
+    headers = dict(plan.table.headers) | filling.headers | ({"Content-Type": kind} if kind else {})
+    path = filled_path(plan.tool.path, arguments, words)
+    return Draft(plan.tool.method, path, filling.query, headers, body, plan.repeatable)
+
+
+def _place(filling: _Filling, place: str, name: str, value: Any) -> None:
+    if place == "query":
+        filling.query += texts(name, value)
+    elif place == "form":
+        filling.fields += texts(name, value)
+    elif place == "json":
+        *outer, last = name.split(".")
+        node = filling.json
+        for step in outer:
+            node = node.setdefault(step, {})
+        node[last] = value
+
+
+def _body(plan: Plan, filling: _Filling) -> tuple[bytes, str]:
+    places = set(plan.places.values())
+    if plan.tool.fixed:
+        places.add(plan.fixed_place)
+    if "json" in places:
+        return msgspec.json.encode(filling.json), "application/json"
+    if filling.files or (plan.tool.body == "multipart" and places & {"form", "file"}):
+        return multipart(filling.fields, filling.files)
+    if "form" in places:
+        return urlencoded(filling.fields).encode(), "application/x-www-form-urlencoded"
+    return b"", ""
+
+
+def filled_path(path: str, arguments: dict[str, Any], words: Words) -> str:
+    """The path with its `{parameters}`, none of which can become more than one step of it."""
+
+    def segment(match: re.Match[str]) -> str:
+        name = match[1]
+        value = text(arguments.get(name))
+        if not value or value in (".", ".."):
+            raise ToolError(words.empty.format(name=name) if not value else _unusable(name, value, words))
+        if _CONTROL.search(value):
+            raise ToolError(_unusable(name, value, words))
+        return quote(value, safe="", errors="replace")
+
+    return re.sub(r"\{([^{}]+)\}", segment, path)
+
+
+def _header(name: str, value: Any, words: Words) -> str:
+    written = text(value)
+    if not written.isascii() or _CONTROL.search(written):
+        raise ToolError(_unusable(name, written, words))
+    return written
+
+
+def _unusable(name: str, value: str, words: Words) -> str:
+    return words.unusable.format(name=name, value=shortened(value))
+
+
+def texts(name: str, value: Any) -> Pairs:
+    """A value of a query or a form: an array is several of that name, and null is not there."""
+    if isinstance(value, list):
+        return [(name, text(item)) for item in cast(list[Any], value) if item is not None]
+    return [] if value is None else [(name, text(value))]
+
+
+def text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    return "" if value is None else msgspec.json.encode(value).decode()

@@ -1,0 +1,140 @@
+"""What the engine itself says to the model, in each language. A table's own messages come before these."""
+
+from msgspec import Struct
+
+from ..kit.languages import Locale
+
+
+class Words(Struct, frozen=True, kw_only=True):
+    statuses: dict[str, str]
+    """By status or class; `{detail}` is what the API said, `{status}` the number."""
+    unreachable: str
+    unsure: str
+    """The connection broke when the request may have arrived."""
+    slow: str
+    large: str
+    garbled: str
+    not_json: str
+    redirected: str
+    missing_key: str
+    wait: str
+    done: str
+    needs: str
+    id_list: str
+    ids_most: str
+    empty: str
+    unusable: str
+    not_found: str
+    there_are: str
+    ambiguous: str
+    looking_needs: str
+    looking_one: str
+    one_size: str
+    file_form: str
+    file_base64: str
+    file_empty: str
+    file_large: str
+    file_name: str
+    files_most: str
+    cursor: str
+
+
+ENGLISH = Words(
+    statuses={
+        "401": "The API did not accept the key (401). Check that it is valid and not expired. {detail}",
+        "403": "The key is not allowed to do this (403). {detail}",
+        "404": "Not found (404): there is nothing with that id, or the key may not see it. {detail}",
+        "415": "The API did not take this kind of content (415). {detail}",
+        "422": "The API refused the values (422): {detail}",
+        "429": "Too many requests (429): wait a little, then try again. {detail}",
+        "4xx": "The API refused the request ({status}). {detail}",
+        "5xx": "The API failed ({status}); that is not the fault of the request. Try again later. {detail}",
+        "xxx": "The API answered with status {status}, which cannot be used here. {detail}",
+    },
+    unreachable="The API cannot be reached: {reason}. Nothing was sent.",
+    unsure="The connection to the API broke ({reason}). Whether the request was carried out is not known: "
+    "look before you repeat it.",
+    slow="The API did not answer within {seconds} seconds. {unsure}",
+    large="The API's reply is bigger than {limit} bytes. Ask for less: fewer items, or a narrower filter.",
+    garbled="The API's reply cannot be understood: {reason}.",
+    not_json="The API answered with {kind} instead of JSON (status {status}): "
+    "perhaps the base URL is wrong, or something stands in between.",
+    redirected="The API points elsewhere ({status}, to {place}); redirects are not followed. "
+    "Check the base URL.",
+    missing_key="There is no key for the API: {ways}.",
+    wait="It asks to wait {seconds} seconds.",
+    done="Done.",
+    needs="One of these is needed: {names}.",
+    id_list="{name!r} must be whole numbers with commas between them, not {value!r}.",
+    ids_most="{name!r} takes {most} ids at most, and there are {count}. Split the request.",
+    empty="{name!r} must not be empty.",
+    unusable="{name!r} has characters that cannot be sent: {value!r}.",
+    not_found="There is no {what} called {name!r}.",
+    there_are=" There are: {names}.",
+    ambiguous="Several are called like {name!r} as {what}: {names}. Give the id instead.",
+    looking_needs="To find the {what} {name!r}, {needs!r} must be known too.",
+    looking_one="To find the {what} {name!r}, {needs!r} must be exactly one id.",
+    one_size="{name!r} must be at least 1.",
+    file_form="{name}[{index}] must have 'content' (base64) and 'filename'.",
+    file_base64="{name}[{index}] ({file!r}): 'content' is not base64.",
+    file_empty="{name}[{index}] ({file!r}) is empty.",
+    file_large="{name}[{index}] ({file!r}) has {size} bytes; {most} are allowed.",
+    file_name="{name}[{index}]: 'filename' must be a plain name without folders or quotes, not {file!r}.",
+    files_most="{name!r} takes {most} files at most, and there are {count}.",
+    cursor="{name!r} is not a position that this tool gave out.",
+)
+
+PORTUGUESE = Words(
+    statuses={
+        "401": "A API não aceitou a chave (401). Verifique se ela é válida e não expirou. {detail}",
+        "403": "A chave não tem permissão para isto (403). {detail}",
+        "404": "Não encontrado (404): não há nada com esse id, ou a chave não pode vê-lo. {detail}",
+        "415": "A API não aceitou este tipo de conteúdo (415). {detail}",
+        "422": "A API recusou os valores (422): {detail}",
+        "429": "Requisições demais (429): espere um pouco e tente de novo. {detail}",
+        "4xx": "A API recusou a requisição ({status}). {detail}",
+        "5xx": "A API falhou ({status}); a requisição não tem culpa. Tente mais tarde. {detail}",
+        "xxx": "A API respondeu com o status {status}, que não serve aqui. {detail}",
+    },
+    unreachable="Não foi possível alcançar a API: {reason}. Nada foi enviado.",
+    unsure="A conexão com a API caiu ({reason}). Não se sabe se a requisição foi executada: "
+    "verifique antes de repetir.",
+    slow="A API não respondeu em {seconds} segundos. {unsure}",
+    large="A resposta da API passa de {limit} bytes. Peça menos: menos itens ou um filtro mais estreito.",
+    garbled="A resposta da API não pode ser entendida: {reason}.",
+    not_json="A API respondeu com {kind} em vez de JSON (status {status}): "
+    "talvez a URL base esteja errada, ou haja algo no caminho.",
+    redirected="A API aponta para outro lugar ({status}, para {place}); redirecionamentos não são seguidos. "
+    "Verifique a URL base.",
+    missing_key="Não há chave para a API: {ways}.",
+    wait="Ela pede para esperar {seconds} segundos.",
+    done="Feito.",
+    needs="É preciso informar um destes: {names}.",
+    id_list="{name!r} deve ter números inteiros separados por vírgulas, não {value!r}.",
+    ids_most="{name!r} aceita no máximo {most} ids, e há {count}. Divida a requisição.",
+    empty="{name!r} não pode ficar vazio.",
+    unusable="{name!r} tem caracteres que não podem ser enviados: {value!r}.",
+    not_found="Não há {what} com o nome {name!r}.",
+    there_are=" Há: {names}.",
+    ambiguous="Há vários com o nome {name!r} como {what}: {names}. Informe o id.",
+    looking_needs="Para achar {what} {name!r}, é preciso saber também {needs!r}.",
+    looking_one="Para achar {what} {name!r}, {needs!r} deve ter exatamente um id.",
+    one_size="{name!r} deve ser pelo menos 1.",
+    file_form="{name}[{index}] deve ter 'content' (base64) e 'filename'.",
+    file_base64="{name}[{index}] ({file!r}): 'content' não é base64.",
+    file_empty="{name}[{index}] ({file!r}) está vazio.",
+    file_large="{name}[{index}] ({file!r}) tem {size} bytes; o máximo é {most}.",
+    file_name="{name}[{index}]: 'filename' deve ser um nome simples, sem pastas nem aspas, não {file!r}.",
+    files_most="{name!r} aceita no máximo {most} arquivos, e há {count}.",
+    cursor="{name!r} não é uma posição que esta ferramenta tenha dado.",
+)
+
+
+def words(locale: Locale) -> Words:
+    return PORTUGUESE if locale == "pt" else ENGLISH
+
+
+def shortened(value: object, most: int = 80) -> str:
+    """What a caller wrote, as much of it as a message may quote."""
+    text = value if isinstance(value, str) else repr(value)
+    return text if len(text) <= most else text[: most - 1] + "…"
