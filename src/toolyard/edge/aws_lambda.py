@@ -77,6 +77,7 @@ class LambdaEdge:
             working.cancel()
             await asyncio.wait({working}, timeout=LAST_MOMENT)
             await it.too_late(seconds)
+        it.forget()
         return it
 
     async def _work(self, it: Invocation) -> None:
@@ -90,7 +91,7 @@ class LambdaEdge:
     # Where to
 
     async def _route(self, it: Invocation) -> None:
-        method, path = it.request.method, it.request.path.rstrip("/")
+        method, path = it.method, it.path.rstrip("/")
         refusal = self._guard.refusal(it.head)
         if refusal is not None:
             await it.refuse(*refusal)
@@ -101,7 +102,7 @@ class LambdaEdge:
             await it.finish(200, b"" if method == "HEAD" else encode(self._health()))
         elif path != HEALTH and path not in self._entries:
             known = ", ".join(repr(name) for name in self._entries)
-            await it.refuse(404, f"Nothing at {it.request.path[:80]!r}; the MCP endpoint is {known}")
+            await it.refuse(404, f"Nothing at {it.path[:80]!r}; the MCP endpoint is {known}")
         elif method == "OPTIONS":
             await it.empty(204, self._preflight(it))
         elif path == HEALTH:
@@ -139,10 +140,10 @@ class LambdaEdge:
     # What
 
     async def _post(self, it: Invocation, entry: Entry) -> None:
-        body = it.request.body
+        body = it.body
         it.accepted = self._acceptance.of(it.head.raw.get(b"accept"))
         wrong = wrong_form(it.head, it.accepted)
-        most = MOST_BYTES[it.request.kind]
+        most = MOST_BYTES[it.kind]
         if wrong is None and len(body) > most:
             wrong = 413, f"The body is over the limit of {most} bytes"
         if wrong is not None:
@@ -185,7 +186,7 @@ class LambdaEdge:
             it.outcome = "invalid"
             await it.finish(*turned_away(it.head, message.id))
         elif isinstance(message.method, str):
-            call = call_of(it.request.body, message, opened, opened.session, it.secrets)
+            call = call_of(it.body, message, opened, opened.session, it.secrets)
             await self._answer(it, entry, call)
         else:
             await it.empty(202)  # the answer to a question that no function asked

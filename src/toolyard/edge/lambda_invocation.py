@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from ..telemetry.observed import Observed, Outcome, outcome
-from ..wire.call import Call, Caller, Identity, Service, Streamed
+from ..wire.call import NO_CHANNEL, Call, Caller, Identity, Service, Streamed
 from ..wire.errors import InternalError, InvalidRequest, McpError
 from ..wire.headers import Head
 from ..wire.messages import Notification, Reply, encode, encode_error
@@ -22,7 +22,7 @@ from ..wire.versions import ASSUMED_VERSION
 from .accepting import Accepted
 from .answer import failure
 from .asgi import JSON, SSE, Headers
-from .lambda_events import Request
+from .lambda_events import Kind, Request
 from .lambda_outlets import Outlet
 
 Fit = Callable[[Call, Raw], Awaitable[Raw]]
@@ -38,7 +38,8 @@ class Late(McpError, TimeoutError):
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
-            -32603, f"No answer within the {seconds:.1f} seconds that the function had; it was stopped"
+            -32603,
+            f"The function's time was up: no answer within {seconds:.1f} seconds, and the call was stopped",
         )
 
     @property
@@ -57,7 +58,12 @@ class Invocation:
     """A request, what is known of it by now, and how it was answered."""
 
     def __init__(self, request: Request, outlet: Outlet) -> None:
-        self.request = request
+        self.method, self.path, self.body, self.kind = (
+            request.method,
+            request.path,
+            request.body,
+            request.kind,
+        )
         self.head = Head(request.headers)
         self.headers: Headers = []
         """What every answer carries: CORS, for a browser."""
@@ -109,7 +115,6 @@ class Invocation:
     async def run(self, service: Service, call: Call, fit: Fit | None) -> None:
         """Have it answered. In the legacy era errors are answers like any other."""
         self.take(call)
-        call.channel = self
         try:
             result = await service.handle(call)
             if isinstance(result, Streamed):
@@ -125,12 +130,21 @@ class Invocation:
     def take(self, call: Call) -> None:
         """From here on it is this call: in the log, and when the time is up."""
         self.call = call
+        call.channel = self
         self.seen.method, self.seen.caller, self.seen.rpc_id = call.method, call.caller, call.id
         if call.method == "tools/call":
             try:
                 self.seen.name = _decode_name(call.params).name[:128]
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
                 self.seen.name = None
+
+    def forget(self) -> None:
+        """Let go of what came. A call and its channel hold each other, and no collector looks into a call."""
+        if self.call is not None:
+            self.call.channel = NO_CHANNEL
+            self.call.secrets = self.call = None
+        self.secrets = None
+        self.head, self.body = Head([]), b""
 
     async def _fitting(self, call: Call, result: Any, fit: Fit | None) -> bytes:
         outlet = self._outlet

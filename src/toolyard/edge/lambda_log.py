@@ -24,8 +24,8 @@ def tell(it: Invocation, seconds: float, init_ms: float | None) -> None:
         "tool": seen.name,
         "server": seen.server,
         "key": _key(it.identity.tenant),
-        "http_method": it.request.method[:20],
-        "path": it.request.path[:80],
+        "http_method": it.method[:20],
+        "path": it.path[:80],
         "status": it.status,
         "outcome": it.outcome,
         "duration_ms": round(seconds * 1000, 3),
@@ -33,7 +33,7 @@ def tell(it: Invocation, seconds: float, init_ms: float | None) -> None:
     extra = {name: value for name, value in fields.items() if value not in ("", None)}
     if init_ms is not None:
         extra |= {"cold_start": 1, "init_ms": round(init_ms, 1)}
-    requests.info("%s", seen.method[:80] or it.request.method[:20], extra=extra)
+    requests.info("%s", seen.method[:80] or it.method[:20], extra=extra)
 
 
 def _key(tenant: str) -> str:
