@@ -58,12 +58,8 @@ class Invocation:
     """A request, what is known of it by now, and how it was answered."""
 
     def __init__(self, request: Request, outlet: Outlet) -> None:
-        self.method, self.path, self.body, self.kind = (
-            request.method,
-            request.path,
-            request.body,
-            request.kind,
-        )
+        self.method, self.path, self.body = request.method, request.path, request.body
+        self.kind: Kind = request.kind
         self.head = Head(request.headers)
         self.headers: Headers = []
         """What every answer carries: CORS, for a browser."""
