@@ -15,19 +15,16 @@ from .api import Answer, Api
 from .arguments import Defaults, check_needs, filled, given
 from .auth import Keyring
 from .lookups import Lookups
-from .paging import Parts
 from .plan import Plan
+from .reading import Reading
 from .replies import Keeping, Verbosity
-from .requests import Draft, draft, texts
+from .requests import Draft, texts
 from .results import Part, shown
 
 Fetch = Callable[[str, str, Mapping[str, Any] | None], Awaitable[Any]]
 """Method, path below the base URL and query, to what the API says there."""
 Prepare = Callable[[dict[str, Any], Fetch], Awaitable[dict[str, Any]]]
 """A server's own step: the arguments before the request, as they shall be sent."""
-
-MOST_PARTS = 200
-"""Requests for one list, however small its parts are."""
 
 
 class Engine(Struct, frozen=True):
@@ -90,46 +87,8 @@ class Engine(Struct, frozen=True):
         return None if value is UNSET else value
 
     async def _part(self, plan: Plan, arguments: dict[str, Any], key: Secret | None, ctx: Context) -> Part:
-        keeping = Keeping(plan.tool.result, self.verbosity)
-        if plan.paging is None:
-            answer = await self._asked(plan, draft(plan, arguments, self.api.words), key)
-            return Part(*keeping.of(answer.value))
-        parts = Parts(plan, arguments, self.api.words, self.api.client.origin.base)
-        if plan.tool.all_pages:
-            return await self._every_part(plan, parts, arguments, keeping, key, ctx)
-        answer = await self._asked(plan, parts.aimed(draft(plan, arguments, self.api.words)), key)
-        value, items = keeping.of(answer.value)
-        if items is None:
-            return Part(value)
-        following = parts.after(answer, len(items), self.api.table.auth)
-        return Part(value, items, parts.total(answer), following)
+        async def ask(request: Draft) -> Answer:
+            return await self.api.ask(request, key, plan.tool.errors, plan.tool.timeout)
 
-    async def _every_part(
-        self,
-        plan: Plan,
-        parts: Parts,
-        arguments: dict[str, Any],
-        keeping: Keeping,
-        key: Secret | None,
-        ctx: Context,
-    ) -> Part:
-        assert plan.paging is not None
-        most, found = plan.paging.most_items, list[Any]()
-        total: int | None = None
-        for _ in range(MOST_PARTS):
-            answer = await self._asked(plan, parts.aimed(draft(plan, arguments, self.api.words)), key)
-            value, items = keeping.of(answer.value)
-            if items is None:
-                return Part(value)
-            found += items
-            total = parts.total(answer)
-            following = parts.after(answer, len(items), self.api.table.auth)
-            if following is None or len(found) >= most:
-                cut = following is not None or len(found) > most
-                return Part(found[:most], found[:most], total, truncated=cut)
-            await ctx.report_progress(len(found), None if total is None else min(total, most))
-            parts.position = following
-        return Part(found, found, total, truncated=True)
-
-    async def _asked(self, plan: Plan, request: Draft, key: Secret | None) -> Answer:
-        return await self.api.ask(request, key, plan.tool.errors, plan.tool.timeout)
+        keeping = Keeping(plan.tool.result, self.verbosity, arguments)
+        return await Reading(plan, self.api, ask, keeping, ctx).part(arguments)

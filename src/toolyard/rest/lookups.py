@@ -65,7 +65,11 @@ class Lookups:
             arguments[parameter.gives] = await self._find(lookup, path, wanted, fetch)
             return
         names = dict.fromkeys(part.strip() for part in wanted.split(",") if part.strip())
-        found = [await self._find(lookup, path, one, fetch) for one in names]
+        find = self._find_several if lookup.several else self._find
+        found: list[Any] = []
+        for one in names:
+            result = await find(lookup, path, one, fetch)
+            found += cast(list[Any], result) if lookup.several else [result]
         arguments[parameter.gives] = ids(parameter.gives, found, target.ids, self._words)
 
     def _path(
@@ -86,29 +90,46 @@ class Lookups:
         return filled_path(lookup.path, values, self._words)
 
     async def _find(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> Any:
+        items = await self._items(lookup, path, wanted, fetch)
+        return at(self._only(lookup, items, wanted.strip()), lookup.id)
+
+    async def _find_several(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> list[Any]:
+        items = await self._items(lookup, path, wanted, fetch)
+        _, like = self._matching(lookup, items, wanted)
+        found = [id for item in like if (id := at(item, lookup.id)) is not None]
+        if not found:
+            raise self._not_found(lookup, items, wanted.strip())
+        return found
+
+    async def _items(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> list[Any]:
         query = {
             name: value.replace("{name}", wanted) if isinstance(value, str) else value
             for name, value in lookup.query.items()
         }
-        reply = await fetch(path, query)
-        found = at(reply, lookup.items)
-        items = cast(list[Any], found) if isinstance(found, list) else []
-        return at(self._only(lookup, items, wanted.strip()), lookup.id)
+        found = at(await fetch(path, query), lookup.items)
+        return cast(list[Any], found) if isinstance(found, list) else []
+
+    def _matching(self, lookup: Lookup, items: list[Any], wanted: str) -> tuple[list[Any], list[Any]]:
+        """The items that have the name, and those that contain it."""
+        key = folded(wanted)
+        names = [(item, [folded(text(at(item, field))) for field in lookup.match]) for item in items]
+        same = [item for item, known in names if key in known]
+        return same, [item for item, known in names if any(key in name for name in known)]
 
     def _only(self, lookup: Lookup, items: list[Any], wanted: str) -> Any:
-        key = folded(wanted)
-        names = [[folded(text(at(item, field))) for field in lookup.match] for item in items]
-        same = [item for item, known in zip(items, names, strict=True) if key in known]
-        like = same or [
-            item for item, known in zip(items, names, strict=True) if any(key in n for n in known)
-        ]
-        if len(like) == 1 and at(like[0], lookup.id) is not None:
-            return like[0]
+        same, like = self._matching(lookup, items, wanted)
+        found = same or like
+        if len(found) == 1 and at(found[0], lookup.id) is not None:
+            return found[0]
+        if found:
+            told = {"what": lookup.what or "item", "name": shortened(wanted)}
+            raise ToolError(self._words.ambiguous.format(**told, names=_listed(lookup, found)))
+        raise self._not_found(lookup, items, wanted)
+
+    def _not_found(self, lookup: Lookup, items: list[Any], wanted: str) -> ToolError:
         told = {"what": lookup.what or "item", "name": shortened(wanted)}
-        if like:
-            raise ToolError(self._words.ambiguous.format(**told, names=_listed(lookup, like)))
         hint = self._words.there_are.format(names=_listed(lookup, items)) if items else ""
-        raise ToolError(self._words.not_found.format(**told) + hint)
+        return ToolError(self._words.not_found.format(**told) + hint)
 
 
 def _listed(lookup: Lookup, items: list[Any]) -> str:

@@ -1,6 +1,7 @@
 """Reading lists in parts: which part is asked for, how many there are in all, and what comes next."""
 
 import re
+from copy import copy
 from typing import Any
 from urllib.parse import quote
 
@@ -10,6 +11,7 @@ from .arguments import whole
 from .plan import Plan
 from .replies import at
 from .requests import Draft, text
+from .results import Part
 from .schemas import position_name
 from .table import Auth
 from .wording import Words
@@ -52,6 +54,25 @@ class Parts:
         if not isinstance(asked, int) or asked < 1:
             raise ToolError(words.one_size.format(name=self._paging.size))
         return min(asked, self._paging.most)
+
+    def from_the_start(self) -> "Parts":
+        """The same list in the biggest parts, from its beginning."""
+        other = copy(self)
+        other.size = self._paging.most
+        other.position = self._paging.first if self._paging.kind in ("page", "offset") else None
+        return other
+
+    def cut(self, whole: Part) -> Part:
+        """Our part of a list that was read as a whole, where position and size count its items."""
+        if whole.items is None or self._paging.kind not in ("page", "offset"):
+            return whole
+        skipped = int(self.position or 0) - self._paging.first
+        begin = skipped if self._paging.kind == "offset" else skipped * self.size
+        items = whole.items[begin : begin + self.size]
+        step = len(items) if self._paging.kind == "offset" else 1
+        more = begin + self.size < len(whole.items)
+        following = int(self.position or 0) + step if more else None
+        return Part(items, items, len(whole.items), following, whole.truncated)
 
     def aimed(self, draft: Draft) -> Draft:
         """The draft for the part at our position."""

@@ -28,10 +28,11 @@ class Plan:
 
     @cached_property
     def places(self) -> dict[str, Place]:
-        """Where each parameter goes; one that only helps to find others goes nowhere."""
-        instead = {name for also in self.tool.also.values() for name in also.replace.values()}
+        """Where each parameter goes; one that helps to find, filter or compare goes nowhere."""
+        unsent = {name for also in self.tool.also.values() for name in also.replace.values()}
+        unsent.update(self.tool.filters)
         return {
-            name: "none" if name in instead else self._place(name, parameter)
+            name: "none" if name in unsent else self._place(name, parameter)
             for name, parameter in self.parameters.items()
         }
 

@@ -1,5 +1,6 @@
 """What a reply says, and what of it the model is shown."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, cast
 
 import msgspec
@@ -42,24 +43,25 @@ def at(value: Any, path: str) -> Any:
     return value
 
 
+def matter(value: Any, result: Result) -> tuple[Any, list[Any] | None]:
+    """What matters in a reply, and the list in it when it is one."""
+    found = at(value, result.unwrap)
+    if found is None:
+        found = value
+    items = at(found, result.items) if result.items else found
+    return found, cast(list[Any], items) if isinstance(items, list) else None
+
+
 class Keeping:
-    """Which parts of a reply are kept, by paths with dots that go through lists."""
+    """Which fields are kept of an object, or of each item, by paths with dots that go through lists."""
 
-    def __init__(self, result: Result, verbosity: Verbosity) -> None:
-        self._result = result
+    def __init__(self, result: Result, verbosity: Verbosity, arguments: Mapping[str, Any]) -> None:
         paths = result.compact or result.rich if verbosity == "compact" else result.rich
-        self._tree = _tree(paths)
+        whole = bool(result.details) and arguments.get(result.details) is True
+        self._tree = {} if whole else _tree(paths)
 
-    def of(self, value: Any) -> tuple[Any, list[Any] | None]:
-        """What is kept of a reply, and the list in it when it is one."""
-        found = at(value, self._result.unwrap)
-        if found is None:
-            found = value
-        items = at(found, self._result.items) if self._result.items else found
-        if isinstance(items, list):
-            kept = [_kept(item, self._tree) for item in cast(list[Any], items)]
-            return kept, kept
-        return _kept(found, self._tree), None
+    def of(self, value: Any) -> Any:
+        return _kept(value, self._tree)
 
 
 def _tree(paths: tuple[str, ...]) -> Tree:
