@@ -19,7 +19,7 @@ from toolyard.kit.loading import load
 
 NAMES = [name for name in BUNDLED if name != "demo"]
 HINTS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
-COUNTS = {"sql": 1, "schema": 2, "memory": 6, "sessions": 3, "render": 3, "browser": 10}
+COUNTS = {"sql": 1, "schema": 2, "memory": 6, "sessions": 3, "render": 3, "browser": 10, "tiflux": 114}
 """Tools of the seed that each has at least; the browser's two others are recipes of an example."""
 EXTRAS = {"sql": ("sql", "sqlglot"), "schema": ("sql", "sqlglot"), "browser": ("browser", "playwright")}
 META = {

@@ -8,6 +8,7 @@ BUNDLED = {
     "sessions": "earlier conversations, found again",
     "render": "logs, errors and services of Render, or of log files",
     "browser": "a web browser",
+    "tiflux": "TiFlux, a help desk: tickets, clients, chats",
 }
 
 

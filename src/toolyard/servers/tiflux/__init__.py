@@ -2,3 +2,10 @@
 
 Owns the table, its settings and the few steps that a table cannot say. How a table is run is `rest`'s.
 """
+
+from .server import build
+from .settings import Settings
+
+ENVIRONMENT = "TIFLUX_"
+
+__all__ = ["ENVIRONMENT", "Settings", "build"]

@@ -1,0 +1,84 @@
+"""The 114 tools, as TiFlux's own MCP server names them; and each of them once."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.emulators.tiflux import API_KEY, TifluxEmulator
+from tests.servers.tiflux.calls import CALLS
+from tests.servers.tiflux.talking import HEADER, made
+
+KNOWN = {
+    tool["name"]: tool["inputSchema"]
+    for tool in json.loads(Path(__file__).with_name("tools.json").read_text())
+}
+"""Names, types, enums and limits, taken from version 2.42.0 of TiFlux's server; no texts."""
+LIMITS = ("enum", "minimum", "maximum", "maxLength", "minItems")
+
+
+def outline(schema: Any) -> Any:
+    """What of a schema must be the same, all the way down; texts and bounds may be more here."""
+    kind = schema.get("type") or [choice["type"] for choice in schema["oneOf"]]
+    found: dict[str, Any] = {"type": sorted(kind) if isinstance(kind, list) else kind}
+    found |= {"enum": schema["enum"]} if "enum" in schema else {}
+    if "items" in schema:
+        found["items"] = outline(schema["items"])
+    if "properties" in schema:
+        found["properties"] = {name: outline(value) for name, value in schema["properties"].items()}
+        found["required"] = sorted(schema.get("required", ()))
+    return found
+
+
+async def listed(tiflux: TifluxEmulator, **settings: Any) -> dict[str, Any]:
+    server = made(tiflux, **settings)
+    async with server.connect(keys={HEADER: API_KEY}) as client:
+        tools = await client.list_tools()
+    await server.close()
+    return {tool["name"]: tool for tool in tools}
+
+
+async def test_every_tool_takes_what_its_namesake_at_tiflux_takes(tiflux: TifluxEmulator):
+    tools = await listed(tiflux)
+    assert set(tools) == set(KNOWN)
+    assert len(KNOWN) == 114
+    for name, schema in KNOWN.items():
+        ours = tools[name]["inputSchema"]
+        assert outline(ours) == outline(schema), name
+        for parameter, known in schema["properties"].items():
+            for limit in set(LIMITS) & set(known):
+                assert ours["properties"][parameter][limit] == known[limit], f"{name}.{parameter}"
+
+
+async def test_what_only_reads_says_so_and_what_deletes_says_so(tiflux: TifluxEmulator):
+    for name, tool in (await listed(tiflux)).items():
+        hints = tool["annotations"]
+        assert hints["readOnlyHint"] == name.startswith(("get_", "list_", "search_")), name
+        assert hints["destructiveHint"] == name.startswith(("delete_", "cancel_")), name
+
+
+async def test_every_tool_can_be_called(tiflux: TifluxEmulator):
+    assert set(CALLS) == set(KNOWN)
+    server, failures = made(tiflux), dict[str, str]()
+    async with server.connect(keys={HEADER: API_KEY}) as client:
+        for name, arguments in CALLS.items():
+            result = await client.call_tool(name, arguments)
+            if result.get("isError"):
+                failures[name] = result["content"][0]["text"]
+    await server.close()
+    assert failures == {}
+    assert {request.key for request in tiflux.requests} == {API_KEY}
+
+
+@pytest.mark.parametrize("verbosity", ["rich", "compact"])
+async def test_a_ticket_is_shown_at_length_or_in_short(tiflux: TifluxEmulator, verbosity: str):
+    server = made(tiflux, mcp_verbosity=verbosity)
+    async with server.connect(keys={HEADER: API_KEY}) as client:
+        ticket = (await client.call_tool("get_ticket", {"ticket_number": "2"}))["structuredContent"]["data"]
+    await server.close()
+    assert ticket["title"].endswith("t0001")
+    assert ("sla_info" in ticket, "created_by" in ticket) == (True, verbosity == "rich")
+    assert set(ticket["desk"]) == (
+        {"id", "name", "display_name", "active"} if verbosity == "rich" else {"name"}
+    )
