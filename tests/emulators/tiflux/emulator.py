@@ -116,7 +116,7 @@ class TifluxEmulator:
     def _handler(self, endpoint: Endpoint) -> Handler:
         async def handle(request: web.Request) -> web.StreamResponse:
             seen = request[SEEN]
-            tenant = self._tenant(request, seen)
+            tenant = self._tenant(seen)
             if endpoint.admin and not tenant.admin:
                 raise forbidden("see or change users")
             asked = Asked(
@@ -130,11 +130,12 @@ class TifluxEmulator:
 
         return handle
 
-    def _tenant(self, request: web.Request, seen: Request) -> Tenant:
+    def _tenant(self, seen: Request) -> Tenant:
         """Only Bearer counts, and the header of the endpoint in front has no business here."""
         if "x-tiflux-api-key" in seen.headers:
             raise Refusal(400, "x-tiflux-api-key is no header of this API")
-        if "application/json" not in seen.headers.get("accept", "") and seen.headers.get("accept") != "*/*":
+        accepted = seen.headers.get("accept", "*/*")
+        if "application/json" not in accepted and "*/*" not in accepted:
             raise Refusal(406, "Only application/json is given")
         if seen.key not in self.tenants:
             raise unauthorised()

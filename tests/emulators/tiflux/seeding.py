@@ -1,7 +1,7 @@
 """What a tenant has from the start. How much of it depends on the seed; what it is called, on the mark."""
 
-from typing import Any
-
+from .clock import day
+from .making import new_client, person, stored
 from .shelves import Json, brief
 from .tenant import Tenant
 from .ticketing import opened
@@ -12,12 +12,6 @@ PRIORITIES = ("Baixa", "Normal", "Alta", "Urgente")
 PEOPLE = (("Ana Souza", "admin"), ("Bruno Lima", "attendant"), ("Carla Dias", "attendant"))
 CLIENTS = ("Padaria Aurora", "Clínica Boa Vida", "Transportes Cometa")
 TITLES = ("Impressora parada", "Sem acesso ao e-mail", "Lentidão no sistema", "Senha expirada")
-
-
-def day(number: int, time: str = "09:30:00") -> str:
-    """A moment on the so-manieth day from the first of August 2026."""
-    month, rest = divmod(number, 28)
-    return f"2026-{8 + month:02d}-{rest + 1:02d}T{time}Z"
 
 
 def seeded(tenant: Tenant) -> Tenant:
@@ -59,15 +53,6 @@ def _organisation(tenant: Tenant) -> None:
         tenant.users.put(**person(tenant, name, tenant.email(name.split()[0].lower()), kind))
 
 
-def person(tenant: Tenant, name: str, email: str, kind: str) -> Json:
-    group = tenant.technical_groups.first()["id"] if kind != "client" else None
-    return {
-        "name": tenant.text(name), "email": email, "_type": kind, "active": True, "telephone": "4733330000",
-        "extension": "12", "technical_group_id": group, "client_ids": [], "last_login_at": day(1),
-        "gauth_enabled": False,
-    }  # fmt: skip
-
-
 def _catalogs(tenant: Tenant) -> None:
     for desk, name in zip(list(tenant.desks)[:2], ("Serviços de TI", "Vendas"), strict=True):
         catalog = tenant.catalogs.put(desk["id"], name=tenant.text(name))
@@ -83,8 +68,9 @@ def _catalogs(tenant: Tenant) -> None:
 
 
 def _entities(tenant: Tenant) -> None:
-    for name, applied in (("Dados do ticket", "tickets"), ("Dados do cliente", "clients")):
-        entity = tenant.entities.put(name=tenant.text(name), active=True, applied_in=applied)
+    kinds = (("ticket", "tickets"), ("cliente", "clients"), ("solicitante", "requestors"))
+    for name, applied in kinds:
+        entity = tenant.entities.put(name=tenant.text(f"Dados do {name}"), active=True, applied_in=applied)
         tenant.entity_fields.put(
             entity["id"], name=tenant.text("Observação"), field_type="text", required=False
         )
@@ -112,15 +98,6 @@ def _clients(tenant: Tenant) -> None:
                 email=tenant.email(f"{who.split()[0].lower()}{number + 1}"), extension="7",
                 can_open_ticket=True, client=brief(client), created_at=day(0), updated_at=day(0),
             )  # fmt: skip
-
-
-def new_client(tenant: Tenant, name: str, social: str, **more: Any) -> Json:
-    fields = {
-        "name": tenant.text(name), "social": social, "status": True, "social_revenue": "12345678000190",
-        "max_agents": 5, "anotations": tenant.text("Cliente antigo"), "desk_ids": [],
-        "technical_group_ids": [],
-    }  # fmt: skip
-    return fields | more
 
 
 def _money(tenant: Tenant) -> None:
@@ -230,13 +207,6 @@ def _checklist(tenant: Tenant) -> list[Json]:
         {"index": 0, "title": tenant.text("Causa"), "type": "text", "value": None, "options": [], **blank},
         {"index": 1, "title": tenant.text("Itens"), "type": "checkbox", "options": options, **blank},
     ]
-
-
-def stored(tenant: Tenant, name: str, kind: str, size: int) -> Json:
-    return {
-        "name": name, "file_name": name, "content_type": kind, "size": size, "created_at": day(1),
-        "url": f"https://files.example/{tenant.mark}/{size}", "created_by": {"name": tenant.me["name"]},
-    }  # fmt: skip
 
 
 def _chats(tenant: Tenant) -> None:

@@ -1,15 +1,37 @@
 """Every endpoint of the API that is known, by area."""
 
-from . import clients, communications, desks, entities, people, tickets
+from . import (
+    catalogs,
+    chats,
+    clients,
+    communications,
+    desks,
+    entities,
+    equipments,
+    knowledge,
+    people,
+    reports,
+    requestors,
+    tickets,
+    work,
+)
 from .endpoint import Endpoint
 
-ENDPOINTS: list[Endpoint] = [
-    *tickets.ENDPOINTS,
-    *communications.ENDPOINTS,
-    *clients.ENDPOINTS,
-    *desks.ENDPOINTS,
-    *people.ENDPOINTS,
-    *entities.ENDPOINTS,
-]
+AREAS = (
+    tickets,
+    communications,
+    work,
+    clients,
+    requestors,
+    people,
+    desks,
+    catalogs,
+    entities,
+    chats,
+    knowledge,
+    equipments,
+    reports,
+)
+ENDPOINTS: list[Endpoint] = [endpoint for area in AREAS for endpoint in area.ENDPOINTS]
 
 __all__ = ["ENDPOINTS", "Endpoint"]

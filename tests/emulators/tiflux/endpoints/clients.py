@@ -3,8 +3,8 @@
 from ..asked import GONE, Asked, Reply, made
 from ..bodies import Body, Kind
 from ..lists import matching, page
+from ..making import new_client, person
 from ..refusals import invalid
-from ..seeding import new_client, person
 from ..shelves import Json, Shelf, brief
 from ..ticketing import known
 from .endpoint import Endpoint, delete, get, pages, post, put

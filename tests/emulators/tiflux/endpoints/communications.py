@@ -2,13 +2,13 @@
 
 from ..asked import GONE, Asked, Reply, made
 from ..bodies import MIB, Body
+from ..clock import NOW
 from ..lists import page
+from ..making import stored
 from ..refusals import invalid
 from ..shelves import Json, brief
 from .endpoint import Endpoint, delete, get, pages, post, put
-from .files import stored
 
-NOW = "2026-09-30T12:00:00Z"
 ONE = "/tickets/{ticket}"
 
 
@@ -17,7 +17,7 @@ def _ticket(asked: Asked) -> int:
 
 
 def _files(asked: Asked) -> list[Json]:
-    return [stored(asked.tenant, file) for file in asked.files]
+    return [stored(asked.tenant, file.filename, file.content_type, len(file.content)) for file in asked.files]
 
 
 def list_communications(asked: Asked) -> Reply:

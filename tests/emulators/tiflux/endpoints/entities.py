@@ -17,16 +17,19 @@ def written(asked: Asked, thing: Json, applied: str) -> Json:
     """Write what came into the custom fields of a thing; ids only, the API knows no names."""
     values: list[Json] = thing.setdefault("entities", [])
     for entry in asked.body["entities"]:
-        field = _field(asked.tenant, entry)
+        field = _field(asked.tenant, entry, applied)
         values[:] = [value for value in values if value["entity_field_id"] != field["id"]]
         values.append({"entity_field_id": field["id"], "name": field["name"], "value": _value(asked, entry)})
     return {"entities": filled(asked.tenant, thing, applied)}
 
 
-def _field(tenant: Tenant, entry: Any) -> Json:
+def _field(tenant: Tenant, entry: Any, applied: str) -> Json:
     if not isinstance(entry, dict) or set(entry) - MEMBERS or "value" not in entry:
         raise invalid("entities", f"each needs entity_field_id and value, of {', '.join(sorted(MEMBERS))}")
-    return known(tenant.entity_fields, "entity_field_id", entry.get("entity_field_id"))
+    field = known(tenant.entity_fields, "entity_field_id", entry.get("entity_field_id"))
+    if tenant.entities.one(tenant.entity_fields.owner(field["id"]))["applied_in"] != applied:
+        raise invalid("entity_field_id", f"is no field of {applied}")
+    return field
 
 
 def _value(asked: Asked, entry: Json) -> Any:

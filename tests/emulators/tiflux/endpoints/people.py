@@ -3,7 +3,7 @@
 from ..asked import Asked, Reply, made
 from ..bodies import Body, Kind
 from ..lists import matching, page
-from ..seeding import person
+from ..making import person
 from ..shelves import brief
 from ..ticketing import known
 from .endpoint import Endpoint, get, pages, post, put

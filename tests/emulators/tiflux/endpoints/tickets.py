@@ -4,16 +4,14 @@ from collections import Counter
 
 from ..asked import Asked, Reply, made
 from ..bodies import MIB, Body
+from ..clock import NOW
 from ..lists import matching, page
+from ..making import stored
 from ..refusals import Refusal, invalid
 from ..shelves import Json
 from ..ticketing import CANCELED, CLOSED, OPEN, change, known, opened
 from .endpoint import Answer, Endpoint, get, pages, post, put
 from .entities import filled, written
-from .files import stored
-
-NOW = "2026-09-30T12:00:00Z"
-"""When everything happens that happens through the API."""
 
 FILTERS = (
     "filter_by is_closed requestor_email date_type group_by sla_expiring_before start_datetime end_datetime "
@@ -84,7 +82,10 @@ def create_ticket(asked: Asked) -> Reply:
     ticket = opened(asked.tenant, asked.body, NOW)
     ticket["followers"] = asked.body.get("followers", "")
     for file in asked.files:
-        asked.tenant.files.put(ticket["ticket_number"], **stored(asked.tenant, file))
+        asked.tenant.files.put(
+            ticket["ticket_number"],
+            **stored(asked.tenant, file.filename, file.content_type, len(file.content)),
+        )
     return made({"ticket": ticket})
 
 
