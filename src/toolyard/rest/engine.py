@@ -1,6 +1,6 @@
 """One call of a tool of a table, from the arguments to the result.
 
-The steps, in order: whose key, ids and names, what was left out, the server's own step, the request or the
+The steps, in order: whose key, ids, the server's own step, names, what was left out, the request or the
 requests, what is kept of the reply. Each step is a module of its own; here is only their order.
 """
 
@@ -24,7 +24,7 @@ from .results import Part, shown
 Fetch = Callable[[str, str, Mapping[str, Any] | None], Awaitable[Any]]
 """Method, path below the base URL and query, to what the API says there."""
 Prepare = Callable[[dict[str, Any], Fetch], Awaitable[dict[str, Any]]]
-"""A server's own step: the arguments before the request, as they shall be sent."""
+"""A server's own step: the arguments as a caller could have given them, before names are looked up."""
 
 
 class Engine(Struct, frozen=True):
@@ -60,6 +60,7 @@ class Engine(Struct, frozen=True):
         words = self.api.words
         found = given(plan, arguments, words)
         check_needs(plan, found, self.defaults, words)
+        found = await self._prepared(plan, found, key)
 
         def known(name: str) -> Any:
             value = self.defaults.of(plan.parameters[name]) if name in plan.parameters else UNSET
@@ -69,15 +70,17 @@ class Engine(Struct, frozen=True):
             return await self._fetched("GET", path, query, key)
 
         await self.lookups.resolve(plan, found, known, look)
-        found = filled(plan, found, self.defaults)
+        return filled(plan, found, self.defaults)
+
+    async def _prepared(self, plan: Plan, arguments: dict[str, Any], key: Secret | None) -> dict[str, Any]:
         prepare = self.prepare.get(plan.name)
         if prepare is None:
-            return found
+            return arguments
 
         async def fetch(method: str, path: str, query: Mapping[str, Any] | None = None) -> Any:
             return await self._fetched(method, quote(path, safe="/%:@~,;=+!$&'()*"), query or {}, key)
 
-        return await prepare(found, fetch)
+        return await prepare(arguments, fetch)
 
     async def _fetched(self, method: str, path: str, query: Mapping[str, Any], key: Secret | None) -> Any:
         pairs = [pair for name, value in query.items() for pair in texts(name, value)]

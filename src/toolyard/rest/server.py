@@ -114,7 +114,7 @@ def _nature(tool: Tool) -> ToolOptions:
     """What the table says of it, or else what its method means."""
     reads = tool.method == "GET" if tool.read_only is None else tool.read_only
     if reads:
-        return {"read_only": True}
+        return {"read_only": True, "destructive": False, "idempotent": True}
     destroys = tool.method == "DELETE" if tool.destructive is None else tool.destructive
     repeats = tool.method in ("PUT", "DELETE") if tool.idempotent is None else tool.idempotent
     return {"read_only": False, "destructive": destroys, "idempotent": repeats}
