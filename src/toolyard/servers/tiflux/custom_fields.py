@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from ...kit import ToolError
+from ...rest.arguments import whole
 from ...rest.engine import Fetch
 from ...rest.lookups import folded
 from ...rest.replies import at
@@ -26,7 +27,8 @@ class CustomFields:
 
     async def by_id(self, entries: list[Entry]) -> list[Entry]:
         """The same entries as the API takes them."""
-        return [await self._entry(index, entry) for index, entry in enumerate(entries)]
+        plain = ({name: whole(value) for name, value in entry.items()} for entry in entries)
+        return [await self._entry(index, entry) for index, entry in enumerate(plain)]
 
     async def _entry(self, index: int, entry: Entry) -> Entry:
         field = entry.get("entity_field_id")

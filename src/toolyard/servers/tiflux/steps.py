@@ -7,6 +7,7 @@ from ...kit import ToolError
 from ...kit.languages import Locale
 from ...rest.engine import Fetch, Prepare
 from ...rest.replies import at
+from ...rest.requests import filled_path
 from ...rest.wording import words
 from .custom_fields import CustomFields
 from .periods import NoPeriod, before
@@ -37,6 +38,15 @@ def steps(locale: Locale) -> Mapping[str, Prepare]:
             raise ToolError(ours.no_period.format(name=str(error))) from None
         return {**arguments, **dict(zip(names, other, strict=True))}
 
+    async def desk_of_ticket(arguments: Arguments, fetch: Fetch) -> Arguments:
+        """Where no desk is named, its names are looked for at the one that the ticket is at."""
+        named = any(arguments.get(name) for name in OF_THE_DESK)
+        if not named or arguments.get("desk_id") or arguments.get("desk_name"):
+            return arguments
+        ticket = await fetch("GET", filled_path("/tickets/{ticket_number}", arguments, said), None)
+        desk = at(ticket, "desk.id")
+        return arguments if desk is None else {**arguments, "desk_id": desk}
+
     return {
         "update_ticket": desk_of_ticket,
         "get_tickets_comparison": comparison,
@@ -44,14 +54,3 @@ def steps(locale: Locale) -> Mapping[str, Prepare]:
         "update_client_entities": custom_fields,
         "update_requestor_entities": custom_fields,
     }
-
-
-async def desk_of_ticket(arguments: Arguments, fetch: Fetch) -> Arguments:
-    """Where no desk is named, its names are looked for at the one that the ticket is at."""
-    if arguments.get("desk_id") or arguments.get("desk_name"):
-        return arguments
-    if not any(arguments.get(name) for name in OF_THE_DESK):
-        return arguments
-    ticket = await fetch("GET", f"/tickets/{arguments['ticket_number']}", None)
-    desk = at(ticket, "desk.id")
-    return arguments if desk is None else {**arguments, "desk_id": desk}
