@@ -1,4 +1,5 @@
-"""Which upstreams are compared, and what a loss is: a check that passes directly and not through the gateway.
+"""Which upstreams are compared, and what a loss is: a check that passes directly and not on another way,
+through the gateway or as a function of AWS Lambda.
 
 Every side of a pair is a job: it starts its servers, runs both sets one after the other and stops them. Jobs
 run side by side, because most of a set's time is waiting.
@@ -14,13 +15,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
+from .apart import ON_WAY, Apart
 from .processes import stop_all
-from .servers import NotStarted, everything_server, gateway, python_of
+from .servers import NotStarted, everything_server, function_url, gateway, python_of
 from .suite import BAD, DID_NOT_RUN, HOME, REVISIONS, Check, Result, Scenario, Suite, say
-
-# A process on a pipe has no stream that it could cut in the middle of a call, so a client has nothing
-# to come back to. Where the suite says INFO to that over stdio, the check is counted apart, by its name.
-NOT_ON_PIPES = ("server-sse-polling", "server-sse-disconnect-resume")
 
 MORE_TRIES = 2
 
@@ -52,12 +50,24 @@ class Pair:
 
     @property
     def name(self) -> str:
-        return f"{self.upstream.name} over {self.way}".replace("over process", "in process")
+        return f"{self.upstream.name} {WAYS[self.way]}"
 
     @property
     def slug(self) -> str:
-        return self.name.replace(" ", "-")
+        return self.name.lower().replace(",", "").replace(" ", "-")
 
+    @property
+    def apart(self) -> tuple[Apart, ...]:
+        return ON_WAY.get(self.way, ())
+
+
+WAYS = {
+    "http": "over http",
+    "stdio": "over stdio",
+    "process": "in process",
+    "lambda": "on Lambda",
+    "lambda-stream": "on Lambda, streamed",
+}
 
 PAIRS = (
     Pair(KIT, "http"),
@@ -67,6 +77,8 @@ PAIRS = (
     Pair(SDK2, "stdio"),
     Pair(SDK1, "http"),
     Pair(SDK1, "stdio"),
+    Pair(KIT, "lambda"),
+    Pair(KIT, "lambda-stream"),
 )
 
 
@@ -81,7 +93,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One set, directly and through the gateway."""
+    """One set, directly and on another way."""
 
     pair: str
     strict: bool
@@ -90,6 +102,8 @@ class Comparison:
     lost: list[Difference]
     gained: list[Difference]
     apart: list[Difference]
+    known: tuple[Apart, ...] = ()
+    """What does not apply on that way."""
     unsteady: tuple[str, ...] = ()
     """Scenarios in which something was lost at first, and not when they were run again."""
 
@@ -99,30 +113,48 @@ class Comparison:
         return sorted({difference.scenario for difference in self.lost})
 
     @property
+    def bad(self) -> list[tuple[Scenario, Check]]:
+        """What failed or warned on the way, without what does not apply there."""
+        return [
+            (scenario, check)
+            for scenario in self.through.scenarios
+            for check in scenario.checks
+            if check.status in BAD
+            and not any(one.covers(scenario.name, check.id, [check]) for one in self.known)
+        ]
+
+    @property
+    def stale(self) -> list[Apart]:
+        """What is said not to apply, and was not seen to fail."""
+        ran = {scenario.name for scenario in self.through.scenarios}
+        missed = {(found.scenario, found.message) for found in self.apart}
+        return [one for one in self.known if one.scenario in ran and (one.scenario, one.reason) not in missed]
+
+    @property
     def passed(self) -> bool:
-        return not self.lost and (not self.strict or (self.direct.passed and self.through.passed))
+        strictly = self.direct.passed and not self.bad and not self.stale
+        return not self.lost and (not self.strict or strictly)
 
 
-def compare(pair: str, strict: bool, direct: Result, through: Result, on_a_pipe: bool = False) -> Comparison:
+def compare(
+    pair: str, strict: bool, direct: Result, through: Result, known: tuple[Apart, ...] = ()
+) -> Comparison:
     before, after = by_check(direct.scenarios), by_check(through.scenarios)
     lost: list[Difference] = []
     gained: list[Difference] = []
     apart: list[Difference] = []
     for key in sorted({*before, *after}):
         passed, passes = successes(before[key]), successes(after[key])
-        if passes < passed and on_a_pipe and key == NOT_ON_PIPES and not judged(after[key]):
-            apart.append(Difference(*key, "a process on a pipe has no stream to cut"))
+        excuse = next((one for one in known if one.covers(*key, after[key])), None)
+        if passes < passed and excuse is not None:
+            apart.append(Difference(*key, excuse.reason))
         elif passes < passed:
             # A scenario that stops early says why in a check of its own.
             found = after[key] or [check for at in after if at[0] == key[0] for check in after[at]]
             lost.extend([Difference(*key, reason(found))] * (passed - passes))
         else:
             gained.extend([Difference(*key, reason(before[key]))] * (passes - passed))
-    return Comparison(pair, strict, direct, through, lost, gained, apart)
-
-
-def judged(checks: list[Check]) -> bool:
-    return any(check.status != "INFO" for check in checks)
+    return Comparison(pair, strict, direct, through, lost, gained, apart, known)
 
 
 def by_check(scenarios: Iterable[Scenario]) -> defaultdict[tuple[str, str], list[Check]]:
@@ -146,8 +178,13 @@ def reason(checks: list[Check]) -> str:
 
 
 @contextlib.contextmanager
-def through_gateway(pair: Pair, folder: Path) -> Generator[str]:
+def on_its_way(pair: Pair, folder: Path) -> Generator[str]:
+    """The upstream as a client reaches it on the pair's way; yields the URL."""
     module = pair.upstream.module
+    if pair.way.startswith("lambda"):
+        with function_url(mounted_object(module, folder), folder, pair.way == "lambda-stream") as url:
+            yield url
+        return
     with contextlib.ExitStack() as stack:
         match pair.way:
             case "http":
@@ -158,11 +195,15 @@ def through_gateway(pair: Pair, folder: Path) -> Generator[str]:
                 arguments = ["-W", "ignore", "-m", module, "--stdio"]
                 mounted = f"command = {json.dumps(python_of(module))}\nargs = {json.dumps(arguments)}"
             case _:
-                # The server is built by a function, and what is mounted is an object.
-                source = f"from {module}.server import everything\nserver = everything()\n"
-                (folder / "mounted.py").write_text(source, "utf-8")
-                mounted = 'module = "mounted:server"'
+                mounted = f'module = "{mounted_object(module, folder)}"'
         yield stack.enter_context(gateway(mounted, folder))
+
+
+def mounted_object(module: str, folder: Path) -> str:
+    """The server is built by a function, and what is mounted is an object."""
+    source = f"from {module}.server import everything\nserver = everything()\n"
+    (folder / "mounted.py").write_text(source, "utf-8")
+    return "mounted:server"
 
 
 Side = Callable[[Path], contextlib.AbstractContextManager[str]]
@@ -198,7 +239,7 @@ def run_pairs(suite: Suite, pairs: Iterable[Pair], only: list[str], jobs: int) -
     sides: dict[Upstream | Pair, Side] = {
         pair.upstream: partial(everything_server, pair.upstream.module) for pair in pairs
     }
-    sides |= {pair: partial(through_gateway, pair) for pair in pairs}
+    sides |= {pair: partial(on_its_way, pair) for pair in pairs}
     with ThreadPoolExecutor(jobs) as pool:
         try:
             futures = {key: pool.submit(run_side, suite, key.slug, side, only) for key, side in sides.items()}
@@ -224,17 +265,16 @@ def compare_pair(
 
 
 def compare_set(suite: Suite, pair: Pair, direct: Result, through: Result) -> Comparison:
-    on_a_pipe = pair.way == "stdio"
-    comparison = compare(pair.name, pair.upstream.strict, direct, through, on_a_pipe)
+    comparison = compare(pair.name, pair.upstream.strict, direct, through, pair.apart)
     at_first = comparison.lost_in
     for _ in range(MORE_TRIES):
         if not comparison.lost:
             break
         say(f"{pair.name}, {direct.revision}: once more: {', '.join(comparison.lost_in)}")
-        side = partial(through_gateway, pair)
+        side = partial(on_its_way, pair)
         again = run_side(suite, f"{pair.slug}-again", side, comparison.lost_in)
         through = replaced(through, again[direct.revision])
-        comparison = compare(pair.name, pair.upstream.strict, direct, through, on_a_pipe)
+        comparison = compare(pair.name, pair.upstream.strict, direct, through, pair.apart)
     unsteady = tuple(scenario for scenario in at_first if scenario not in comparison.lost_in)
     return replace(comparison, unsteady=unsteady)
 

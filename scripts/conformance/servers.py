@@ -1,4 +1,5 @@
-"""What the suite talks to: the everything-servers and gateways in front of them, each a process of its own.
+"""What the suite talks to: the everything-servers, gateways in front of them and functions with them inside,
+each a process of its own.
 
 Everything is started with a command, is ready when its health page answers, and is gone when the `with` ends.
 """
@@ -80,6 +81,19 @@ def gateway(mounted: str, folder: Path) -> Generator[str]:
     command = [sys.executable, "-m", "toolyard", "serve", "--config", str(config), "--port", str(port)]
     with running(command, f"http://127.0.0.1:{port}/health", folder, "gateway.log"):
         yield f"http://127.0.0.1:{port}/mcp/{UPSTREAM}"
+
+
+@contextlib.contextmanager
+def function_url(target: str, folder: Path, stream: bool) -> Generator[str]:
+    """A server as a function of AWS Lambda, in AWS's emulator or in our own runtime; yields its URL."""
+    port = free_port()
+    source = f"from toolyard.app.aws_lambda import function\n\nhandler = function([{target!r}])\n"
+    (folder / "function.py").write_text(source, "utf-8")
+    command = [sys.executable, "-m", "tests.aws", str(folder), "--port", str(port)]
+    with running(
+        command + (["--stream"] if stream else []), f"http://127.0.0.1:{port}/health", folder, "url.log"
+    ):
+        yield f"http://127.0.0.1:{port}/mcp"
 
 
 def free_port() -> int:

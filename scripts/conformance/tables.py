@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from .pairs import Comparison, Difference
-from .suite import BAD, PACKAGE, ROOT, VERSION, Result
+from .suite import BAD, PACKAGE, ROOT, VERSION, Check, Result, Scenario
 
 REPORT = ROOT / "build" / "conformance.json"
 
@@ -30,14 +30,16 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
         if comparison.strict:
             lost = {(found.scenario, found.check) for found in comparison.lost}
             show_bad(f"{where}, directly", comparison.direct)
-            show_bad(f"{where}, through the gateway", comparison.through, lost)
+            show_checks(f"{where}, through", comparison.bad, lost)
+            for one in comparison.stale:
+                print(f"stale: {where}: {one.scenario}: it passes, and is listed as {one.reason!r}")
     show_table(header, rows, [comparison.passed for comparison in comparisons])
     print("\ndirectly and through: passed / failed or warned")
     show_apart(comparisons)
 
 
 def show_apart(comparisons: list[Comparison]) -> None:
-    """Which checks were not judged through the gateway, so that nobody takes them for passed."""
+    """Which checks do not apply on a way, so that nobody takes them for passed."""
     where: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
     for comparison in comparisons:
         for found in comparison.apart:
@@ -64,12 +66,18 @@ def show_differences(title: str, differences: Iterable[Difference]) -> None:
         print(f"{title}: {scenario}: {', '.join(checks)}\n  {message}\n")
 
 
-def show_bad(title: str, result: Result, told: Collection[tuple[str, str]] = ()) -> None:
-    for scenario in result.scenarios:
-        for check in scenario.checks:
-            if check.status in BAD and (scenario.name, check.id) not in told:
-                print(f"{check.status.lower()}: {title}: {scenario.name}: {check.id}")
-                print(f"  {check.description}\n  {check.message}\n")
+def show_bad(title: str, result: Result) -> None:
+    found = [(scenario, check) for scenario in result.scenarios for check in scenario.checks]
+    show_checks(title, [(scenario, check) for scenario, check in found if check.status in BAD])
+
+
+def show_checks(
+    title: str, found: Iterable[tuple[Scenario, Check]], told: Collection[tuple[str, str]] = ()
+) -> None:
+    for scenario, check in found:
+        if (scenario.name, check.id) not in told:
+            print(f"{check.status.lower()}: {title}: {scenario.name}: {check.id}")
+            print(f"  {check.description}\n  {check.message}\n")
 
 
 def show_result(result: Result) -> None:

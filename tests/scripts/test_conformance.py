@@ -1,5 +1,6 @@
 """What counts as a loss between two runs of the conformance suite."""
 
+from scripts.conformance.apart import ON_PIPES, Apart
 from scripts.conformance.pairs import Comparison, compare
 from scripts.conformance.suite import DID_NOT_RUN, Check, Result, Scenario
 
@@ -67,10 +68,28 @@ def test_info_in_place_of_success_is_a_loss_over_http() -> None:
 def test_on_a_pipe_a_stream_that_cannot_be_cut_is_counted_apart_and_nothing_else() -> None:
     scenario, check = "server-sse-polling", "server-sse-disconnect-resume"
     direct = ran((check, "SUCCESS"), scenario=scenario)
-    found = compare("pair", False, direct, ran((check, "INFO"), scenario=scenario), on_a_pipe=True)
+    found = compare("pair", False, direct, ran((check, "INFO"), scenario=scenario), known=ON_PIPES)
     assert found.passed
     assert [one.check for one in found.apart] == [check]
-    failing = compare("pair", False, direct, ran((check, "FAILURE"), scenario=scenario), on_a_pipe=True)
+    failing = compare("pair", False, direct, ran((check, "FAILURE"), scenario=scenario), known=ON_PIPES)
     assert failing.lost
-    other = compare("pair", False, ran(("a", "SUCCESS")), ran(("a", "INFO")), on_a_pipe=True)
+    other = compare("pair", False, ran(("a", "SUCCESS")), ran(("a", "INFO")), known=ON_PIPES)
     assert other.lost
+
+
+def test_what_does_not_apply_on_a_way_may_fail_there_and_nothing_else_may() -> None:
+    direct = ran(("a", "SUCCESS"), ("b", "SUCCESS"), scenario="some")
+    failing = ran(("a", "FAILURE"), ("b", "SUCCESS"), scenario="some")
+    known = (Apart("some", "no such thing there", ("a",)),)
+    found = compare("pair", True, direct, failing, known)
+    assert found.passed
+    assert [(one.check, one.message) for one in found.apart] == [("a", "no such thing there")]
+    assert not compare(
+        "pair", True, direct, ran(("a", "FAILURE"), ("b", "WARNING"), scenario="some"), known
+    ).passed
+
+
+def test_what_is_said_not_to_apply_and_passes_fails_the_run() -> None:
+    direct = ran(("a", "SUCCESS"), scenario="some")
+    assert not compare("pair", True, direct, direct, (Apart("some", "no such thing there"),)).passed
+    assert compare("pair", True, direct, direct, (Apart("another", "no such thing there"),)).passed

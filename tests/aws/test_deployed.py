@@ -1,0 +1,250 @@
+"""The zip that `toolyard deploy lambda tiflux` built, run by AWS's emulator, with the callers of the seed."""
+
+import asyncio
+import json
+import os
+import re
+import secrets
+import sys
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp import StdioServerParameters
+
+from tests.aws.events import Asked, event_of
+from tests.aws.memory import found_in
+from tests.aws.packed import Packed, packed
+from tests.aws.proxy import at_a_url
+from tests.aws.rie import PATIENCE, Emulated, emulated
+from tests.clients.mcp_peer import McpPeer, connect
+from tests.emulators.tiflux import TifluxEmulator
+from tests.serving import Client, LegacyClient, initialize, modern
+
+ROOT = Path(__file__).resolve().parents[2]
+NODE = Path(sys.executable).with_name("node")
+MCP_REMOTE = ROOT / "build/npm/node_modules/mcp-remote/dist/proxy.js"
+CANARY = "a-canary-that-is-kept-on-purpose"
+KEY_HEADER = "x-tiflux-api-key"
+TOOLS = 114
+
+
+@pytest.fixture(scope="module")
+def tiflux(tmp_path_factory: pytest.TempPathFactory) -> Packed:
+    return packed(tmp_path_factory.mktemp("deployed"), "tiflux")
+
+
+@asynccontextmanager
+async def functions(
+    packed: Packed, upstream: TifluxEmulator, logs: Path, instances: int = 1, limit_s: int = 30
+) -> AsyncIterator[tuple[list[Emulated], Client]]:
+    """Instances of the function behind one URL, with the variables of the template."""
+    variables = packed.variables(ToolyardKey="a key that all instances have") | {
+        "TIFLUX_API_BASE_URL": upstream.url,
+        "CANARY": CANARY,
+    }
+    async with AsyncExitStack() as stack:
+        begun = [
+            await stack.enter_async_context(
+                emulated(packed.folder, logs / f"{number}.log", variables, limit_s=limit_s)
+            )
+            for number in range(instances)
+        ]
+        yield begun, await stack.enter_async_context(at_a_url(*begun))
+
+
+async def curl(*arguments: str) -> Any:
+    """What a real curl prints, read as JSON."""
+    process = await asyncio.create_subprocess_exec(
+        "curl", "--silent", "--show-error", *arguments, stdout=asyncio.subprocess.PIPE
+    )
+    output, _ = await process.communicate()
+    assert process.returncode == 0
+    return json.loads(output)
+
+
+def new_key() -> str:
+    return secrets.token_hex(20)
+
+
+async def seeds_three_calls(url: str, key: str, mark: str) -> None:
+    """The health check, the list of tools, a ticket: as the seed asks for them."""
+    assert (await curl(f"{url}/health"))["status"] == "ok"
+    asked = ("-X", "POST", f"{url}/mcp", "-H", "Content-Type: application/json")
+    with_key = (*asked, "-H", f"{KEY_HEADER}: {key}", "-d")
+    listed = await curl(*with_key, '{"jsonrpc":"2.0","id":1,"method":"tools/list"}')
+    assert len(listed["result"]["tools"]) == TOOLS
+    params = '{"name":"get_ticket","arguments":{"ticket_number":"1"}}'
+    call = '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":' + params + "}"
+    ticket = (await curl(*with_key, call))["result"]
+    assert ticket["structuredContent"]["data"]["title"].endswith(mark)
+    refused = await curl(*asked, "-w", "%{stderr}%{http_code}", "-d", call)
+    assert KEY_HEADER in refused["error"]["message"]
+
+
+async def test_the_three_calls_of_the_seed_work_with_the_emulated_function(tiflux: Packed, tmp_path: Path):
+    key = new_key()
+    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path) as (_, client):
+        tenant = upstream.add_tenant(key)
+        await seeds_three_calls(f"http://127.0.0.1:{client.port}", key, tenant.mark)
+
+
+async def test_the_three_calls_of_the_seed_work_with_toolyard_serve(tmp_path: Path):
+    key = new_key()
+    async with TifluxEmulator() as upstream:
+        tenant = upstream.add_tenant(key)
+        async with served("tiflux", tmp_path, TIFLUX_API_BASE_URL=upstream.url) as url:
+            await seeds_three_calls(url, key, tenant.mark)
+
+
+@asynccontextmanager
+async def served(target: str, home: Path, **variables: str) -> AsyncIterator[str]:
+    """`toolyard serve` with that server; its URL."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "toolyard", "serve", target, "--port", "0"),
+        env=os.environ | variables | {"HOME": str(home)},
+        stderr=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.DEVNULL,
+    )
+    assert process.stderr is not None
+    try:
+        said = ""
+        while (found := re.search(r"(http://127\.0\.0\.1:\d+)/mcp", said)) is None:
+            async with asyncio.timeout(PATIENCE):
+                line = await process.stderr.readline()
+            assert line, said
+            said += line.decode()
+        yield found[1]
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
+@asynccontextmanager
+async def claude_desktop(client: Client, key: str, home: Path) -> AsyncIterator[McpPeer]:
+    """The seed's snippet: mcp-remote with the header, whose value is in a variable of its own."""
+    for program in (NODE, MCP_REMOTE):
+        if not program.exists():
+            pytest.fail(f"{program} is missing; hint: `make test` installs what the tests need")
+    header = f"{KEY_HEADER}:${{TIFLUX_API_KEY}}"
+    program = StdioServerParameters(
+        command=str(NODE),
+        args=[str(MCP_REMOTE), client.url, "--allow-http", "--header", header],
+        env={"HOME": str(home), "TIFLUX_API_KEY": key},
+    )
+    async with connect(program, "legacy", "2025-11-25") as peer:
+        yield peer
+
+
+async def test_two_keys_at_once_see_their_own_tickets_and_neither_stays_in_memory(
+    tiflux: Packed, tmp_path: Path
+):
+    keys = [new_key(), new_key()]
+    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path) as ((function,), client):
+        marks = [upstream.add_tenant(key).mark for key in keys]
+        async with (
+            claude_desktop(client, keys[0], tmp_path / "one") as one,
+            claude_desktop(client, keys[1], tmp_path / "two") as two,
+        ):
+            for tools in await asyncio.gather(one.tools(), two.tools()):
+                assert len(tools) == TOOLS
+            calls = [peer.call("list_tickets", desk_ids="51") for peer in (one, two) * 3]
+            for result, mark in zip(await asyncio.gather(*calls), marks * 3, strict=True):
+                assert not result.is_error, result.text
+                titles = [ticket["title"] for ticket in result.structured["items"]]
+                assert titles
+                assert all(title.endswith(mark) for title in titles)
+        # AWS's loop holds the last event until the next one has come; a request without a key is one.
+        assert (await curl(f"http://127.0.0.1:{client.port}/health"))["status"] == "ok"
+        assert found_in(function.pid, traces(*keys, CANARY)) == set(traces(CANARY))
+        assert not any(key in function.log for key in keys)
+
+
+def traces(*texts: str) -> list[bytes]:
+    """What would betray a text: all of it, or the middle of it."""
+    return [piece for text in texts for piece in (text.encode(), text[8:24].encode())]
+
+
+async def test_a_session_begun_at_one_instance_goes_on_at_another(tiflux: Packed, tmp_path: Path):
+    key, other = new_key(), new_key()
+    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path, 3) as (instances, client):
+        mark = upstream.add_tenant(key).mark
+        upstream.add_tenant(other)
+        headers, message = initialize()
+        begun = await client.post(headers | {KEY_HEADER: key}, message)
+        assert begun.status == 200
+        session = begun.headers | {}
+        held = LegacyClient(client, "2025-11-25", session["mcp-session-id"])
+        call = held.message("tools/call", {"name": "get_ticket", "arguments": {"ticket_number": "1"}})
+        for _ in instances:
+            answer = await client.post(held.headers | {KEY_HEADER: key}, call)
+            assert answer.result["structuredContent"]["data"]["title"].endswith(mark)
+        # Every instance is asked once in turn, and none knows the session as somebody else's.
+        for _ in instances:
+            assert (await client.post(held.headers | {KEY_HEADER: other}, call)).status == 404
+        assert all(len(instance.lines) >= 2 for instance in instances)
+
+
+async def test_a_key_that_is_missing_or_unusable_or_not_entitled_is_told_so(tiflux: Packed, tmp_path: Path):
+    plain = {"Content-Type": "application/json"}
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path) as ((function,), client):
+        missing = await client.post(plain, message)
+        assert missing.status == 401
+        assert "www-authenticate" in missing.headers
+        assert missing.error["code"] == -32600
+        unusable = await client.post({**plain, KEY_HEADER: "caf\xe9 key"}, message)
+        assert unusable.status == 401
+        upstream.add_tenant("without-mcp-0123456789", enable_mcp=False)
+        denied = await client.post({**plain, KEY_HEADER: "without-mcp-0123456789"}, message)
+        assert denied.status == 403
+        unknown = await client.post({**plain, KEY_HEADER: "unknown-key-0123456789"}, message)
+        assert unknown.status == 401
+        entitled = new_key()
+        upstream.add_tenant(entitled)
+        bearer = await client.post({**plain, "Authorization": f"Bearer {entitled}"}, message)
+        assert bearer.status == 200
+        statuses = [line["status"] for line in function.lines if "request_id" in line]
+        assert statuses == [401, 401, 403, 401, 200]
+
+
+BAD_EVENTS: Sequence[Any] = (
+    {},
+    [],
+    "text",
+    5,
+    None,
+    {"version": "2.0"},
+    {"version": "2.0", "requestContext": {"http": 5}, "headers": [], "rawPath": 7, "body": {}},
+    {"version": "2.0", "requestContext": {"http": {"method": "POST"}}, "rawPath": "/mcp", "headers": None},
+    event_of(Asked("POST", "/mcp", "", [("content-type", "application/json")], b"x"))
+    | {"isBase64Encoded": True, "body": "no base64 at all!"},
+)
+
+
+async def test_events_that_are_no_requests_are_answered_and_the_next_one_is_served(
+    tiflux: Packed, tmp_path: Path
+):
+    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path) as ((function,), client):
+        for event in BAD_EVENTS:
+            returned = json.loads(await function.returned(event))
+            assert 400 <= returned["statusCode"] < 500, (event, returned)
+        assert (await curl(f"http://127.0.0.1:{client.port}/health"))["status"] == "ok"
+
+
+async def test_an_upstream_that_never_answers_is_given_up_before_the_functions_deadline(
+    tiflux: Packed, tmp_path: Path
+):
+    key = new_key()
+    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path, 1, 3) as (_, client):
+        upstream.add_tenant(key)
+        upstream.misbehave("never", "/tickets.*", times=-1)
+        headers, message = modern("tools/call", {"name": "get_ticket", "arguments": {"ticket_number": "1"}})
+        answer = await client.post(headers | {KEY_HEADER: key}, message)
+        assert answer.status == 200
+        assert answer.result["isError"]
+        upstream.behave()
+        answer = await client.post(headers | {KEY_HEADER: key}, message)
+        assert not answer.result.get("isError")
