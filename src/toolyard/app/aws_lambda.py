@@ -5,6 +5,7 @@ the log. What an event is and how it is answered is `edge/aws_lambda`'s business
 """
 
 import asyncio
+import gc
 import logging
 import os
 import threading
@@ -80,6 +81,8 @@ class Function:
         request_id = str(getattr(context, "aws_request_id", ""))
         it = await self._edge.serve(request, outlet, seconds_left(context), request_id)
         tell(it, time.perf_counter() - started, init_ms)
+        # Errors and the frames they came through hold each other, and a frame may hold a caller's key.
+        gc.collect()
 
     async def _refuse(self, outlet: Outlet, error: BadEvent) -> None:
         logger.warning("an event that is no HTTP request was refused: %s", error)
@@ -114,7 +117,9 @@ def function(servers: Sequence[str], options: Mapping[str, Mapping[str, Any]] | 
     if len(entries) != len(loaded):
         raise ValueError(f"two servers have one name: {', '.join(server.name for server in loaded)}")
     origins = [origin.strip() for origin in os.environ.get(ORIGIN_VARIABLE, "").split(",") if origin.strip()]
-    return Function(LambdaEdge(entries, origins=origins, fit=fit))
+    made = Function(LambdaEdge(entries, origins=origins, fit=fit))
+    gc.freeze()  # what is here stays: collecting after each request costs 20 µs then, else 10 ms
+    return made
 
 
 def _loaded(target: str, options: Mapping[str, Any] | None) -> Server:

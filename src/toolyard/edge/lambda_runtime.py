@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from .lambda_api import Invoked, RuntimeApi, Streaming
+from .lambda_api import ApiFailure, Invoked, RuntimeApi, Streaming
 from .lambda_events import kind_of
 from .lambda_outlets import Collected, Outlet
 
@@ -53,7 +53,10 @@ def main() -> None:
         traceback.print_exc()
         asyncio.run(api.fail_init(told(error)))
         sys.exit(1)
-    handler.loop.run_until_complete(_serve(api, handler, os.environ.get(STREAM_VARIABLE) != "0"))
+    try:
+        handler.loop.run_until_complete(_serve(api, handler, os.environ.get(STREAM_VARIABLE) != "0"))
+    except (ApiFailure, OSError) as error:
+        sys.exit(f"the Runtime API is gone: {error}")
 
 
 def _handler(name: str) -> Handler:
