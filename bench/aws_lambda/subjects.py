@@ -18,8 +18,9 @@ from typing import IO, Any
 from bench.aws_lambda.events import Event
 
 HERE = Path(__file__).resolve().parent
-# No site-packages and nothing of the user's; the scripts find their neighbours by the folder they are in.
-BARE = ("-E", "-s", "-S", "-B")
+# No site-packages and nothing of the user's; the scripts find their neighbours by the folder they are in. Not
+# -E: variables such as PYTHONMALLOC are the template's, and a part of what is measured.
+BARE = ("-s", "-S", "-B")
 
 
 @dataclass(frozen=True, slots=True)
