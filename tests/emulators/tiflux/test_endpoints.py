@@ -8,11 +8,13 @@ import pytest
 
 from tests.emulators.tiflux import API_KEY, TifluxEmulator
 from tests.emulators.tiflux.endpoints import ENDPOINTS
+from tests.emulators.tiflux.plain import form
 
 OTHER = "key-of-the-second-tenant"
 WHEN = "start_date=2026-08-01&end_date=2026-09-30"
 ENTITY = {"entities": [{"entity_field_id": 652, "entity_field_option_id": 701, "value": "x"}]}
 ADDRESS = {"cep": "1", "city": "c", "neighborhood": "n", "number": 7, "state": "SC", "street": "s"}
+ASKER = {"entities": [{"entity_field_id": 655, "value": "v"}]}
 ITEM = {"name": "n", "start_time": "1:00", "end_time": "120:30"}
 CONTACT = {"use": "u", "number": "47", "owner": "o", "email": "e"}
 APPOINTMENT = {"date": "2026-08-09", "init_time": "09:00", "end_time": "09:30", "description": "d"}
@@ -119,7 +121,7 @@ JSON: list[tuple[str, str, Any, int]] = [
     ("DELETE", "/clients/1001/contacts/1401", None, 204),
     ("POST", "/clients/1001/requestors", {"name": "n", "email": "e", "country": "BR"}, 201),
     ("PUT", "/clients/1001/requestors/1601", {"extension": "9"}, 200),
-    ("PUT", "/clients/1001/requestors/1601/entities", {"entities": [{"entity_field_id": 655, "value": "v"}]}, 200),
+    ("PUT", "/clients/1001/requestors/1601/entities", ASKER, 200),
     ("POST", "/users", {"name": "n", "email": "e", "technical_group_id": 31, "api_license": True}, 201),
     ("PUT", "/users/802", {"active": False, "client_ids": [1001]}, 200),
     ("POST", "/services-catalogs", {"services_catalog": {"name": "n"}}, 201),
@@ -145,15 +147,6 @@ FORMS: list[tuple[str, dict[str, str]]] = [
     ("/tickets/1/files", {}),
     ("/pre-tickets", PRE_TICKET | {"client_id": "1001", "requestor_ramal": "7"}),
 ]
-
-
-def form(fields: dict[str, str], *files: tuple[str, str, bytes]) -> aiohttp.FormData:
-    data = aiohttp.FormData(quote_fields=False)
-    for name, value in fields.items():
-        data.add_field(name, value)
-    for name, filename, content in files:
-        data.add_field(name, content, filename=filename, content_type="text/plain")
-    return data
 
 
 def template(method: str, url: str) -> tuple[str, str]:
