@@ -67,6 +67,8 @@ def build(table: Table, settings: RestSettings, *, prepare: Mapping[str, Prepare
         instructions=table.instructions or None,
         website_url=table.website or None,
         caller_keys=_caller_keys(table, keyring, settings, gate),
+        # All on one page: many clients, and people with curl, do not ask for a second one.
+        page_size=max(1, len(table.tools)),
     )
     engine = Engine(api, keyring, Defaults(settings), Lookups(table, said), settings.verbosity, prepare or {})
     for name, tool in table.tools.items():
