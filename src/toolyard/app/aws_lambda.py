@@ -8,16 +8,15 @@ import asyncio
 import gc
 import logging
 import os
+import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, Protocol
-
-from msgspec.structs import replace
+from typing import Any
 
 from ..edge.aws_lambda import Entry, LambdaEdge
-from ..edge.lambda_events import BadEvent, kind_of, read
+from ..edge.lambda_events import BadEvent, Request, kind_of, read
 from ..edge.lambda_log import since_start, tell
 from ..edge.lambda_outlets import Collected, Outlet
 from ..kit.loading import load
@@ -25,7 +24,8 @@ from ..kit.server import KEY_VARIABLE, Server
 from ..telemetry.logs import setup
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode_error
-from .lambda_fitting import Widened, fit
+from .lambda_confining import Confined, confined
+from .lambda_fitting import fit
 
 logger = logging.getLogger("toolyard.function")
 
@@ -38,21 +38,15 @@ MARGIN = 0.05
 MARGIN_LEAST, MARGIN_MOST = 0.25, 1.0
 
 
-class Context(Protocol):
-    """What a runtime tells of an invocation."""
-
-    aws_request_id: str
-
-    def get_remaining_time_in_millis(self) -> int: ...
-
-
 class Function:
     """What AWS calls: `handler(event, context)`. `answer` is for a runtime that streams."""
 
-    def __init__(self, edge: LambdaEdge) -> None:
+    def __init__(self, edge: LambdaEdge, tidy: Callable[[], object] = lambda: None) -> None:
+        """`tidy` is called when a request has been answered."""
         self._edge = edge
         self._loop = asyncio.new_event_loop()
         self._turn = threading.Lock()
+        self._tidy = tidy
         self._init_ms: float | None = since_start()
 
     def __call__(self, event: Any, context: Any = None) -> dict[str, Any]:
@@ -71,23 +65,42 @@ class Function:
         return self._loop
 
     async def answer(self, event: Any, context: Any, outlet: Outlet) -> None:
-        started = time.perf_counter()
-        init_ms, self._init_ms = self._init_ms, None
         try:
-            request = read(event)
+            await self._serve(read(event), context, outlet)
         except BadEvent as error:
             await self._refuse(outlet, error)
-            return
+        finally:
+            self._tidy()
+
+    async def _serve(self, request: Request, context: Any, outlet: Outlet) -> None:
+        started = time.perf_counter()
         request_id = str(getattr(context, "aws_request_id", ""))
         it = await self._edge.serve(request, outlet, seconds_left(context), request_id)
+        init_ms, self._init_ms = self._init_ms, None
         tell(it, time.perf_counter() - started, init_ms)
-        # Errors and the frames they came through hold each other, and a frame may hold a caller's key.
-        gc.collect()
 
     async def _refuse(self, outlet: Outlet, error: BadEvent) -> None:
         logger.warning("an event that is no HTTP request was refused: %s", error)
         await outlet.start(400, [(b"content-type", b"application/json")])
         await outlet.write(encode_error(None, InvalidRequest(str(error))))
+
+
+class Collector:
+    """Collects what a request leaves behind at once: errors and the frames they came through hold each other,
+    and a frame may hold a caller's key.
+
+    What was imported stays anyway, so it is not looked at: a collection costs 20 µs then, else 10 ms.
+    """
+
+    def __init__(self) -> None:
+        self._modules = len(sys.modules)
+        gc.freeze()
+
+    def __call__(self) -> None:
+        gc.collect()
+        if len(sys.modules) != self._modules:
+            self._modules = len(sys.modules)
+            gc.freeze()
 
 
 def seconds_left(context: Any) -> float | None:
@@ -101,31 +114,35 @@ def seconds_left(context: Any) -> float | None:
 
 
 def function(servers: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None) -> Function:
-    """A function of these servers: names of bundled ones, targets, or files with tables.
-
-    One is at `/mcp`; several are at `/mcp/NAME` each. `options` are settings, by the same names.
-    """
+    """What the module of a function makes, once: `build`, with the process's log and collector taken over."""
     setup("json")
-    loaded = [_loaded(target, (options or {}).get(target)) for target in servers]
-    if not loaded:
-        raise ValueError("a function needs at least one server")
+    made = build(servers, options)
     if not os.environ.get(KEY_VARIABLE):
         logger.warning(
             "%s is not set: sessions end with this instance, and no other one knows them", KEY_VARIABLE
         )
+    return Function(made, Collector())
+
+
+def build(servers: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None) -> LambdaEdge:
+    """These servers behind one edge: names of bundled ones, targets, or files with tables.
+
+    One is at `/mcp`; several are at `/mcp/NAME` each. `options` are settings, by the same names.
+    """
+    loaded = [_loaded(target, (options or {}).get(target)) for target in servers]
+    if not loaded:
+        raise ValueError("a function needs at least one server")
     entries = {PATH if len(loaded) == 1 else f"{PATH}/{server.name}": _entry(server) for server in loaded}
     if len(entries) != len(loaded):
         raise ValueError(f"two servers have one name: {', '.join(server.name for server in loaded)}")
     origins = [origin.strip() for origin in os.environ.get(ORIGIN_VARIABLE, "").split(",") if origin.strip()]
-    made = Function(LambdaEdge(entries, origins=origins, fit=fit))
-    gc.freeze()  # what is here stays: collecting after each request costs 20 µs then, else 10 ms
-    return made
+    return LambdaEdge(entries, origins=origins, fit=fit)
 
 
 def _loaded(target: str, options: Mapping[str, Any] | None) -> Server:
     if target.endswith(TABLES):
-        return _stateless(load(_module("rest"), options={**(options or {}), "table": target}))
-    return _stateless(load(_module(target), options=options))
+        return confined(load(_module("rest"), options={**(options or {}), "table": target}))
+    return confined(load(_module(target), options=options))
 
 
 def _module(target: str) -> str:
@@ -137,19 +154,6 @@ def _module(target: str) -> str:
     return bundled if target.isidentifier() and find_spec(bundled) is not None else target
 
 
-def _stateless(server: Server) -> Server:
-    """Without what a function cannot keep: tasks are work that goes on when the answer is out.
-
-    And where callers can bring keys they must: the function's own would serve anybody who finds its address.
-    """
-    for tool in server.tools.values():
-        tool.long = None
-    server.features.discard("tasks")
-    if server.caller_keys is not None:
-        server.caller_keys = replace(server.caller_keys, required=True)
-    return server
-
-
 def _entry(server: Server) -> Entry:
     keys = None if server.caller_keys is None else lambda: server.caller_keys
-    return Entry(server.name, Widened(server), server.sealer, keys)
+    return Entry(server.name, Confined(server), server.sealer, keys)

@@ -33,6 +33,7 @@ from .understanding import Understanding, wrong_form
 logger = logging.getLogger("toolyard.edge")
 
 HEALTH = "/health"
+NEEDS_STREAMS = frozenset({"subscriptions/listen", "resources/subscribe", "resources/unsubscribe"})
 LAST_MOMENT = 0.1
 """Seconds that a call has to tidy up after it was stopped."""
 _ALLOWED: Headers = [(b"allow", b"POST, OPTIONS")]
@@ -166,7 +167,7 @@ class LambdaEdge:
             it.take(call)
             await take_notification(entry.service, call)
             await it.empty(202)
-        elif call.method == "subscriptions/listen":
+        elif call.method in NEEDS_STREAMS:
             it.take(call)
             await it.fail(
                 404, MethodNotFound("subscriptions/listen, by a function: it keeps no streams"), call.id
