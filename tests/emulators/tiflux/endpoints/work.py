@@ -1,6 +1,7 @@
 """The work on a ticket: appointments and what they may be billed by, checklists, stages passed, histories."""
 
 import re
+from collections.abc import Iterable
 
 from ..asked import Asked, Reply, made
 from ..bodies import Body
@@ -34,7 +35,7 @@ def list_everywhere(asked: Asked) -> Reply:
     return page(asked, ({n: v for n, v in thing.items() if n not in hidden} for thing in found))
 
 
-def _within(asked: Asked, things: object, same: dict[str, str], among: dict[str, str]) -> list[Json]:
+def _within(asked: Asked, things: Iterable[Json], same: dict[str, str], among: dict[str, str]) -> list[Json]:
     dates = {"since": {"start_date": "date"}, "until": {"end_date": "date"}}
     return matching(asked, things, same=same, among=among, **dates)
 
