@@ -17,7 +17,8 @@ from toolyard.kit import Server
 from toolyard.kit.agent_sdk import create_sdk_server
 from toolyard.kit.loading import load
 
-NAMES = [name for name in BUNDLED if name != "demo"]
+NAMES = [name for name in BUNDLED if name not in ("demo", "rest")]
+"""`rest` has the tools of the table that it is given, and none without one."""
 HINTS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 COUNTS = {"sql": 1, "schema": 2, "memory": 6, "sessions": 3, "render": 3, "browser": 10, "tiflux": 114}
 """Tools of the seed that each has at least; the browser's two others are recipes of an example."""

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from ..config import Config
+from ..config.bundled import is_table
 from .editing import Edited, chosen, config_option
 from .failure import Failure, hint, warn
 from .options import debug_option
@@ -62,7 +63,7 @@ def command(
     _check_text((name, *words, *options, *variables, *headers, module or "", cwd or ""))
     edited = Edited(chosen(file))
     fields: dict[str, Any] = _where(words, module, edited.path.parent)
-    fields |= {"options": _pairs(options, "=", "--option", "K=V")} if options else {}
+    fields |= {"options": _settings(options, module, edited.path.parent)} if options else {}
     fields |= {"env": _pairs(variables, "=", "--env", "K=V")} if variables else {}
     fields |= {"cwd": _from_here(cwd, edited.path.parent)} if cwd else {}
     fields |= {"headers": _pairs(headers, ":", "--header", "'NAME: VALUE'")} if headers else {}
@@ -87,7 +88,8 @@ def _where(words: tuple[str, ...], module: str | None, folder: Path) -> dict[str
     if module is not None:
         if words:
             raise Failure(f"a command ({words[0]!r}) and --module at once", "give one of them")
-        return {"module": _from_here(module, folder) if ".py" in module or os.sep in module else module}
+        is_file = ".py" in module or os.sep in module or is_table(module)
+        return {"module": _from_here(module, folder) if is_file else module}
     if not words or not words[0]:
         raise Failure("no command and no URL", FORMS)
     first, *rest = words
@@ -97,6 +99,13 @@ def _where(words: tuple[str, ...], module: str | None, folder: Path) -> dict[str
         return {"url": first}
     program = os.path.abspath(first) if os.sep in first and Path(first).is_file() else first
     return {"command": program} | ({"args": rest} if rest else {})
+
+
+def _settings(given: tuple[str, ...], module: str | None, folder: Path) -> dict[str, str]:
+    pairs = _pairs(given, "=", "--option", "K=V")
+    if module == "rest" and pairs.get("table"):
+        pairs["table"] = _from_here(pairs["table"], folder)
+    return pairs
 
 
 def _from_here(path: str, folder: Path) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from ..config.bundled import BUNDLED
+from ..config.bundled import BUNDLED, is_table
 from . import logs, target
 from .failure import Failure, hint
 from .host import Place
@@ -34,11 +34,11 @@ EPILOG = "Servers: " + ", ".join(BUNDLED) + "."
 )
 @debug_option
 def command(name: str, options: tuple[str, ...], http: bool, host: str, port: int, debug: bool) -> None:
-    """Run one of the servers that come with Toolyard, alone.
+    """Run one of the servers that come with Toolyard, alone; or the REST API that a table (.toml) describes.
 
     Without --http it serves the program that started it, over standard input and output.
     """
-    if name not in BUNDLED:
+    if name not in BUNDLED and not is_table(name):
         near = get_close_matches(name, BUNDLED, 1, 0.6)
         raise Failure(f"no server {name!r}", f"did you mean {near[0]!r}?" if near else EPILOG)
     logs.to_stderr(debug)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..config.bundled import module_of
+from ..config.bundled import served
 from .failure import Failure
 from .key import check_variable
 
@@ -14,12 +14,13 @@ DEMO = "toolyard.servers.demo:server"
 
 
 def load(target: str | None, debug: bool = False, options: Mapping[str, Any] | None = None) -> "Server":
-    """The server that `target` names (a bundled one has a short name); Failure when there is none."""
+    """The server that `target` names (a bundled one by its name, a table by its file); Failure when none."""
     check_variable()
     from ..kit.loading import LoadError, load  # the target is made of the kit; other commands do without it
 
+    module, settings = served(target or DEMO, options or {})
     try:
-        return load(module_of(target) if target else DEMO, debug, options)
+        return load(module, debug, settings)
     except LoadError as error:
         raise Failure(error.message, *error.hints, details=error.details) from error
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from .. import __version__
-from ..config.bundled import BUNDLED
+from ..config.bundled import BUNDLED, is_table
 from .target import split
 
 if TYPE_CHECKING:
@@ -64,6 +64,8 @@ def _stdio_arguments(target: str | None) -> list[str]:
         return ["stdio", target]
     if target is None:
         return ["stdio"]
+    if is_table(target):
+        return ["stdio", str(Path(target).expanduser().resolve())]
     place, attribute = split(target)
     path = Path(place).expanduser()
     return ["stdio", f"{path.resolve() if path.is_file() else place}:{attribute}"]

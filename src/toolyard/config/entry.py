@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from .bundled import module_of
+from .bundled import is_table, module_of
 from .errors import Unusable, Wrong, nearest, nearest_or_all
 from .models import Composio, Http, InProcess, ResultLimits, ServerConfig, ServerResults, Stdio
 from .substitution import substitute
@@ -174,7 +174,7 @@ def server_config(entry: Entry, env: Mapping[str, str]) -> ServerConfig:
     elif kind == "url":
         where = Http(**own)
     else:
-        where = InProcess(module=_located(own["module"], folder), options=own.get("options", {}))
+        where = _in_process(own["module"], own.get("options", {}), folder)
     common = {key: values[key] for key in COMMON if key in values}
     if common.get("caller_keys") and kind not in KEYED:
         raise Wrong(f"has 'caller_keys', which cannot be handed on by {kind!r}", "'url' and 'module' can")
@@ -282,6 +282,15 @@ def _translated(fields: dict[str, Any]) -> dict[str, Any]:
 
 def absolute(path: str, folder: Path) -> str:
     return str(folder / os.path.expanduser(path))
+
+
+def _in_process(module: str, options: dict[str, Any], folder: Path) -> InProcess:
+    """A table is looked for beside the configuration too, however it is named."""
+    if is_table(module):
+        module, options = "rest", {"table": module, **options}
+    if module == "rest" and isinstance(options.get("table"), str):
+        options = {**options, "table": absolute(options["table"], folder)}
+    return InProcess(module=_located(module, folder), options=options)
 
 
 def _located(module: str, folder: Path) -> str:

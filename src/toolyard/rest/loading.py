@@ -43,6 +43,13 @@ def load(file: Path, locale: "Locale" = "en") -> Table:
     return laid_over(table, _parsed(beside, _read(beside), Overlay, suits))
 
 
+def check(text: str, file: Path) -> Table:
+    """The table that is in a text, as if it were read from that file."""
+    from . import checking
+
+    return _parsed(file, text.encode(), Table, checking.mistakes)
+
+
 def _read(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
@@ -61,10 +68,19 @@ def _parsed(
 
     text = _text(file, data)
     raw, lines = _json(file, text) if file.suffix == ".json" else _toml(file, text)
+    _refuse_configuration(file, raw)
     _refuse(file, shape.mistakes(raw, kind), lines)
     found = msgspec.convert(raw, kind)
     _refuse(file, further(found), lines)
     return found
+
+
+def _refuse_configuration(file: Path, raw: Any) -> None:
+    """The other file of Toolyard's, which people name where a table is meant."""
+    for key in ("servers", "mcpServers"):
+        if isinstance(raw, dict) and key in raw and "base_url" not in raw:
+            told = f"{file}: this is a configuration with {key!r}, not a table; `--config {file}` takes it"
+            raise TableError(file, [told])
 
 
 def _text(file: Path, data: bytes) -> str:
