@@ -28,6 +28,7 @@ COMMANDS = {
     "import": "importing",
     "remove": "remove",
     "stats": "stats",
+    "openapi": "openapi",
     "deploy": "deploy",
 }
 INTERRUPTED = 130

@@ -1,0 +1,182 @@
+"""Schemas of an OpenAPI document as JSON Schemas that stand alone, with all references put in.
+
+Bounded, since a document's schemas may refer to each other without end.
+"""
+
+from typing import Any, Literal, cast
+
+from .document import Document, Node, node, nodes, text
+
+Direction = Literal["readOnly", "writeOnly"]
+"""What is not for this side: what the API only tells is not sent, what it is only told never comes back."""
+
+ANYTHING = ["string", "number", "boolean", "object", "array"]
+_LIMITS = [
+    "enum",
+    "const",
+    "format",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "required",
+]
+_BRANCHES = ("anyOf", "oneOf")
+_NESTED = 300
+
+
+class Schemas:
+    def __init__(self, document: Document) -> None:
+        self._document = document
+
+    def effective(self, schema: Any, unwanted: Direction, depth: int = 0) -> Node:
+        """With its reference followed and its allOf merged; still with references below."""
+        found = dict(self._document.resolved(schema))
+        parts = nodes(found.pop("allOf", None))
+        if depth > 20:
+            return found
+        for part in parts:
+            found = _merged(self.effective(part, unwanted, depth + 1), found)
+        properties = node(found.get("properties"))
+        if properties:
+            found["properties"] = {
+                name: item
+                for name, item in properties.items()
+                if not node(item).get(unwanted) and not self._document.resolved(item).get(unwanted)
+            }
+        return found
+
+    def plain(self, schema: Any, unwanted: Direction = "readOnly") -> Node:
+        """The whole, as JSON Schema; beyond some size, and inside itself, it says nothing more."""
+        return _Plain(self, unwanted).of(schema, ())
+
+
+class _Plain:
+    def __init__(self, schemas: Schemas, unwanted: Direction) -> None:
+        self._schemas = schemas
+        self._unwanted: Direction = unwanted
+        self._left = _NESTED
+
+    def of(self, schema: Any, above: tuple[str, ...]) -> Node:
+        reference = node(schema).get("$ref")
+        if isinstance(reference, str):
+            if reference in above:
+                return {}
+            above = (*above, reference)
+        self._left -= 1
+        if self._left < 0 or len(above) > 12:
+            return {}
+        found = self._schemas.effective(schema, self._unwanted)
+        plain = _own(found)
+        self._below(found, plain, above)
+        return _nullable(plain, found)
+
+    def _below(self, found: Node, plain: Node, above: tuple[str, ...]) -> None:
+        if "properties" in found:
+            inside = {name: self.of(item, above) for name, item in node(found["properties"]).items()}
+            plain["properties"] = inside
+            if "required" in plain:
+                plain["required"] = [name for name in nodes(plain["required"]) if name in inside]
+        if isinstance(found.get("items"), dict):
+            plain["items"] = self.of(found["items"], above)
+        if isinstance(found.get("additionalProperties"), dict) and found["additionalProperties"]:
+            plain["additionalProperties"] = self.of(found["additionalProperties"], above)
+        for key in _BRANCHES:
+            branches = [self.of(item, above) for item in nodes(found.get(key))]
+            if branches:
+                # `oneOf` of an API is rarely exact; what fits two of its branches is still meant well.
+                plain.setdefault("anyOf", []).extend(branches)
+        if plain.get("required") == []:
+            del plain["required"]
+        if any(branch == {} for branch in nodes(plain.get("anyOf"))):
+            del plain["anyOf"]
+
+
+def _own(found: Node) -> Node:
+    """What a schema says of itself. TOML has no null, and the schemas of 3.0 had limits of another form."""
+    plain: Node = {}
+    kind = found.get("type")
+    if isinstance(kind, str | list) and kind:
+        plain["type"] = kind
+    if described := short(text(found.get("description")), 300):
+        plain["description"] = described
+    for key in _LIMITS:
+        if found.get(key) is not None:
+            plain[key] = found[key]
+    for key, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(plain.get(key), bool):
+            exclusive = plain.pop(key)
+            if exclusive and limit in plain:
+                plain[key] = plain.pop(limit)
+    if "enum" in plain:
+        plain["enum"] = [item for item in nodes(plain["enum"]) if item is not None]
+        if not plain["enum"]:
+            del plain["enum"]
+    if found.get("default") is not None and not isinstance(found["default"], dict):
+        plain["default"] = found["default"]
+    return plain
+
+
+def _nullable(plain: Node, found: Node) -> Node:
+    if found.get("nullable") is True and isinstance(plain.get("type"), str):
+        plain["type"] = [plain["type"], "null"]
+    if isinstance(plain.get("type"), list) and "null" in plain["type"]:
+        # Null is lost from lists of values and cannot be written; leaving the parameter out says the same.
+        if "enum" in plain:
+            plain["type"] = [kind for kind in plain["type"] if kind != "null"]
+        if len(plain["type"]) == 1:
+            plain["type"] = plain["type"][0]
+    return plain
+
+
+def _merged(under: Node, over: Node) -> Node:
+    merged = {**under, **over}
+    for key in ("properties",):
+        if key in under and key in over:
+            merged[key] = {**node(under[key]), **node(over[key])}
+    if "required" in under and "required" in over:
+        merged["required"] = list(dict.fromkeys([*nodes(under["required"]), *nodes(over["required"])]))
+    return merged
+
+
+def types(plain: Node) -> list[str]:
+    """The types of a plain schema, worked out where it does not name them."""
+    kind = plain.get("type")
+    if isinstance(kind, str):
+        return [kind]
+    if isinstance(kind, list) and kind:
+        return [item for item in cast(list[Any], kind) if isinstance(item, str)]
+    for key, implied in (("properties", "object"), ("additionalProperties", "object"), ("items", "array")):
+        if key in plain:
+            return [implied]
+    named = [_type_of(value) for value in nodes(plain.get("enum"))] or [
+        name for branch in nodes(plain.get("anyOf")) for name in types(node(branch))
+    ]
+    return sorted(dict.fromkeys(named), key=lambda name: name == "null") or ANYTHING
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    return "number" if isinstance(value, float) else "string"
+
+
+def short(words: str, longest: int) -> str:
+    """As much of a text as fits, in whole words and without what only a terminal would notice."""
+    tidy = "".join(
+        sign for sign in words.replace("\r\n", "\n") if sign in "\n\t" or sign.isprintable()
+    ).strip()
+    if len(tidy) <= longest:
+        return tidy
+    return tidy[: longest - 1].rsplit(" ", 1)[0].rstrip(".,;: \n") + "…"
