@@ -1,8 +1,8 @@
 """Run by the function's Python: keeps `FOLDER/MODULE.handler` warm, and says what batches of events cost it.
 
-`inside.py FOLDER MODULE`; each line on stdin is a JSON list of events, each line on stdout the CPU seconds of
-the process and of the children it waited for meanwhile, and the replies. What the handler itself prints goes
-to stderr.
+`inside.py FOLDER MODULE`; each line on stdin is a JSON list of events, each of them as text. Each line on
+stdout has the CPU seconds of the process and of the children that it waited for meanwhile, and the replies,
+as text. What the handler itself prints goes to stderr.
 """
 
 import json
@@ -25,9 +25,15 @@ out = os.fdopen(os.dup(1), "w", encoding="utf-8")
 os.dup2(2, 1)
 handler = __import__(module).handler
 for line in sys.stdin:
-    events = json.loads(line)
-    before, started = children(), time.process_time()
-    replies = [handler(event, Context()) for event in events]
-    spent = time.process_time() - started
+    texts, replies = json.loads(line), []
+    before, spent = children(), 0.0
+    for text in texts:
+        # As in a real instance there is one event at a time: a handler that collects garbage meets no others.
+        event, context = json.loads(text), Context()
+        started = time.process_time()
+        reply = handler(event, context)
+        spent += time.process_time() - started
+        replies.append(json.dumps(reply))
+        del event, context, reply
     figures = {"own": spent, "children": children() - before, "replies": replies}
     print(json.dumps(figures), file=out, flush=True)

@@ -47,12 +47,12 @@ class Warm:
         self._from: IO[str] = process.stdout
 
     def cost(self, events: Sequence[Event]) -> Spent:
-        self._to.write(json.dumps(list(events)) + "\n")
+        self._to.write(json.dumps([json.dumps(event) for event in events]) + "\n")
         self._to.flush()
         if not (line := self._from.readline()):
             raise RuntimeError(f"a function ended with code {self._process.wait()}; see build/bench")
         said = json.loads(line)
-        return Spent(said["own"], said["children"], said["replies"])
+        return Spent(said["own"], said["children"], [json.loads(reply) for reply in said["replies"]])
 
 
 @contextmanager
