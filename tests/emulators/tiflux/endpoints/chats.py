@@ -62,13 +62,14 @@ def update_chat(asked: Asked) -> Reply:
     chat, body = asked.tenant.chats.one(asked.ids["chat"]), asked.body
     if not body:
         raise invalid("chat", "can't be blank")
+    new: Json = {"updated_at": NOW}
     if "user_id" in body:
-        chat["responsible"] = brief(known(asked.tenant.users, "user_id", body["user_id"]))
+        new["responsible"] = brief(known(asked.tenant.users, "user_id", body["user_id"]))
     if "department_id" in body:
-        chat["department"] = brief(known(asked.tenant.departments, "department_id", body["department_id"]))
+        new["department"] = brief(known(asked.tenant.departments, "department_id", body["department_id"]))
     if "ticket_number" in body:
-        chat["ticket"] = _ticket(asked)
-    chat["updated_at"] = NOW
+        new["ticket"] = _ticket(asked)
+    chat.update(new)
     return Reply(chat)
 
 

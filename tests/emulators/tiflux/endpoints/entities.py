@@ -14,12 +14,11 @@ MEMBERS = {"entity_field_id", "value", "entity_field_option_id", "country_code"}
 
 
 def written(asked: Asked, thing: Json, applied: str) -> Json:
-    """Write what came into the custom fields of a thing; ids only, the API knows no names."""
-    values: list[Json] = thing.setdefault("entities", [])
-    for entry in asked.body["entities"]:
-        field = _field(asked.tenant, entry, applied)
-        values[:] = [value for value in values if value["entity_field_id"] != field["id"]]
-        values.append({"entity_field_id": field["id"], "name": field["name"], "value": _value(asked, entry)})
+    """Write what came into the custom fields of a thing, all or nothing; ids only, the API knows no names."""
+    entries = [(_field(asked.tenant, entry, applied), entry) for entry in asked.body["entities"]]
+    new = {field["id"]: {"name": field["name"], "value": _value(asked, entry)} for field, entry in entries}
+    kept = [value for value in thing.get("entities", ()) if value["entity_field_id"] not in new]
+    thing["entities"] = kept + [{"entity_field_id": id, **value} for id, value in new.items()]
     return {"entities": filled(asked.tenant, thing, applied)}
 
 
@@ -43,21 +42,19 @@ def _value(asked: Asked, entry: Json) -> Any:
 def filled(tenant: Tenant, thing: Json, applied: str) -> list[Json]:
     """The entities of that kind of thing, with what this one has in them."""
     values = {value["entity_field_id"]: value["value"] for value in thing.get("entities", [])}
+    entities = [entity for entity in tenant.entities if entity["applied_in"] == applied]
+    return [{**brief(entity), "entity_fields": _fields(tenant, entity, values)} for entity in entities]
+
+
+def _fields(tenant: Tenant, entity: Json, values: dict[int, Any]) -> list[Json]:
     return [
-        brief(entity)
-        | {
-            "entity_fields": [
-                {
-                    "entity_field_id": field["id"],
-                    **brief(field, "name", "field_type", "required"),
-                    "value": values.get(field["id"]),
-                    "options": [brief(option, "id", "value") for option in tenant.options.of(field["id"])],
-                }
-                for field in tenant.entity_fields.of(entity["id"])
-            ]
+        {
+            "entity_field_id": field["id"],
+            **brief(field, "name", "field_type", "required"),
+            "value": values.get(field["id"]),
+            "options": [brief(option, "id", "value") for option in tenant.options.of(field["id"])],
         }
-        for entity in tenant.entities
-        if entity["applied_in"] == applied
+        for field in tenant.entity_fields.of(entity["id"])
     ]
 
 
