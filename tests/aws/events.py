@@ -14,6 +14,9 @@ from typing import Any
 MAX_EVENT = 6 * 1024 * 1024
 """Bytes that an invocation may bring, and a buffered reply may have."""
 
+PRELUDE_END = b"\0" * 8
+"""Between the status and headers of a streamed reply, which are JSON, and its body."""
+
 _DOMAIN = "abcdefghij.lambda-url.us-east-1.on.aws"
 _PLAIN = ("text/", "application/json", "application/javascript", "application/xml")
 
@@ -87,7 +90,11 @@ def _context(asked: Asked, headers: dict[str, str]) -> dict[str, Any]:
 
 
 def answer_of(returned: bytes) -> Answered:
-    """What a Function URL makes of the JSON that a function returned."""
+    """What a Function URL makes of what a function returned: JSON, or the gathered pieces of a stream."""
+    prelude, separator, streamed = returned.partition(PRELUDE_END)
+    if separator:
+        said = json.loads(prelude)
+        return Answered(said["statusCode"], list(said.get("headers", {}).items()), streamed)
     if len(returned) > MAX_EVENT:
         return Answered(502, [], b'{"Message":"Internal Server Error"}')
     value = json.loads(returned)

@@ -15,13 +15,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.aws.events import Answered, answer_of
+from tests.aws.events import PRELUDE_END, Answered, answer_of
 from tests.aws.proxy import Streamed
 from tests.aws.rie import PATIENCE, bare_environment
 
 _BASE = "/2018-06-01/runtime"
 _HTTP = "application/vnd.awslambda.http-integration-response"
-_PRELUDE_END = b"\0" * 8
 
 
 @dataclass
@@ -64,11 +63,11 @@ class Invocation:
     async def _streamed(self) -> Streamed:
         pieces = self.rest()
         begun = b""
-        while _PRELUDE_END not in begun:
+        while PRELUDE_END not in begun:
             piece = await anext(pieces, None)
             assert piece is not None, f"the reply ended inside its prelude: {begun!r}"
             begun += piece
-        prelude, _, first = begun.partition(_PRELUDE_END)
+        prelude, _, first = begun.partition(PRELUDE_END)
         said = json.loads(prelude)
         return Streamed(said["statusCode"], list(said.get("headers", {}).items()), _and_then(first, pieces))
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import json
-import os
-import re
 import secrets
 import sys
 from collections.abc import AsyncIterator, Sequence
@@ -18,7 +16,8 @@ from tests.aws.events import Asked, event_of
 from tests.aws.memory import found_in
 from tests.aws.packed import Packed, packed
 from tests.aws.proxy import at_a_url
-from tests.aws.rie import PATIENCE, Emulated, emulated
+from tests.aws.rie import Emulated, emulated
+from tests.cli.running import Toolyard
 from tests.clients.mcp_peer import McpPeer, connect
 from tests.emulators.tiflux import TifluxEmulator
 from tests.serving import Client, LegacyClient, initialize, modern
@@ -29,6 +28,7 @@ MCP_REMOTE = ROOT / "build/npm/node_modules/mcp-remote/dist/proxy.js"
 CANARY = "a-canary-that-is-kept-on-purpose"
 KEY_HEADER = "x-tiflux-api-key"
 TOOLS = 114
+BOOTSTRAP = ("./bootstrap", sys.executable, "function.handler")
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def tiflux(tmp_path_factory: pytest.TempPathFactory) -> Packed:
 
 @asynccontextmanager
 async def functions(
-    packed: Packed, upstream: TifluxEmulator, logs: Path, instances: int = 1, limit_s: int = 30
+    packed: Packed, upstream: TifluxEmulator, logs: Path, instances: int = 1, **options: Any
 ) -> AsyncIterator[tuple[list[Emulated], Client]]:
     """Instances of the function behind one URL, with the variables of the template."""
     variables = packed.variables(ToolyardKey="a key that all instances have") | {
@@ -48,7 +48,7 @@ async def functions(
     async with AsyncExitStack() as stack:
         begun = [
             await stack.enter_async_context(
-                emulated(packed.folder, logs / f"{number}.log", variables, limit_s=limit_s)
+                emulated(packed.folder, logs / f"{number}.log", variables, **options)
             )
             for number in range(instances)
         ]
@@ -95,31 +95,8 @@ async def test_the_three_calls_of_the_seed_work_with_toolyard_serve(tmp_path: Pa
     key = new_key()
     async with TifluxEmulator() as upstream:
         tenant = upstream.add_tenant(key)
-        async with served("tiflux", tmp_path, TIFLUX_API_BASE_URL=upstream.url) as url:
-            await seeds_three_calls(url, key, tenant.mark)
-
-
-@asynccontextmanager
-async def served(target: str, home: Path, **variables: str) -> AsyncIterator[str]:
-    """`toolyard serve` with that server; its URL."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "toolyard", "serve", target, "--port", "0"),
-        env=os.environ | variables | {"HOME": str(home)},
-        stderr=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.DEVNULL,
-    )
-    assert process.stderr is not None
-    try:
-        said = ""
-        while (found := re.search(r"(http://127\.0\.0\.1:\d+)/mcp", said)) is None:
-            async with asyncio.timeout(PATIENCE):
-                line = await process.stderr.readline()
-            assert line, said
-            said += line.decode()
-        yield found[1]
-    finally:
-        process.terminate()
-        await process.communicate()
+        with Toolyard(tmp_path).serving("tiflux", TIFLUX_API_BASE_URL=upstream.url) as served:
+            await seeds_three_calls(f"http://127.0.0.1:{served.port}", key, tenant.mark)
 
 
 @asynccontextmanager
@@ -162,6 +139,23 @@ async def test_two_keys_at_once_see_their_own_tickets_and_neither_stays_in_memor
         assert not any(key in function.log for key in keys)
 
 
+async def test_our_own_runtime_keeps_no_key_even_of_the_last_request(tiflux: Packed, tmp_path: Path):
+    key, wrong = new_key(), new_key()
+    headers, message = modern("tools/call", {"name": "get_ticket", "arguments": {"ticket_number": "1"}})
+    async with (
+        TifluxEmulator() as upstream,
+        functions(tiflux, upstream, tmp_path, command=BOOTSTRAP) as ((function,), client),
+    ):
+        upstream.add_tenant(key)
+        assert (await client.post(headers | {KEY_HEADER: wrong}, message)).status == 401
+        for _ in range(3):
+            answer = await client.post(headers | {KEY_HEADER: key}, message)
+            assert not answer.result.get("isError")
+        assert found_in(function.pid, traces(key, wrong, CANARY)) == set(traces(CANARY))
+        assert key not in function.log
+        assert wrong not in function.log
+
+
 def traces(*texts: str) -> list[bytes]:
     """What would betray a text: all of it, or the middle of it."""
     return [piece for text in texts for piece in (text.encode(), text[8:24].encode())]
@@ -175,8 +169,7 @@ async def test_a_session_begun_at_one_instance_goes_on_at_another(tiflux: Packed
         headers, message = initialize()
         begun = await client.post(headers | {KEY_HEADER: key}, message)
         assert begun.status == 200
-        session = begun.headers | {}
-        held = LegacyClient(client, "2025-11-25", session["mcp-session-id"])
+        held = LegacyClient(client, "2025-11-25", begun.headers["mcp-session-id"])
         call = held.message("tools/call", {"name": "get_ticket", "arguments": {"ticket_number": "1"}})
         for _ in instances:
             answer = await client.post(held.headers | {KEY_HEADER: key}, call)
@@ -238,7 +231,7 @@ async def test_an_upstream_that_never_answers_is_given_up_before_the_functions_d
     tiflux: Packed, tmp_path: Path
 ):
     key = new_key()
-    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path, 1, 3) as (_, client):
+    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path, limit_s=3) as (_, client):
         upstream.add_tenant(key)
         upstream.misbehave("never", "/tickets.*", times=-1)
         headers, message = modern("tools/call", {"name": "get_ticket", "arguments": {"ticket_number": "1"}})

@@ -35,6 +35,14 @@ async def steps(port: int, ctx: Context) -> str:
 
 
 @server.tool
+async def counts(to: int, ctx: Context) -> int:
+    """Counts, aloud."""
+    for number in range(1, to + 1):
+        await ctx.report_progress(number, total=to)
+    return to
+
+
+@server.tool
 async def much(megabytes: int) -> list[dict[str, str]]:
     """Answers with very many records."""
     record = {"name": "x" * 500, "note": '"quoted"\n' * 50}
