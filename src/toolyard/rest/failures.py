@@ -45,15 +45,16 @@ def status_error(
 
 def fault_error(fault: Fault, words: Words, repeatable: bool) -> ToolError:
     """For a request without a reply."""
-    if isinstance(fault, Unreachable):
-        template = words.unsure if fault.sent and not repeatable else words.unreachable
-        return ToolError(template.format(reason=fault))
-    if isinstance(fault, TooSlow):
-        unsure = "" if repeatable else words.unsure.partition(") ")[2] or words.unsure
-        return ToolError(words.slow.format(seconds=f"{fault.seconds:g}", unsure=unsure).strip())
+    if isinstance(fault, Unreachable) and not fault.sent:
+        return ToolError(words.unreachable.format(reason=fault))
     if isinstance(fault, TooLarge):
         return ToolError(words.large.format(limit=fault.limit))
-    return ToolError(words.garbled.format(reason=fault))
+    if isinstance(fault, TooSlow):
+        text = words.slow.format(seconds=f"{fault.seconds:g}")
+    else:
+        template = words.broken if isinstance(fault, Unreachable) else words.garbled
+        text = template.format(reason=fault)
+    return ToolError(text if repeatable else f"{text} {words.doubt}")
 
 
 def detail(reply: Reply, key: Secret | None) -> str:

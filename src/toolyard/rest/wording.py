@@ -9,8 +9,9 @@ class Words(Struct, frozen=True, kw_only=True):
     statuses: dict[str, str]
     """By status or class; `{detail}` is what the API said, `{status}` the number."""
     unreachable: str
-    unsure: str
+    broken: str
     """The connection broke when the request may have arrived."""
+    doubt: str
     slow: str
     large: str
     garbled: str
@@ -52,9 +53,9 @@ ENGLISH = Words(
         "xxx": "The API answered with status {status}, which cannot be used here. {detail}",
     },
     unreachable="The API cannot be reached: {reason}. Nothing was sent.",
-    unsure="The connection to the API broke ({reason}). Whether the request was carried out is not known: "
-    "look before you repeat it.",
-    slow="The API did not answer within {seconds} seconds. {unsure}",
+    broken="The connection to the API broke: {reason}.",
+    doubt="Whether the request was carried out is not known: look before you repeat it.",
+    slow="The API did not answer within {seconds} seconds.",
     large="The API's reply is bigger than {limit} bytes. Ask for less: fewer items, or a narrower filter.",
     garbled="The API's reply cannot be understood: {reason}.",
     not_json="The API answered with {kind} instead of JSON (status {status}): "
@@ -97,9 +98,9 @@ PORTUGUESE = Words(
         "xxx": "A API respondeu com o status {status}, que não serve aqui. {detail}",
     },
     unreachable="Não foi possível alcançar a API: {reason}. Nada foi enviado.",
-    unsure="A conexão com a API caiu ({reason}). Não se sabe se a requisição foi executada: "
-    "verifique antes de repetir.",
-    slow="A API não respondeu em {seconds} segundos. {unsure}",
+    broken="A conexão com a API caiu: {reason}.",
+    doubt="Não se sabe se a requisição foi executada: verifique antes de repetir.",
+    slow="A API não respondeu em {seconds} segundos.",
     large="A resposta da API passa de {limit} bytes. Peça menos: menos itens ou um filtro mais estreito.",
     garbled="A resposta da API não pode ser entendida: {reason}.",
     not_json="A API respondeu com {kind} em vez de JSON (status {status}): "
