@@ -113,7 +113,11 @@ CALLS: dict[str, dict[str, Any]] = {
     "get_requestor": {"client_id": 1001, "requestor_id": 1601, "show_entities": True},
     "create_requestor": {"client_id": 1001, "name": "Lia", "email": "lia@example.com", "telephone": "4733"},
     "update_requestor": {"client_id": 1001, "requestor_id": 1601, "extension": "9"},
-    "update_requestor_entities": {"client_id": 1001, "requestor_id": 1601, "entities": ENTITIES},
+    "update_requestor_entities": {
+        "client_id": 1001,
+        "requestor_id": 1601,
+        "entities": [{"entity_name": "Dados do solicitante", "entity_field_name": "Setor", "value": "new"}],
+    },
     "list_knowledges": {"search": "como", "knowledge_folder_ids": [9701]},
     "create_knowledge": {"title": "How", "description": "<p>So</p>", "knowledge_folder_ids": [9701]},
     "get_knowledge": {"knowledge_id": 9801},

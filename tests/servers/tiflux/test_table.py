@@ -8,7 +8,7 @@ import pytest
 
 from tests.emulators.tiflux import API_KEY, TifluxEmulator
 from tests.servers.tiflux.calls import CALLS
-from tests.servers.tiflux.talking import HEADER, made
+from tests.servers.tiflux.talking import HEADER, at, made
 
 KNOWN = {
     tool["name"]: tool["inputSchema"]
@@ -58,25 +58,23 @@ async def test_what_only_reads_says_so_and_what_deletes_says_so(tiflux: TifluxEm
         assert hints["destructiveHint"] == name.startswith(("delete_", "cancel_")), name
 
 
-async def test_every_tool_can_be_called(tiflux: TifluxEmulator):
+@pytest.mark.parametrize("verbosity", ["rich", "compact"])
+async def test_every_tool_can_be_called(tiflux: TifluxEmulator, verbosity: str):
     assert set(CALLS) == set(KNOWN)
-    server, failures = made(tiflux), dict[str, str]()
-    async with server.connect(keys={HEADER: API_KEY}) as client:
+    async with at(tiflux, mcp_verbosity=verbosity) as talk:
         for name, arguments in CALLS.items():
-            result = await client.call_tool(name, arguments)
-            if result.get("isError"):
-                failures[name] = result["content"][0]["text"]
-    await server.close()
-    assert failures == {}
+            given = await talk.call(name, **arguments)
+            assert given, name
+            for item in given.get("items", ()):
+                assert item, f"{name}: of an item nothing is kept"
+    assert {request.status // 100 for request in tiflux.requests} == {2}
     assert {request.key for request in tiflux.requests} == {API_KEY}
 
 
 @pytest.mark.parametrize("verbosity", ["rich", "compact"])
 async def test_a_ticket_is_shown_at_length_or_in_short(tiflux: TifluxEmulator, verbosity: str):
-    server = made(tiflux, mcp_verbosity=verbosity)
-    async with server.connect(keys={HEADER: API_KEY}) as client:
-        ticket = (await client.call_tool("get_ticket", {"ticket_number": "2"}))["structuredContent"]["data"]
-    await server.close()
+    async with at(tiflux, mcp_verbosity=verbosity) as talk:
+        ticket = await talk.data("get_ticket", ticket_number="2")
     assert ticket["title"].endswith("t0001")
     assert ("sla_info" in ticket, "created_by" in ticket) == (True, verbosity == "rich")
     assert set(ticket["desk"]) == (
