@@ -55,6 +55,8 @@ ON_LAMBDA = (
         ("server-session-delete-accepted", "server-session-terminated-returns-404"),
     ),
     Apart("server-sse-polling", _RESUMES),
+    Apart("resources-subscribe", _LISTENS),
+    Apart("resources-unsubscribe", _LISTENS),
     # 2026-07-28
     Apart(
         "server-stateless",
