@@ -1,0 +1,150 @@
+"""Names in the place of ids: found in the API's own lists, or refused with what there is."""
+
+from typing import Any
+
+import pytest
+
+from tests.rest.asking import asking, table
+from tests.rest.loopback import Loopback, Raw, reply
+from toolyard.rest.server import RestSettings
+from toolyard.rest.table import Table
+
+DESKS = [
+    {"id": 1, "name": "Suporte", "display_name": "Help"},
+    {"id": 2, "name": "Técnico", "display_name": "Tech"},
+    {"id": 3, "name": "Suporte 2"},
+    {"id": 4, "name": "Twin"},
+    {"id": 5, "name": "twin"},
+]
+LOOKUPS = {
+    "desk": {
+        "path": "/desks",
+        "query": {"name": "{name}", "active": True, "limit": 200},
+        "match": ["name", "display_name"],
+        "what": "desk",
+    },
+    "stage": {"path": "/desks/{desk_id}/stages", "items": "stages", "what": "stage"},
+    "stage_of": {"path": "/desks/{desk_ids}/stages", "items": "stages", "what": "stage"},
+    "like": {"path": "/desks", "several": True, "what": "desk"},
+}
+
+
+class Settings(RestSettings, frozen=True, kw_only=True):
+    default_desk_id: int = 0
+
+
+def rows(api: Loopback) -> Table:
+    api.on("GET /v1/desks", reply(DESKS))
+    for desk in range(1, 6):
+        api.on(f"GET /v1/desks/{desk}/stages", reply({"stages": [{"id": desk * 10, "name": "Aberto"}]}))
+    api.on("GET /v1/tickets", lambda asked: reply(asked.query))
+    names: dict[str, Any] = {
+        "desk_id": {"type": "integer", "setting": "default_desk_id"},
+        "stage_id": {"type": "integer"},
+        "stage_name": {"lookup": "stage", "gives": "stage_id"},
+        "desk_name": {"lookup": "desk", "gives": "desk_id"},
+    }
+    several: dict[str, Any] = {
+        "desk_ids": {"ids": 3},
+        "stage_ids": {"ids": 3},
+        "desk_names": {"lookup": "desk", "gives": "desk_ids"},
+        "desk_query": {"lookup": "like", "gives": "desk_ids"},
+        "stage_name": {"lookup": "stage_of", "gives": "stage_ids"},
+    }
+    tools = {
+        "one": {"path": "/tickets", "parameters": names},
+        "many": {"path": "/tickets", "parameters": several},
+    }
+    return table(api, tools, lookups=LOOKUPS)
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"),
+    [
+        ({"desk_name": "Suporte"}, {"desk_id": "1"}),
+        ({"desk_name": "  suporte  2 "}, {"desk_id": "3"}),
+        ({"desk_name": "TECNICO"}, {"desk_id": "2"}),
+        ({"desk_name": "help"}, {"desk_id": "1"}),
+        ({"desk_name": "ecnic"}, {"desk_id": "2"}),
+        ({"desk_name": "Suporte", "desk_id": 9}, {"desk_id": "9"}),
+        ({"desk_name": "   "}, {}),
+        ({"desk_name": "Técnico", "stage_name": "aberto"}, {"desk_id": "2", "stage_id": "20"}),
+        ({"desk_id": 4, "stage_name": "aberto"}, {"desk_id": "4", "stage_id": "40"}),
+    ],
+)
+async def test_a_name_becomes_the_id_of_the_one_that_has_it(
+    api: Loopback, given: dict[str, Any], sent: dict[str, str]
+) -> None:
+    async with asking(rows(api)) as ask:
+        assert await ask.ok("one", **given) == {"data": sent}
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"desk_name": "Vendas"}, ["no desk", "'Vendas'", "Suporte (1)", "Técnico (2)"]),
+        ({"desk_name": "Twin"}, ["Several", "Twin (4)", "twin (5)"]),
+        ({"desk_name": "up"}, ["Several", "Suporte (1)", "Suporte 2 (3)"]),
+        ({"stage_name": "Aberto"}, ["stage", "'Aberto'", "'desk_id'"]),
+        ({"desk_name": "Técnico", "stage_name": "Fechado"}, ["no stage", "Aberto (20)"]),
+    ],
+)
+async def test_a_name_that_is_not_the_name_of_one_is_refused_with_what_there_is(
+    api: Loopback, given: dict[str, Any], words: list[str]
+) -> None:
+    async with asking(rows(api)) as ask:
+        text = await ask.wrong("one", **given)
+    assert all(word in text for word in words), text
+    assert all(asked.path != "/v1/tickets" for asked in api.asked)
+
+
+async def test_the_list_is_asked_for_the_name_and_in_portuguese_the_answer_is(api: Loopback) -> None:
+    async with asking(rows(api), RestSettings(locale="pt")) as ask:
+        assert "Não há desk com o nome 'a&b'" in await ask.wrong("one", desk_name="a&b")
+    assert api.last.query == {"name": "a&b", "active": "true", "limit": "200"}
+
+
+async def test_a_setting_says_where_to_look_when_the_caller_does_not(api: Loopback) -> None:
+    async with asking(rows(api), Settings(default_desk_id=5)) as ask:
+        assert await ask.ok("one", stage_name="Aberto") == {"data": {"desk_id": "5", "stage_id": "50"}}
+        sent = {"desk_id": "2", "stage_id": "20"}
+        assert await ask.ok("one", stage_name="Aberto", desk_name="Técnico") == {"data": sent}
+
+
+async def test_lists_of_ids_are_found_by_several_names(api: Loopback) -> None:
+    async with asking(rows(api)) as ask:
+        assert await ask.ok("many", desk_names="suporte, Técnico,suporte") == {"data": {"desk_ids": "1,2"}}
+        assert await ask.ok("many", desk_query="suporte") == {"data": {"desk_ids": "1,3"}}
+        assert "no desk" in await ask.wrong("many", desk_query="zzz")
+        found = {"desk_ids": "2", "stage_ids": "20"}
+        assert await ask.ok("many", desk_names="Técnico", stage_name="Aberto") == {"data": found}
+        assert "exactly one" in await ask.wrong("many", desk_ids="1,2", stage_name="Aberto")
+        assert "3 ids at most" in await ask.wrong("many", desk_query="t")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [reply({"not": "a list"}), reply([1, None, "x", {"id": 7}, {"name": "Suporte"}]), reply(None, 204)],
+)
+async def test_a_list_that_is_none_finds_nothing(api: Loopback, answer: Raw) -> None:
+    whole = rows(api)
+    api.on("GET /v1/desks", answer)
+    async with asking(whole) as ask:
+        assert "Suporte" in await ask.wrong("one", desk_name="Suporte")
+
+
+async def test_a_look_up_that_fails_is_told_like_any_request(api: Loopback) -> None:
+    whole = rows(api)
+    api.on("GET /v1/desks", reply({"message": "no"}, 403))
+    async with asking(whole) as ask:
+        assert "403" in await ask.wrong("one", desk_name="Suporte")
+
+
+async def test_hostile_names_in_a_list_are_shown_short_and_in_one_line(api: Loopback) -> None:
+    whole = rows(api)
+    api.on("GET /v1/desks", reply([{"id": n, "name": f"x\n{'y' * 500}\u202e{n}"} for n in range(50)]))
+    async with asking(whole) as ask:
+        text = await ask.wrong("one", desk_name="z" * 500)
+    assert len(text) < 1500
+    assert "\n" not in text
+    assert "\u202e" not in text
