@@ -64,13 +64,16 @@ def _read(file: Path) -> bytes:
 def _parsed(
     file: Path, data: bytes, kind: type[_Form], further: Callable[[_Form], Iterable[Mistake]]
 ) -> _Form:
-    from . import shape
-
     text = _text(file, data)
     raw, lines = _json(file, text) if file.suffix == ".json" else _toml(file, text)
     _refuse_configuration(file, raw)
-    _refuse(file, shape.mistakes(raw, kind), lines)
-    found = msgspec.convert(raw, kind)
+    try:
+        found = msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        from . import shape  # walks it all, 100 ms of CPU for a hundred tools: only when something is wrong
+
+        _refuse(file, shape.mistakes(raw, kind), lines)
+        raise TableError(file, [f"{file}: {error}"]) from None
     _refuse(file, further(found), lines)
     return found
 
