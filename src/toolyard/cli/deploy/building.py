@@ -7,8 +7,10 @@ from importlib import metadata
 from pathlib import Path
 from typing import get_args
 
+from msgspec import Struct
+
 from ..failure import Failure
-from . import archive, bytecode, entry, wheels
+from . import archive, bytecode, entry, interpreter, wheels
 from .chosen import Chosen
 from .sources import Sources, gather
 
@@ -20,8 +22,19 @@ Tell = Callable[[str], None]
 """Says what is being done now."""
 
 
-def build(chosen: list[Chosen], output: Path, python: str, arch: str, tell: Tell) -> archive.Archive:
+class Work(Struct, frozen=True):
+    """What to build, and for which machines."""
+
+    chosen: list[Chosen]
+    python: str
+    arch: str
+    variables: dict[str, str]
+    """The settings that its servers are given."""
+
+
+def build(work: Work, output: Path, tell: Tell) -> archive.Archive:
     """Write `function.zip` into `output`. The same servers, versions and Python give the same bytes."""
+    python, arch, chosen = work.python, work.arch, work.chosen
     tell("which files are needed")
     sources = gather(chosen)
     wanted, missing = wheels.requirements(sources.packages)
@@ -35,7 +48,7 @@ def build(chosen: list[Chosen], output: Path, python: str, arch: str, tell: Tell
         _copy(sources, folder)
         _write_tables(chosen, folder)
         _write_entry(chosen, folder, python)
-        _compile(folder, python, tell)
+        _try_out(work, folder, tell)
         tell("the zip")
         made = archive.write(folder, output / "function.zip", frozenset({entry.BOOTSTRAP}))
     if made.unpacked > MOST_UNPACKED:
@@ -91,10 +104,24 @@ def _write_entry(chosen: list[Chosen], folder: Path, python: str) -> None:
     (folder / entry.BOOTSTRAP).write_text(entry.bootstrap(python), "utf-8")
 
 
-def _compile(folder: Path, python: str, tell: Tell) -> None:
-    program = bytecode.interpreter(python)
+def _try_out(work: Work, folder: Path, tell: Tell) -> None:
+    """Compile it, and see whether it starts; both need the function's Python on this machine."""
+    program = interpreter.find(work.python)
     if program is None:
-        tell(f"no Python {python} here: modules stay uncompiled, and a cold start takes longer")
+        tell(
+            f"no Python {work.python} here: not compiled, so that a cold start takes longer, and not started"
+        )
         return
     tell("bytecode")
     bytecode.compile_all(program, folder)
+    if not interpreter.can_run(work.arch):
+        tell(f"not started, since this machine is no {work.arch}")
+        return
+    tell("does it start?")
+    said = interpreter.why_it_does_not_start(program, folder, work.variables)
+    if said is not None:
+        raise Failure(
+            f"the function does not start: {said.rstrip().rpartition(chr(10))[2]}",
+            "what is imported by a name that is only known at run time is not found by reading the source",
+            details=said,
+        )

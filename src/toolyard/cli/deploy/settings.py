@@ -15,7 +15,7 @@ Options = dict[str, dict[str, Any]]
 
 class Variables(Struct, frozen=True):
     plain: dict[str, str]
-    secret: tuple[str, ...]
+    secret: dict[str, str]
 
 
 def read(options: Iterable[str], chosen: list[Chosen]) -> Options:
@@ -36,16 +36,16 @@ def read(options: Iterable[str], chosen: list[Chosen]) -> Options:
 
 
 def variables(prefixes: Mapping[str, str], options: Options) -> Variables:
-    """What goes into the template; of what looks like a secret only the name does."""
+    """As the servers will find them. What looks like a secret is for the template by name only."""
     plain: dict[str, str] = {}
-    secret: list[str] = []
+    secret: dict[str, str] = {}
     for server, settings in options.items():
         for name, value in settings.items():
             if not (prefix := prefixes.get(server, "")):
                 raise Failure(f"{server!r} reads no settings from variables", "set what it needs in its code")
             variable = prefix + name.upper()
             if any(secrets_in({"env": {variable: value or "x"}})):
-                secret.append(variable)
+                secret[variable] = str(value)
             else:
                 plain[variable] = str(value)
-    return Variables(plain, tuple(secret))
+    return Variables(plain, secret)

@@ -1,0 +1,56 @@
+"""The function's Python on this machine: where it is, and whether the function starts in it."""
+
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from .wheels import MACHINES
+
+# Run by an interpreter that sees no packages but those of the function.
+START = "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, sys.argv[1]); import function"
+
+
+def find(python: str) -> str | None:
+    """An interpreter of that version; bytecode of another is of no use."""
+    if python == f"{sys.version_info.major}.{sys.version_info.minor}":
+        return sys.executable
+    return next((found for found in _candidates(python) if _is(found, python)), None)
+
+
+def can_run(arch: str) -> bool:
+    """Whether what is made for those machines of AWS runs on this one."""
+    return sys.platform == "linux" and platform.machine() == MACHINES[arch]
+
+
+def why_it_does_not_start(program: str, folder: Path, variables: Mapping[str, str]) -> str | None:
+    """Start the function as AWS would; None when it is ready, else what it said."""
+    done = subprocess.run(
+        [program, "-I", "-S", "-c", START, str(folder)],
+        capture_output=True,
+        text=True,
+        env={"PATH": os.defpath, "TOOLYARD_KEY": "only to see whether it starts", **variables},
+        cwd=folder,
+    )
+    return done.stderr if done.returncode else None
+
+
+def _candidates(python: str) -> Iterator[str]:
+    for folder in os.environ.get("PATH", "").split(os.pathsep):
+        yield os.path.join(folder or ".", f"python{python}")
+    # Those of pyenv stand on PATH only where they are chosen.
+    versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    yield from (str(found) for found in sorted(versions.glob(f"{python}.*/bin/python{python}")))
+
+
+def _is(program: str, python: str) -> bool:
+    if not os.access(program, os.X_OK):
+        return False
+    question = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        done = subprocess.run([program, "-c", question], capture_output=True, text=True, timeout=20)
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return done.stdout.strip() == python
