@@ -44,7 +44,7 @@ def shown(plan: Plan, part: Part, arguments: Mapping[str, Any], words: Words) ->
         said = _said(plan.tool.result.said, arguments) or words.done
         return ToolResult(content=[said], structured={"message": said})
     value: Any = part.value
-    if plan.tool.output and isinstance(value, dict):
+    if plan.tool.output and part.items is None and isinstance(value, dict):
         value = cast(dict[str, Any], value)
         if "data" not in plan.tool.output.get("properties", {}) or "data" in value:
             return ToolResult(structured=value)
