@@ -159,6 +159,14 @@ MISTAKES = {
         HEAD + TOOL + 'needs = [["id", "name"]]  # !',
         r"needs\[0\]\[1\]: the tool has no parameter",
     ),
+    "a filter of nobody": (
+        HEAD + TOOL + 'filters = { nme = ["name"] }  # !',
+        r"the tool has no parameter 'nme'",
+    ),
+    "details of nobody": (
+        HEAD + TOOL + 'result.details = "whole"  # !',
+        r"the tool has no parameter 'whole'",
+    ),
     "two under one name": (
         HEAD + TOOL + 'parameters.a = { as = "q" }\nparameters.q = {}  # !',
         r"parameters\.q: is sent as 'q', as 'a' is",

@@ -110,10 +110,6 @@ def _placed(tool: Tool, name: str, item: Parameter, keys: Keys) -> Iterator[Mist
             yield Mistake(
                 here, f"the body of the tool is {tool.body}, not {fits}", f"set its 'body' to {fits!r}"
             )
-    if "." in item.name and (item.place not in ("", "json") or tool.body != "json"):
-        yield Mistake((*keys, "as"), "dots make nested JSON, which is not sent there")
-    elif item.place == "" and "." in item.name and tool.method not in WITH_BODY:
-        yield Mistake((*keys, "as"), f"dots make nested JSON, and {tool.method} sends none")
 
 
 def _looked_up(table: Table, parameters: dict[str, Parameter], name: str, keys: Keys) -> Iterator[Mistake]:
@@ -138,9 +134,9 @@ def _looked_up(table: Table, parameters: dict[str, Parameter], name: str, keys: 
 def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
     """Two parameters that the API gets under one name, in one place."""
     seen: dict[tuple[str, str], str] = {}
-    instead = {name for also in tool.also.values() for name in also.replace.values()}
+    unsent = {name for also in tool.also.values() for name in also.replace.values()} | {*tool.filters}
     for name, item in parameters.items():
-        if item.lookup or item.place == "none" or name in instead or in_path(tool, name, item):
+        if item.lookup or item.place == "none" or name in unsent or in_path(tool, name, item):
             continue
         place = item.place or (tool.body if tool.method in WITH_BODY else "query")
         wire = (place, item.name or name)
@@ -173,6 +169,12 @@ def _references(table: Table, tool: Tool, parameters: dict[str, Parameter], keys
         for named in (*also.when, *also.replace, *also.replace.values()):
             if named not in parameters:
                 yield Mistake(here, f"the tool has no parameter {named!r}", nearest_or_all(named, hint_of))
+    for name, fields in tool.filters.items():
+        if name not in parameters:
+            hint = nearest_or_all(name, hint_of)
+            yield Mistake((*keys, "filters", name), f"the tool has no parameter {name!r}", hint)
+        if not fields:
+            yield Mistake((*keys, "filters", name), "must name a field of the items")
     if tool.flag and table.gate is None:
         yield Mistake((*keys, "flag"), "is a field of the gate's reply, and there is no [gate]")
     yield from no_json(tool.fixed, (*keys, "fixed"))
@@ -193,6 +195,10 @@ def _answer(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterato
         for number, path in enumerate(getattr(tool.result, key)):
             if not path or "" in path.split("."):
                 yield Mistake((*keys, "result", key, number), f"{path!r} is no path: names with dots between")
+    details = tool.result.details
+    if details and details not in parameters:
+        hint = nearest_or_all(details, parameters) if parameters else "the tool has none"
+        yield Mistake((*keys, "result", "details"), f"the tool has no parameter {details!r}", hint)
     for word in placeholders(tool.result.said):
         if word not in parameters:
             hint = nearest_or_all(word, parameters) if parameters else "the tool has none"
