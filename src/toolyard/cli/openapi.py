@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ..rest.openapi import Document, Made
 
 _TOLD = 10
+_DEEPEST = 200
 
 
 @click.command("openapi", short_help="Make a table of tools out of an OpenAPI document.")
@@ -82,11 +83,23 @@ def _yaml(text: str, file: Path) -> Any:
         }
 
     try:
+        parse: Any = getattr(yaml, "parse")  # noqa: B009 (its types are not known)
+        _refuse_depths(parse(text, Loader))
         return yaml.load(text, Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}" if mark is not None else ""
         raise Failure(f"{file}{where}: not YAML: {getattr(error, 'problem', None) or error}") from None
+
+
+def _refuse_depths(events: Any) -> None:
+    """Before it is built up: the C code of the library would run out of stack, and take the process along."""
+    depth = 0
+    for event in events:
+        name = type(event).__name__
+        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
+        if depth > _DEEPEST:
+            raise RecursionError
 
 
 def _check(made: "Made", output: Path | None) -> None:

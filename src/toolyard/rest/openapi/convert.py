@@ -187,7 +187,7 @@ def _tool(
     reply = replies.reply_schema(document, operation.get("responses"), schemas)
     notes: list[str] = []
     guessed = guess(drawing.parameters, reply) if method == "get" else None
-    values = _head(operation, drawing, heading)
+    values = _head(operation, drawing, f"{method.upper()} {path}")
     items = _paged(guessed, values, drawing, paging, notes)
     output = replies.output(reply, items)
     return _Tool(name, heading, values | ({"output": output} if output else {}), drawing, notes)
@@ -202,13 +202,13 @@ def _fill_path(drawing: Drawing) -> None:
             drawing.add(word, {"type": "string"}, place="path", required=True)
 
 
-def _head(operation: Node, drawing: Drawing, heading: str) -> Node:
+def _head(operation: Node, drawing: Drawing, otherwise: str) -> Node:
     summary, described = text(operation.get("summary")), text(operation.get("description"))
     values: Node = {"title": short(summary.split("\n")[0], 80)} if summary.strip() else {}
     whole = (
         described if described.strip().startswith(summary.strip().rstrip(".")) else f"{summary}\n{described}"
     )
-    values["description"] = short(whole, 1000) or heading
+    values["description"] = short(whole, 1000) or otherwise
     if operation.get("deprecated"):
         values["description"] = f"Deprecated. {values['description']}"
     values |= {"method": drawing.method} if drawing.method != "GET" else {}

@@ -80,6 +80,8 @@ class Document:
 
 def _tidied(value: Any, depth: int, above: set[int], done: dict[int, Any]) -> Any:
     """Keys as texts (YAML reads `200:` as a number). YAML's aliases share and may even hold themselves."""
+    if isinstance(value, str):
+        return _sound(value)
     if not isinstance(value, dict | list):
         return value
     mark = id(cast(Any, value))
@@ -100,4 +102,9 @@ def _tidied(value: Any, depth: int, above: set[int], done: dict[int, Any]) -> An
 
 def _key(key: Any) -> str:
     # YAML 1.1 reads `on:` and `no:` as booleans.
-    return str(key).lower() if isinstance(key, bool) or key is None else str(key)
+    return str(key).lower() if isinstance(key, bool) or key is None else _sound(str(key))
+
+
+def _sound(value: str) -> str:
+    """JSON can spell half a character, which no file can hold."""
+    return value.encode("utf-8", "replace").decode()

@@ -18,12 +18,18 @@ class Drawing:
 
     def add(self, called: str, plain: Node, *, place: str, required: bool, description: str = "") -> None:
         """One parameter; `place` is empty where it goes without saying."""
-        name = parameter_name(called, self.parameters)
+        name = parameter_name(called, ())
+        if name in self.parameters:
+            name = parameter_name(
+                f"{place if place in ('query', 'header') else 'body'}_{name}", self.parameters
+            )
         if place == "path":
             if called != name:
                 self.path = self.path.replace(f"{{{called}}}", f"{{{name}}}")
             place = ""
         found = _parameter(plain, description)
+        if "pattern" in plain and "pattern" not in node(found.get("schema")):
+            self.notes.append(f"the pattern of {called!r} is left out: it is no regular expression here")
         if required:
             found.pop("default", None)
         schema = found.pop("schema", None)

@@ -85,6 +85,8 @@ def guess(parameters: dict[str, Node], reply: Node | None) -> Guess | None:
 
 def _suits(kind: str, parameter: Node) -> bool:
     kinds = types(parameter) if "type" in parameter else ["string"]
+    if str(node(parameter.get("schema")).get("format", "")).startswith("date"):
+        return False
     return bool({"integer", "number"} & {*kinds}) if kind != "cursor" else "string" in kinds
 
 

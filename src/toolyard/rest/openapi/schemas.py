@@ -31,7 +31,7 @@ _LIMITS = [
     "required",
 ]
 _BRANCHES = ("anyOf", "oneOf")
-_NESTED = 300
+_NESTED = 150
 
 
 class Schemas:
@@ -73,7 +73,7 @@ class _Plain:
                 return {}
             above = (*above, reference)
         self._left -= 1
-        if self._left < 0 or len(above) > 12:
+        if self._left < 0 or len(above) > 5:
             return {}
         found = self._schemas.effective(schema, self._unwanted)
         plain = _own(found)

@@ -74,9 +74,8 @@ def _key(name: str) -> str:
 
 
 def _string(value: str) -> str:
-    # TOML's escapes are those of JSON; it wants one more character escaped, and has no lone surrogates.
-    text = json.dumps(value.encode("utf-8", "replace").decode(), ensure_ascii=False)
-    return text.replace("\x7f", "\\u007f")
+    # TOML's escapes are those of JSON; it wants one more character escaped.
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _escaped(value: str) -> str:
