@@ -1,0 +1,283 @@
+"""The edge of a function: both eras without a connection, and what a function cannot do is said."""
+
+import asyncio
+import gc
+from typing import Any, cast
+
+import pytest
+
+from tests.edge.lambda_client import LambdaClient
+from tests.edge.workshop import KEY, Workshop
+from tests.serving import Client, LegacyClient, initialize, modern
+from toolyard.edge.aws_lambda import Entry, LambdaEdge
+from toolyard.edge.identity import Refused
+from toolyard.edge.tenants import CallerKeys
+from toolyard.kit import Context
+from toolyard.wire.secret import Secret
+
+ORIGIN = "https://app.example"
+
+
+def edge_of(shop: Workshop, keys: CallerKeys | None = None, **options: Any) -> LambdaEdge:
+    server = shop.server
+    entry = Entry(server.name, server.service, server.sealer, None if keys is None else lambda: keys)
+    return LambdaEdge({"/mcp": entry}, **options)
+
+
+def client_of(shop: Workshop, **options: Any) -> LambdaClient:
+    return LambdaClient(edge_of(shop, **options))
+
+
+async def session(client: LambdaClient, **options: Any) -> LegacyClient:
+    return await LegacyClient.start(cast(Client, client), **options)
+
+
+async def test_a_modern_client_lists_and_calls():
+    client = client_of(Workshop())
+    listed = await client.modern("tools/list")
+    assert "echo" in [tool["name"] for tool in listed.result["tools"]]
+    called = await client.modern("tools/call", {"name": "echo", "arguments": {"text": "hello"}})
+    assert (called.status, called.headers["content-type"]) == (200, "application/json")
+    assert called.result["content"][0]["text"] == "hello"
+    assert (await client.modern("tools/call", {"name": "nothing"})).status == 400
+
+
+async def test_a_legacy_session_begun_at_one_instance_goes_on_at_another():
+    begun = await session(client_of(Workshop()))
+    elsewhere = begun.at(cast(Client, client_of(Workshop())))
+    assert (await elsewhere.call("add", a=2, b=3)).result["structuredContent"] == {"result": 5}
+    stranger = begun.at(cast(Client, client_of(Workshop(key=KEY + b", another"))))
+    assert (await stranger.call("add", a=2)).status == 404
+
+
+async def test_a_legacy_request_needs_no_session():
+    client = client_of(Workshop())
+    headers = {"content-type": "application/json"}
+    listed = await client.post(headers, {"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert listed.result["tools"]
+    assert (await client.post(headers, {"jsonrpc": "2.0", "method": "notifications/x"})).status == 400
+
+
+async def test_notifications_and_answers_to_nothing_are_taken():
+    client = client_of(Workshop())
+    begun = await session(client)
+    assert (await begun.notify("notifications/cancelled", {"requestId": 1})).status == 202
+    assert (await begun.respond("ask-1", {})).status == 202
+
+
+async def test_what_a_handler_says_comes_with_the_answer_to_those_who_take_streams():
+    client = client_of(Workshop())
+    headers, message = modern("tools/call", {"name": "steps", "arguments": {"count": 2}}, progress="p")
+    answer = await client.post(headers, message)
+    assert [event.json.get("method") for event in answer.events] == ["notifications/progress"] * 2 + [None]
+    assert answer.events[-1].json["result"]["content"][0]["text"] == "2 steps"
+    plain = await client.post(headers | {"Accept": "application/json"}, message)
+    assert plain.result["content"][0]["text"] == "2 steps"
+    begun = await session(client)
+    assert [event.json["params"]["level"] for event in (await begun.call("log")).events[:-1]] == [
+        "info",
+        "error",
+    ]
+
+
+async def test_very_many_notifications_leave_room_for_the_answer():
+    shop = Workshop()
+
+    @shop.server.tool
+    async def chatter(ctx: Context) -> str:
+        """Says more than a reply can hold."""
+        for _ in range(20):
+            await ctx.log("error", "x" * 500_000)
+        return "done"
+
+    answer = await (await session(client_of(shop))).call("chatter")
+    assert answer.events[-1].json["result"]["content"][0]["text"] == "done"
+    assert 2 < len(answer.events) < 20
+
+
+async def test_a_legacy_client_cannot_be_asked_and_a_modern_one_can():
+    client = client_of(Workshop())
+    begun = await session(client, capabilities={"elicitation": {}})
+    error = (await begun.call("greet")).error
+    assert "'elicitation/create' cannot be asked" in error["message"]
+    answer = await client.modern(
+        "tools/call", {"name": "greet", "arguments": {}}, capabilities={"elicitation": {}}
+    )
+    assert answer.result["resultType"] == "input_required"
+
+
+@pytest.mark.parametrize("method", ["GET", "DELETE", "PUT", "PATCH", "HEAD"])
+async def test_only_post_is_allowed_at_the_endpoint(method: str):
+    answer = await client_of(Workshop()).ask(method, "/mcp", {"accept": "text/event-stream"})
+    assert (answer.status, answer.headers["allow"]) == (405, "POST, OPTIONS")
+
+
+async def test_listening_and_subscribing_are_refused_as_unknown():
+    client = client_of(Workshop())
+    refused = await client.modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+    assert (refused.status, refused.error["code"]) == (404, -32601)
+    begun = await session(client)
+    assert (await begun.request("resources/subscribe", {"uri": "shop://shelf"})).error["code"] == -32601
+
+
+async def test_paths_end_with_a_slash_or_not_and_others_are_not_there():
+    client = client_of(Workshop())
+    headers, message = modern("tools/list")
+    assert (await client.post(headers, message, path="/mcp/")).status == 200
+    missing = await client.post(headers, message, path="/")
+    assert missing.status == 404
+    assert "'/mcp'" in missing.error["message"]
+    assert (await client.ask("GET", "/health", {})).json["status"] == "ok"
+    assert (await client.ask("HEAD", "/health/", {})).body == b""
+    assert (await client.ask("POST", "/health", {})).status == 405
+
+
+async def test_several_servers_have_a_path_each():
+    shops = [Workshop(), Workshop()]
+    entries = {
+        f"/mcp/{number}": Entry(str(number), shop.server.service, shop.server.sealer)
+        for number, shop in enumerate(shops)
+    }
+    client = LambdaClient(LambdaEdge(entries))
+    headers, message = modern("tools/list")
+    assert [(await client.post(headers, message, path=path)).status for path in entries] == [200, 200]
+    assert (await client.post(headers, message)).status == 404
+    assert len((await client.ask("GET", "/health", {})).json["servers"]) == 2
+
+
+async def test_a_page_of_any_origin_may_call_unless_some_are_named():
+    client = client_of(Workshop())
+    asked = {"origin": ORIGIN, "access-control-request-headers": "x-tiflux-api-key, content-type"}
+    preflight = await client.ask("OPTIONS", "/mcp", asked)
+    assert preflight.status == 204
+    assert preflight.headers["access-control-allow-origin"] == ORIGIN
+    assert preflight.headers["access-control-allow-headers"] == "x-tiflux-api-key, content-type"
+    assert (await client.ask("OPTIONS", "/mcp", {})).headers["access-control-allow-origin"] == "*"
+    headers, message = modern("tools/list")
+    answer = await client.post(headers | {"origin": ORIGIN}, message)
+    assert answer.headers["access-control-allow-origin"] == ORIGIN
+
+    strict = client_of(Workshop(), origins=[ORIGIN])
+    assert (await strict.post(headers | {"origin": ORIGIN}, message)).status == 200
+    assert (await strict.post(headers | {"origin": "https://elsewhere.example"}, message)).status == 403
+    assert (await strict.post(headers, message)).status == 200
+
+
+async def test_forms_that_cannot_be_read_are_refused():
+    client = client_of(Workshop())
+    headers, message = modern("tools/list")
+    lower = {name.lower(): value for name, value in headers.items()}
+    assert (await client.post(lower | {"content-type": "text/plain"}, message)).status == 415
+    assert (
+        await client.post(lower | {"content-type": "application/json,application/json"}, message)
+    ).status == 415
+    assert (await client.post(lower | {"accept": "text/html"}, message)).status == 406
+    assert (await client.post(lower, b"")).status == 400
+    assert (await client.post(lower, b"{")).error["code"] == -32700
+    assert (await client.post(lower, b"[]")).status == 400
+    assert (await client.post(lower, b'"' + b"x" * 6 * 1024 * 1024 + b'"')).status == 413
+    assert (await client.post(lower | {"MCP-Protocol-Version": "2026-07-28"}, message)).error[
+        "code"
+    ] == -32020
+    assert (await client.post(lower | {"x-long": "x" * 20_000}, message)).status == 431
+    assert (
+        await client.post(
+            lower | {"mcp-session-id": "no,ne", "mcp-protocol-version": "2025-11-25"},
+            {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+        )
+    ).status == 404
+
+
+async def test_an_initialize_that_cannot_be_read_opens_nothing():
+    headers, message = initialize()
+    answer = await client_of(Workshop()).post(headers, message | {"params": {"protocolVersion": 3}})
+    assert answer.status == 400
+    assert "mcp-session-id" not in answer.headers
+
+
+async def test_an_unforeseen_failure_says_nothing_of_the_inside():
+    answer = await client_of(Workshop()).modern("tools/call", {"name": "broken", "arguments": {}})
+    assert answer.result["isError"]
+    assert "Secret" not in str(answer.json)
+
+
+async def test_a_call_is_stopped_and_answered_before_the_time_is_up():
+    shop = Workshop()
+    client = LambdaClient(edge_of(shop), seconds=1.0)
+    answer = await client.modern("tools/call", {"name": "wait", "arguments": {}})
+    assert (answer.status, answer.result["isError"], answer.result["resultType"]) == (200, True, "complete")
+    assert "time was up" in answer.result["content"][0]["text"]
+    assert shop.cancelled.is_set()
+    begun = await session(client)
+    assert (await begun.call("wait")).result["isError"]
+    assert (await begun.call("echo", text="again")).result["content"][0]["text"] == "again"
+
+
+# Callers' keys
+
+
+class Gate:
+    """Lets in who has the right key, after a while or never."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def admit(self, key: Secret) -> None:
+        self.asked.append(key.fingerprint)
+        if key.reveal() == "waits":
+            await asyncio.Event().wait()
+        if key.reveal() == "wrong":
+            raise Refused(403, "This key is not admitted")
+
+
+def keyed(gate: Gate) -> CallerKeys:
+    return CallerKeys(("x-tiflux-api-key", "authorization"), admit=gate.admit)
+
+
+async def test_a_request_without_a_key_or_with_one_that_cannot_be_used_is_turned_away():
+    client = client_of(Workshop(), keys=keyed(Gate()))
+    headers, message = modern("tools/list")
+    missing = await client.post(headers, message)
+    assert (missing.status, missing.headers["www-authenticate"]) == (401, "Bearer")
+    assert "x-tiflux-api-key" in missing.error["message"]
+    for unusable in ("a\nb", "kéy", "one,two", "a b"):
+        refused = await client.post(headers | {"x-tiflux-api-key": unusable}, message)
+        assert refused.status == 401
+        assert unusable not in refused.body.decode()
+    doubled = await client.post(headers | {"x-tiflux-api-key": "a", "X-Tiflux-Api-Key": "b"}, message)
+    assert doubled.status == 400
+    assert (await client.post(headers | {"x-tiflux-api-key": "wrong"}, message)).status == 403
+    assert (await client.post(headers | {"Authorization": "Bearer right"}, message)).status == 200
+    assert (await client.ask("GET", "/health", {})).status == 200
+
+
+async def test_a_gate_that_never_answers_does_not_cost_the_answer():
+    client = LambdaClient(edge_of(Workshop(), keys=keyed(Gate())), seconds=0.2)
+    headers, message = modern("tools/list")
+    late = await client.post(headers | {"x-tiflux-api-key": "waits"}, message)
+    assert late.status == 504
+    assert "time was up" in late.error["message"]
+
+
+async def test_a_session_belongs_to_the_key_that_began_it():
+    client = client_of(Workshop(), keys=keyed(Gate()))
+    headers, message = initialize()
+    mine = {"x-tiflux-api-key": "mine"}
+    id = (await client.post(headers | mine, message)).headers["mcp-session-id"]
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    in_session = headers | {"mcp-session-id": id}
+    assert (await client.post(in_session | mine, ping)).status == 200
+    assert (await client.post(in_session | {"x-tiflux-api-key": "other"}, ping)).status == 404
+
+
+async def test_no_key_is_held_when_its_request_is_answered():
+    gate = Gate()
+    client = LambdaClient(edge_of(Workshop(), keys=keyed(gate)), seconds=1.0)
+    for tool, status in (("echo", 200), ("broken", 200), ("nothing", 400), ("wait", 200)):
+        headers, message = modern("tools/call", {"name": tool, "arguments": {}})
+        answer = await client.post(headers | {"x-tiflux-api-key": f"key-of-{tool}"}, message)
+        assert answer.status == status
+    assert len(set(gate.asked)) == 4
+    gc.collect()
+    held = [thing.fingerprint for thing in gc.get_objects() if isinstance(thing, Secret)]
+    assert not set(held) & set(gate.asked)
