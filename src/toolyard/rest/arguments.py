@@ -11,7 +11,7 @@ from .plan import Plan
 from .table import Parameter
 from .wording import Words, shortened
 
-_ID = re.compile(r"-?[0-9]{1,18}")
+_ID = r"-?[0-9]{1,18}"
 
 
 class Defaults:
@@ -68,7 +68,7 @@ def ids(name: str, value: Any, most: int, words: Words) -> str:
     )
     found = [text for item in items if (text := str(whole(item)).strip())]
     for text in found:
-        if not _ID.fullmatch(text):
+        if not re.fullmatch(_ID, text):
             raise ToolError(words.id_list.format(name=name, value=shortened(text)))
     found = list(dict.fromkeys(found))
     if len(found) > most:

@@ -16,10 +16,11 @@ from .faults import Fault, TooLarge, TooSlow, Unreachable
 from .wording import Words
 
 MAX_DETAIL = 800
-_SPACE = re.compile(r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+")
-_INVISIBLE = re.compile(r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]")
-_HTML = re.compile(rb"\s*<(?:!doctype|html|head|body|\?xml)", re.I)
-_PLACE = re.compile(r"(?:https?://)?(?:[^/?#@]*@)?([^?#]*)", re.I)
+# Compiled when something has failed, which is not at the start.
+_SPACE = r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+"
+_INVISIBLE = r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
+_PLACE = r"(?i:https?://)?(?:[^/?#@]*@)?([^?#]*)"
+_HTML = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml")
 _SAYING = ("message", "error_description", "detail", "error", "title")
 
 
@@ -29,7 +30,7 @@ def status_error(
     """For a reply that is no success."""
     status = reply.status
     if 300 <= status < 400:
-        place = _PLACE.match(reply.headers.get("location", ""))
+        place = re.match(_PLACE, reply.headers.get("location", ""))
         shown = tidy(blotted(place[1] if place else "", key), 200) or "?"
         return ToolError(words.redirected.format(status=status, place=shown))
     names = (str(status), f"{status // 100}xx")
@@ -84,10 +85,10 @@ def _sentence(said: Any) -> str:
 
 
 def tidy(text: str, most: int) -> str:
-    line = _SPACE.sub(" ", _INVISIBLE.sub("", text)).strip()
+    line = re.sub(_SPACE, " ", re.sub(_INVISIBLE, "", text)).strip()
     return line if len(line) <= most else line[: most - 1] + "…"
 
 
 def is_html(reply: Reply) -> bool:
     kind = reply.headers.get("content-type", "").lower()
-    return "html" in kind or ("json" not in kind and _HTML.match(reply.body) is not None)
+    return "html" in kind or ("json" not in kind and reply.body[:200].lstrip().lower().startswith(_HTML))

@@ -11,8 +11,7 @@ from ..kit import ToolError
 from .table import Parameter
 from .wording import Words, shortened
 
-_NAME = re.compile(r'[^\x00-\x1f\x7f/\\"]{1,255}')
-_BLANKS = re.compile(r"[ \t\r\n]+")
+_NAME = r'[^\x00-\x1f\x7f/\\"]{1,255}'
 _KINDS = {
     "csv": "text/csv",
     "gif": "image/gif",
@@ -52,13 +51,13 @@ def _file(name: str, field: str, index: int, item: Any, most: int, words: Words)
     if not isinstance(content, str) or not isinstance(filename, str):
         raise ToolError(words.file_form.format(name=name, index=index))
     quoted = shortened(filename)
-    if not _NAME.fullmatch(filename) or filename in (".", ".."):
+    if not re.fullmatch(_NAME, filename) or filename in (".", ".."):
         raise ToolError(words.file_name.format(name=name, index=index, file=quoted))
     if len(content) * 3 // 4 > most + most // 10 + 3:  # before it is decoded; line breaks are a tenth at most
         size = len(content) * 3 // 4
         raise ToolError(words.file_large.format(name=name, index=index, file=quoted, size=size, most=most))
     try:
-        data = binascii.a2b_base64(_BLANKS.sub("", content), strict_mode=True)
+        data = binascii.a2b_base64("".join(content.split()), strict_mode=True)
     except (binascii.Error, ValueError):
         raise ToolError(words.file_base64.format(name=name, index=index, file=quoted)) from None
     if not data:

@@ -17,8 +17,8 @@ from .table import Auth
 from .wording import Words
 
 Position = int | str
-_NEXT = re.compile(r'<([^<>]*)>\s*(?:;[^,<]*)?;\s*rel="?(?:[^",]*\s)?next(?:\s[^",]*)?"?', re.I)
-_QUERY = re.compile(r"[\x21\x22\x24-\x7e]{0,4000}")
+_NEXT = r'<([^<>]*)>\s*(?:;[^,<]*)?;\s*(?i:rel)="?(?:[^",]*\s)?(?i:next)(?:\s[^",]*)?"?'
+_QUERY = r"[\x21\x22\x24-\x7e]{0,4000}"
 
 
 class Parts:
@@ -42,7 +42,7 @@ class Parts:
             if not isinstance(asked, int) or asked < paging.first:
                 raise ToolError(words.cursor.format(name=name))
             return asked
-        if paging.kind == "link" and not _QUERY.fullmatch(text(asked)):
+        if paging.kind == "link" and not re.fullmatch(_QUERY, text(asked)):
             raise ToolError(words.cursor.format(name=name))
         return text(asked)
 
@@ -119,7 +119,7 @@ class Parts:
 
     def _linked(self, header: str, auth: Auth) -> str | None:
         """The query of the next link, if it is of the same list: elsewhere, it would carry the key there."""
-        match = _NEXT.search(header)
+        match = re.search(_NEXT, header)
         if match is None:
             return None
         path, _, query = match[1].partition("#")[0].partition("?")
@@ -132,7 +132,7 @@ class Parts:
             return None
         pairs = [pair for pair in query.split("&") if auth.kind != "query" or not _names(pair, auth.name)]
         following = "&".join(pairs)
-        return following if following and _QUERY.fullmatch(following) else None
+        return following if following and re.fullmatch(_QUERY, following) else None
 
 
 def _names(pair: str, name: str) -> bool:

@@ -5,7 +5,7 @@ from functools import cached_property
 
 from .table import Paging, Parameter, Place, Table, Tool
 
-_IN_PATH = re.compile(r"\{([^{}]+)\}")
+_IN_PATH = r"\{([^{}]+)\}"
 _WITH_BODY = ("POST", "PUT", "PATCH")
 _REPEATABLE = ("GET", "PUT", "DELETE")
 
@@ -24,7 +24,7 @@ class Plan:
 
     @cached_property
     def in_path(self) -> frozenset[str]:
-        return frozenset(_IN_PATH.findall(self.tool.path))
+        return frozenset(placeholders(self.tool.path))
 
     @cached_property
     def places(self) -> dict[str, Place]:
@@ -68,4 +68,4 @@ class Plan:
 
 def placeholders(text: str) -> list[str]:
     """The names in `{braces}`."""
-    return _IN_PATH.findall(text)
+    return re.findall(_IN_PATH, text)

@@ -14,7 +14,6 @@ from .forms import multipart, urlencoded
 from .plan import Plan
 from .wording import Words, shortened
 
-_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 Pairs = list[tuple[str, str]]
 
 
@@ -98,9 +97,9 @@ def filled_path(path: str, arguments: dict[str, Any], words: Words) -> str:
     def segment(match: re.Match[str]) -> str:
         name = match[1]
         value = text(arguments.get(name))
-        if not value or value in (".", ".."):
-            raise ToolError(words.empty.format(name=name) if not value else _unusable(name, value, words))
-        if _CONTROL.search(value):
+        if not value:
+            raise ToolError(words.empty.format(name=name))
+        if value in (".", "..") or _has_control(value):
             raise ToolError(_unusable(name, value, words))
         return quote(value, safe="", errors="replace")
 
@@ -109,9 +108,13 @@ def filled_path(path: str, arguments: dict[str, Any], words: Words) -> str:
 
 def _header(name: str, value: Any, words: Words) -> str:
     written = text(value)
-    if not written.isascii() or _CONTROL.search(written):
+    if not written.isascii() or _has_control(written):
         raise ToolError(_unusable(name, written, words))
     return written
+
+
+def _has_control(value: str) -> bool:
+    return any(character < " " or character == "\x7f" for character in value)
 
 
 def _unusable(name: str, value: str, words: Words) -> str:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
+import msgspec
 from msgspec import Struct
 
 from .errors import HeaderMismatch
@@ -156,6 +157,8 @@ class ParamHeader(Struct, frozen=True):
 
 def param_headers(schema: Json) -> list[ParamHeader]:
     """The annotations of an input schema; ValueError when one is where or what it may not be."""
+    if b'"x-mcp-header"' not in msgspec.json.encode(schema, enc_hook=repr):  # as in nearly all of them
+        return []
     found = list(_annotated(schema, ()))
     names = [item.header for item in found]
     for name in names:
