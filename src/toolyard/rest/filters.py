@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, cast
 
-from .lookups import folded
+from .names import folded
 from .plan import Plan
 from .replies import at
 from .requests import text

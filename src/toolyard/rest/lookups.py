@@ -1,15 +1,14 @@
 """From names to ids: a list of the API is asked for, and exactly one of its items must have the name."""
 
-import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
 from ..kit import ToolError
 from .arguments import ids
-from .failures import tidy
+from .names import Names
 from .plan import Plan, placeholders
 from .replies import at
-from .requests import filled_path, text
+from .requests import filled_path
 from .table import Lookup, Parameter, Table
 from .wording import Words, shortened
 
@@ -17,8 +16,6 @@ Fetch = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 """Path and query to what the API says there."""
 Known = Callable[[str], Any]
 """A parameter's value if the caller gives none; None when there is none either."""
-
-MOST_SHOWN = 10
 
 
 class Lookups:
@@ -91,15 +88,11 @@ class Lookups:
 
     async def _find(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> Any:
         items = await self._items(lookup, path, wanted, fetch)
-        return at(self._only(lookup, items, wanted.strip()), lookup.id)
+        return Names(lookup, self._words).only(items, wanted)
 
     async def _find_several(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> list[Any]:
         items = await self._items(lookup, path, wanted, fetch)
-        _, like = self._matching(lookup, items, wanted)
-        found = [id for item in like if (id := at(item, lookup.id)) is not None]
-        if not found:
-            raise self._not_found(lookup, items, wanted.strip())
-        return found
+        return Names(lookup, self._words).several(items, wanted)
 
     async def _items(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> list[Any]:
         query = {
@@ -108,39 +101,3 @@ class Lookups:
         }
         found = at(await fetch(path, query), lookup.items)
         return cast(list[Any], found) if isinstance(found, list) else []
-
-    def _matching(self, lookup: Lookup, items: list[Any], wanted: str) -> tuple[list[Any], list[Any]]:
-        """The items that have the name, and those that contain it."""
-        key = folded(wanted)
-        names = [(item, [folded(text(at(item, field))) for field in lookup.match]) for item in items]
-        same = [item for item, known in names if key in known]
-        return same, [item for item, known in names if any(key in name for name in known)]
-
-    def _only(self, lookup: Lookup, items: list[Any], wanted: str) -> Any:
-        same, like = self._matching(lookup, items, wanted)
-        found = same or like
-        if len(found) == 1 and at(found[0], lookup.id) is not None:
-            return found[0]
-        if found:
-            told = {"what": lookup.what or "item", "name": shortened(wanted)}
-            raise ToolError(self._words.ambiguous.format(**told, names=_listed(lookup, found)))
-        raise self._not_found(lookup, items, wanted)
-
-    def _not_found(self, lookup: Lookup, items: list[Any], wanted: str) -> ToolError:
-        told = {"what": lookup.what or "item", "name": shortened(wanted)}
-        hint = self._words.there_are.format(names=_listed(lookup, items)) if items else ""
-        return ToolError(self._words.not_found.format(**told) + hint)
-
-
-def _listed(lookup: Lookup, items: list[Any]) -> str:
-    shown = [
-        f"{tidy(text(at(item, lookup.match[0])), 60)} ({tidy(text(at(item, lookup.id)), 40)})"
-        for item in items[:MOST_SHOWN]
-    ]
-    return ", ".join(shown) + (", …" if len(items) > MOST_SHOWN else "")
-
-
-def folded(name: str) -> str:
-    """A name as people compare names: without case and accents, and with single blanks."""
-    plain = unicodedata.normalize("NFKD", name)
-    return " ".join("".join(mark for mark in plain if not unicodedata.combining(mark)).casefold().split())

@@ -145,8 +145,8 @@ class Tool(_Row, frozen=True, kw_only=True):
     """Of each of these groups one parameter at least must be given: `[["desk_id", "desk_name"]]`."""
     filters: dict[str, tuple[str, ...]] = {}
     """Parameters by which the API cannot search: when one is given, every page is read within the limits, and
-    of the items only those are kept in which one of these fields contains the text, or is the number. They are
-    not sent; the paging's position and size then count what was kept."""
+    only those items are kept in which one of these fields contains the text, or is the number. They are not
+    sent; the paging's position and size then count what was kept."""
     fixed: dict[str, Any] = {}
     """Sent always: query parameters of a method without body, else members of the body."""
     paging: str = ""

@@ -1,14 +1,13 @@
 """Custom fields by their names: the API knows ids only, of fields and of the options that can be chosen."""
 
-from collections.abc import Iterable
 from typing import Any, cast
 
 from ...kit import ToolError
 from ...rest.arguments import whole
 from ...rest.engine import Fetch
-from ...rest.lookups import folded
-from ...rest.replies import at
-from ...rest.wording import Words, shortened
+from ...rest.names import Names
+from ...rest.table import Lookup
+from ...rest.wording import Words
 from .wording import Own
 
 Entry = dict[str, Any]
@@ -37,15 +36,15 @@ class CustomFields:
         found = {**entry, "entity_field_id": field}
         if entry.get("entity_field_option_id") is None and (option := entry.get("entity_field_option_name")):
             options = await self._list(f"/entity_fields/{field}/options")
-            found["entity_field_option_id"] = self._only(self._own.option, options, option, "value")
+            found["entity_field_option_id"] = self._names(self._own.option, "value").only(options, option)
         return {name: found[name] for name in SENT if found.get(name) is not None}
 
     async def _field(self, index: int, entry: Entry) -> Any:
         entity, field = entry.get("entity_name"), entry.get("entity_field_name")
         if not entity or not field:
             raise ToolError(self._own.field_unnamed.format(index=index))
-        owner = self._only(self._own.entity, await self._list("/entities"), entity, "name")
-        return self._only(self._own.field, await self._list(f"/entities/{owner}/fields"), field, "name")
+        owner = self._names(self._own.entity).only(await self._list("/entities"), entity)
+        return self._names(self._own.field).only(await self._list(f"/entities/{owner}/fields"), field)
 
     async def _list(self, path: str) -> list[Any]:
         if path not in self._lists:
@@ -53,20 +52,5 @@ class CustomFields:
             self._lists[path] = cast(list[Any], found) if isinstance(found, list) else []
         return self._lists[path]
 
-    def _only(self, what: str, items: list[Any], name: str, label: str) -> Any:
-        """The id of the one that has the name, else of the only one that contains it."""
-        named = [(folded(str(at(item, label))), item) for item in items]
-        wanted = folded(name)
-        same = [item for known, item in named if known == wanted]
-        like = same or [item for known, item in named if wanted and wanted in known]
-        if len(like) == 1:
-            return at(like[0], "id")
-        told = {"what": what, "name": shortened(name)}
-        if like:
-            raise ToolError(self._words.ambiguous.format(**told, names=_shown(like, label)))
-        hint = self._words.there_are.format(names=_shown(items, label)) if items else ""
-        raise ToolError(self._words.not_found.format(**told) + hint)
-
-
-def _shown(items: Iterable[Any], label: str) -> str:
-    return ", ".join(f"{shortened(at(item, label), 60)} ({at(item, 'id')})" for item in list(items)[:10])
+    def _names(self, what: str, label: str = "name") -> Names:
+        return Names(Lookup(path="", match=(label,), what=what), self._words)

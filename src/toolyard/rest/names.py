@@ -1,0 +1,67 @@
+"""Names as people write them: which of the items of a list is meant by one."""
+
+import unicodedata
+from typing import Any
+
+from ..kit import ToolError
+from .failures import tidy
+from .replies import at
+from .requests import text
+from .table import Lookup
+from .wording import Words, shortened
+
+MOST_SHOWN = 10
+
+
+class Names:
+    """The names in the lists of a lookup. What is not found, or is not clear, is told with what there is."""
+
+    def __init__(self, lookup: Lookup, words: Words) -> None:
+        self._lookup = lookup
+        self._words = words
+
+    def only(self, items: list[Any], wanted: str) -> Any:
+        """The id of the item that has the name; else of the only one that contains it."""
+        same, like = self._matching(items, wanted)
+        found = same or like
+        if len(found) == 1 and (id := at(found[0], self._lookup.id)) is not None:
+            return id
+        if found:
+            raise ToolError(self._words.ambiguous.format(**self._told(wanted), names=self._listed(found)))
+        raise self._not_found(items, wanted)
+
+    def several(self, items: list[Any], wanted: str) -> list[Any]:
+        """The ids of all that contain the name."""
+        _, like = self._matching(items, wanted)
+        found = [id for item in like if (id := at(item, self._lookup.id)) is not None]
+        if not found:
+            raise self._not_found(items, wanted)
+        return found
+
+    def _matching(self, items: list[Any], wanted: str) -> tuple[list[Any], list[Any]]:
+        """The items that have the name, and those that contain it."""
+        key = folded(wanted)
+        names = [(item, [folded(text(at(item, field))) for field in self._lookup.match]) for item in items]
+        same = [item for item, known in names if key in known]
+        return same, [item for item, known in names if any(key in name for name in known)]
+
+    def _not_found(self, items: list[Any], wanted: str) -> ToolError:
+        hint = self._words.there_are.format(names=self._listed(items)) if items else ""
+        return ToolError(self._words.not_found.format(**self._told(wanted)) + hint)
+
+    def _told(self, wanted: str) -> dict[str, str]:
+        return {"what": self._lookup.what or "item", "name": shortened(wanted.strip())}
+
+    def _listed(self, items: list[Any]) -> str:
+        label = self._lookup.match[0]
+        shown = [
+            f"{tidy(text(at(item, label)), 60)} ({tidy(text(at(item, self._lookup.id)), 40)})"
+            for item in items[:MOST_SHOWN]
+        ]
+        return ", ".join(shown) + (", …" if len(items) > MOST_SHOWN else "")
+
+
+def folded(name: str) -> str:
+    """A name as people compare names: without case and accents, and with single blanks."""
+    plain = unicodedata.normalize("NFKD", name)
+    return " ".join("".join(mark for mark in plain if not unicodedata.combining(mark)).casefold().split())
