@@ -80,12 +80,21 @@ class RuntimeApi:
 
     async def send(self, data: bytes) -> None:
         loop = asyncio.get_running_loop()
-        if self._socket is None:
-            self._socket = socket.socket()
-            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._socket.setblocking(False)
-            await loop.sock_connect(self._socket, (self._host, self._port))
-        await loop.sock_sendall(self._socket, data)
+        try:
+            if self._socket is None:
+                self._socket = socket.socket()
+                self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                self._socket.setblocking(False)
+                await loop.sock_connect(self._socket, (self._host, self._port))
+            await loop.sock_sendall(self._socket, data)
+        except BaseException:  # a deadline too: who knows how much of it was sent
+            self.close()
+            raise
+
+    @property
+    def connection(self) -> socket.socket | None:
+        """What is open now: the pieces of one request have to go the same way."""
+        return self._socket
 
     async def answer(self) -> Answer:
         """The answer to what was sent."""
@@ -146,6 +155,7 @@ class Streaming:
     def __init__(self, api: RuntimeApi, id: str) -> None:
         self._api = api
         self._id = id
+        self._connection: socket.socket | None = None
         self.room = STREAM_BYTES
         self.started = False
 
@@ -161,21 +171,27 @@ class Streaming:
         prelude = msgspec.json.encode({"statusCode": status, "headers": joined(headers), "cookies": []})
         post = self._api.head("POST", f"/invocation/{self._id}/response", head)
         await self._api.send(post + _chunk(prelude + _END_OF_PRELUDE))
+        self._connection = self._api.connection
 
     async def write(self, chunk: bytes) -> None:
         if chunk:
             self.room -= len(chunk)
-            await self._api.send(_chunk(chunk))
+            await self._send(_chunk(chunk))
+
+    async def _send(self, data: bytes) -> None:
+        if self._connection is None or self._api.connection is not self._connection:
+            raise ApiFailure("the connection was lost in the middle of an answer")
+        await self._api.send(data)
 
     async def end(self) -> None:
-        await self._api.send(b"0\r\n\r\n")
+        await self._send(b"0\r\n\r\n")
         await self._api.answer()
 
     async def break_off(self, error: dict[str, Any]) -> None:
         """It cannot go on: what was sent stays sent, and AWS is told why there is no more."""
         body = binascii.b2a_base64(msgspec.json.encode(error), newline=False).decode()
         trailers = f"{_ERROR_TYPE}: {error['errorType']}\r\n{_ERROR_BODY}: {body}\r\n"
-        await self._api.send(f"0\r\n{trailers}\r\n".encode("latin-1"))
+        await self._send(f"0\r\n{trailers}\r\n".encode("latin-1"))
         await self._api.answer()
 
 

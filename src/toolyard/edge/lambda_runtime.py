@@ -82,6 +82,8 @@ async def _streamed(api: RuntimeApi, handler: Handler, invoked: Invoked) -> None
         event = msgspec.json.decode(invoked.event)
         await handler.answer(event, Context(invoked.id, invoked.deadline_ms), outlet)
         await outlet.end()
+    except ApiFailure as error:
+        logger.error("an answer was lost: %s", error)
     except Exception as error:
         logger.error("an invocation failed", exc_info=error)
         await (outlet.break_off(told(error)) if outlet.started else api.fail(invoked.id, told(error)))

@@ -1,0 +1,74 @@
+"""Our own loop at a Runtime API: handlers that fail, at every moment at which one can."""
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tests.aws.proxy import Streamed
+from tests.aws.runtime_api import running
+
+ROOT = Path(__file__).resolve().parents[2]
+COMMAND = (sys.executable, "-m", "toolyard.edge.lambda_runtime")
+
+FAILS = """
+import asyncio
+
+class Handler:
+    loop = asyncio.new_event_loop()
+
+    async def answer(self, event, context, outlet):
+        if event == "at once":
+            raise RuntimeError("failed at once")
+        await outlet.start(200, [(b"content-type", b"text/event-stream")])
+        await outlet.write(b"data: 1\\n\\n")
+        if event == "midway":
+            raise RuntimeError("failed midway")
+        await outlet.write(f"{context.aws_request_id} {context.get_remaining_time_in_millis() > 0}".encode())
+
+handler = Handler()
+"""
+
+
+def runtime(folder: Path, source: str, **variables: str) -> Any:
+    (folder / "function.py").write_text(source, "utf-8")
+    return running(folder, folder / "function.log", {"PYTHONPATH": str(ROOT), **variables}, command=COMMAND)
+
+
+async def test_a_handler_that_fails_is_told_to_aws_and_the_next_event_is_answered(tmp_path: Path):
+    async with runtime(tmp_path, FAILS) as instance:
+        at_once = instance.api.give("at once", 30)
+        assert (await at_once.reply()).status == 502
+        assert at_once.error["errorType"] == "RuntimeError"
+        assert any("function.py" in line for line in at_once.error["stackTrace"])
+
+        midway = instance.api.give("midway", 30)
+        begun = await midway.reply()
+        assert isinstance(begun, Streamed)
+        assert [piece async for piece in begun.pieces] == [b"data: 1\n\n"]
+        body = base64.b64decode(midway.trailers["lambda-runtime-function-error-body"])
+        assert json.loads(body)["errorMessage"] == "failed midway"
+
+        whole = instance.api.give("well", 30)
+        answered = await whole.reply()
+        assert isinstance(answered, Streamed)
+        assert b"".join([piece async for piece in answered.pieces]).endswith(f"{whole.id} True".encode())
+
+
+async def test_without_streaming_the_reply_is_one_object(tmp_path: Path):
+    async with runtime(tmp_path, FAILS, TOOLYARD_STREAM="0") as instance:
+        invocation = instance.api.give("well", 30)
+        answered = await invocation.reply()
+        assert not invocation.streams
+        assert (answered.status, answered.body[:9]) == (200, b"data: 1\n\n")
+        failed = instance.api.give("midway", 30)
+        assert (await failed.reply()).status == 502
+
+
+async def test_what_keeps_a_function_from_starting_is_told_to_aws(tmp_path: Path):
+    async with runtime(tmp_path, "handler = len") as instance:
+        error = await instance.api.init_error
+        assert error["errorType"] == "TypeError"
+        assert "'function.handler' is no handler that streams" in error["errorMessage"]
+        assert await instance.process.wait() == 1
