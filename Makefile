@@ -72,7 +72,7 @@ layers: $(DEV) ##   who may import whom
 docs: $(DEV) ##   links, examples and completeness of the documentation
 	$(call step,docs,python scripts/check_docs.py,each line above names the file and line to change)
 
-conformance: $(DEV) ## run the official MCP conformance suite, both eras, also through the gateway
+conformance: $(DEV) $(RIE) ## run the official MCP conformance suite, both eras, also through the gateway and as a function of Lambda
 	@$(BIN)/python -m scripts.conformance $(ARGS)
 
 soak: $(DEV) ## load a gateway for ten minutes while its upstreams are killed (ARGS="--minutes 1")

@@ -43,7 +43,7 @@ SDK1 = Upstream("mcp 1.x", "tests.everything_sdk1")
 
 @dataclass(frozen=True)
 class Pair:
-    """An upstream and how the gateway reaches it."""
+    """An upstream and the way on which it is reached."""
 
     upstream: Upstream
     way: str
@@ -54,7 +54,7 @@ class Pair:
 
     @property
     def slug(self) -> str:
-        return self.name.lower().replace(",", "").replace(" ", "-")
+        return self.name.lower().replace(" ", "-")
 
     @property
     def apart(self) -> tuple[Apart, ...]:
@@ -66,7 +66,7 @@ WAYS = {
     "stdio": "over stdio",
     "process": "in process",
     "lambda": "on Lambda",
-    "lambda-stream": "on Lambda, streamed",
+    "lambda-stream": "streamed by Lambda",
 }
 
 PAIRS = (

@@ -40,12 +40,13 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
 
 def show_apart(comparisons: list[Comparison]) -> None:
     """Which checks do not apply on a way, so that nobody takes them for passed."""
-    where: defaultdict[tuple[str, str, str], list[str]] = defaultdict(list)
-    for comparison in comparisons:
-        for found in comparison.apart:
-            where[found.scenario, found.check, found.message].append(comparison.pair)
-    for (scenario, check, message), pairs in where.items():
-        print(f"apart: {scenario}: {check}: {', '.join(pairs)}: {message}")
+    for reason in dict.fromkeys(found.message for comparison in comparisons for found in comparison.apart):
+        having = [one for one in comparisons if any(found.message == reason for found in one.apart)]
+        found = [found for comparison in having for found in comparison.apart if found.message == reason]
+        print(f"\napart: {reason}: {'; '.join(dict.fromkeys(one.pair for one in having))}")
+        for scenario in dict.fromkeys(one.scenario for one in found):
+            checks = dict.fromkeys(one.check for one in found if one.scenario == scenario)
+            print(f"  {scenario}: {', '.join(checks)}")
     for comparison in comparisons:
         for scenario in comparison.unsteady:
             print(

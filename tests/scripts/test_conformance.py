@@ -1,8 +1,8 @@
 """What counts as a loss between two runs of the conformance suite."""
 
-from scripts.conformance.apart import ON_PIPES, Apart
+from scripts.conformance.apart import ON_LAMBDA, ON_PIPES, Apart
 from scripts.conformance.pairs import Comparison, compare
-from scripts.conformance.suite import DID_NOT_RUN, Check, Result, Scenario
+from scripts.conformance.suite import DID_NOT_RUN, ROOT, Check, Result, Scenario
 
 
 def ran(*checks: tuple[str, str], scenario: str = "tools-list") -> Result:
@@ -93,3 +93,10 @@ def test_what_is_said_not_to_apply_and_passes_fails_the_run() -> None:
     direct = ran(("a", "SUCCESS"), scenario="some")
     assert not compare("pair", True, direct, direct, (Apart("some", "no such thing there"),)).passed
     assert compare("pair", True, direct, direct, (Apart("another", "no such thing there"),)).passed
+
+
+def test_what_does_not_apply_on_lambda_is_documented_with_its_reason() -> None:
+    page = (ROOT / "docs/concepts/eras.md").read_text("utf-8")
+    rows = [line for line in page.splitlines() if line.startswith("|")]
+    for one in ON_LAMBDA:
+        assert any(f"`{one.scenario}`" in row and one.reason in row for row in rows), one.scenario
