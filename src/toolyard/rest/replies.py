@@ -1,6 +1,7 @@
 """What a reply says, and what of it the model is shown."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Literal, cast
 
 import msgspec
@@ -64,7 +65,9 @@ class Keeping:
         return _kept(value, self._tree)
 
 
+@lru_cache
 def _tree(paths: tuple[str, ...]) -> Tree:
+    """Of a row of a table, so the same at every call."""
     root: Tree = {}
     for path in paths:
         node = root
