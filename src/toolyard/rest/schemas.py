@@ -24,8 +24,9 @@ _FILE: Schema = {
 def input_schema(plan: Plan) -> Schema:
     properties = {name: _property(parameter) for name, parameter in plan.parameters.items()}
     if plan.paging is not None and not plan.tool.all_pages:
-        for name, schema in _paging(plan.paging).items():
-            properties.setdefault(name, schema)
+        # A tool may describe them itself, under another name where no client takes the API's.
+        own = {parameter.name or name for name, parameter in plan.parameters.items()}
+        properties |= {name: schema for name, schema in _paging(plan.paging).items() if name not in own}
     required = [name for name, parameter in plan.parameters.items() if parameter.required]
     schema: Schema = {"type": "object", "properties": properties}
     if required:

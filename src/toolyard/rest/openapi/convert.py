@@ -231,7 +231,8 @@ def _paged(
         paging[known] = guessed.paging
     values["paging"] = known
     for name in guessed.parameters:
-        del drawing.parameters[name]
+        if "as" not in drawing.parameters[name]:  # such a name is only the tool's
+            del drawing.parameters[name]
     if guessed.items:
         values["result"] = {"items": guessed.items}
     return guessed.items
