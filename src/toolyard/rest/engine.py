@@ -25,6 +25,8 @@ Fetch = Callable[[str, str, Mapping[str, Any] | None], Awaitable[Any]]
 """Method, path below the base URL and query, to what the API says there."""
 Prepare = Callable[[dict[str, Any], Fetch], Awaitable[dict[str, Any]]]
 """A server's own step: the arguments as a caller could have given them, before names are looked up."""
+Finish = Callable[[dict[str, Any], Mapping[str, Any]], dict[str, Any]]
+"""A server's own last step: what a tool would have answered and its arguments, to what it answers."""
 
 
 class Engine(Struct, frozen=True):
@@ -34,6 +36,7 @@ class Engine(Struct, frozen=True):
     lookups: Lookups
     verbosity: Verbosity
     prepare: Mapping[str, Prepare]
+    finish: Mapping[str, Finish]
 
     def function(self, plan: Plan) -> Callable[[dict[str, Any], Context], Awaitable[ToolResult]]:
         """What the kit runs for this tool."""
@@ -47,6 +50,8 @@ class Engine(Struct, frozen=True):
         key = self.keyring.key(ctx)
         ready = await self._ready(plan, arguments, key)
         current = await self._part(plan, dict(ready), key, ctx)
+        if plan.name in self.finish:
+            return ToolResult(structured=self.finish[plan.name](current.plain(), ready))
         if not plan.tool.also:
             return shown(plan, current, ready, self.api.words)
         parts = {"current": current}

@@ -16,7 +16,7 @@ from .api import Api
 from .arguments import Defaults
 from .auth import Keyring
 from .client import HttpClient
-from .engine import Engine, Prepare
+from .engine import Engine, Finish, Prepare
 from .gate import Gatekeeper
 from .lookups import Lookups
 from .origin import Origin
@@ -54,8 +54,14 @@ class RestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             yield field.name, HIDDEN if field.name == "api_key" and value else value
 
 
-def build(table: Table, settings: RestSettings, *, prepare: Mapping[str, Prepare] | None = None) -> Server:
-    """A server with the tools of the table. `prepare` are steps of its own, by the names of tools."""
+def build(
+    table: Table,
+    settings: RestSettings,
+    *,
+    prepare: Mapping[str, Prepare] | None = None,
+    finish: Mapping[str, Finish] | None = None,
+) -> Server:
+    """A server with the tools of the table. `prepare` and `finish`: steps of its own, by names of tools."""
     said = words(settings.locale)
     api = Api(table, HttpClient(_origin(table, settings)), said, settings.timeout)
     keyring = Keyring(table.auth, settings.api_key, settings.require_caller_key, said)
@@ -70,7 +76,8 @@ def build(table: Table, settings: RestSettings, *, prepare: Mapping[str, Prepare
         # All on one page: many clients, and people with curl, do not ask for a second one.
         page_size=max(1, len(table.tools)),
     )
-    engine = Engine(api, keyring, Defaults(settings), Lookups(table, said), settings.verbosity, prepare or {})
+    own = (prepare or {}, finish or {})
+    engine = Engine(api, keyring, Defaults(settings), Lookups(table, said), settings.verbosity, *own)
     for name, tool in table.tools.items():
         plan = Plan(name, tool, table)
         server.add_tool(engine.function(plan), **_options(plan))
