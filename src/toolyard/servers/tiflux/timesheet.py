@@ -1,0 +1,71 @@
+"""Appointments summed: how many and how long, by technician and desk."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import Struct, field
+
+from ...rest.replies import at
+
+REPORT = "list_appointments_report"
+_TIME = re.compile(r"(\d{1,3}):(\d\d)")
+
+
+class Sum(Struct):
+    name: str
+    appointments: int = 0
+    minutes: int = 0
+    value: float = 0.0
+    parts: dict[str, "Sum"] = field(default_factory=dict[str, "Sum"])
+    """By ids, as people may share a name."""
+
+    def add(self, appointment: Any) -> None:
+        self.appointments += 1
+        self.minutes += minutes(at(appointment, "init_time"), at(appointment, "end_time"))
+        self.value += worth(at(appointment, "valorization.value"))
+
+    def part(self, thing: Any) -> "Sum":
+        """Of the technician or the desk that an appointment names."""
+        return self.parts.setdefault(str(at(thing, "id")), Sum(str(at(thing, "name") or "?")))
+
+    def plain(self, valued: bool) -> dict[str, Any]:
+        found: dict[str, Any] = {"appointments": self.appointments, "minutes": self.minutes}
+        return found | ({"value": round(self.value, 2)} if valued else {})
+
+    def ordered(self) -> "list[Sum]":
+        """Those with the most time first."""
+        return sorted(self.parts.values(), key=lambda part: (-part.minutes, part.name))
+
+
+def summed(result: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """From the list of a period's appointments to the report."""
+    valued = bool(arguments.get("include_valorization"))
+    whole = Sum("")
+    for appointment in result.get("items", ()):
+        technician = whole.part(at(appointment, "user"))
+        for total in (whole, technician, technician.part(at(appointment, "desk"))):
+            total.add(appointment)
+    report = whole.plain(valued) | {"technicians": [_technician(one, valued) for one in whole.ordered()]}
+    return report | ({"truncated": True} if result.get("truncated") else {})
+
+
+def _technician(one: Sum, valued: bool) -> dict[str, Any]:
+    desks = [{"name": desk.name, **desk.plain(valued)} for desk in one.ordered()]
+    return {"name": one.name, **one.plain(valued), "desks": desks}
+
+
+def minutes(start: Any, end: Any) -> int:
+    """Between two times of a day, HH:MM; none when either is something else."""
+    first, last = _TIME.match(str(start)), _TIME.match(str(end))
+    if first is None or last is None:
+        return 0
+    return max(0, (int(last[1]) - int(first[1])) * 60 + int(last[2]) - int(first[2]))
+
+
+def worth(value: Any) -> float:
+    """TiFlux writes amounts as text, and two dashes for those who may not see them."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return 0.0
