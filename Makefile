@@ -5,6 +5,7 @@ MCP_REMOTE := 0.15.1
 MCP_SERVERS := 2026.8.31
 AZURITE := 3.36.0
 SAM := 1.170.0
+LAMBDA := 3.12
 
 PYTHON ?= $(shell for p in python3 python3.11 python3.12 python3.13 python3.14 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo "$$p" && break; done)
@@ -20,7 +21,7 @@ COMPOSIO := build/envs/composio/.ready
 CHROMIUM := build/chromium/.ready
 MARIADB := build/mariadb/.ready
 RENDER := build/envs/render/.ready
-RIE := build/rie/.sam-$(SAM)
+RIE := build/rie/.sam-$(SAM)-python-$(LAMBDA)
 
 no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.11
 bootstrap = "$(or $(PYTHON),$(error $(no_python)))" scripts/bootstrap.py
@@ -148,5 +149,5 @@ $(CHROMIUM): | $(DEV)
 
 # The emulator that AWS ships inside SAM, which alone would ask for Docker.
 $(RIE): | $(DEV)
-	@$(bootstrap) rie $(@D) aws-sam-cli==$(SAM)
+	@$(bootstrap) rie $(@D) aws-sam-cli==$(SAM) $(LAMBDA)
 	@touch $@

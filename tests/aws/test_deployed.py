@@ -28,7 +28,6 @@ MCP_REMOTE = ROOT / "build/npm/node_modules/mcp-remote/dist/proxy.js"
 CANARY = "a-canary-that-is-kept-on-purpose"
 KEY_HEADER = "x-tiflux-api-key"
 TOOLS = 114
-BOOTSTRAP = ("./bootstrap", sys.executable, "function.handler")
 
 
 @pytest.fixture(scope="module")
@@ -38,13 +37,20 @@ def tiflux(tmp_path_factory: pytest.TempPathFactory) -> Packed:
 
 @asynccontextmanager
 async def functions(
-    packed: Packed, upstream: TifluxEmulator, logs: Path, instances: int = 1, **options: Any
+    packed: Packed,
+    upstream: TifluxEmulator,
+    logs: Path,
+    instances: int = 1,
+    command: Sequence[str] = (),
+    **options: Any,
 ) -> AsyncIterator[tuple[list[Emulated], Client]]:
     """Instances of the function behind one URL, with the variables of the template."""
     variables = packed.variables(ToolyardKey="a key that all instances have") | {
         "TIFLUX_API_BASE_URL": upstream.url,
+        "PYTHONPATH": str(packed.python.loop),
         "CANARY": CANARY,
     }
+    options |= {"command": command or packed.python.managed}
     async with AsyncExitStack() as stack:
         begun = [
             await stack.enter_async_context(
@@ -144,7 +150,7 @@ async def test_our_own_runtime_keeps_no_key_even_of_the_last_request(tiflux: Pac
     headers, message = modern("tools/call", {"name": "get_ticket", "arguments": {"ticket_number": "1"}})
     async with (
         TifluxEmulator() as upstream,
-        functions(tiflux, upstream, tmp_path, command=BOOTSTRAP) as ((function,), client),
+        functions(tiflux, upstream, tmp_path, command=tiflux.python.bootstrap) as ((function,), client),
     ):
         upstream.add_tenant(key)
         assert (await client.post(headers | {KEY_HEADER: wrong}, message)).status == 401
