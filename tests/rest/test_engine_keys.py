@@ -1,6 +1,7 @@
 """Whose key a request carries, who is let in by the gate, and which tools a caller has."""
 
 import asyncio
+import gc
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -11,7 +12,9 @@ import pytest
 from tests.rest.asking import KEY, asking, table
 from tests.rest.loopback import Asked, Loopback, Raw, reply
 from tests.serving import Answer, Client, modern, serving
+from toolyard.kit import Secret
 from toolyard.kit.making import WrongSettings
+from toolyard.rest.client import Request
 from toolyard.rest.server import RestSettings, build
 from toolyard.rest.table import Table
 
@@ -89,6 +92,37 @@ def test_settings_show_no_key() -> None:
 async def test_a_base_url_that_is_none_is_a_wrong_setting(api: Loopback) -> None:
     with pytest.raises(WrongSettings, match="base URL"):
         build(rows(api), RestSettings(base_url="nowhere"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        reply({"ok": True}),
+        reply(None, 401),
+        Raw(b"", close=True),
+        Raw(b"nonsense", close=True),
+        Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n"),
+        Raw(b"", never=True),
+    ],
+    ids=["good", "refused", "hung up", "garbled", "too large", "never"],
+)
+async def test_a_call_leaves_no_key_in_memory_for_the_collector_to_find(api: Loopback, answer: Raw) -> None:
+    whole = rows(api, auth={**AUTH, "kind": "query", "name": "k"})
+    api.on("GET /v1/thing", answer)
+    gc.collect()
+    gc.disable()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    try:
+        async with asking(whole, RestSettings(timeout=0.05), keys={"authorization": ALICE}) as ask:
+            await ask.result("get")
+        gc.collect()
+        left = [value for thing in gc.garbage for value in gc.get_referents(thing)]
+    finally:
+        gc.set_debug(0)
+        gc.garbage.clear()
+        gc.enable()
+    ours = [value for value in left if isinstance(value, bytes | str | Secret | Request)]
+    assert not [value for value in ours if isinstance(value, Request | Secret) or ALICE in str(value)]
 
 
 # Over HTTP

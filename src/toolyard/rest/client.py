@@ -39,6 +39,10 @@ class Request(Struct, frozen=True):
     repeatable: bool = False
     """Whether sending it twice does no harm."""
 
+    def __repr__(self) -> str:
+        """Without query and headers: the key is in one of them."""
+        return f"Request({self.method} {self.target.partition('?')[0]})"
+
 
 class HttpClient:
     def __init__(self, origin: Origin, connect_seconds: float = CONNECT_SECONDS) -> None:

@@ -149,10 +149,12 @@ class Connection(asyncio.Protocol):
             raise Unreachable("the connection is closed", sent=False)
         self.heard = False
         self._reading = _Reading(limit)
-        answer = self._answer = self.loop.create_future()
+        # No local variable has the future: with its exception and this frame it would be a cycle, and what we
+        # sent, the key in it, would stay in memory until the collector comes by.
+        self._answer = self.loop.create_future()
         try:
             self._transport.writelines(parts)
-            return await answer
+            return await self._answer
         except BaseException:
             self.close()
             raise

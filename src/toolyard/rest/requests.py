@@ -30,6 +30,10 @@ class Draft(Struct):
     raw_query: str = ""
     """A query that the API wrote itself, in the place of ours."""
 
+    def __repr__(self) -> str:
+        """Without query and headers: the key is in one of them."""
+        return f"Draft({self.method} {self.path})"
+
     def ready(self, base: str) -> Request:
         query = self.raw_query or urlencoded(self.query)
         target = base + self.path + (f"?{query}" if query else "")
