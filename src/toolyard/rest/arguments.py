@@ -47,7 +47,7 @@ def given(plan: Plan, arguments: Mapping[str, Any], words: Words) -> dict[str, A
 def check_needs(plan: Plan, arguments: Mapping[str, Any], defaults: Defaults, words: Words) -> None:
     for group in plan.tool.needs:
         if not any(
-            arguments.get(name) is not None
+            name in arguments  # null too, where the schema lets it pass: it empties a field
             or (name in plan.parameters and defaults.of(plan.parameters[name]) is not UNSET)
             for name in group
         ):
