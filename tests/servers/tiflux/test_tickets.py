@@ -109,8 +109,10 @@ async def test_a_new_ticket_with_wrong_files_names_or_values_is_not_opened(
     ):
         assert told in await talk.refusal("create_ticket", **new | arguments)
     without = {"title": "Novo", "description": "Tudo"}
-    assert "client_id" in await talk.refusal("create_ticket", **without)
-    assert "Comercial t0001 (52)" in await talk.refusal("create_ticket", **without, desk_name="t0001")
+    assert "client_id, client_name" in await talk.refusal("create_ticket", **without, desk_id=51)
+    assert "desk_id, desk_name" in await talk.refusal("create_ticket", **without, client_id=1001)
+    named = {"desk_name": "t0001", "client_id": 1001}
+    assert "Comercial t0001 (52)" in await talk.refusal("create_ticket", **without, **named)
     assert len(list(tiflux.tenant.tickets)) == count
 
 
@@ -228,8 +230,13 @@ async def test_tickets_are_counted_and_two_periods_compared(tiflux: TifluxEmulat
     assert datetime.fromisoformat(asked["start_datetime"]) == datetime.fromisoformat("2026-07-31T23:59:59Z")
     assert datetime.fromisoformat(asked["end_datetime"]) == datetime.fromisoformat("2026-08-07T23:59:59Z")
     assert "both" in await talk.refusal("get_tickets_comparison", **period, compare_end_datetime="2026-08-01")
-    wrong = {"start_datetime": "2026-08-08", "end_datetime": "2026-08-01"}
-    assert "end_datetime" in await talk.refusal("get_tickets_comparison", **wrong)
+    for start, end, name in (
+        ("2026-08-08", "2026-08-01", "end_datetime"),
+        ("yesterday", "2026-08-01", "start_datetime"),
+        ("0001-01-01", "2026-08-01", "start_datetime"),
+    ):
+        wrong = {"start_datetime": start, "end_datetime": end}
+        assert f"'{name}' must be a moment" in await talk.refusal("get_tickets_comparison", **wrong)
 
 
 async def test_an_answer_goes_out_with_its_files(tiflux: TifluxEmulator, talk: Talk):
@@ -284,3 +291,15 @@ async def test_files_of_a_ticket_are_listed_with_where_they_are(talk: Talk):
     assert found["url"].startswith("https://files.example/t0001/")
     assert await talk.items("get_ticket_files", ticket_number="2") == []
     assert "nothing under" in await talk.refusal("get_ticket_files", ticket_number="999")
+
+
+async def test_an_item_of_a_checklist_is_filled_in_and_emptied(tiflux: TifluxEmulator, talk: Talk):
+    item = {"ticket_number": "1", "checklist_id": 6601}
+    await talk.call("update_ticket_checklist_item", **item, index=0, value="Cabo")
+    assert tiflux.tenant.checklists.one(6601)["fields"][0]["value"] == "Cabo"
+    await talk.call("update_ticket_checklist_item", **item, index=0, value=None)
+    assert tiflux.requests[-1].body == {"value": None}
+    checked = [{"id": 1, "checked": True}, {"id": 2, "checked": False}]
+    await talk.call("update_ticket_checklist_item", **item, index=1, options=checked)
+    assert tiflux.requests[-1].body == {"options": checked}
+    assert "value, options" in await talk.refusal("update_ticket_checklist_item", **item, index=0)

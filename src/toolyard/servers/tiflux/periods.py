@@ -12,8 +12,11 @@ def before(start: str, end: str) -> tuple[str, str]:
     first, last = _moment("start_datetime", start), _moment("end_datetime", end)
     if last <= first:
         raise NoPeriod("end_datetime")
-    over = first - timedelta(seconds=1)
-    return (over - (last - first)).isoformat(), over.isoformat()
+    try:
+        over = first - timedelta(seconds=1)
+        return (over - (last - first)).isoformat(), over.isoformat()
+    except OverflowError:  # nothing was before the year 1
+        raise NoPeriod("start_datetime") from None
 
 
 def _moment(name: str, text: str) -> datetime:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from msgspec import Struct, field
@@ -66,6 +67,7 @@ def minutes(start: Any, end: Any) -> int:
 def worth(value: Any) -> float:
     """TiFlux writes amounts as text, and two dashes for those who may not see them."""
     try:
-        return float(value)
+        found = float(value)
     except (TypeError, ValueError):
         return 0.0
+    return found if isfinite(found) else 0.0
