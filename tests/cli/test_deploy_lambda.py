@@ -2,7 +2,6 @@
 
 import json
 import os
-import platform
 import subprocess
 import sys
 import zipfile
@@ -11,12 +10,14 @@ from typing import Any
 
 import pytest
 
-from tests.aws.packed import PYTHON, Packed, Ref, packed
+from tests.aws.packed import ARCH, Packed, Ref, packed, python
 from tests.cli.running import COMMAND, Outcome
 from toolyard.cli.deploy.linting import lint
 from toolyard.cli.failure import Failure
 
-ARCH = "arm64" if platform.machine() in ("aarch64", "arm64") else "x86_64"
+RUNS = python()
+PYTHON = RUNS.version
+HEADERS = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
 
 # Run by an interpreter that sees no packages but those of the zip.
 TALK = """
@@ -24,11 +25,11 @@ import json, sys
 sys.path.insert(0, sys.argv[1])
 from function import handler
 
-for method, path, body in json.load(sys.stdin):
+for method, path, body, headers in json.load(sys.stdin):
     event = {
         "version": "2.0",
         "rawPath": path,
-        "headers": {"content-type": "application/json", "accept": "application/json, text/event-stream"},
+        "headers": headers,
         "requestContext": {"http": {"method": method, "path": path}},
         "isBase64Encoded": False,
         "body": json.dumps(body),
@@ -38,11 +39,13 @@ for method, path, body in json.load(sys.stdin):
 """
 
 
-def talk(folder: Path, *requests: tuple[str, str, Any], **environment: str) -> list[Any]:
+def talk(
+    folder: Path, *requests: tuple[str, str, Any], headers: dict[str, str] = HEADERS, **environment: str
+) -> list[Any]:
     """What the unpacked function answers, each as [status, body]."""
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", TALK, str(folder)],
-        input=json.dumps(requests),
+        [RUNS.program, "-I", "-S", "-c", TALK, str(folder)],
+        input=json.dumps([(*request, headers) for request in requests]),
         capture_output=True,
         text=True,
         env={"TOOLYARD_KEY": "0123456789abcdef", **environment},
@@ -77,7 +80,7 @@ def built(folder: Path, *arguments: str, **environment: str) -> bytes:
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory: pytest.TempPathFactory) -> Packed:
     """The demo as a function; cfn-lint has seen its template, or there would be none."""
-    return packed(tmp_path_factory.mktemp("demo"), "demo", "--arch", ARCH)
+    return packed(tmp_path_factory.mktemp("demo"), "demo")
 
 
 def test_the_zip_answers_in_an_interpreter_that_has_nothing_else(demo: Packed):
@@ -152,8 +155,8 @@ def test_the_template_says_what_the_function_may_take_and_do(demo: Packed):
 def test_options_are_in_the_template_and_secrets_only_by_name(tmp_path: Path):
     done = deploy(
         tmp_path,
-        *("render", "--name", "logs-mcp", "--memory", "1024", "--timeout", "60", "--concurrency", "0"),
-        *("--log-days", "7", "--stream", "-o", "locale=pt", "-o", "api_key=rnd_verysecret"),
+        *("tiflux", "--name", "desk-mcp", "--memory", "1024", "--timeout", "60", "--concurrency", "0"),
+        *("--log-days", "7", "--stream", "-o", "locale=pt", "-o", "api_key=verysecret"),
         *("--python", PYTHON, "--arch", ARCH),
     )
     assert done.status == 0, done.err
@@ -161,18 +164,18 @@ def test_options_are_in_the_template_and_secrets_only_by_name(tmp_path: Path):
     text = (tmp_path / "build" / "lambda" / "template.yaml").read_text()
     assert "verysecret" not in text + done.out + done.err
     for line in (
-        'FunctionName: "logs-mcp"',
+        'FunctionName: "desk-mcp"',
         "MemorySize: 1024",
         "Timeout: 60",
         "RetentionInDays: 7",
         "InvokeMode: RESPONSE_STREAM",
         'AWS_LAMBDA_EXEC_WRAPPER: "/var/task/bootstrap"',
-        'TOOLYARD_RENDER_LOCALE: "pt"',
-        "TOOLYARD_RENDER_API_KEY: !Ref ToolyardRenderApiKey",
+        'TIFLUX_LOCALE: "pt"',
+        "TIFLUX_API_KEY: !Ref TifluxApiKey",
     ):
         assert line in text
     assert "ReservedConcurrentExecutions" not in text
-    assert "ToolyardRenderApiKey=…" in done.out
+    assert "TifluxApiKey=…" in done.out
     assert "sam deploy" in done.out
 
 
@@ -220,6 +223,39 @@ def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: 
     assert "x-shop-key" in reply["error"]["message"]
 
 
+TABLE = """
+name = "crm"
+base_url = "https://crm.example.com/api"
+auth = { kind = "bearer", caller = ["x-crm-key"] }
+
+[tools.get_person]
+description = "A person of the address book"
+path = "/people/{id}"
+parameters.id = { description = "The person's id", required = true }
+"""
+
+
+def test_a_table_is_served_beside_another_server_in_the_language_that_is_set(tmp_path: Path):
+    (tmp_path / "crm.toml").write_text(TABLE)
+    (tmp_path / "crm.pt.toml").write_text('[tools.get_person]\ndescription = "Uma pessoa da agenda"\n')
+    built(tmp_path, "crm.toml", "demo", "-o", "crm.locale=pt")
+    assert 'TOOLYARD_REST_LOCALE: "pt"' in (tmp_path / "out" / "template.yaml").read_text()
+    folder = tmp_path / "unpacked"
+    with zipfile.ZipFile(tmp_path / "out" / "function.zip") as archive:
+        archive.extractall(folder)
+    assert not list(folder.rglob("*.toml"))
+    crm, other = talk(
+        folder,
+        ("POST", "/mcp/crm", ask("tools/list")),
+        ("POST", "/mcp/toolyard", ask("tools/list")),
+        headers={**HEADERS, "x-crm-key": "k1"},
+        TOOLYARD_REST_LOCALE="pt",
+    )
+    (tool,) = crm[1]["result"]["tools"]
+    assert tool["description"] == "Uma pessoa da agenda"
+    assert other[0] == 200
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="functions are for Linux, and start nowhere else")
 def test_a_function_that_does_not_start_is_not_handed_over(tmp_path: Path):
     hidden = OWN.replace("from pricing", "__import__('pric' + 'ing')\nfrom json").replace(
@@ -249,6 +285,7 @@ def test_a_package_without_a_wheel_for_the_function_is_named(tmp_path: Path):
         (["demos"], "no server 'demos'"),
         (["missing.py"], "no file 'missing.py'"),
         (["missing.toml"], "no file 'missing.toml'"),
+        (["rest", "-o", "table=crm.toml"], "name the table: toolyard deploy lambda crm.toml"),
         (["demo", "--name", "a b"], "'a b' is no name for a function"),
         (["demo", "-o", "locale=pt"], "takes no options"),
         (["render", "-o", "locale"], "--option 'locale' is not NAME=VALUE"),

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ...config.bundled import BUNDLED, module_of
+from ...config.bundled import BUNDLED, is_table, module_of
 from .. import target as targets
 from ..failure import Failure
 
 PACKAGE = Path(__file__).resolve().parents[2]
 """The folder of Toolyard itself."""
-TABLES = (".toml", ".json")
+ANY_TABLE = "rest"
 RESERVED = {"function", "bootstrap", PACKAGE.name}
 
 
@@ -30,9 +30,11 @@ class Chosen(Struct, frozen=True):
 
 def choose(target: str) -> Chosen:
     """What the user typed, or Failure when there is no such thing."""
+    if target == ANY_TABLE:
+        raise Failure(f"{target!r} alone serves nothing", "name the table: toolyard deploy lambda crm.toml")
     if target in BUNDLED:
         return Chosen(target, target, module_of(target), PACKAGE.parent, target)
-    if target.endswith(TABLES):
+    if is_table(target):
         return _table(target)
     place, attribute = targets.split(target)
     file = Path(place).expanduser()
@@ -63,7 +65,7 @@ def _table(target: str) -> Chosen:
     if not file.is_file():
         raise Failure(f"no file {target!r}", "a table is a TOML file; `toolyard openapi` makes one")
     name = file.name
-    return Chosen(target, short(file.stem), module_of("rest"), PACKAGE.parent, name, file.resolve())
+    return Chosen(target, short(file.stem), module_of(ANY_TABLE), PACKAGE.parent, name, file.resolve())
 
 
 def short(text: str) -> str:

@@ -44,6 +44,8 @@ def variables(prefixes: Mapping[str, str], options: Options) -> Variables:
             if not (prefix := prefixes.get(server, "")):
                 raise Failure(f"{server!r} reads no settings from variables", "set what it needs in its code")
             variable = prefix + name.upper()
+            if {**plain, **secret}.get(variable, value) != value:
+                raise Failure(f"two servers would share the variable {variable!r}, with different values")
             if any(secrets_in({"env": {variable: value or "x"}})):
                 secret[variable] = str(value)
             else:
