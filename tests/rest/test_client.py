@@ -248,6 +248,18 @@ def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
     return context, public
 
 
+async def test_a_client_that_was_closed_ends_what_is_under_way_and_keeps_nothing(
+    api: Loopback, client: HttpClient
+) -> None:
+    api.on("GET /a", OK)
+    async with asyncio.timeout(PATIENCE):
+        asking = asyncio.create_task(send(client))
+        await api.arrived.wait()
+        await client.close()
+        assert await asking == (200, b'{"ok": true}')
+        await api.hung_up.wait()
+
+
 async def test_many_at_once_each_get_their_own_reply(api: Loopback, client: HttpClient) -> None:
     for number in range(40):
         api.on(f"GET /{number}", reply({"number": number}))

@@ -221,6 +221,13 @@ async def test_a_gate_that_cannot_say_shuts_nobody_out_and_is_asked_again(api: L
         assert (await call(client, x_things_key=BOB)).status == 403
 
 
+async def test_a_list_is_shown_to_an_own_key_that_the_api_does_not_know(api: Loopback) -> None:
+    api.on("GET /v1/me", member)
+    for key, expected in ((KEY, ["get"]), (ALICE, ["get", "beta"])):
+        async with asking(rows(api, gate=GATE), RestSettings(api_key=key)) as ask:
+            assert [tool["name"] for tool in await ask.client.list_tools()] == expected
+
+
 async def test_a_tool_with_a_flag_is_unknown_to_callers_without_it(api: Loopback) -> None:
     api.on("GET /v1/me", member)
     async with served(rows(api, gate=GATE)) as client:

@@ -284,6 +284,12 @@ async def test_a_tool_with_an_output_schema_answers_with_the_object_itself(api: 
         assert "'id'" in await ask.wrong("get")
 
 
+async def test_a_byte_order_mark_before_json_does_no_harm(api: Loopback) -> None:
+    api.on("GET /v1/thing", reply(b'\xef\xbb\xbf{"id": 1}'))
+    async with asking(table(api, {"get": {"path": "/thing"}})) as ask:
+        assert await ask.ok("get") == {"data": {"id": 1}}
+
+
 async def test_text_is_handed_on_as_text(api: Loopback) -> None:
     api.on("GET /v1/text", reply("Grüße".encode(), kind="text/plain; charset=utf-8"))
     async with asking(table(api, {"get": {"path": "/text"}})) as ask:

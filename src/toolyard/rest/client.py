@@ -49,6 +49,7 @@ class HttpClient:
         self.origin = origin
         self._connect_seconds = connect_seconds
         self._idle: list[Connection] = []
+        self._closed = False
         self._tls: ssl.SSLContext | None = None
 
     async def send(self, request: Request, seconds: float, limit: int) -> Reply:
@@ -61,6 +62,8 @@ class HttpClient:
             raise TooSlow(seconds) from None
 
     async def close(self) -> None:
+        """What is still under way comes to its end; no connection is kept any more."""
+        self._closed = True
         while self._idle:
             self._idle.pop().close()
 
@@ -77,7 +80,7 @@ class HttpClient:
 
     async def _on(self, connection: Connection, parts: list[bytes], limit: int) -> Reply:
         reply = await connection.exchange(parts, limit)
-        if not connection.closed and len(self._idle) < MOST_IDLE:
+        if not connection.closed and not self._closed and len(self._idle) < MOST_IDLE:
             self._idle.append(connection)
         else:
             connection.close()

@@ -56,11 +56,18 @@ class Gatekeeper:
         async def visible(call: Call) -> Callable[[KitTool], bool] | None:
             sent = call.secrets or {}
             key = next((sent[name] for name in self._table.auth.caller if name in sent), keyring.own)
-            standing = None if key is None else await self._standing(key)
-            has = frozenset[str]() if standing is None else standing.flags
+            has = frozenset[str]() if key is None else await self._flags_of(key)
             return lambda tool: tool.name not in flags or flags[tool.name] in has
 
         return visible
+
+    async def _flags_of(self, key: Secret) -> frozenset[str]:
+        """None when the API cannot say, or does not know the key: a list is no place to turn anybody away."""
+        try:
+            standing = await self._standing(key)
+        except Refused:
+            standing = None
+        return frozenset() if standing is None else standing.flags
 
     async def _standing(self, secret: Secret) -> Standing | None:
         """None when the API cannot say: a failure shuts nobody out and is not remembered."""

@@ -13,6 +13,9 @@ from .failures import is_html, tidy
 from .table import Result
 from .wording import Words
 
+_MARK = b"\xef\xbb\xbf"
+"""Some begin their JSON with it, though it has no business there."""
+
 Verbosity = Literal["rich", "compact"]
 Tree = dict[str, "Tree"]
 
@@ -23,7 +26,7 @@ def decoded(reply: Reply, words: Words) -> Any:
         return UNSET
     if not is_html(reply):
         try:
-            return msgspec.json.decode(reply.body)
+            return msgspec.json.decode(reply.body.removeprefix(_MARK))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
         if reply.headers.get("content-type", "").lower().startswith("text/"):
