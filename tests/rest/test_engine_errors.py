@@ -183,7 +183,8 @@ async def test_an_api_that_is_not_there_is_said_to_be_out_of_reach(api: Loopback
         port = server.sockets[0].getsockname()[1]
         server.close()
         await server.wait_closed()
-    settings = RestSettings(api_key=KEY, base_url=f"http://127.0.0.1:{port}")
-    async with asking(rows(api), settings) as ask:
-        text = await ask.wrong("make")
-    assert "cannot be reached: connection refused. Nothing was sent." in text
+    base_url = f"http://127.0.0.1:{port}"
+    async with asking(rows(api), RestSettings(api_key=KEY, base_url=base_url)) as ask:
+        assert await ask.wrong("make") == "The API cannot be reached: connection refused. Nothing was sent."
+    async with asking(rows(api), RestSettings(api_key=KEY, base_url=base_url, locale="pt")) as ask:
+        assert "conexão recusada" in await ask.wrong("make")

@@ -118,13 +118,16 @@ async def test_a_position_or_size_that_makes_no_sense_is_refused_and_a_big_size_
     api: Loopback,
 ) -> None:
     api.on("GET /v1/things", reply([]))
-    own = {"page": {"type": "number"}, "count": {"type": "number", "as": "limit"}}
+    own = {"from": {"type": "number", "as": "page"}, "count": {"type": "number", "as": "limit"}}
     rows = table(api, {"list": {"path": "/things", "paging": "p", "parameters": own}}, paging={"p": PAGE})
     async with asking(rows) as ask:
-        for wrong in ({"page": 0}, {"page": -1}, {"page": 1.5}, {"count": 0}, {"count": -3}, {"count": 0.5}):
-            await ask.wrong("list", **wrong)
+        (listed,) = await ask.client.list_tools()
+        assert list(listed["inputSchema"]["properties"]) == ["from", "count"]
+        assert "`from`" in listed["outputSchema"]["properties"]["next"]["description"]
+        for name, value in (("from", 0), ("from", -1), ("from", 1.5), ("count", 0), ("count", 0.5)):
+            assert repr(name) in await ask.wrong("list", **{name: value})
         assert api.asked == []
-        await ask.ok("list", page=2.0, count=1000)
+        await ask.ok("list", **{"from": 2.0, "count": 1000})
     assert api.last.query == {"page": "2", "limit": "3"}
 
 

@@ -57,7 +57,7 @@ class Engine(Struct, frozen=True):
         parts = {"current": current}
         for name, also in plan.tool.also.items():
             if all(ready.get(given) is not None for given in also.when):
-                replaced = {**ready, **{target: ready[source] for target, source in also.replace.items()}}
+                replaced = ready | {to: ready[by] for to, by in also.replace.items() if by in ready}
                 parts[name] = await self._part(plan, replaced, key, ctx)
         return ToolResult(structured={name: part.plain() for name, part in parts.items()})
 

@@ -46,15 +46,16 @@ def status_error(
 
 def fault_error(fault: Fault, words: Words, repeatable: bool) -> ToolError:
     """For a request without a reply."""
+    reason = words.reasons.get(str(fault), str(fault))
     if isinstance(fault, Unreachable) and not fault.sent:
-        return ToolError(words.unreachable.format(reason=fault))
+        return ToolError(words.unreachable.format(reason=reason))
     if isinstance(fault, TooLarge):
         return ToolError(words.large.format(limit=fault.limit))
     if isinstance(fault, TooSlow):
         text = words.slow.format(seconds=f"{fault.seconds:g}")
     else:
         template = words.broken if isinstance(fault, Unreachable) else words.garbled
-        text = template.format(reason=fault)
+        text = template.format(reason=reason)
     return ToolError(text if repeatable else f"{text} {words.doubt}")
 
 

@@ -12,7 +12,7 @@ from .plan import Plan
 from .replies import at
 from .requests import Draft, text
 from .results import Part
-from .schemas import position_name
+from .schemas import position_name, shown_name
 from .table import Auth
 from .wording import Words
 
@@ -30,12 +30,12 @@ class Parts:
         self._paging = paging = plan.paging
         self._plan = plan
         self._base = base
-        asked = _taken(plan, arguments, position_name(paging), words)
+        asked = _taken(plan, arguments, position_name(paging))
         self.position: Position | None = self._checked(asked, words)
-        self.size = self._size(_taken(plan, arguments, paging.size, words), words)
+        self.size = self._size(_taken(plan, arguments, paging.size), words)
 
     def _checked(self, asked: Any, words: Words) -> Position | None:
-        paging, name = self._paging, position_name(self._paging)
+        paging, name = self._paging, shown_name(self._plan, position_name(self._paging))
         if asked is None or asked == "":
             return paging.first if paging.kind in ("page", "offset") else None
         if paging.kind in ("page", "offset"):
@@ -52,7 +52,7 @@ class Parts:
         if asked is None:
             return min(self._paging.default, self._paging.most)
         if not isinstance(asked, int) or asked < 1:
-            raise ToolError(words.one_size.format(name=self._paging.size))
+            raise ToolError(words.one_size.format(name=shown_name(self._plan, self._paging.size)))
         return min(asked, self._paging.most)
 
     def from_the_start(self) -> "Parts":
@@ -139,11 +139,9 @@ def _names(pair: str, name: str) -> bool:
     return pair.partition("=")[0] in (name, quote(name, safe=""))
 
 
-def _taken(plan: Plan, arguments: dict[str, Any], called: str, words: Words) -> Any:
+def _taken(plan: Plan, arguments: dict[str, Any], called: str) -> Any:
     """The argument that the API knows by this name, which the tool may call otherwise."""
     if not called:
         return None
-    for name, parameter in plan.parameters.items():
-        if (parameter.name or name) == called and name in arguments:
-            return whole(arguments.pop(name))
-    return whole(arguments.pop(called, None))
+    name = shown_name(plan, called)
+    return whole(arguments.pop(name if name in arguments else called, None))

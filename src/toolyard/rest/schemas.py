@@ -6,27 +6,21 @@ from msgspec import UNSET
 
 from .plan import Plan
 from .table import Paging, Parameter
+from .wording import Words
 
 Schema = dict[str, Any]
 LINK_POSITION = "cursor"
 """What the model passes for the next part where the API gives links."""
 
-_FILE: Schema = {
-    "type": "object",
-    "properties": {
-        "content": {"type": "string", "description": "The file's bytes as base64"},
-        "filename": {"type": "string", "description": "Its name with extension, without folders"},
-    },
-    "required": ["content", "filename"],
-}
 
-
-def input_schema(plan: Plan) -> Schema:
-    properties = {name: _property(parameter) for name, parameter in plan.parameters.items()}
+def input_schema(plan: Plan, words: Words) -> Schema:
+    properties = {name: _property(parameter, words) for name, parameter in plan.parameters.items()}
     if plan.paging is not None and not plan.tool.all_pages:
         # A tool may describe them itself, under another name where no client takes the API's.
         own = {parameter.name or name for name, parameter in plan.parameters.items()}
-        properties |= {name: schema for name, schema in _paging(plan.paging).items() if name not in own}
+        properties |= {
+            name: schema for name, schema in _paging(plan.paging, words).items() if name not in own
+        }
     required = [name for name, parameter in plan.parameters.items() if parameter.required]
     schema: Schema = {"type": "object", "properties": properties}
     if required:
@@ -35,45 +29,51 @@ def input_schema(plan: Plan) -> Schema:
     return schema
 
 
-def _property(parameter: Parameter) -> Schema:
+def _property(parameter: Parameter, words: Words) -> Schema:
     kind = list(parameter.type) if isinstance(parameter.type, tuple) else parameter.type
     schema: Schema = {"type": kind}
     if parameter.description:
         schema["description"] = parameter.description
     if parameter.place == "file" and kind in ("string", "array"):
-        schema |= {"type": "array", "items": _FILE, "maxItems": parameter.max_files}
+        schema |= {"type": "array", "items": _file(words), "maxItems": parameter.max_files}
     if parameter.default is not UNSET:
         schema["default"] = parameter.default
     return schema | parameter.schema
 
 
+def _file(words: Words) -> Schema:
+    members = {"content": words.file_content, "filename": words.file_filename}
+    properties = {name: {"type": "string", "description": said} for name, said in members.items()}
+    return {"type": "object", "properties": properties, "required": list(members)}
+
+
 def position_name(paging: Paging) -> str:
+    """What the API calls it."""
     return LINK_POSITION if paging.kind == "link" else paging.position
 
 
-def _paging(paging: Paging) -> dict[str, Schema]:
+def shown_name(plan: Plan, called: str) -> str:
+    """What the tool calls a parameter of the API."""
+    named = (name for name, parameter in plan.parameters.items() if (parameter.name or name) == called)
+    return next(named, called)
+
+
+def _paging(paging: Paging, words: Words) -> dict[str, Schema]:
     found: dict[str, Schema] = {}
     name = position_name(paging)
     if paging.kind in ("cursor", "link"):
-        found[name] = {
-            "type": "string",
-            "description": "The `next` of the part before; leave out for the first",
-        }
+        found[name] = {"type": "string", "description": words.next_part}
     else:
-        what = "Page number" if paging.kind == "page" else "Items to skip"
-        found[name] = {
-            "type": "integer",
-            "minimum": paging.first,
-            "default": paging.first,
-            "description": what,
-        }
+        what = words.page_number if paging.kind == "page" else words.items_skipped
+        first = {"minimum": paging.first, "default": paging.first}
+        found[name] = {"type": "integer", **first, "description": what}
     if paging.size:
         limits = {"minimum": 1, "maximum": paging.most, "default": paging.default}
-        found[paging.size] = {"type": "integer", **limits, "description": "Items in one part"}
+        found[paging.size] = {"type": "integer", **limits, "description": words.part_size}
     return found
 
 
-def output_schema(plan: Plan) -> Schema:
+def output_schema(plan: Plan, words: Words) -> Schema:
     """As the table says; else what every result without one looks like (`results`)."""
     if plan.tool.output:
         return plan.tool.output
@@ -84,20 +84,20 @@ def output_schema(plan: Plan) -> Schema:
             "properties": {name: {"type": "object"} for name in names},
             "required": ["current"],
         }
-    return part_schema(plan)
+    return _part_schema(plan, words)
 
 
-def part_schema(plan: Plan) -> Schema:
+def _part_schema(plan: Plan, words: Words) -> Schema:
     properties: Schema = {}
     if plan.paging is not None or plan.tool.result.items:
         properties |= {"items": {"type": "array"}}
     if plan.paging is not None:
-        properties["total"] = {"type": "integer", "description": "How many there are in all"}
+        properties["total"] = {"type": "integer", "description": words.all_count}
         if plan.tool.all_pages:
-            properties["truncated"] = {"type": "boolean", "description": "There are more than were read"}
+            properties["truncated"] = {"type": "boolean", "description": words.more_exist}
         else:
-            name = position_name(plan.paging)
-            properties["next"] = {"type": ["integer", "string"], "description": f"Pass as `{name}` for more"}
+            said = words.pass_as.format(name=shown_name(plan, position_name(plan.paging)))
+            properties["next"] = {"type": ["integer", "string"], "description": said}
     properties |= {"data": {}, "message": {"type": "string"}}
     properties.setdefault("items", {"type": "array"})
     return {"type": "object", "properties": properties}

@@ -23,7 +23,7 @@ from .origin import Origin
 from .plan import Plan
 from .schemas import input_schema, output_schema
 from .table import Table, Tool
-from .wording import words
+from .wording import Words, words
 
 HIDDEN = "•••"
 
@@ -80,7 +80,7 @@ def build(
     engine = Engine(api, keyring, Defaults(settings), Lookups(table, said), settings.verbosity, *own)
     for name, tool in table.tools.items():
         plan = Plan(name, tool, table)
-        server.add_tool(engine.function(plan), **_options(plan))
+        server.add_tool(engine.function(plan), **_options(plan, said))
     if gate is not None and any(tool.flag for tool in table.tools.values()):
         server.show_tools(gate.viewer(keyring))
     server.on_close(api.client.close)
@@ -106,14 +106,14 @@ def _caller_keys(
     )
 
 
-def _options(plan: Plan) -> ToolOptions:
+def _options(plan: Plan, said: Words) -> ToolOptions:
     tool = plan.tool
     return {
         "name": plan.name,
         "title": tool.title or None,
         "description": tool.description,
-        "input_schema": Checked(input_schema(plan)),
-        "output_schema": Checked(output_schema(plan)),
+        "input_schema": Checked(input_schema(plan, said)),
+        "output_schema": Checked(output_schema(plan, said)),
         "open_world": True,
         **_nature(tool),
     }

@@ -37,7 +37,18 @@ class Words(Struct, frozen=True, kw_only=True):
     file_large: str
     file_name: str
     files_most: str
+    file_content: str
+    file_filename: str
     cursor: str
+    next_part: str
+    page_number: str
+    items_skipped: str
+    part_size: str
+    all_count: str
+    pass_as: str
+    more_exist: str
+    reasons: dict[str, str] = {}
+    """Why there is no reply, where it is not in English."""
 
 
 ENGLISH = Words(
@@ -82,7 +93,16 @@ ENGLISH = Words(
     file_large="{name}[{index}] ({file!r}) has {size} bytes; {most} are allowed.",
     file_name="{name}[{index}]: 'filename' must be a plain name without folders or quotes, not {file!r}.",
     files_most="{name!r} takes {most} files at most, and there are {count}.",
+    file_content="The file's bytes as base64",
+    file_filename="Its name with extension, without folders",
     cursor="{name!r} is not a position that this tool gave out.",
+    next_part="The `next` of the part before; leave out for the first",
+    page_number="Page number",
+    items_skipped="Items to skip",
+    part_size="Items in one part",
+    all_count="How many there are in all",
+    pass_as="Pass as `{name}` for more",
+    more_exist="There are more than were read",
 )
 
 PORTUGUESE = Words(
@@ -127,7 +147,26 @@ PORTUGUESE = Words(
     file_large="{name}[{index}] ({file!r}) tem {size} bytes; o máximo é {most}.",
     file_name="{name}[{index}]: 'filename' deve ser um nome simples, sem pastas nem aspas, não {file!r}.",
     files_most="{name!r} aceita no máximo {most} arquivos, e há {count}.",
+    file_content="Os bytes do arquivo em base64",
+    file_filename="Seu nome com extensão, sem pastas",
     cursor="{name!r} não é uma posição que esta ferramenta tenha dado.",
+    next_part="O `next` da parte anterior; omita para a primeira",
+    page_number="Número da página",
+    items_skipped="Itens a pular",
+    part_size="Itens por parte",
+    all_count="Quantos há no total",
+    pass_as="Passe como `{name}` para ver mais",
+    more_exist="Há mais do que foi lido",
+    reasons={
+        "connection refused": "conexão recusada",
+        "its name is not known": "seu nome não é conhecido",
+        "its certificate or TLS cannot be trusted": "seu certificado ou TLS não é confiável",
+        "no connection": "sem conexão",
+        "no connection in time": "sem conexão a tempo",
+        "the connection was closed without a reply": "a conexão foi fechada sem resposta",
+        "the reply ended early": "a resposta terminou antes da hora",
+        "the reply's packed body is damaged": "o corpo compactado da resposta está danificado",
+    },
 )
 
 
