@@ -197,6 +197,26 @@ def test_a_name_that_no_client_takes_is_replaced_and_sent_as_the_api_wants_it():
     assert next(iter(table.tools.values())).path == "/things/{thing_id}"
 
 
+def test_a_path_with_more_than_a_path_in_it_is_taken_apart():
+    document = small()
+    document["paths"] = {"/all things?beta=true#v2": document["paths"]["/things"]}
+    _, table = made(document)
+    tool = next(iter(table.tools.values()))
+    assert (tool.path, tool.parameters["beta"].default) == ("/all%20things", "true")
+    document["paths"]["/a/../b"] = {"get": {}}
+    found, table = made(document)
+    assert len(table.tools) == 1
+    assert "GET /a/../b: path has '.' or '..' as a step" in found.notes
+
+
+def test_lists_that_are_documented_to_have_links_follow_them():
+    listing = {"headers": {"Link": {}}, "content": {"application/json": {"schema": {"type": "array"}}}}
+    cursor = {"in": "query", "name": "cursor", "schema": {"type": "string"}}
+    _, table = made(small(parameters=[cursor], responses={"200": listing}))
+    assert table.paging[table.tools["get_things"].paging].kind == "link"
+    assert table.tools["get_things"].parameters == {}
+
+
 def test_only_what_is_wanted_is_made():
     document = yaml.safe_load(BOOKSHOP.read_text("utf-8"))
     assert [*made(document, only=("loans",))[1].tools] == ["listLoans", "lend"]
@@ -223,6 +243,24 @@ def test_only_what_is_wanted_is_made():
 def test_a_document_that_cannot_be_used_is_refused_with_the_reason(document: Any, told: str):
     with pytest.raises(DocumentError, match=told):
         made(document)
+
+
+@pytest.mark.parametrize(
+    ("wishes", "told"),
+    [
+        ({"name": "my api"}, "'my api' is no name"),
+        ({"base_url": "shop.example"}, "'shop.example' cannot be used"),
+    ],
+)
+def test_a_wish_that_cannot_be_is_refused(wishes: dict[str, str], told: str):
+    with pytest.raises(DocumentError, match=told):
+        made(small(), **wishes)
+
+
+def test_an_address_without_a_path_is_given_that_of_the_document():
+    document = {**small(), "servers": [{"url": "/v1"}]}
+    assert made(document, base_url="https://here.example")[1].base_url == "https://here.example/v1"
+    assert made(document, base_url="https://here.example/x/")[1].base_url == "https://here.example/x"
 
 
 def test_a_document_that_holds_itself_is_refused():

@@ -73,7 +73,8 @@ def _known(names: Iterable[str], known: Iterable[str], keys: Keys, what: str) ->
 def _server(table: Table) -> Iterator[Mistake]:
     if not TOOL_NAME.fullmatch(table.name):
         yield Mistake(("name",), f"{table.name!r} is no name", "letters, digits, '_' and '-', 64 at most")
-    yield from _url(table.base_url)
+    for what, hint in wrong_address(table.base_url):
+        yield Mistake(("base_url",), what, hint)
     if not table.tools:
         yield Mistake((), "there are no tools", "begin one with [tools.NAME]")
     if table.timeout <= 0:
@@ -86,20 +87,20 @@ def _server(table: Table) -> Iterator[Mistake]:
             yield Mistake(("headers", name), "a header's value is one line of printable ASCII")
 
 
-def _url(url: str) -> Iterator[Mistake]:
-    keys: Keys = ("base_url",)
+def wrong_address(url: str) -> Iterator[tuple[str, str]]:
+    """What is wrong with the address of an API, and what to do about it."""
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError as error:
-        yield Mistake(keys, f"is no URL: {error}")
+        yield f"is no URL: {error}", ""
         return
     if parts.scheme not in ("http", "https") or not host or not NO_CONTROLS.fullmatch(url) or " " in url:
-        yield Mistake(keys, f"{url!r} is no URL", "write one such as 'https://api.example.com/v1'")
+        yield f"{url!r} is no URL", "write one such as 'https://api.example.com/v1'"
     if parts.username is not None or parts.password is not None:
-        yield Mistake(keys, "has a user or a password in it", "keys belong to [auth]")
+        yield "has a user or a password in it", "keys belong to [auth]"
     if parts.query or parts.fragment:
-        yield Mistake(keys, "has a query or a fragment", "what is always sent belongs to a tool's 'fixed'")
+        yield "has a query or a fragment", "what is always sent belongs to a tool's 'fixed'"
 
 
 def header_name(name: str, keys: Keys) -> Iterator[Mistake]:

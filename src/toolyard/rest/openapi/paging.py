@@ -58,6 +58,9 @@ _NEXTS = (
 _TOTALS = ("total", "total_count", "totalcount", "total_items", "totalitems", "total_results", "totalresults")
 
 
+_OF_SIZE = ("size", "default", "most", "total")
+
+
 class Guess(Struct, frozen=True):
     paging: Node
     """A `[paging]` table; without what is missing."""
@@ -68,7 +71,7 @@ class Guess(Struct, frozen=True):
     """Why it cannot be used as it is."""
 
 
-def guess(parameters: dict[str, Node], reply: Node | None) -> Guess | None:
+def guess(parameters: dict[str, Node], reply: Node | None, linked: bool) -> Guess | None:
     query = {
         (node(item).get("as") or name).lower(): name
         for name, item in parameters.items()
@@ -79,7 +82,7 @@ def guess(parameters: dict[str, Node], reply: Node | None) -> Guess | None:
         position = next((query[name] for name in names if name in query), "")
         # "after" and "start" may be dates; a number of a part is a number.
         if position and position != size and _suits(kind, parameters[position]):
-            return _made(kind, position, size, parameters, reply)
+            return _made(kind, position, size, parameters, reply, linked)
     return None
 
 
@@ -90,7 +93,9 @@ def _suits(kind: str, parameter: Node) -> bool:
     return bool({"integer", "number"} & {*kinds}) if kind != "cursor" else "string" in kinds
 
 
-def _made(kind: str, position: str, size: str, parameters: dict[str, Node], reply: Node | None) -> Guess:
+def _made(
+    kind: str, position: str, size: str, parameters: dict[str, Node], reply: Node | None, linked: bool
+) -> Guess:
     paging: Node = {"kind": kind, "position": parameters[position].get("as") or position}
     if kind == "page":
         paging["first"] = _number(
@@ -107,9 +112,12 @@ def _made(kind: str, position: str, size: str, parameters: dict[str, Node], repl
     lists = lists_in(reply)
     if kind == "cursor":
         following = _path_of(reply, _NEXTS, ("string",))
-        if not following:
+        if not following and linked:
+            paging = {"kind": "link", **{key: value for key, value in paging.items() if key in _OF_SIZE}}
+        elif not following:
             return Guess(paging, taken, missing="the reply does not say where the next cursor is: 'next'")
-        paging["next"] = following
+        else:
+            paging["next"] = following
     if len(lists) != 1:
         missing = "the reply has several lists" if lists else "the reply is not described as a list"
         return Guess(paging, taken, missing=f"{missing}: 'result.items' of the tool")

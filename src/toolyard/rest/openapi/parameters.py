@@ -1,5 +1,6 @@
 """Parameters of an operation: of its path, its query and its headers."""
 
+from ..words import HEADER_NAME, OUR_HEADERS
 from .document import Document, Node, node, nodes, text
 from .drawing import Drawing
 from .schemas import Schemas, types
@@ -22,6 +23,9 @@ def listed(document: Document, shared: object, own: object) -> list[Node]:
 def draw(drawing: Drawing, parameter: Node, schemas: Schemas) -> None:
     name, place = parameter["name"], parameter["in"]
     if place == "header" and name.lower() in _NOT_PARAMETERS:
+        return
+    if place == "header" and (name.lower() in OUR_HEADERS or not HEADER_NAME.fullmatch(name)):
+        drawing.notes.append(f"the header {name!r} is left out")
         return
     if place == "cookie":
         drawing.notes.append(f"the cookie {name!r} is left out")

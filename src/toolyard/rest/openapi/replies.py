@@ -82,3 +82,9 @@ def loosened(schema: Node) -> Node:
     if node(schema.get("items")):
         found["items"] = loosened(node(schema["items"]))
     return found
+
+
+def has_links(document: Document, responses: Any) -> bool:
+    """Whether good answers are documented to have a Link header, which leads to the next part of a list."""
+    good = [document.resolved(item) for status, item in node(responses).items() if status.startswith("2")]
+    return any(name.lower() == "link" for item in good for name in node(item.get("headers")))

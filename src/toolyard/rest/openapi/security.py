@@ -3,6 +3,7 @@
 import re
 from typing import Any
 
+from ..words import HEADER_NAME, OUR_HEADERS
 from .document import Document, Node, node, nodes, text
 
 
@@ -50,7 +51,12 @@ def _of_scheme(scheme: Node) -> tuple[Node, str]:
         return {"kind": "header", "name": "Authorization", "prefix": "Basic "}, said
     if kind in _DANCES:
         return {"kind": "bearer"}, f"{kind}: the key is an access token, which is not renewed"
-    if kind == "apiKey" and scheme.get("in") in ("header", "query") and name:
+    sound = HEADER_NAME.fullmatch(name) and name.lower() not in OUR_HEADERS
+    if (
+        kind == "apiKey"
+        and (scheme.get("in") == "query" or (scheme.get("in") == "header" and sound))
+        and name
+    ):
         return {"kind": scheme["in"], "name": name}, ""
     where = f" in a {scheme['in']}" if isinstance(scheme.get("in"), str) else ""
     return {}, f"{kind or 'without a type'} {form}{where} is not supported".replace("  ", " ")

@@ -1,0 +1,41 @@
+"""Where the API is, as far as the document says."""
+
+from urllib.parse import urljoin, urlsplit
+
+from ..checking import wrong_address
+from .document import Document, DocumentError, Node, node, nodes, text
+
+
+def base_url(document: Document, wished: str) -> str:
+    said = _said(document)
+    url = _wished(wished, said) if wished else said
+    for what, _ in wrong_address(url):
+        if wished:
+            raise DocumentError(f"the address {wished!r} cannot be used: {what}")
+        raise DocumentError(f"the document does not say where the API is ({said!r})", "give --base-url URL")
+    return url.rstrip("/")
+
+
+def _said(document: Document) -> str:
+    server = server_of(document)
+    url = text(server.get("url")) or "/"
+    for name, variable in node(server.get("variables")).items():
+        url = url.replace(f"{{{name}}}", str(node(variable).get("default", "")))
+    return url
+
+
+def _wished(wished: str, said: str) -> str:
+    """An address without a path is only where the API is; the document knows its path."""
+    try:
+        only_host = urlsplit(wished).path in ("", "/")
+        return urljoin(wished, said) if only_host and not urlsplit(said).netloc else wished
+    except ValueError:
+        return wished
+
+
+def server_of(document: Document) -> Node:
+    """The first that is named; where the document names none, that of its first path which does."""
+    found = nodes(document.raw.get("servers"))
+    for path in node(document.raw.get("paths")).values():
+        found = found or nodes(node(path).get("servers"))
+    return node(found[0]) if found else {}
