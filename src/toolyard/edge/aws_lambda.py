@@ -71,23 +71,30 @@ class LambdaEdge:
         """Answer a request, within so many seconds. The answer is in the outlet, how it went is returned."""
         it = Invocation(request, outlet)
         it.seen.request_id = request_id
-        working = asyncio.create_task(self._work(it))
-        done, _ = await asyncio.wait({working}, timeout=seconds)
-        if not done:
-            assert seconds is not None
+        loop = asyncio.get_running_loop()
+        # What `asyncio.wait` does, at less than half its price: it was a tenth of a short request.
+        ended: asyncio.Future[bool] = loop.create_future()
+        working = loop.create_task(self._work(it, ended))
+        timer = None if seconds is None else loop.call_later(seconds, _settle, ended, False)
+        in_time = await ended
+        if timer is not None:
+            timer.cancel()
+        if not in_time and seconds is not None:
             working.cancel()
             await asyncio.wait({working}, timeout=LAST_MOMENT)
             await it.too_late(seconds)
         it.forget()
         return it
 
-    async def _work(self, it: Invocation) -> None:
+    async def _work(self, it: Invocation, ended: "asyncio.Future[bool]") -> None:
         current.set(it.seen)
         try:
             await self._route(it)
         except Exception as error:  # the last net: the instance goes on
             logger.error("a request failed", exc_info=error)
             await it.fail(500, InternalError())
+        finally:
+            _settle(ended, True)
 
     # Where to
 
@@ -203,3 +210,8 @@ class LambdaEdge:
         call = Call(message.method, message.params, caller, NO_CHANNEL, message.id, session=session)
         it.headers.append((b"mcp-session-id", id.encode()))
         await it.run(entry.service, call, None)
+
+
+def _settle(ended: "asyncio.Future[bool]", in_time: bool) -> None:
+    if not ended.done():
+        ended.set_result(in_time)
