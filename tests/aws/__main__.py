@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import signal
 import sys
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -29,6 +30,8 @@ async def main(folder: Path, port: int, instances: int, stream: bool) -> None:
 
 
 if __name__ == "__main__":
+    # uvicorn raises the signal again when it has ended; by itself that would leave the instances behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     parser = argparse.ArgumentParser(prog="python -m tests.aws", description="A function at a URL.")
     parser.add_argument("folder", type=Path)
     parser.add_argument("--port", type=int, required=True)

@@ -56,9 +56,7 @@ class Emulated:
     @property
     def pid(self) -> int:
         """The process that the function runs in; it is there after the first event."""
-        parent = self._process.pid
-        tasks = Path(f"/proc/{parent}/task").glob("*/children")
-        (child,) = [int(pid) for task in tasks for pid in task.read_text().split()]
+        (child,) = children_of(self._process.pid)
         return child
 
     async def listens(self) -> None:
@@ -121,17 +119,22 @@ async def emulated(
             stdin=asyncio.subprocess.DEVNULL,
             stdout=output,
             stderr=output,
-            start_new_session=True,
         )
     try:
         instance = Emulated(process, port, log)
         await instance.listens()
         yield instance
     finally:
-        # The emulator leaves its children behind when it is ended.
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
+        # The emulator would leave its child behind, which is in a group of its own.
+        for pid in (process.pid, *children_of(process.pid)):
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         await process.wait()
+
+
+def children_of(parent: int) -> list[int]:
+    tasks = Path(f"/proc/{parent}/task").glob("*/children")
+    return [int(pid) for task in tasks for pid in task.read_text().split()]
 
 
 def bare_environment(folder: Path) -> dict[str, str]:
