@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import threading
+from contextlib import suppress
 from typing import Any, cast
 
 import pytest
@@ -211,6 +213,35 @@ async def test_a_call_is_stopped_and_answered_before_the_time_is_up():
     begun = await session(client)
     assert (await begun.call("wait")).result["isError"]
     assert (await begun.call("echo", text="again")).result["content"][0]["text"] == "again"
+
+
+async def test_a_call_that_cannot_be_stopped_is_answered_in_time_too():
+    shop, let_go, ended = Workshop(), threading.Event(), asyncio.Event()
+
+    @shop.server.tool
+    def blocks() -> str:
+        """Sits in its thread, whatever happens."""
+        let_go.wait()
+        return "at last"
+
+    @shop.server.tool
+    async def stubborn() -> str:
+        """Does not hear that it should stop."""
+        while not ended.is_set():
+            with suppress(asyncio.CancelledError):
+                await ended.wait()
+        return "at last"
+
+    client = LambdaClient(edge_of(shop), seconds=0.5)
+    try:
+        for tool in ("blocks", "stubborn"):
+            answer = await client.modern("tools/call", {"name": tool, "arguments": {}})
+            assert "time was up" in answer.result["content"][0]["text"]
+        again = await client.modern("tools/call", {"name": "echo", "arguments": {"text": "again"}})
+        assert again.result["content"][0]["text"] == "again"
+    finally:
+        let_go.set()
+        ended.set()
 
 
 # Callers' keys

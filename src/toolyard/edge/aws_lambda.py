@@ -79,7 +79,9 @@ class LambdaEdge:
         in_time = await ended
         if timer is not None:
             timer.cancel()
-        if not in_time and seconds is not None:
+        if in_time or seconds is None:
+            working.result()  # what the outlet raised: it is lost, and so is the answer
+        else:
             working.cancel()
             await asyncio.wait({working}, timeout=LAST_MOMENT)
             await it.too_late(seconds)
