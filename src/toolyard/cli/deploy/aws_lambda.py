@@ -89,6 +89,7 @@ def command(
     chosen = [choose(server) for server in dict.fromkeys(servers)]
     given = settings.read(options, chosen)
     loaded = [_load(server, given[server.name], debug) for server in chosen]
+    _refuse_same_names(loaded)
     found = settings.variables({server.name: _prefix(server) for server in chosen}, given)
     plan = Plan(
         name=_name(name or f"{chosen[0].name}-mcp"),
@@ -120,6 +121,13 @@ def command(
 def _load(server: Chosen, options: dict[str, Any], debug: bool) -> "Server":
     """It must work here before it is sent elsewhere; and it says which key callers bring."""
     return targets.load(server.target, debug, options)
+
+
+def _refuse_same_names(servers: "list[Server]") -> None:
+    names = [server.name for server in servers]
+    for name in names:
+        if names.count(name) > 1:
+            raise Failure(f"two servers are called {name!r}, and each needs an address of its own")
 
 
 def _prefix(server: Chosen) -> str:

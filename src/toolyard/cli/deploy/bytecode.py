@@ -19,5 +19,9 @@ def compile_all(program: str, folder: Path) -> None:
          "unchecked-hash", "-s", str(folder), "-p", ROOT, str(folder)],
         check=False,  # a file that does not compile is none that is imported
         capture_output=True,
-        env={"PATH": os.defpath, "PYTHONHASHSEED": "0"},
+        env={**_environment(), "PYTHONHASHSEED": "0"},
     )  # fmt: skip
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}

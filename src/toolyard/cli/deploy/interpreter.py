@@ -11,6 +11,9 @@ from .wheels import MACHINES
 
 # Run by an interpreter that sees no packages but those of the function.
 START = "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, sys.argv[1]); import function"
+PATIENCE = 60
+"""Seconds; AWS itself has ten."""
+REGION = "us-east-1"
 
 
 def find(python: str) -> str | None:
@@ -27,13 +30,24 @@ def can_run(arch: str) -> bool:
 
 def why_it_does_not_start(program: str, folder: Path, variables: Mapping[str, str]) -> str | None:
     """Start the function as AWS would; None when it is ready, else what it said."""
-    done = subprocess.run(
-        [program, "-I", "-S", "-c", START, str(folder)],
-        capture_output=True,
-        text=True,
-        env={"PATH": os.defpath, "TOOLYARD_KEY": "only to see whether it starts", **variables},
-        cwd=folder,
-    )
+    given = {
+        "PATH": os.defpath,
+        "AWS_REGION": REGION,
+        "AWS_DEFAULT_REGION": REGION,
+        "LAMBDA_TASK_ROOT": str(folder),
+    }
+    try:
+        done = subprocess.run(
+            [program, "-I", "-S", "-c", START, str(folder)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env={**given, "TOOLYARD_KEY": "only to see whether it starts", **variables},
+            cwd=folder,
+            timeout=PATIENCE,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it was not ready after {PATIENCE} seconds"
     return done.stderr if done.returncode else None
 
 

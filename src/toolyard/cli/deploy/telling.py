@@ -26,15 +26,26 @@ JSON_TYPE = "Content-Type: application/json"
 
 @contextmanager
 def steps() -> Generator[Tell]:
-    """On a terminal a line that moves while a step takes; in a pipe a line for each."""
+    """On a terminal what is being done moves, and is ticked off afterwards; in a pipe each is a line."""
     if not is_terminal(sys.stderr):
         yield lambda step: click.echo(f"… {step}", err=True)
         return
     from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
+    from rich.markup import escape
 
-    console = Console(stderr=True, highlight=False)
-    with console.status("…") as status:
-        yield lambda step: (status.update(one_line(step)), console.print(f"[dim]… {one_line(step)}[/dim]"))[1]
+    console = Console(stderr=True, highlight=False, markup=False)
+    with console.status("") as status:
+        done: list[str] = []
+
+        def tell(step: str) -> None:
+            for earlier in done:
+                console.print(f"✓ {earlier}", style="dim")
+            done[:] = [one_line(step)]
+            status.update(escape(done[0]))
+
+        yield tell
+        for last in done:
+            console.print(f"✓ {last}", style="dim")
 
 
 def made(archive: Archive, template: Path, is_checked: bool) -> None:

@@ -67,19 +67,11 @@ Resources:
         Variables:
 {_variables(plan)}
       FunctionUrlConfig:
-        # Whoever calls brings a key of its own, which the function asks for and hands on.
+        # Whoever calls brings a key of its own, which the function asks for and hands on. SAM adds the rights
+        # that a public address needs.
         AuthType: NONE
         # No Cors here: the function answers for it, and the headers must not come twice.
         InvokeMode: {"RESPONSE_STREAM" if plan.stream else "BUFFERED"}
-
-  # AWS asks for this right beside the one to use the address, which SAM adds by itself.
-  Invoking:
-    Type: AWS::Lambda::Permission
-    Properties:
-      FunctionName: !Ref Function
-      Action: lambda:InvokeFunction
-      Principal: "*"
-      InvokedViaFunctionUrl: true
 
   Logs:
     Type: AWS::Logs::LogGroup
