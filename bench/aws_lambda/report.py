@@ -1,4 +1,4 @@
-"""What the figures mean: the rows, the targets and the verdicts."""
+"""What the figures mean: the rows, the targets and the verdicts, and the table on the server's page."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from statistics import median
 
 from bench.aws_lambda.built import Built, Pythons
 from bench.aws_lambda.figures import TENANTS, Found
-from bench.report import Row
+from bench.process import ROOT
+from bench.report import HEADINGS, Row
+
+PAGE = ROOT / "docs" / "servers" / "tiflux.md"
+START, END = "<!-- figures: written by `make bench-lambda` -->", "<!-- end of figures -->"
 
 INIT_OVER_SDK = 0.25
 ZIP_MB = 15.0
@@ -91,6 +95,14 @@ def _peer(found: Found, pythons: Pythons) -> Row:
 def _tenants(found: Found) -> list[Row]:
     name = f"{found.checked:,} requests of {TENANTS} tenants, each its own"
     return [Row("tenants", name, "ms CPU/call", found.tenants * 1e3)]
+
+
+def write(rows: Sequence[Row]) -> None:
+    cells = [HEADINGS, ("---", "---:", "---:", "---", "---"), *(row.cells() for row in rows)]
+    table = "\n".join(f"| {' | '.join(line)} |" for line in cells)
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(START)
+    _, _, after = rest.partition(END)
+    PAGE.write_text(f"{before}{START}\n\n{table}\n\n{END}{after}", encoding="utf-8")
 
 
 def _ms(rounds: Sequence[float]) -> float:
