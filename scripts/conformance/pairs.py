@@ -73,12 +73,12 @@ PAIRS = (
     Pair(KIT, "http"),
     Pair(KIT, "stdio"),
     Pair(KIT, "process"),
+    Pair(KIT, "lambda"),
+    Pair(KIT, "lambda-stream"),
     Pair(SDK2, "http"),
     Pair(SDK2, "stdio"),
     Pair(SDK1, "http"),
     Pair(SDK1, "stdio"),
-    Pair(KIT, "lambda"),
-    Pair(KIT, "lambda-stream"),
 )
 
 
