@@ -11,6 +11,8 @@ from .lambda_events import MOST_BYTES, Kind, written
 
 ENVELOPE = 16 * 1024
 """What a reply needs beside its body: the headers, the names of the fields."""
+SMALL = 16 * 1024
+"""Up to here a piece is taken for as heavy as it can be: to count costs 20 µs, and a call has 500."""
 
 
 class Outlet(Protocol):
@@ -45,6 +47,8 @@ class Collected:
         return self._room
 
     def weight(self, chunk: bytes) -> int:
+        if len(chunk) <= SMALL:
+            return 2 * len(chunk)
         return len(chunk) + chunk.count(b'"') + chunk.count(b"\\") + chunk.count(b"\n")
 
     async def start(self, status: int, headers: Headers) -> None:
