@@ -180,6 +180,10 @@ MISTAKES = {
         HEAD + TOOL + "parameters.a = { default = 2026-01-01 }  # !",
         r"JSON has no dates; put it in quotes",
     ),
+    "a number beyond all": (
+        HEAD + TOOL + "parameters.a = { type = 'integer', default = 99999999999999999999999 }  # !",
+        r"parameters\.a\.default: is too big a number",
+    ),
     "no schema": (
         HEAD + TOOL + 'parameters.a = { schema = { minLength = "x" } }  # !',
         r"parameters\.a\.schema: is no JSON Schema",
@@ -264,6 +268,16 @@ def test_a_hand_written_json_file_has_lines_too(tmp_path: Path):
     assert [line.split(":")[1] for line in error.lines] == ["5", "5", "5"]
     syntax = refused(written(tmp_path, '{\n"name": oops}', "crm.json"))
     assert ":2: " in str(syntax)
+
+
+def test_what_is_nested_too_deeply_or_no_text_at_all_is_refused(tmp_path: Path):
+    text = '{"name": "a", "base_url": "https://a.example", "tools": {"a": {"path": "/", "description": "a", '
+    deep = '{"items": ' * 450 + "{}" + "}" * 450
+    refused(written(tmp_path, f'{text}"output": {deep}}}}}}}', "crm.json"))
+    half = refused(written(tmp_path, text + '"title": "\\ud800"}}}', "crm.json"))
+    assert "half a character" in str(half)
+    array = "[" * 5000 + "]" * 5000
+    assert "nested too deeply" in str(refused(written(tmp_path, HEAD + f"x = {array}")))
 
 
 def test_a_file_that_is_not_there_or_not_text_is_named(tmp_path: Path):

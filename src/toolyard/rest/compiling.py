@@ -1,4 +1,4 @@
-"""A table as one file of JSON, checked and in one language: read in a millisecond where TOML takes a hundred.
+"""A table as one file of JSON, checked and in one language: read in 1 ms, where 200 KB of TOML take 70.
 
 Owns the form of that file. It is made for functions that start often; nobody edits it.
 """

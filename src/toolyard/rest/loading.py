@@ -64,7 +64,15 @@ def _read(file: Path) -> bytes:
 def _parsed(
     file: Path, data: bytes, kind: type[_Form], further: Callable[[_Form], Iterable[Mistake]]
 ) -> _Form:
-    text = _text(file, data)
+    try:
+        return _checked(file, _text(file, data), kind, further)
+    except RecursionError:
+        raise TableError(file, [f"{file}: nested too deeply"]) from None
+
+
+def _checked(
+    file: Path, text: str, kind: type[_Form], further: Callable[[_Form], Iterable[Mistake]]
+) -> _Form:
     raw, lines = _json(file, text) if file.suffix == ".json" else _toml(file, text)
     _refuse_configuration(file, raw)
     try:
@@ -107,8 +115,6 @@ def _toml(file: Path, text: str) -> "tuple[Any, Callable[[], Lines]]":
         line = at[1] if at else text.count("\n") + 1
         what = str(error)[: at.start()] if at else str(error).removesuffix(" (at end of document)")
         raise TableError(file, [f"{file}:{line}: {what}{f' (column {at[2]})' if at else ''}"]) from None
-    except RecursionError:
-        raise TableError(file, [f"{file}: nested too deeply"]) from None
     return raw, lambda: Lines.of_toml(text)
 
 
@@ -119,10 +125,11 @@ def _json(file: Path, text: str) -> "tuple[Any, Callable[[], Lines]]":
 
     try:
         raw = json.loads(text)
+        json.dumps(raw, ensure_ascii=False).encode()
     except json.JSONDecodeError as error:
         raise TableError(file, [f"{file}:{error.lineno}: {error.msg} (column {error.colno})"]) from None
-    except RecursionError:
-        raise TableError(file, [f"{file}: nested too deeply"]) from None
+    except UnicodeEncodeError:
+        raise TableError(file, [f"{file}: has half a character, as '\\ud800' is"]) from None
     return raw, lambda: Lines.of_json(text)
 
 

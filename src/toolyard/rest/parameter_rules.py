@@ -106,7 +106,7 @@ def _references(value: Any) -> Iterator[str]:
 
 
 def no_json(value: Any, keys: Keys) -> Iterator[Mistake]:
-    """TOML has dates, and numbers that are none; JSON has neither."""
+    """TOML has dates, and numbers that are none; JSON has neither, and nobody reads longer whole numbers."""
     if isinstance(value, dict):
         for key, item in cast("dict[str, Any]", value).items():
             yield from no_json(item, (*keys, key))
@@ -117,6 +117,8 @@ def no_json(value: Any, keys: Keys) -> Iterator[Mistake]:
         yield Mistake(keys, "JSON has no dates", "put it in quotes")
     elif isinstance(value, float) and not isfinite(value):
         yield Mistake(keys, f"JSON has no {value}")
+    elif isinstance(value, int) and not -(2**63) <= value < 2**64:
+        yield Mistake(keys, "is too big a number")
 
 
 def _files_and_ids(parameter: Parameter, keys: Keys) -> Iterator[Mistake]:
