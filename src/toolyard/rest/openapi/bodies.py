@@ -2,7 +2,7 @@
 
 from typing import Any, Literal
 
-from .document import Document, Node, node, nodes, text
+from .document import Document, Node, node, nodes, text, texts
 from .drawing import Drawing
 from .schemas import Schemas, types
 
@@ -51,7 +51,7 @@ def _draw(drawing: Drawing, schema: Any, required: bool, schemas: Schemas) -> No
         drawing.notes.append(f"the body is left out, since it is {kind} without named members")
         return
     # Whether the body as a whole is required is rarely written down; its members say it better.
-    needed = nodes(whole.get("required"))
+    needed = texts(whole.get("required"))
     for name, item in properties.items():
         _draw_member(drawing, name, item, name in needed, schemas)
 
@@ -66,15 +66,15 @@ def _united(whole: Node, schemas: Schemas, drawing: Drawing) -> Node:
         members: Node = {}
         for branch in branches:
             members = {**node(branch["properties"]), **members}
-        needed = set(nodes(branches[0].get("required"))).intersection(
-            *(nodes(branch.get("required")) for branch in branches[1:])
+        needed = set(texts(branches[0].get("required"))).intersection(
+            *(texts(branch.get("required")) for branch in branches[1:])
         )
         if len(branches) > 1:
             drawing.notes.append(f"the body has {len(branches)} forms; the members of all of them are here")
         return {
             "type": "object",
             "properties": {**members, **node(whole.get("properties"))},
-            "required": [*nodes(whole.get("required")), *sorted(map(str, needed))],
+            "required": [*texts(whole.get("required")), *sorted(needed)],
         }
     return whole
 

@@ -29,6 +29,10 @@ def nodes(value: Any) -> list[Any]:
     return cast(list[Any], value) if isinstance(value, list) else []
 
 
+def texts(value: Any) -> list[str]:
+    return [item for item in nodes(value) if isinstance(item, str)]
+
+
 def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 

@@ -1,7 +1,7 @@
 """Parameters of an operation: of its path, its query and its headers."""
 
 from ..words import HEADER_NAME, OUR_HEADERS
-from .document import Document, Node, node, nodes, text
+from .document import Document, Node, node, nodes, text, texts
 from .drawing import Drawing
 from .schemas import Schemas, types
 
@@ -79,7 +79,7 @@ def _draw_object(drawing: Drawing, parameter: Node, plain: Node) -> None:
     if not properties or not (deep or parameter.get("explode", True)):
         drawing.notes.append(f"the query parameter {parameter['name']!r}, an object, is left out")
         return
-    required = nodes(plain.get("required")) if parameter.get("required") else []
+    required = texts(plain.get("required")) if parameter.get("required") else []
     for key, schema in properties.items():
         called = f"{parameter['name']}[{key}]" if deep else key
         inner = {**parameter, "name": called, "required": key in required}

@@ -5,7 +5,7 @@ Bounded, since a document's schemas may refer to each other without end.
 
 from typing import Any, Literal, cast
 
-from .document import Document, Node, node, nodes, text
+from .document import Document, Node, node, nodes, text, texts
 
 Direction = Literal["readOnly", "writeOnly"]
 """What is not for this side: what the API only tells is not sent, what it is only told never comes back."""
@@ -85,7 +85,7 @@ class _Plain:
             inside = {name: self.of(item, above) for name, item in node(found["properties"]).items()}
             plain["properties"] = inside
             if "required" in plain:
-                plain["required"] = [name for name in nodes(plain["required"]) if name in inside]
+                plain["required"] = [name for name in texts(plain["required"]) if name in inside]
         if isinstance(found.get("items"), dict):
             plain["items"] = self.of(found["items"], above)
         if isinstance(found.get("additionalProperties"), dict) and found["additionalProperties"]:
@@ -144,7 +144,7 @@ def _merged(under: Node, over: Node) -> Node:
         if key in under and key in over:
             merged[key] = {**node(under[key]), **node(over[key])}
     if "required" in under and "required" in over:
-        merged["required"] = list(dict.fromkeys([*nodes(under["required"]), *nodes(over["required"])]))
+        merged["required"] = list(dict.fromkeys([*texts(under["required"]), *texts(over["required"])]))
     return merged
 
 
