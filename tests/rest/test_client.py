@@ -24,6 +24,7 @@ LIMIT = 100_000
 GET = Request("GET", "/a", repeatable=True)
 POST = Request("POST", "/a", body=b"{}")
 OK = reply({"ok": True})
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.fixture
@@ -46,6 +47,7 @@ async def send(client: HttpClient, request: Request = GET, seconds: float = PATI
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nh\r\n1;x=y\r\ni\r\n0\r\n\r\n",
             (200, b"hi"),
         ),
+        (CHUNKED + b"2\r\nhi\r\n0\r\nX-Trailer: " + b"y" * 500 + b"\r\n\r\n", (200, b"hi")),
         (b"HTTP/1.1 204 No\r\n\r\n", (204, b"")),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", (200, b"")),
         (b"HTTP/1.1 100 Wait\r\n\r\nHTTP/1.1 201 Made\r\nContent-Length: 2\r\n\r\nhi", (201, b"hi")),
@@ -97,6 +99,14 @@ async def test_what_a_server_says_unasked_never_answers_the_next_request(
     assert api.connections == 2
 
 
+async def test_a_connection_that_was_kept_for_too_long_is_not_used_again(api: Loopback) -> None:
+    api.on("GET /a", OK)
+    client = HttpClient(Origin.parse(api.url), idle_seconds=0)
+    assert [await send(client) for _ in range(2)] == [(200, b'{"ok": true}')] * 2
+    assert api.connections == 2
+    await client.close()
+
+
 @pytest.mark.parametrize("request_", [GET, POST], ids=["GET", "POST"])
 async def test_a_kept_connection_that_the_server_closed_meanwhile_is_replaced(
     api: Loopback, client: HttpClient, request_: Request
@@ -141,6 +151,8 @@ async def test_a_request_that_may_have_arrived_is_sent_again_only_where_that_doe
         (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi", Garbled),
         (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000, Garbled),
         (b"HTTP/1.1 200 OK\r\nContent-Len", Garbled),
+        (CHUNKED + b"2\r\nhi\r\n0\r\nTrailer: " + b"y" * 500_000, Garbled),
+        (CHUNKED + b"2;" + b"y" * 500_000, Garbled),
         (b"SSH-2.0-OpenSSH_9.9\r\n", Garbled),
         (b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", Garbled),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi", Garbled),

@@ -36,9 +36,10 @@ def rows(api: Loopback, **more: Any) -> Any:
         (reply(b"x" * 2000, 200), ["1000 bytes", "fewer"], ["1000 bytes"]),
         (
             reply(None, 302, Location="https://user:pw@else.test/login?key=abc#x"),
-            ["302", "else.test/login"],
-            ["302", "else.test/login"],
+            ["302", "to else.test/login)"],
+            ["302", "para else.test/login)"],
         ),
+        (reply(None, 307, Location="//user:p@w@else.test/"), ["307", "to else.test/)"], ["307"]),
     ],
 )
 async def test_a_failure_is_told_in_a_sentence_of_its_own(

@@ -89,6 +89,16 @@ def test_settings_show_no_key() -> None:
     assert "default_desk=4" in shown
 
 
+async def test_a_key_from_a_file_may_end_with_a_line_but_not_have_one_inside(api: Loopback) -> None:
+    async with asking(rows(api), RestSettings(api_key=f" {KEY}\r\n")) as ask:
+        await ask.ok("get")
+    assert keys(api) == [KEY]
+    for key in ("two\nlines", "k\u00e9y", "null\0"):
+        with pytest.raises(WrongSettings, match="characters") as refusal:
+            build(rows(api), RestSettings(api_key=key))
+        assert key not in str(refusal.value)
+
+
 async def test_a_base_url_that_is_none_is_a_wrong_setting(api: Loopback) -> None:
     with pytest.raises(WrongSettings, match="base URL"):
         build(rows(api), RestSettings(base_url="nowhere"))

@@ -5,6 +5,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from ..kit import Context, Secret, ToolError
+from ..kit.making import WrongSettings
 from .requests import Draft
 from .table import Auth
 from .wording import Words
@@ -19,7 +20,11 @@ class Keyring:
 
     def __init__(self, auth: Auth, own: str, callers_only: bool, words: Words) -> None:
         self._auth = auth
-        value = own or (os.environ.get(auth.variable, "") if auth.variable else "")
+        value = (own or (os.environ.get(auth.variable, "") if auth.variable else "")).strip()
+        if not value.isascii() or not value.isprintable():
+            raise WrongSettings(
+                "the key for the API has characters that no header takes; was it copied whole?"
+            )
         self.own = Secret(value, "") if value else None
         self._callers_only = callers_only
         self._words = words
@@ -74,10 +79,11 @@ def blotted_value(value: Any, key: Secret | None, body: bytes) -> Any:
 
 
 def _is_in(key: str, body: bytes) -> bool:
-    # JSON may write a slash, or anything, with a backslash: then only the walk can tell.
-    return len(key) >= SHORTEST and (
-        b"\\" in body or key.encode() in body or quote(key, safe="").encode() in body
-    )
+    if len(key) < SHORTEST:
+        return False
+    # Writers of JSON put a backslash into some of these: then only the walk can tell.
+    escaped = b"\\" in body and not key.replace("-", "").replace("_", "").replace(".", "").isalnum()
+    return escaped or key.encode() in body or quote(key, safe="").encode() in body
 
 
 def _walk(value: Any, key: Secret) -> Any:

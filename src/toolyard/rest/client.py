@@ -7,6 +7,7 @@ but for one: a kept connection that turns out to be closed is replaced at once.
 
 import asyncio
 import select
+import time
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 10.0
 MOST_IDLE = 32
+IDLE_SECONDS = 30.0
+"""How long a connection is kept. One that was closed while we were frozen, as functions are, looks open."""
 
 _DEFAULTS = {
     "User-Agent": f"toolyard/{__version__}",
@@ -45,9 +48,9 @@ class Request(Struct, frozen=True):
 
 
 class HttpClient:
-    def __init__(self, origin: Origin, connect_seconds: float = CONNECT_SECONDS) -> None:
+    def __init__(self, origin: Origin, idle_seconds: float = IDLE_SECONDS) -> None:
         self.origin = origin
-        self._connect_seconds = connect_seconds
+        self._idle_seconds = idle_seconds
         self._idle: list[Connection] = []
         self._closed = False
         self._tls: ssl.SSLContext | None = None
@@ -81,6 +84,7 @@ class HttpClient:
     async def _on(self, connection: Connection, parts: list[bytes], limit: int) -> Reply:
         reply = await connection.exchange(parts, limit)
         if not connection.closed and not self._closed and len(self._idle) < MOST_IDLE:
+            connection.idle_since = time.time()
             self._idle.append(connection)
         else:
             connection.close()
@@ -91,17 +95,19 @@ class HttpClient:
         loop = asyncio.get_running_loop()
         while self._idle:
             connection = self._idle.pop()
-            if connection.loop is loop and not connection.closed and not _has_news(connection.fileno()):
+            if connection.loop is not loop:
+                continue  # of a loop that has ended, and its connections with it
+            fresh = 0 <= time.time() - connection.idle_since < self._idle_seconds
+            if fresh and not connection.closed and not _has_news(connection.fileno()):
                 return connection
-            if connection.loop is loop:
-                connection.close()
+            connection.close()
         return None
 
     async def _connected(self) -> Connection:
         origin = self.origin
         loop = asyncio.get_running_loop()
         try:
-            async with asyncio.timeout(self._connect_seconds):
+            async with asyncio.timeout(CONNECT_SECONDS):
                 _, connection = await loop.create_connection(
                     Connection, origin.host, origin.port, ssl=self._context() if origin.secure else None
                 )

@@ -34,6 +34,8 @@ class _Reading:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._size = 0
+        self._silent = 0
+        """Bytes since the parser last told us something: what it gathers meanwhile is bounded too."""
         self.parser: HttpResponseParser | None = HttpResponseParser(self)
         self.headers: dict[str, str] = {}
         self.body: list[bytes] = []
@@ -44,6 +46,7 @@ class _Reading:
 
     def feed(self, data: bytes) -> None:
         assert self.parser is not None
+        self._silent += len(data)
         before = len(data) if self.in_head else 0
         try:
             self.parser.feed_data(data)
@@ -54,14 +57,15 @@ class _Reading:
                 self.problem = Garbled(f"not a usable HTTP reply ({type(error).__name__})")
         if self.in_head:
             self._size += before
-            if self._size > MAX_HEAD and self.problem is None:
-                self.problem = Garbled(f"the head of the reply is bigger than {MAX_HEAD} bytes")
+        if (self._size if self.in_head else self._silent) > MAX_HEAD and self.problem is None:
+            self.problem = Garbled(f"the reply has a head or a trailer of more than {MAX_HEAD} bytes")
 
     def on_message_begin(self) -> None:
         self.surplus = self.surplus or self.complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self.complete:
+        self._silent = 0
+        if not self.in_head or self.complete:  # a trailer, or what nobody asked for
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
@@ -75,6 +79,7 @@ class _Reading:
             self.problem = TooLarge(self._limit)
 
     def on_body(self, data: bytes) -> None:
+        self._silent = 0
         if self.complete or self.problem is not None:
             return
         self._size += len(data)
@@ -132,6 +137,7 @@ class Connection(asyncio.Protocol):
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
+        self.idle_since = 0.0
         self.closed = False
         self.heard = False
         """Whether anything has come for the last request."""

@@ -19,7 +19,7 @@ MAX_DETAIL = 800
 # Compiled when something has failed, which is not at the start.
 _SPACE = r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+"
 _INVISIBLE = r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
-_PLACE = r"(?i:https?://)?(?:[^/?#@]*@)?([^?#]*)"
+_PLACE = r"(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//)?(?:[^/?#]*@)?([^?#]*)"
 _HTML = (b"<!doctype", b"<html", b"<head", b"<body", b"<?xml")
 _SAYING = ("message", "error_description", "detail", "error", "title")
 
