@@ -44,6 +44,8 @@ class Raw:
     close: bool = False
     never: bool = False
     """Say nothing more, and keep the connection."""
+    apart: bool = False
+    """Send every byte by itself."""
 
 
 Answer = Raw | Callable[[Asked], Raw]
@@ -105,8 +107,10 @@ class Loopback:
                 self.asked.append(asked)
                 self.arrived.set()
                 answer = self._answer(asked)
-                writer.write(answer.data)
-                await writer.drain()
+                for piece in [bytes([byte]) for byte in answer.data] if answer.apart else [answer.data]:
+                    writer.write(piece)
+                    await writer.drain()
+                    await asyncio.sleep(0)
                 if answer.never:
                     await reader.read()
                 if answer.close or answer.never:

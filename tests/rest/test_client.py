@@ -5,6 +5,7 @@ import gzip
 import re
 import ssl
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -60,7 +61,7 @@ async def send(client: HttpClient, request: Request = GET, seconds: float = PATI
 async def test_replies_of_every_form_are_read_and_the_connection_is_used_again(
     api: Loopback, client: HttpClient, raw: bytes, expected: tuple[int, bytes]
 ) -> None:
-    api.on("GET /a", Raw(raw))
+    api.on("GET /a", Raw(raw), Raw(raw, apart=True), Raw(raw))
     assert [await send(client) for _ in range(3)] == [expected] * 3
     assert api.connections == 1
 
@@ -283,6 +284,25 @@ async def test_many_at_once_each_get_their_own_reply(api: Loopback, client: Http
 
     async with asyncio.timeout(PATIENCE):
         await asyncio.gather(*(one(number) for number in range(40)))
+
+
+async def test_what_was_meant_for_a_caller_that_went_away_reaches_nobody_else(
+    api: Loopback, client: HttpClient
+) -> None:
+    for number in range(60):
+        api.on(f"GET /{number}", replace(reply({"number": number}), apart=True))
+
+    async def one(number: int) -> bool:
+        return await send(client, Request("GET", f"/{number}")) == (200, b'{"number": %d}' % number)
+
+    async with asyncio.timeout(PATIENCE):
+        for _ in range(3):
+            calls = [asyncio.create_task(one(number)) for number in range(60)]
+            for call in calls[::3]:  # each at another moment of its exchange
+                await asyncio.sleep(0)
+                call.cancel()
+            found = await asyncio.gather(*calls, return_exceptions=True)
+            assert all(found[n] is True for n in range(60) if n % 3)
 
 
 @pytest.mark.parametrize(
