@@ -438,6 +438,11 @@ _INSIDE = re.compile(
 )
 
 
+def names_the_inside(text: str) -> bool:
+    """Whether a request itself has words that no answer may have: an answer that quotes it leaks nothing."""
+    return _INSIDE.search(text) is not None
+
+
 def assert_nothing_leaks(body: bytes) -> None:
     found = _INSIDE.search(body.decode("utf-8", "replace"))
     assert found is None, f"{found[0]!r} in {body[:500]!r}"
