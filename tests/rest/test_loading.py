@@ -180,6 +180,19 @@ MISTAKES = {
         HEAD + TOOL + "parameters.a = { default = 2026-01-01 }  # !",
         r"JSON has no dates; put it in quotes",
     ),
+    "a name that models refuse": (
+        HEAD + TOOL + "parameters.'filter[a]' = {}  # !",
+        r"'filter\[a\]' is no name that models take; .*'as' says what the API calls it",
+    ),
+    "paging that models refuse": (
+        HEAD + TOOL + "paging = 'p'  # !\n[paging.p]\nkind = 'page'\nposition = 'page[number]'",
+        r"'page\[number\]' is no name that models take; give the tool a parameter with as",
+    ),
+    "a sentence of an error": (HEAD + TOOL + "errors.404 = 'No {id}'  # !", r"\{id\} is not known there"),
+    "a query of a lookup": (
+        HEAD + TOOL + "[lookups.a]\npath = '/a'\nquery = { q = '{nme}' }  # !",
+        r"lookups\.a\.query\.q: only \{name\} is known there",
+    ),
     "a number beyond all": (
         HEAD + TOOL + "parameters.a = { type = 'integer', default = 99999999999999999999999 }  # !",
         r"parameters\.a\.default: is too big a number",

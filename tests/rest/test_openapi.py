@@ -12,6 +12,7 @@ from tests.cli.running import Toolyard
 from tests.rest.loopback import Loopback, reply
 from toolyard.rest.loading import check
 from toolyard.rest.openapi import Document, DocumentError, Made, Wishes, convert
+from toolyard.rest.server import RestSettings, build
 from toolyard.rest.table import Parameter, Table
 
 BOOKSHOP = Path(__file__).with_name("bookshop.yaml")
@@ -207,6 +208,26 @@ def test_a_path_with_more_than_a_path_in_it_is_taken_apart():
     found, table = made(document)
     assert len(table.tools) == 1
     assert "GET /a/../b: path has '.' or '..' as a step" in found.notes
+
+
+async def test_paging_under_names_that_models_do_not_take_is_called_otherwise(api: Loopback):
+    listing = {
+        "content": {
+            "application/json": {"schema": {"type": "object", "properties": {"data": {"type": "array"}}}}
+        }
+    }
+    names = ("page[number]", "page[size]")
+    asked = [{"in": "query", "name": name, "schema": {"type": "integer"}} for name in names]
+    _, table = made(small(parameters=asked, responses={"200": listing}), base_url=api.url)
+    api.on("GET /things", reply({"data": [1, 2]}))
+    server = build(table, RestSettings())
+    async with server.connect() as client:
+        tool = (await client.list_tools())[0]
+        result = await client.call_tool("get_things", {"page_number": 3, "page_size": 2})
+    await server.close()
+    assert [*tool["inputSchema"]["properties"]] == ["page_number", "page_size"]
+    assert api.last.query == {"page[number]": "3", "page[size]": "2"}
+    assert result["structuredContent"] == {"items": [1, 2], "next": 4}
 
 
 def test_lists_that_are_documented_to_have_links_follow_them():

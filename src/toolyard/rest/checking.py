@@ -4,7 +4,7 @@ Owns what holds for the whole server; `tool_rules` has what holds for one tool, 
 parameter. Every mistake is told, not the first only.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from urllib.parse import urlsplit
 
 from ..config.errors import nearest_or_all
@@ -12,8 +12,8 @@ from .mistakes import Keys, Mistake
 from .parameter_rules import rules_of_parameter
 from .placeholders import placeholders, wrong_path
 from .table import Auth, Gate, Lookup, Overlay, Paging, Retry, Table
-from .tool_rules import rules_of_tool
-from .words import ERROR_KEY, HEADER_NAME, NO_CONTROLS, OUR_HEADERS, TOOL_NAME, VARIABLE
+from .tool_rules import rules_of_errors, rules_of_tool
+from .words import HEADER_NAME, NO_CONTROLS, OUR_HEADERS, TOOL_NAME, VARIABLE
 
 
 def mistakes(table: Table) -> Iterator[Mistake]:
@@ -24,7 +24,7 @@ def mistakes(table: Table) -> Iterator[Mistake]:
         yield from _gate(table.gate, table.auth)
     for name, paging in table.paging.items():
         yield from _paging(paging, ("paging", name))
-    yield from error_keys(table.errors, ("errors",))
+    yield from rules_of_errors(table.errors, ("errors",))
     for name, lookup in table.lookups.items():
         yield from _lookup(lookup, ("lookups", name))
     for name, parameter in table.shared.items():
@@ -36,7 +36,7 @@ def mistakes(table: Table) -> Iterator[Mistake]:
 def mistakes_of_overlay(overlay: Overlay, table: Table) -> Iterator[Mistake]:
     if overlay.denied and table.gate is None:
         yield Mistake(("denied",), "the table has no gate")
-    yield from error_keys(overlay.errors, ("errors",))
+    yield from rules_of_errors(overlay.errors, ("errors",))
     yield from _known(overlay.shared, table.shared, ("shared",), "shared parameter")
     yield from _known(overlay.lookups, table.lookups, ("lookups",), "lookup")
     yield from _known(overlay.tools, table.tools, ("tools",), "tool")
@@ -47,20 +47,10 @@ def mistakes_of_overlay(overlay: Overlay, table: Table) -> Iterator[Mistake]:
         here: Keys = ("tools", name)
         own = [*tool.parameters, *tool.use]
         yield from _known(texts.parameters, own, (*here, "parameters"), "parameter")
-        yield from error_keys(texts.errors, (*here, "errors"))
+        yield from rules_of_errors(texts.errors, (*here, "errors"))
         for word in placeholders(texts.said):
             if word not in own:
                 yield Mistake((*here, "said"), f"{{{word}}} is no parameter of it", nearest_or_all(word, own))
-
-
-def error_keys(errors: Mapping[str, str], keys: Keys) -> Iterator[Mistake]:
-    for status in errors:
-        if not ERROR_KEY.fullmatch(status):
-            yield Mistake(
-                (*keys, status),
-                f"{status!r} is no status",
-                "write one such as '404', or a class, '4xx' or '5xx'",
-            )
 
 
 def _known(names: Iterable[str], known: Iterable[str], keys: Keys, what: str) -> Iterator[Mistake]:
@@ -182,5 +172,7 @@ def _lookup(lookup: Lookup, keys: Keys) -> Iterator[Mistake]:
     if not lookup.id:
         yield Mistake((*keys, "id"), "must name a field")
     for name, value in lookup.query.items():
-        if isinstance(value, dict | list):
+        if not isinstance(value, str | int | float):
             yield Mistake((*keys, "query", name), "must be a text, a number, true or false")
+        elif isinstance(value, str) and {*placeholders(value)} - {"name"}:
+            yield Mistake((*keys, "query", name), "only {name} is known there: the name that was given")

@@ -8,15 +8,16 @@ from typing import Any, cast
 from ..config.errors import nearest_or_all
 from .mistakes import Keys, Mistake
 from .table import Parameter
-from .words import HEADER_NAME, OUR_HEADERS
+from .words import HEADER_NAME, OUR_HEADERS, PARAMETER_NAME
 
 TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 _BESIDE = ("type", "description", "default")
 
 
 def rules_of_parameter(parameter: Parameter, keys: Keys, name: str) -> Iterator[Mistake]:
-    if not name:
-        yield Mistake(keys, "a parameter must have a name")
+    if not PARAMETER_NAME.fullmatch(name):
+        hint = "letters, digits, '_', '-' and '.', 64 at most; 'as' says what the API calls it"
+        yield Mistake(keys, f"{name!r} is no name that models take", hint)
     yield from _type(parameter, keys)
     yield from _files_and_ids(parameter, keys)
     yield from _lookup(parameter, keys)

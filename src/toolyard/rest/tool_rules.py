@@ -1,6 +1,6 @@
 """What must hold for one tool: its path, its parameters together, and what it refers to."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msgspec import UNSET
 
@@ -9,7 +9,7 @@ from .mistakes import Keys, Mistake
 from .parameter_rules import no_json, rules_of_parameter, types_of, wrong_schema
 from .placeholders import placeholders, wrong_path
 from .table import Parameter, Table, Tool
-from .words import ERROR_KEY, TOOL_NAME
+from .words import ERROR_KEY, PARAMETER_NAME, TOOL_NAME
 
 WITH_BODY = ("POST", "PUT", "PATCH")
 _BODY_PLACES = {"json": ("json",), "form": ("form",), "multipart": ("form", "file")}
@@ -33,7 +33,7 @@ def rules_of_tool(table: Table, name: str, tool: Tool) -> Iterator[Mistake]:
         yield from _looked_up(table, parameters, parameter, _keys_of(tool, keys, parameter))
     yield from _same_names(tool, parameters, keys)
     yield from _references(table, tool, parameters, keys)
-    yield from _paging(table, tool, keys)
+    yield from _paging(table, tool, parameters, keys)
     yield from _answer(tool, parameters, keys)
 
 
@@ -180,10 +180,17 @@ def _references(table: Table, tool: Tool, parameters: dict[str, Parameter], keys
     yield from no_json(tool.fixed, (*keys, "fixed"))
 
 
-def _paging(table: Table, tool: Tool, keys: Keys) -> Iterator[Mistake]:
+def _paging(table: Table, tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
     if tool.paging and tool.paging not in table.paging:
         hint = nearest_or_all(tool.paging, table.paging) if table.paging else "there is no [paging]"
         yield Mistake((*keys, "paging"), f"there is no paging {tool.paging!r}", hint)
+    paging = table.paging.get(tool.paging)
+    if paging is not None and not tool.all_pages:
+        sent = {item.name or name for name, item in parameters.items()}
+        for name in (paging.position, paging.size):
+            if name and not PARAMETER_NAME.fullmatch(name) and name not in sent:
+                hint = f"give the tool a parameter with as = {name!r}"
+                yield Mistake((*keys, "paging"), f"{name!r} is no name that models take", hint)
     if tool.all_pages and not tool.paging:
         yield Mistake((*keys, "all_pages"), "the tool has no 'paging'")
     if tool.paging and tool.also:
@@ -203,12 +210,20 @@ def _answer(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterato
         if word not in parameters:
             hint = nearest_or_all(word, parameters) if parameters else "the tool has none"
             yield Mistake((*keys, "result", "said"), f"{{{word}}} is no parameter of the tool", hint)
-    for status in tool.errors:
-        if not ERROR_KEY.fullmatch(status):
-            yield Mistake(
-                (*keys, "errors", status), f"{status!r} is no status", "write one such as '404' or '5xx'"
-            )
+    yield from rules_of_errors(tool.errors, (*keys, "errors"))
     if tool.output:
         yield from wrong_schema(tool.output, (*keys, "output"))
         if tool.output.get("type") != "object":
             yield Mistake((*keys, "output"), "an output schema is of type 'object'")
+
+
+def rules_of_errors(errors: Mapping[str, str], keys: Keys) -> Iterator[Mistake]:
+    for status, message in errors.items():
+        here = (*keys, status)
+        if not ERROR_KEY.fullmatch(status):
+            yield Mistake(
+                here, f"{status!r} is no status", "write one such as '404', or a class, '4xx' or '5xx'"
+            )
+        for word in placeholders(message):
+            if word not in ("detail", "status"):
+                yield Mistake(here, f"{{{word}}} is not known there", "{detail} and {status} are")

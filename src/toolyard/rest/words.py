@@ -3,6 +3,8 @@
 import re
 
 TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
+PARAMETER_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
+"""What the APIs of models take as the name of an argument; others make them refuse every tool."""
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ERROR_KEY = re.compile(r"[1-5][0-9][0-9]|[45]xx")
