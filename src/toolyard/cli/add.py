@@ -97,6 +97,8 @@ def _where(words: tuple[str, ...], module: str | None, folder: Path) -> dict[str
         if rest:
             raise Failure(f"{rest[0]!r} after a URL", "a URL takes no arguments; --header adds a header")
         return {"url": first}
+    if is_table(first) and not rest and Path(first).is_file():
+        return {"module": _from_here(first, folder)}
     program = os.path.abspath(first) if os.sep in first and Path(first).is_file() else first
     return {"command": program} | ({"args": rest} if rest else {})
 

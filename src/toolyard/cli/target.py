@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..config.bundled import served
+from ..config.bundled import module_of, served
 from .failure import Failure
 from .key import check_variable
 
@@ -22,7 +22,9 @@ def load(target: str | None, debug: bool = False, options: Mapping[str, Any] | N
     try:
         return load(module, debug, settings)
     except LoadError as error:
-        raise Failure(error.message, *error.hints, details=error.details) from error
+        # Of a table, its own file and line say enough.
+        message = error.message.removeprefix(f"{module_of('rest')!r}: ")
+        raise Failure(message, *error.hints, details=error.details) from error
 
 
 def split(target: str) -> tuple[str, str]:

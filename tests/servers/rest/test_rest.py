@@ -106,7 +106,7 @@ async def test_a_table_is_a_target_of_every_command(api: Loopback, folder: Path)
         ]
         for target in (("--target", "desk.toml"), ("--config", "yard.toml")):
             if target[0] == "--config":
-                added = toolyard("add", "desk", "--module", "desk.toml", "--config", "yard.toml")
+                added = toolyard("add", "desk", "desk.toml", "--config", "yard.toml")
                 assert added.status == 0, added
             tool = "get_ticket" if target[0] == "--target" else "mcp__desk__get_ticket"
             outcome = toolyard("call", tool, *target, "ticket_id=7", "--json", **key)
@@ -150,7 +150,9 @@ def test_mistakes_reach_the_terminal_with_their_lines(folder: Path):
     outcome = toolyard("list", "bad.toml")
     line = 1 + BLOCKS[0].split("/tickets/{ticket_id}/files")[0].count("\n")
     assert outcome.status == 2
-    assert f"bad.toml:{line}: tools.attach_files.path: {{id}} is no parameter of the tool" in outcome.err
+    assert (
+        f"error: bad.toml:{line}: tools.attach_files.path: {{id}} is no parameter of the tool" in outcome.err
+    )
     toolyard.write("toolyard.toml", "[servers.a]\ncommand = 'x'\n")
     assert "`--config toolyard.toml` takes it" in toolyard("serve", "toolyard.toml").err
     assert "No such file" in toolyard("run", "nowhere.toml").err
