@@ -191,6 +191,8 @@ def cost(item: str) -> str:
     return price(item)
 """
 PRICING = """
+import json
+from pathlib import Path
 from toolyard.wire.text import clean
 
 try:
@@ -198,15 +200,24 @@ try:
 except ImportError:
     there_is_no_such_package = None
 
+PRICES = json.loads((Path(__file__).parent / "lists" / "prices.json").read_text())
+
 def price(item):
     import jmespath
-    return jmespath.search(clean(item), {"tea": "2.50"})
+    return jmespath.search(clean(item), PRICES)
 """
 
 
+def own_server(folder: Path, source: str = OWN) -> None:
+    """A server's file, with a package beside it that has data in a folder."""
+    (folder / "shop.py").write_text(source)
+    (folder / "pricing" / "lists").mkdir(parents=True)
+    (folder / "pricing" / "__init__.py").write_text(PRICING)
+    (folder / "pricing" / "lists" / "prices.json").write_text('{"tea": "2.50"}')
+
+
 def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: Path):
-    (tmp_path / "shop.py").write_text(OWN)
-    (tmp_path / "pricing.py").write_text(PRICING)
+    own_server(tmp_path)
     (tmp_path / "unrelated.py").write_text("")
     done = deploy(tmp_path, "shop.py", "--no-lint", "--python", PYTHON, "--arch", ARCH, "--output", "out")
     assert done.status == 0, done.err
@@ -216,11 +227,13 @@ def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: 
     folder = tmp_path / "unpacked"
     with zipfile.ZipFile(tmp_path / "out" / "function.zip") as archive:
         archive.extractall(folder)
-    assert {"shop.py", "pricing.py", "jmespath"} <= {path.name for path in folder.iterdir()}
     assert not (folder / "unrelated.py").exists()
-    ((status, reply),) = talk(folder, ("POST", "/mcp", ask("tools/list")))
+    call = ("POST", "/mcp", ask("tools/call", name="cost", arguments={"item": "tea"}))
+    ((status, refusal),) = talk(folder, call)
     assert status == 401
-    assert "x-shop-key" in reply["error"]["message"]
+    assert "x-shop-key" in refusal["error"]["message"]
+    ((status, reply),) = talk(folder, call, headers={**HEADERS, "x-shop-key": "k1"})
+    assert reply["result"]["content"] == [{"type": "text", "text": "2.50"}]
 
 
 TABLE = """
@@ -261,8 +274,7 @@ def test_a_function_that_does_not_start_is_not_handed_over(tmp_path: Path):
     hidden = OWN.replace("from pricing", "__import__('pric' + 'ing')\nfrom json").replace(
         "price\n", "dumps as price\n"
     )
-    (tmp_path / "shop.py").write_text(hidden)
-    (tmp_path / "pricing.py").write_text(PRICING)
+    own_server(tmp_path, hidden)
     done = deploy(tmp_path, "shop.py", "--no-lint", "--python", PYTHON, "--arch", ARCH, "--output", "out")
     assert done.status == 2
     assert "error: the function does not start: " in done.err
@@ -284,8 +296,7 @@ def test_a_package_without_a_wheel_is_named_and_its_step_is_not_ticked_off(tmp_p
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: toolyard-tests-own\nVersion: 1.0\n")
     (about / "top_level.txt").write_text("tests_own\n")
     (installed / "tests_own.py").write_text("")
-    (tmp_path / "shop.py").write_text("import tests_own\n" + OWN)
-    (tmp_path / "pricing.py").write_text(PRICING)
+    own_server(tmp_path, "import tests_own\n" + OWN)
     arguments = ("deploy", "lambda", "shop.py", "--no-lint", "--python", "3.13", "--arch", "arm64")
     with Toolyard(tmp_path).terminal(*arguments, PYTHONPATH=str(installed)) as terminal:
         assert terminal.end() == 2

@@ -71,15 +71,17 @@ class Sources:
             self.files[f"{where}/__init__.py" if name in packages else f"{where}.py"] = file
         for name, folder in packages.items():
             for file in self._data(name, folder):
-                self.files[f"{name.replace('.', '/')}/{file.name}"] = file
+                self.files[f"{name.replace('.', '/')}/{file.relative_to(folder).as_posix()}"] = file
 
     def _data(self, package: str, folder: Path) -> Iterator[Path]:
         """A file that is called as a module is, such as `demo.html`, belongs to that module."""
-        for file in sorted(folder.iterdir()):
-            stem = file.name.partition(".")[0]
+        for path in sorted(folder.iterdir()):
+            stem = path.name.partition(".")[0]
             is_of_another = _file_of(stem, folder) is not None and f"{package}.{stem}" not in self._modules
-            if file.is_file() and file.suffix not in UNWANTED and not is_of_another:
-                yield file
+            if path.is_dir() and _file_of(path.name, folder) is None:
+                yield from (file for file in sorted(path.rglob("*")) if _is_data(file))
+            elif _is_data(path) and not is_of_another:
+                yield path
 
 
 def gather(chosen: Iterable[Chosen]) -> Sources:
@@ -99,6 +101,10 @@ def _modules(one: Import) -> list[str]:
 
 def _is_left_out(name: str) -> bool:
     return not name or any(name == never or name.startswith(f"{never}.") for never in NEVER)
+
+
+def _is_data(path: Path) -> bool:
+    return path.is_file() and path.suffix not in UNWANTED
 
 
 def _file_of(module: str, folder: Path) -> Path | None:
