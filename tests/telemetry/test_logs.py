@@ -225,5 +225,23 @@ def test_a_field_named_like_a_secret_is_masked(capsys: pytest.CaptureFixture[str
     assert (line["authorization"], line["api_key"]) == ("***", "***")
 
 
+def test_a_line_without_a_record_is_one_line_of_the_same_form_with_secrets_masked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.write(
+        "toolyard.test", "tools/call", {"tool": "a\nb \ud800", "path": "/x?token=hunter2", "status": 200}
+    )
+    (line,) = lines(capsys)
+    assert line.pop("ts").endswith("Z")
+    assert line == {
+        "level": "info",
+        "logger": "toolyard.test",
+        "message": "tools/call",
+        "tool": "a\nb ?",
+        "path": "/x?token=***",
+        "status": 200,
+    }
+
+
 def test_request_ids_are_unique() -> None:
     assert len({new_request_id() for _ in range(1000)}) == 1000
