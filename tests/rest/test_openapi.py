@@ -185,6 +185,9 @@ def test_types_are_worked_out_where_a_document_does_not_name_them():
         "null",
     )
     assert of_query(schema={"type": "integer", "default": "many"})["q"] == Parameter(type="integer")
+    assert of_query(schema={"type": "integer", "minimum": -(2**70), "maximum": 9})["q"].schema == {
+        "maximum": 9
+    }
     assert of_query(content={"application/json": {}})["q"].type == "string"
     assert len(of_query()["q"].type) > 1, "anything"
 

@@ -54,6 +54,7 @@ _NEXTS = (
     "after",
     "next_marker",
     "continuation_token",
+    "last_id",
 )
 _TOTALS = ("total", "total_count", "totalcount", "total_items", "totalitems", "total_results", "totalresults")
 

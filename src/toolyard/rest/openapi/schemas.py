@@ -110,7 +110,7 @@ def _own(found: Node) -> Node:
     if described := short(text(found.get("description")), 300):
         plain["description"] = described
     for key in _LIMITS:
-        if found.get(key) is not None:
+        if found.get(key) is not None and not _is_huge(found[key]):
             plain[key] = found[key]
     for key, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if isinstance(plain.get(key), bool):
@@ -121,9 +121,18 @@ def _own(found: Node) -> Node:
         plain["enum"] = [item for item in nodes(plain["enum"]) if item is not None]
         if not plain["enum"]:
             del plain["enum"]
-    if found.get("default") is not None and not isinstance(found["default"], dict):
+    if (
+        found.get("default") is not None
+        and not isinstance(found["default"], dict)
+        and not _is_huge(found["default"])
+    ):
         plain["default"] = found["default"]
     return plain
+
+
+def _is_huge(value: Any) -> bool:
+    """Limits of 64 bits, rounded as JavaScript does, are more than anybody reads, and limit nothing."""
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def _nullable(plain: Node, found: Node) -> Node:
