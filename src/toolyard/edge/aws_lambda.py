@@ -7,7 +7,9 @@ Nothing of a request outlives it. What a function cannot do, it says: it keeps n
 
 import asyncio
 import logging
+import sys
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from msgspec import Struct
 
@@ -36,6 +38,8 @@ HEALTH = "/health"
 NEEDS_STREAMS = frozenset({"subscriptions/listen", "resources/subscribe", "resources/unsubscribe"})
 LAST_MOMENT = 0.1
 """Seconds that a call has to tidy up after it was stopped."""
+# Where Python can (3.12), a request is begun at once and not in the loop's next turn, which is a system call.
+_EAGERLY: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
 _ALLOWED: Headers = [(b"allow", b"POST, OPTIONS")]
 
 
@@ -74,7 +78,7 @@ class LambdaEdge:
         loop = asyncio.get_running_loop()
         # What `asyncio.wait` does, at less than half its price: it was a tenth of a short request.
         ended: asyncio.Future[bool] = loop.create_future()
-        working = loop.create_task(self._work(it, ended))
+        working = asyncio.Task(self._work(it, ended), loop=loop, **_EAGERLY)
         timer = None if seconds is None else loop.call_later(seconds, _settle, ended, False)
         in_time = await ended
         if timer is not None:
