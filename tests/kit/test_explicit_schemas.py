@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from tests.kit.calls import text_of
 from toolyard.kit import Context, Server, ToolResult
+from toolyard.kit.schema import Checked, Fitting
 
 ORDER = {
     "type": "object",
@@ -194,6 +195,29 @@ def test_an_output_schema_of_no_object_is_refused_as_legacy_clients_know_objects
 
     with pytest.raises(ValueError, match="type 'object'"):
         server.add_tool(tool, output_schema=schema)
+
+
+async def test_a_schema_that_was_checked_elsewhere_is_compiled_at_the_first_call(server: Server) -> None:
+    async def order(arguments: dict[str, Any]) -> Any:
+        return arguments
+
+    server.add_tool(order, input_schema=Checked(ORDER), output_schema=Checked(ORDER))
+    server.add_tool(order, name="wrong", input_schema=Checked({"type": "object", "required": 5}))
+    assert (await call(server, "order", {"item": "x"}))["structuredContent"] == {"item": "x"}
+    assert "'item'" in text_of(await call(server, "order", {"item": ""}))
+    with pytest.raises(ValueError, match="not a usable JSON Schema"):
+        await call(server, "wrong", {})
+
+
+async def test_results_that_are_made_to_fit_a_schema_are_not_held_against_it(server: Server) -> None:
+    @server.tool(output_schema=Fitting(ORDER))
+    async def order(item: Any) -> Any:
+        return {"item": item}
+
+    async with server.connect() as client:
+        (tool,) = await client.list_tools()
+        assert tool["outputSchema"] == ORDER
+        assert (await client.call_tool("order", {"item": 5}))["structuredContent"] == {"item": 5}
 
 
 # x-mcp-header

@@ -63,6 +63,20 @@ class Checked(JsonSchema):
     """
 
 
+class Fitting(Checked):
+    """The schema of results that are made to fit it, and need not be held against it each time."""
+
+
+class NoValidator:
+    """Takes what is made to fit as it is."""
+
+    def __init__(self, schema: JsonSchema) -> None:
+        self.schema = schema
+
+    def __call__(self, value: Raw | Any) -> Any:
+        return value
+
+
 class SchemaValidator:
     """Checks against an explicit JSON Schema (2020-12 unless it says otherwise)."""
 
@@ -298,6 +312,8 @@ def output_of(
         written = schema_of(schema) if isinstance(schema, type) else schema
         if written.get("type") != "object":
             raise ValueError(f"output_schema must have type 'object', not {written.get('type')!r}")
+        if isinstance(schema, Fitting):
+            return Output(NoValidator(schema))
         return Output(
             TypedValidator(schema, dict(written)) if isinstance(schema, type) else SchemaValidator(schema)
         )

@@ -55,7 +55,7 @@ def check_needs(plan: Plan, arguments: Mapping[str, Any], defaults: Defaults, wo
 
 
 def filled(plan: Plan, arguments: dict[str, Any], defaults: Defaults) -> dict[str, Any]:
-    for name, parameter in plan.parameters.items():
+    for name, parameter in plan.with_defaults.items():
         if name not in arguments and (value := defaults.of(parameter)) is not UNSET:
             arguments[name] = value
     return arguments

@@ -41,15 +41,17 @@ class Engine(Struct, frozen=True):
     def function(self, plan: Plan) -> Callable[[dict[str, Any], Context], Awaitable[ToolResult]]:
         """What the kit runs for this tool."""
 
+        keeping = Keeping(plan.tool.result, self.verbosity)
+
         async def call(arguments: dict[str, Any], ctx: Context) -> ToolResult:
-            return await self.run(plan, arguments, ctx)
+            return await self.run(plan, keeping, arguments, ctx)
 
         return call
 
-    async def run(self, plan: Plan, arguments: dict[str, Any], ctx: Context) -> ToolResult:
+    async def run(self, plan: Plan, keeping: Keeping, arguments: dict[str, Any], ctx: Context) -> ToolResult:
         key = self.keyring.key(ctx)
         ready = await self._ready(plan, arguments, key)
-        current = await self._part(plan, dict(ready), key, ctx)
+        current = await self._part(plan, keeping, dict(ready), key, ctx)
         if plan.name in self.finish:
             return ToolResult(structured=self.finish[plan.name](current.plain(), ready))
         if not plan.tool.also:
@@ -58,15 +60,20 @@ class Engine(Struct, frozen=True):
         for name, also in plan.tool.also.items():
             if all(ready.get(given) is not None for given in also.when):
                 replaced = ready | {to: ready[by] for to, by in also.replace.items() if by in ready}
-                parts[name] = await self._part(plan, replaced, key, ctx)
+                parts[name] = await self._part(plan, keeping, replaced, key, ctx)
         return ToolResult(structured={name: part.plain() for name, part in parts.items()})
 
     async def _ready(self, plan: Plan, arguments: dict[str, Any], key: Secret | None) -> dict[str, Any]:
         words = self.api.words
         found = given(plan, arguments, words)
         check_needs(plan, found, self.defaults, words)
-        found = await self._prepared(plan, found, key)
+        if plan.name in self.prepare:
+            found = await self._prepared(plan, found, key)
+        if plan.with_names:
+            await self._look_up(plan, found, key)
+        return filled(plan, found, self.defaults)
 
+    async def _look_up(self, plan: Plan, found: dict[str, Any], key: Secret | None) -> None:
         def known(name: str) -> Any:
             value = self.defaults.of(plan.parameters[name]) if name in plan.parameters else UNSET
             return None if value is UNSET else value
@@ -75,17 +82,12 @@ class Engine(Struct, frozen=True):
             return await self._fetched("GET", path, query, key)
 
         await self.lookups.resolve(plan, found, known, look)
-        return filled(plan, found, self.defaults)
 
     async def _prepared(self, plan: Plan, arguments: dict[str, Any], key: Secret | None) -> dict[str, Any]:
-        prepare = self.prepare.get(plan.name)
-        if prepare is None:
-            return arguments
-
         async def fetch(method: str, path: str, query: Mapping[str, Any] | None = None) -> Any:
             return await self._fetched(method, quote(path, safe="/%:@~,;=+!$&'()*"), query or {}, key)
 
-        return await prepare(arguments, fetch)
+        return await self.prepare[plan.name](arguments, fetch)
 
     async def _fetched(self, method: str, path: str, query: Mapping[str, Any], key: Secret | None) -> Any:
         pairs = [pair for name, value in query.items() for pair in texts(name, value)]
@@ -94,9 +96,10 @@ class Engine(Struct, frozen=True):
         value = (await self.api.ask(asked, key)).value
         return None if value is UNSET else value
 
-    async def _part(self, plan: Plan, arguments: dict[str, Any], key: Secret | None, ctx: Context) -> Part:
+    async def _part(
+        self, plan: Plan, keeping: Keeping, arguments: dict[str, Any], key: Secret | None, ctx: Context
+    ) -> Part:
         async def ask(request: Draft) -> Answer:
             return await self.api.ask(request, key, plan.tool.errors, plan.tool.timeout)
 
-        keeping = Keeping(plan.tool.result, self.verbosity, arguments)
-        return await Reading(plan, self.api, ask, keeping, ctx).part(arguments)
+        return await Reading(plan, self.api, ask, keeping.asked(arguments), ctx).part(arguments)

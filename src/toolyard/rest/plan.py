@@ -3,7 +3,9 @@
 import re
 from functools import cached_property
 
-from .table import Paging, Parameter, Place, Table, Tool
+from msgspec import UNSET
+
+from .table import BodyForm, Paging, Parameter, Place, Table, Tool
 
 _IN_PATH = r"\{([^{}]+)\}"
 _WITH_BODY = ("POST", "PUT", "PATCH")
@@ -21,6 +23,33 @@ class Plan:
         for shared in tool.use:
             self.parameters.setdefault(shared, table.shared[shared])
         self.paging: Paging | None = table.paging[tool.paging] if tool.paging else None
+
+    @cached_property
+    def steps(self) -> list[str]:
+        return split_path(self.tool.path)
+
+    @cached_property
+    def with_defaults(self) -> dict[str, Parameter]:
+        """Those for which something may be sent when the caller gives nothing."""
+        found = self.parameters.items()
+        return {name: one for name, one in found if one.setting or one.default is not UNSET}
+
+    @cached_property
+    def with_names(self) -> bool:
+        """Whether any parameter is a name to look up."""
+        return any(parameter.lookup for parameter in self.parameters.values())
+
+    @cached_property
+    def body_form(self) -> BodyForm | None:
+        """How the body is written; None when there is none."""
+        places = set(self.places.values())
+        if self.tool.fixed:
+            places.add(self.fixed_place)
+        if "json" in places:
+            return "json"
+        if not places & {"form", "file"}:
+            return None
+        return "multipart" if self.tool.body == "multipart" or "file" in places else "form"
 
     @cached_property
     def in_path(self) -> frozenset[str]:
@@ -64,6 +93,11 @@ class Plan:
     @property
     def seconds(self) -> float:
         return self.tool.timeout or self.table.timeout
+
+
+def split_path(path: str) -> list[str]:
+    """What stands in the path at even places, names of parameters at odd ones."""
+    return re.split(_IN_PATH, path)
 
 
 def placeholders(text: str) -> list[str]:

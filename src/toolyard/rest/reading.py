@@ -10,7 +10,7 @@ from .api import Answer, Api
 from .filters import Filter
 from .paging import Parts
 from .plan import Plan
-from .replies import Keeping, matter
+from .replies import matter
 from .requests import Draft, draft
 from .results import Part
 
@@ -22,7 +22,8 @@ class Reading(Struct, frozen=True):
     plan: Plan
     api: Api
     ask: Callable[[Draft], Awaitable[Answer]]
-    keeping: Keeping
+    kept: Callable[[Any], Any]
+    """What is kept of an object."""
     ctx: Context
 
     async def part(self, arguments: dict[str, Any]) -> Part:
@@ -38,14 +39,14 @@ class Reading(Struct, frozen=True):
         answer = await self.ask(parts.aimed(self._draft(arguments)))
         value, items = matter(answer.value, self.plan.tool.result)
         if items is None:
-            return Part(self.keeping.of(value))
+            return Part(self.kept(value))
         following = parts.after(answer, len(items), self.api.table.auth)
         return Part(value, self._kept(items, wanted), parts.total(answer), following)
 
     def _single(self, answer: Answer, wanted: Filter) -> Part:
         value, items = matter(answer.value, self.plan.tool.result)
         if items is None:
-            return Part(self.keeping.of(value))
+            return Part(self.kept(value))
         return Part(value, self._kept(items, wanted))
 
     async def _every(self, parts: Parts, arguments: dict[str, Any], wanted: Filter) -> Part:
@@ -57,7 +58,7 @@ class Reading(Struct, frozen=True):
             answer = await self.ask(parts.aimed(self._draft(arguments)))
             value, items = matter(answer.value, self.plan.tool.result)
             if items is None:
-                return Part(self.keeping.of(value))
+                return Part(self.kept(value))
             total, surplus = parts.total(answer), read + len(items) > most
             found += self._kept(items[: most - read], wanted)
             read += len(items)
@@ -72,7 +73,7 @@ class Reading(Struct, frozen=True):
         return Part(found, found, len(found) if wanted else total, truncated=cut)
 
     def _kept(self, items: list[Any], wanted: Filter) -> list[Any]:
-        return [self.keeping.of(item) for item in items if wanted.fits(item)]
+        return [self.kept(item) for item in items if wanted.fits(item)]
 
     def _draft(self, arguments: dict[str, Any]) -> Draft:
         return draft(self.plan, arguments, self.api.words)

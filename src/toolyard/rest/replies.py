@@ -1,7 +1,7 @@
 """What a reply says, and what of it the model is shown."""
 
-from collections.abc import Mapping
-from functools import lru_cache
+from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Literal, cast
 
 import msgspec
@@ -59,18 +59,23 @@ def matter(value: Any, result: Result) -> tuple[Any, list[Any] | None]:
 class Keeping:
     """Which fields are kept of an object, or of each item, by paths with dots that go through lists."""
 
-    def __init__(self, result: Result, verbosity: Verbosity, arguments: Mapping[str, Any]) -> None:
-        paths = result.compact or result.rich if verbosity == "compact" else result.rich
-        whole = bool(result.details) and arguments.get(result.details) is True
-        self._tree = {} if whole else _tree(paths)
+    def __init__(self, result: Result, verbosity: Verbosity) -> None:
+        self._result = result
+        self._verbosity = verbosity
 
-    def of(self, value: Any) -> Any:
-        return _kept(value, self._tree)
+    @cached_property
+    def _tree(self) -> Tree:
+        result = self._result
+        return _tree(result.compact or result.rich if self._verbosity == "compact" else result.rich)
+
+    def asked(self, arguments: Mapping[str, Any]) -> Callable[[Any], Any]:
+        """What is kept for these arguments, of anything."""
+        details = self._result.details
+        tree = {} if details and arguments.get(details) is True else self._tree
+        return lambda value: _kept(value, tree)
 
 
-@lru_cache
 def _tree(paths: tuple[str, ...]) -> Tree:
-    """Of a row of a table, so the same at every call."""
     root: Tree = {}
     for path in paths:
         node = root

@@ -1,6 +1,6 @@
 """From arguments to a request: every value at its place, encoded so that it stays a value there."""
 
-import re
+from collections.abc import Mapping
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -11,7 +11,7 @@ from ..kit import ToolError
 from .client import Request
 from .files import File, read_files
 from .forms import multipart, urlencoded
-from .plan import Plan
+from .plan import Plan, split_path
 from .wording import Words, shortened
 
 Pairs = list[tuple[str, str]]
@@ -49,14 +49,14 @@ class _Filling(Struct):
 
 
 def draft(plan: Plan, arguments: dict[str, Any], words: Words) -> Draft:
-    filling = _Filling()
+    filling, places = _Filling(), plan.places
     for name, value in plan.tool.fixed.items():
         _place(filling, plan.fixed_place, name, value)
     for name, parameter in plan.parameters.items():
-        if name not in arguments:
+        place = places[name]
+        if name not in arguments or place == "path" or place == "none":
             continue
         value, called = arguments[name], parameter.name or name
-        place = plan.places[name]
         if place == "file":
             filling.files += read_files(name, called, value, parameter, words)
         elif place == "header":
@@ -64,8 +64,10 @@ def draft(plan: Plan, arguments: dict[str, Any], words: Words) -> Draft:
         else:
             _place(filling, place, called, value)
     body, kind = _body(plan, filling)
-    headers = dict(plan.table.headers) | filling.headers | ({"Content-Type": kind} if kind else {})
-    path = filled_path(plan.tool.path, arguments, words)
+    headers = plan.table.headers | filling.headers
+    if kind:
+        headers["Content-Type"] = kind
+    path = _joined(plan.steps, arguments, words)
     return Draft(plan.tool.method, path, filling.query, headers, body, plan.repeatable)
 
 
@@ -83,31 +85,35 @@ def _place(filling: _Filling, place: str, name: str, value: Any) -> None:
 
 
 def _body(plan: Plan, filling: _Filling) -> tuple[bytes, str]:
-    places = set(plan.places.values())
-    if plan.tool.fixed:
-        places.add(plan.fixed_place)
-    if "json" in places:
+    if plan.body_form is None:
+        return b"", ""
+    if plan.body_form == "json":
         return msgspec.json.encode(filling.json), "application/json"
-    if filling.files or (plan.tool.body == "multipart" and places & {"form", "file"}):
+    if plan.body_form == "multipart":
         return multipart(filling.fields, filling.files)
-    if "form" in places:
-        return urlencoded(filling.fields).encode(), "application/x-www-form-urlencoded"
-    return b"", ""
+    return urlencoded(filling.fields).encode(), "application/x-www-form-urlencoded"
 
 
-def filled_path(path: str, arguments: dict[str, Any], words: Words) -> str:
+def filled_path(path: str, arguments: Mapping[str, Any], words: Words) -> str:
     """The path with its `{parameters}`, none of which can become more than one step of it."""
+    return _joined(split_path(path), arguments, words)
 
-    def segment(match: re.Match[str]) -> str:
-        name = match[1]
-        value = text(arguments.get(name))
-        if not value:
-            raise ToolError(words.empty.format(name=name))
-        if value in (".", "..") or _has_control(value):
-            raise ToolError(_unusable(name, value, words))
-        return quote(value, safe="", errors="replace")
 
-    return re.sub(r"\{([^{}]+)\}", segment, path)
+def _joined(steps: list[str], arguments: Mapping[str, Any], words: Words) -> str:
+    found = list(steps)
+    for place in range(1, len(steps), 2):
+        found[place] = _step(steps[place], text(arguments.get(steps[place])), words)
+    return "".join(found)
+
+
+def _step(name: str, value: str, words: Words) -> str:
+    if value.isalnum() and value.isascii():
+        return value
+    if not value:
+        raise ToolError(words.empty.format(name=name))
+    if value in (".", "..") or _has_control(value):
+        raise ToolError(_unusable(name, value, words))
+    return quote(value, safe="", errors="replace")
 
 
 def _header(name: str, value: Any, words: Words) -> str:

@@ -74,9 +74,7 @@ def _paging(paging: Paging, words: Words) -> dict[str, Schema]:
 
 
 def output_schema(plan: Plan, words: Words) -> Schema:
-    """As the table says; else what every result without one looks like (`results`)."""
-    if plan.tool.output:
-        return plan.tool.output
+    """What every result looks like whose tool has no schema of its own (`results`)."""
     if plan.tool.also:
         names = ["current", *plan.tool.also]
         return {

@@ -11,7 +11,7 @@ from ..kit import CallerKeys, Server
 from ..kit.languages import Locale
 from ..kit.making import WrongSettings
 from ..kit.options import ToolOptions
-from ..kit.schema import Checked
+from ..kit.schema import Checked, Fitting
 from .api import Api
 from .arguments import Defaults
 from .auth import Keyring
@@ -80,7 +80,10 @@ def build(
     engine = Engine(api, keyring, Defaults(settings), Lookups(table, said), settings.verbosity, *own)
     for name, tool in table.tools.items():
         plan = Plan(name, tool, table)
-        server.add_tool(engine.function(plan), **_options(plan, said))
+        # What we make ourselves fits; what an API or a server's own step says is held against the schema.
+        schema = tool.output or output_schema(plan, said)
+        output = Checked(schema) if tool.output or name in engine.finish else Fitting(schema)
+        server.add_tool(engine.function(plan), **_options(plan, said, output))
     if gate is not None and any(tool.flag for tool in table.tools.values()):
         server.show_tools(gate.viewer(keyring))
     server.on_close(api.client.close)
@@ -106,14 +109,14 @@ def _caller_keys(
     )
 
 
-def _options(plan: Plan, said: Words) -> ToolOptions:
+def _options(plan: Plan, said: Words, output: Checked) -> ToolOptions:
     tool = plan.tool
     return {
         "name": plan.name,
         "title": tool.title or None,
         "description": tool.description,
         "input_schema": Checked(input_schema(plan, said)),
-        "output_schema": Checked(output_schema(plan, said)),
+        "output_schema": output,
         "open_world": True,
         **_nature(tool),
     }
