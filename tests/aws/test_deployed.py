@@ -20,7 +20,7 @@ from tests.aws.rie import Emulated, emulated
 from tests.aws.tls import over_tls
 from tests.cli.running import Toolyard
 from tests.clients.mcp_peer import McpPeer, connect
-from tests.emulators.tiflux import TifluxEmulator
+from tests.emulators.tiflux import API_KEY, TifluxEmulator
 from tests.serving import Answer, Client, LegacyClient, initialize, modern
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -249,6 +249,14 @@ async def test_a_key_that_is_missing_or_unusable_or_not_entitled_is_told_so(tifl
         assert told[-2]["key"] == last["key"] != entitled[:12]
 
 
+LISTING = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
+
+
+def with_key(key: str) -> dict[str, Any]:
+    headers = [("Content-Type", "application/json"), (KEY_HEADER, key)]
+    return event_of(Asked("POST", "/mcp", "", headers, LISTING))
+
+
 BAD_EVENTS: Sequence[Any] = (
     {},
     [],
@@ -258,19 +266,21 @@ BAD_EVENTS: Sequence[Any] = (
     {"version": "2.0"},
     {"version": "2.0", "requestContext": {"http": 5}, "headers": [], "rawPath": 7, "body": {}},
     {"version": "2.0", "requestContext": {"http": {"method": "POST"}}, "rawPath": "/mcp", "headers": None},
-    event_of(Asked("POST", "/mcp", "", [("content-type", "application/json")], b"x"))
-    | {"isBase64Encoded": True, "body": "no base64 at all!"},
+    with_key(API_KEY) | {"isBase64Encoded": True, "body": "no base64 at all!"},
+    with_key(f"{API_KEY}\r\nx-other: 1"),
+    with_key(f"{API_KEY},{API_KEY}"),
+    with_key("chave-válida"),
 )
 
 
 async def test_events_that_are_no_requests_are_answered_and_the_next_one_is_served(
     tiflux: Packed, tmp_path: Path
 ):
-    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path) as ((function,), client):
+    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path) as ((function,), _):
         for event in BAD_EVENTS:
             returned = json.loads(await function.returned(event))
-            assert 400 <= returned["statusCode"] < 500, (event, returned)
-        assert (await curl(f"http://127.0.0.1:{client.port}/health"))["status"] == "ok"
+            assert 400 <= returned["statusCode"] < 500, (str(event)[:500], returned)
+        assert json.loads(await function.returned(with_key(API_KEY)))["statusCode"] == 200
 
 
 async def test_an_upstream_that_never_answers_is_given_up_before_the_functions_deadline(
