@@ -55,12 +55,14 @@ async def test_a_failure_is_told_in_a_sentence_of_its_own(
 
 
 async def test_the_tables_own_messages_come_first_and_a_tools_before_those(api: Loopback) -> None:
-    api.on("GET /v1/thing", reply({"detail": "no {status}"}, 404), reply({"a": 1}, 409), reply({}, 503))
+    refusals = [reply({"detail": "no {status}"}, 404), reply({"a": 1}, 409), reply(None, 410)]
+    api.on("GET /v1/thing", *refusals, reply({}, 503))
     errors = {"404": "Nothing here", "4xx": "Refused: {detail}", "5xx": "Down ({status})"}
     own = {"get": {**GET, "errors": {"404": "No such thing: {detail}"}}}
     async with asking(table(api, own, errors=errors)) as ask:
         assert await ask.wrong("get") == "No such thing: no {status}"
         assert await ask.wrong("get") == 'Refused: {"a":1}'
+        assert await ask.wrong("get") == "Refused"
         assert await ask.wrong("get") == "Down (503)"
 
 

@@ -38,7 +38,7 @@ def status_error(
     if template is None:
         template = next((words.statuses[n] for n in names if n in words.statuses), words.statuses["xxx"])
     said = detail(reply, key)
-    text = template.replace("{status}", str(status)).replace("{detail}", said).strip()
+    text = template.replace("{status}", str(status)).replace("{detail}", said).strip().rstrip(":")
     if wait is not None:
         text += " " + words.wait.format(seconds=f"{wait:g}")
     return ToolError(text)
