@@ -282,6 +282,36 @@ def test_a_function_that_does_not_start_is_not_handed_over(tmp_path: Path):
     assert not (tmp_path / "out" / "function.zip").exists()
 
 
+MADE = """
+from msgspec import Struct
+from toolyard.kit import Server
+
+ENVIRONMENT = "SHOP_"
+
+class Settings(Struct):
+    greeting: str = "hello"
+
+def build(settings: Settings) -> Server:
+    server = Server("shop")
+    server.add_tool(lambda: settings.greeting, name="greet", output_schema=None)
+    return server
+"""
+
+
+def test_a_server_of_ones_own_gets_its_settings_as_variables(tmp_path: Path):
+    (tmp_path / "shop.py").write_text(MADE)
+    built(tmp_path, "shop.py", "-o", "greeting=good day")
+    assert 'SHOP_GREETING: "good day"' in (tmp_path / "out" / "template.yaml").read_text()
+
+
+def test_a_mistake_in_any_language_of_a_table_is_told_with_its_line(tmp_path: Path):
+    (tmp_path / "crm.toml").write_text(TABLE)
+    (tmp_path / "crm.pt.toml").write_text('\n[tools.get_persons]\ndescription = "Uma pessoa"\n')
+    done = deploy(tmp_path, "crm.toml", "--no-lint", "--python", PYTHON, "--arch", ARCH)
+    assert done.status == 2
+    assert "crm.pt.toml:2: tools.get_persons" in done.err
+
+
 def test_two_servers_of_one_name_are_refused(tmp_path: Path):
     (tmp_path / "other.py").write_text("from toolyard.kit import Server\nserver = Server('toolyard')\n")
     done = deploy(tmp_path, "demo", "other.py")

@@ -1,6 +1,7 @@
 """`toolyard deploy lambda`: servers as one function of AWS Lambda, with an address of its own."""
 
 import re
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import click
 from .. import target as targets
 from ..failure import Failure, warn
 from ..options import debug_option
-from .chosen import PACKAGE, Chosen, choose
+from .chosen import Chosen, choose
 from .template import Plan, template
 
 if TYPE_CHECKING:
@@ -131,14 +132,10 @@ def _refuse_same_names(servers: "list[Server]") -> None:
 
 
 def _prefix(server: Chosen) -> str:
-    """What the names of its variables begin with."""
-    from importlib import import_module
-
+    """What the names of its variables begin with, as its module says; it has been loaded by now."""
     from ...kit.making import ENVIRONMENT
 
-    if server.folder != PACKAGE.parent:
-        return ""
-    return getattr(import_module(server.module), ENVIRONMENT, "")
+    return getattr(sys.modules.get(server.module), ENVIRONMENT, "")
 
 
 def _name(name: str) -> str:

@@ -94,9 +94,14 @@ def _compile_table(file: Path, folder: Path) -> None:
     from ...kit.languages import Locale
     from ...rest.compiling import compiled
     from ...rest.loading import load
+    from ...rest.mistakes import TableError
 
     for locale in get_args(Locale):
-        (folder / f"{file.stem}.{locale}.json").write_bytes(compiled(load(file, locale)))
+        try:
+            table = load(file, locale)
+        except TableError as error:
+            raise Failure(str(error)) from None
+        (folder / f"{file.stem}.{locale}.json").write_bytes(compiled(table))
 
 
 def _write_entry(chosen: list[Chosen], folder: Path, python: str) -> None:
