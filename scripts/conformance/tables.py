@@ -19,7 +19,7 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
             comparison.pair,
             comparison.direct.revision,
             score(comparison.direct),
-            score(comparison.through),
+            f"{comparison.through.counts['SUCCESS']} / {len(comparison.bad)}",
             *(str(len(found)) for found in (comparison.lost, comparison.gained, comparison.apart)),
         )
         for comparison in comparisons
@@ -34,7 +34,9 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
             for one in comparison.stale:
                 print(f"stale: {where}: {one.scenario}: it passes, and is listed as {one.reason!r}")
     show_table(header, rows, [comparison.passed for comparison in comparisons])
-    print("\ndirectly and through: passed / failed or warned")
+    print(
+        "\ndirectly and through: passed / failed or warned; apart: passed directly, and does not apply there"
+    )
     show_apart(comparisons)
 
 
