@@ -35,7 +35,7 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
                 print(f"stale: {where}: {one.scenario}: it passes, and is listed as {one.reason!r}")
     show_table(header, rows, [comparison.passed for comparison in comparisons])
     print(
-        "\ndirectly and through: passed / failed or warned; apart: passed directly, and does not apply there"
+        "\ndirectly and through: passed / failed or warned; apart: passed directly, does not apply there"
     )
     show_apart(comparisons)
 
