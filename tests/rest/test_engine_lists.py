@@ -114,6 +114,19 @@ async def test_links_are_followed_within_their_list_only(api: Loopback) -> None:
             assert "'cursor'" in await ask.wrong("links", cursor=cursor)
 
 
+async def test_a_key_that_an_api_writes_into_its_links_goes_no_further(api: Loopback) -> None:
+    link = f'</v1/links?filter[key]=x&token={KEY}&page=2>; rel="next"'
+    api.on("GET /v1/links", reply([{"id": 1}], Link=link))
+    rows = table(
+        api,
+        {"links": {"path": "/links", "paging": "link"}},
+        paging={"link": LINK},
+        auth={"kind": "bearer"},
+    )
+    async with asking(rows) as ask:
+        assert (await ask.ok("links"))["next"] == "filter[key]=x&page=2"
+
+
 async def test_a_position_or_size_that_makes_no_sense_is_refused_and_a_big_size_is_the_biggest(
     api: Loopback,
 ) -> None:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..kit import Secret
-from .auth import blotted_value, carry
+from .auth import blotted_links, blotted_value, carry
 from .client import HttpClient
 from .connection import Reply
 from .failures import fault_error, status_error
@@ -49,7 +49,8 @@ class Api:
         if not 200 <= reply.status < 300:
             messages = {**self.table.errors, **(errors or {})}
             raise status_error(reply, messages, self.words, key, wait)
-        return Answer(blotted_value(decoded(reply, self.words), key, reply.body), reply.headers)
+        said = blotted_value(decoded(reply, self.words, key), key, reply.body)
+        return Answer(said, blotted_links(reply.headers, key))
 
     async def once(self, draft: Draft, key: Secret | None, seconds: float) -> Reply:
         """One try, whatever comes of it."""

@@ -1,6 +1,7 @@
 """The key of a request: whose it is, how the request carries it, and how it stays out of everything else."""
 
 import os
+import re
 from typing import Any, cast
 from urllib.parse import quote
 
@@ -11,6 +12,8 @@ from .table import Auth
 from .wording import Words
 
 HIDDEN = "[key]"
+HIDDEN_IN_LINK = "\0"
+"""No query has this one by itself, as it may have the other."""
 SHORTEST = 4
 """What is shorter is no key, and would be found in any text."""
 
@@ -62,13 +65,26 @@ def carry(draft: Draft, auth: Auth, key: Secret | None) -> Draft:
     return draft
 
 
-def blotted(text: str, key: Secret | None) -> str:
+def blotted(text: str, key: Secret | None, hidden: str = HIDDEN) -> str:
     """A text of the API without the key, in whatever way it was written into it."""
     if key is None or len(value := key.reveal()) < SHORTEST:
         return text
-    for form in dict.fromkeys((value, quote(value, safe=""), quote(value))):
-        text = text.replace(form, HIDDEN)
+    text = text.replace(value, hidden)
+    if "%" in text:
+        for form in dict.fromkeys((quote(value, safe=""), quote(value))):
+            text = re.sub(_either_case(form), hidden, text)
     return text
+
+
+def _either_case(quoted: str) -> str:
+    """Finds a text in percent-encoding: its digits may be of either case, the rest not."""
+    return re.sub(r"%..", lambda found: f"(?i:{found[0]})", re.escape(quoted))
+
+
+def blotted_links(headers: dict[str, str], key: Secret | None) -> dict[str, str]:
+    """The same for the one header of a reply whose words go to the model: where a list goes on."""
+    link = headers.get("link")
+    return headers if link is None else {**headers, "link": blotted(link, key, HIDDEN_IN_LINK)}
 
 
 def blotted_value(value: Any, key: Secret | None, body: bytes) -> Any:
@@ -83,9 +99,9 @@ def _is_in(key: str, body: bytes) -> bool:
         return False
     if key.isalnum() and key.isascii():  # nothing writes such a key in another way
         return key.encode() in body
-    # Writers of JSON put a backslash into some of these: then only the walk can tell.
-    escaped = b"\\" in body and not key.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    return escaped or key.encode() in body or quote(key, safe="").encode() in body
+    # Some of these have other spellings, with a backslash in JSON or a percent sign: only the walk can tell.
+    plain = key.replace("-", "").replace("_", "").replace(".", "").isalnum()
+    return key.encode() in body or (not plain and (b"\\" in body or b"%" in body))
 
 
 def _walk(value: Any, key: Secret) -> Any:

@@ -10,7 +10,8 @@ from typing import Any, cast
 import msgspec
 
 from ..kit import Secret, ToolError
-from .auth import blotted
+from ..wire.secret import MAX_LENGTH
+from .auth import blotted, blotted_value
 from .connection import Reply
 from .faults import Fault, TooLarge, TooSlow, Unreachable
 from .wording import Words
@@ -31,7 +32,7 @@ def status_error(
     status = reply.status
     if 300 <= status < 400:
         place = re.match(_PLACE, reply.headers.get("location", ""))
-        shown = tidy(blotted(place[1] if place else "", key), 200) or "?"
+        shown = tidy(place[1] if place else "", 200, key) or "?"
         return ToolError(words.redirected.format(status=status, place=shown))
     names = (str(status), f"{status // 100}xx")
     template = next((errors[name] for name in names if name in errors), None)
@@ -64,10 +65,12 @@ def detail(reply: Reply, key: Secret | None) -> str:
     if not reply.body or is_html(reply):
         return ""
     try:
-        said: Any = msgspec.json.decode(reply.body)
+        said: Any = blotted_value(msgspec.json.decode(reply.body), key, reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        said = reply.body[: 4 * MAX_DETAIL].decode("utf-8", "replace")
-    return tidy(blotted(_sentence(said), key), MAX_DETAIL)
+        # A key that begins in what can be shown is looked at as a whole, or its first half would be shown.
+        said = reply.body[: 4 * MAX_DETAIL + MAX_LENGTH].decode("utf-8", "replace")
+        said = blotted(said, key)[: 4 * MAX_DETAIL]
+    return tidy(_sentence(said), MAX_DETAIL, key)
 
 
 def _sentence(said: Any) -> str:
@@ -85,8 +88,9 @@ def _sentence(said: Any) -> str:
     return msgspec.json.encode(said).decode()
 
 
-def tidy(text: str, most: int) -> str:
-    line = re.sub(_SPACE, " ", re.sub(_INVISIBLE, "", text)).strip()
+def tidy(text: str, most: int, key: Secret | None = None) -> str:
+    """One line, without the key, looked for last: what is taken out may have stood between its letters."""
+    line = blotted(re.sub(_SPACE, " ", re.sub(_INVISIBLE, "", text)).strip(), key)
     return line if len(line) <= most else line[: most - 1] + "…"
 
 

@@ -8,6 +8,7 @@ from urllib.parse import quote
 from ..kit import ToolError
 from .api import Answer
 from .arguments import whole
+from .auth import HIDDEN_IN_LINK
 from .plan import Plan
 from .replies import at
 from .requests import Draft, text
@@ -130,13 +131,14 @@ class Parts:
         )
         if path and not re.fullmatch(f"(?:{fixed}|[^/]+)", path):
             return None
-        pairs = [pair for pair in query.split("&") if auth.kind != "query" or not _names(pair, auth.name)]
-        following = "&".join(pairs)
+        following = "&".join(pair for pair in query.split("&") if not _has_key(pair, auth))
         return following if following and re.fullmatch(_QUERY, following) else None
 
 
-def _names(pair: str, name: str) -> bool:
-    return pair.partition("=")[0] in (name, quote(name, safe=""))
+def _has_key(pair: str, auth: Auth) -> bool:
+    """Whether a part of a query is the key: ours is added to every request anyway."""
+    named = pair.partition("=")[0] in (auth.name, quote(auth.name, safe=""))
+    return HIDDEN_IN_LINK in pair or (auth.kind == "query" and named)
 
 
 def _taken(plan: Plan, arguments: dict[str, Any], called: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import UNSET
 
-from ..kit import ToolError
+from ..kit import Secret, ToolError
 from .connection import Reply
 from .failures import is_html, tidy
 from .table import Result
@@ -20,7 +20,7 @@ Verbosity = Literal["rich", "compact"]
 Tree = dict[str, "Tree"]
 
 
-def decoded(reply: Reply, words: Words) -> Any:
+def decoded(reply: Reply, words: Words, key: Secret | None = None) -> Any:
     """The body as JSON, or as text where it says that it is; UNSET when there is none."""
     if not reply.body.strip():
         return UNSET
@@ -31,7 +31,7 @@ def decoded(reply: Reply, words: Words) -> Any:
             pass
         if reply.headers.get("content-type", "").lower().startswith("text/"):
             return reply.body.decode("utf-8", "replace")
-    kind = "HTML" if is_html(reply) else tidy(reply.headers.get("content-type", ""), 60) or "?"
+    kind = "HTML" if is_html(reply) else tidy(reply.headers.get("content-type", ""), 60, key) or "?"
     raise ToolError(words.not_json.format(kind=kind, status=reply.status))
 
 
