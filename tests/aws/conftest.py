@@ -8,7 +8,6 @@ import pytest
 
 from tests.aws.rie import children_of
 
-
 # AWS's emulator is a program for Linux.
 collect_ignore_glob = [] if sys.platform == "linux" else ["test_*.py"]
 
