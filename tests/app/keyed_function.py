@@ -1,5 +1,6 @@
 """A server whose callers bring keys, and a function of it that a test runs as a program."""
 
+import asyncio
 import json
 import sys
 from typing import Any
@@ -14,6 +15,16 @@ async def fails(ctx: Context) -> str:
     """Fails in a way its author did not foresee."""
     key = ctx.secret("x-tiflux-api-key")
     raise RuntimeError(f"not foreseen, with {key!r}")
+
+
+@server.tool
+async def gives_up() -> str:
+    """Cancels whatever it runs in."""
+    task = asyncio.current_task()
+    assert task is not None
+    task.cancel()
+    await asyncio.sleep(0)
+    return "never"
 
 
 @server.tool(

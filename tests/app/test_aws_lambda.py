@@ -77,6 +77,16 @@ def test_with_a_key_of_its_own_a_function_has_nothing_to_warn_of():
     assert [line["logger"] for line in lines] == ["toolyard.requests"]
 
 
+def test_a_call_that_cancels_itself_is_answered_and_the_next_one_is_served():
+    gives_up = event("tools/call", "gives_up", **KEY)
+    replies, lines, _ = run(
+        gives_up, event("tools/list", **KEY), TOOLYARD_KEY="a key that all instances have"
+    )
+    assert [reply["statusCode"] for reply in replies] == [500, 200]
+    assert json.loads(replies[0]["body"])["error"]["code"] == -32603
+    assert any("cancelled from inside" in line["message"] for line in lines)
+
+
 async def test_where_callers_can_bring_keys_they_must():
     client = LambdaClient(build([TARGET]))
     assert (await client.modern("tools/list")).status == 401

@@ -96,6 +96,12 @@ class LambdaEdge:
         current.set(it.seen)
         try:
             await self._route(it)
+        except asyncio.CancelledError as error:
+            if ended.done():  # by us: the time is up
+                raise
+            # By its own code. AWS's loop does not catch it, so the instance would end.
+            logger.error("a request was cancelled from inside", exc_info=error)
+            await it.fail(500, InternalError(), None if it.call is None else it.call.id)
         except Exception as error:  # the last net: the instance goes on
             logger.error("a request failed", exc_info=error)
             await it.fail(500, InternalError())

@@ -85,6 +85,8 @@ class Invocation:
         await self.finish(status, encode_error(id, error))
 
     async def empty(self, status: int, headers: Headers | None = None) -> None:
+        if self._state == "finished":
+            return
         await self._start(status, [*self.headers, *(headers or [])])
         self._state = "finished"
 
