@@ -2,6 +2,8 @@
 
 import asyncio
 import gc
+import json
+import sys
 import threading
 from contextlib import suppress
 from typing import Any, cast
@@ -11,10 +13,14 @@ import pytest
 from tests.edge.lambda_client import LambdaClient
 from tests.edge.workshop import KEY, Workshop
 from tests.serving import Client, LegacyClient, initialize, modern
+from toolyard.edge.asgi import Headers
 from toolyard.edge.aws_lambda import Entry, LambdaEdge
 from toolyard.edge.identity import Refused
+from toolyard.edge.lambda_events import Request
+from toolyard.edge.lambda_outlets import Collected
 from toolyard.edge.tenants import CallerKeys
 from toolyard.kit import Context
+from toolyard.wire.call import Call, Service
 from toolyard.wire.secret import Secret
 
 ORIGIN = "https://app.example"
@@ -213,6 +219,37 @@ async def test_a_call_is_stopped_and_answered_before_the_time_is_up():
     begun = await session(client)
     assert (await begun.call("wait")).result["isError"]
     assert (await begun.call("echo", text="again")).result["content"][0]["text"] == "again"
+
+
+async def test_a_notification_that_is_over_too_late_says_nothing_more():
+    told, ended = list[int](), asyncio.Event()
+
+    class Stubborn:
+        async def handle(self, call: Call) -> None:
+            while not ended.is_set():
+                with suppress(asyncio.CancelledError):
+                    await ended.wait()
+
+    class Heard(Collected):
+        async def start(self, status: int, headers: Headers) -> None:
+            told.append(status)
+
+    edge = LambdaEdge({"/mcp": Entry("stubborn", cast(Service, Stubborn()), Workshop().server.sealer)})
+    headers, message = modern("notifications/anything")
+    pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+    del message["id"]
+    await edge.serve(Request("POST", "/mcp", pairs, json.dumps(message).encode(), "v2"), Heard("v2"), 0.05)
+    ended.set()
+    await asyncio.wait(asyncio.all_tasks() - {cast("asyncio.Task[None]", asyncio.current_task())})
+    assert told == [504]
+
+
+@pytest.mark.parametrize("text", ["a", '"', "\\", "\n", "é", "€", "😀", "\u2028", 'é"\\\n😀x'])
+def test_a_reply_weighs_at_least_what_the_runtime_makes_of_it(text: str):
+    for size in (100, 100_000):
+        chunk = text * size
+        as_sent = len(json.dumps(chunk, ensure_ascii=sys.version_info < (3, 12)).encode()) - 2
+        assert as_sent <= Collected("v2").weight(chunk.encode()) <= max(3 * len(chunk.encode()), as_sent)
 
 
 async def test_a_call_that_cannot_be_stopped_is_answered_in_time_too():
