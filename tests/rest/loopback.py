@@ -122,7 +122,10 @@ class Loopback:
 async def _read(reader: asyncio.StreamReader, number: int) -> Asked:
     head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
     first, *lines = head.strip().split("\r\n")
-    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    headers: dict[str, str] = {}
+    for name, _, value in (line.partition(":") for line in lines):
+        before = headers.get(name.lower())
+        headers[name.lower()] = value.strip() if before is None else f"{before}, {value.strip()}"
     body = await reader.readexactly(int(headers.get("content-length", "0")))
     method, target, _ = first.split(" ")
     return Asked(method, target, headers, body, number)

@@ -91,6 +91,7 @@ async def test_a_key_that_the_api_echoes_goes_no_further(api: Loopback, key: str
         reply({"message": "bad " + "\u200b".join(key)}, 422),
         reply({"message": f"?k={in_small}"}, 422),
         reply(b" " * (4 * MAX_DETAIL - len(key) + 1) + key.encode(), 422, kind="text/plain"),
+        reply(b'{"key": "%s"}' % "".join(f"\\u{ord(letter):04x}" for letter in key).encode()),
         reply(f"bad {key}".encode(), 200, kind=f"application/{key}"),
     ]
     api.on("GET /v1/thing", *echoes)

@@ -74,6 +74,15 @@ async def test_a_key_travels_as_the_table_says(api: Loopback, auth: Any, sent: t
     assert sent in api.last.headers.items()
 
 
+async def test_no_header_of_the_table_or_of_an_argument_stands_beside_the_key(api: Loopback) -> None:
+    api.on("GET /v1/thing", reply({}))
+    tool = {"path": "/thing", "parameters": {"who": {"in": "header", "as": "authorization"}}}
+    whole = table(api, {"get": tool}, auth={"kind": "bearer"}, headers={"AUTHORIZATION": "Basic x"})
+    async with asking(whole) as ask:
+        await ask.ok("get", who="Bearer another")
+    assert api.last.headers["authorization"] == f"Bearer {KEY}"
+
+
 async def test_an_api_without_keys_is_sent_none(api: Loopback) -> None:
     async with asking(rows(api, auth={"kind": "none"}), keys={"authorization": ALICE}) as ask:
         await ask.ok("get")

@@ -100,13 +100,20 @@ async def test_links_are_followed_within_their_list_only(api: Loopback) -> None:
         f'<{api.url}/v1/links?limit=2&token=a%20b&k={KEY}>; rel="next", <{api.url}/v1/links>; rel="first"',
         '</v1/links?token=c>; title="x"; rel=next',
         '<?token=d>;rel="last next"',
+        '</v1/links?token=x>; rel="nextish", </v1/links?token=e>; title="a, b"; REL = "Next"',
         '<https://elsewhere.test/v1/others?token=e>; rel="next"',
     ]
     api.on("GET /v1/links", *(reply([{"id": n}], Link=link) for n, link in enumerate(links)))
     auth = {"kind": "query", "name": "k"}
     rows = table(api, {"links": {"path": "/links", "paging": "link"}}, paging={"link": LINK}, auth=auth)
     async with asking(rows) as ask:
-        expected = [([0], "limit=2&token=a%20b"), ([1], "token=c"), ([2], "token=d"), ([3], None)]
+        expected = [
+            ([0], "limit=2&token=a%20b"),
+            ([1], "token=c"),
+            ([2], "token=d"),
+            ([3], "token=e"),
+            ([4], None),
+        ]
         assert await numbers(ask, "links") == expected
         sent = [asked.query for asked in api.asked]
         assert sent[:2] == [{"limit": "2", "k": KEY}, {"limit": "2", "token": "a b", "k": KEY}]

@@ -5,6 +5,8 @@ import re
 from typing import Any, cast
 from urllib.parse import quote
 
+import msgspec
+
 from ..kit import Context, Secret, ToolError
 from ..kit.making import WrongSettings
 from .requests import Draft
@@ -88,20 +90,22 @@ def blotted_links(headers: dict[str, str], key: Secret | None) -> dict[str, str]
 
 
 def blotted_value(value: Any, key: Secret | None, body: bytes) -> Any:
-    """The same for a decoded reply; one whose bytes do not have the key is handed back as it is."""
-    if key is None or not _is_in(key.reveal(), body):
+    """The same for a decoded reply; one that does not have the key is handed back as it is."""
+    if key is None or not _is_in(key.reveal(), value, body):
         return value
     return _walk(value, key)
 
 
-def _is_in(key: str, body: bytes) -> bool:
+def _is_in(key: str, value: Any, body: bytes) -> bool:
     if len(key) < SHORTEST:
         return False
-    if key.isalnum() and key.isascii():  # nothing writes such a key in another way
-        return key.encode() in body
-    # Some of these have other spellings, with a backslash in JSON or a percent sign: only the walk can tell.
-    plain = key.replace("-", "").replace("_", "").replace(".", "").isalnum()
-    return key.encode() in body or (not plain and (b"\\" in body or b"%" in body))
+    if key.encode() in body:
+        return True
+    if key.replace("-", "").replace("_", "").replace(".", "").isalnum():
+        # Nothing has to write such a key in another way, but JSON can: written anew, it has one spelling.
+        return b"\\" in body and key.encode() in msgspec.json.encode(value)
+    # Some of the others have spellings with a backslash in JSON or a percent sign: only the walk can tell.
+    return b"\\" in body or b"%" in body
 
 
 def _walk(value: Any, key: Secret) -> Any:

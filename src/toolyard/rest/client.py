@@ -128,7 +128,8 @@ class HttpClient:
         headers = {"Host": self.origin.authority, **_DEFAULTS}
         names = {name.lower(): name for name in headers}
         for name, value in request.headers.items():
-            headers[names.get(name.lower(), name)] = value
+            # The last one counts, however it is written: that is the key, whatever a table has of that name.
+            headers[names.setdefault(name.lower(), name)] = value
         if request.body or request.method in _WITH_BODY:
             headers["Content-Length"] = str(len(request.body))
         lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]

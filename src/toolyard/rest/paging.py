@@ -18,7 +18,7 @@ from .table import Auth
 from .wording import Words
 
 Position = int | str
-_NEXT = r'<([^<>]*)>\s*(?:;[^,<]*)?;\s*(?i:rel)="?(?:[^",]*\s)?(?i:next)(?:\s[^",]*)?"?'
+_LINK = r"<([^<>]*)>([^<]*)"
 _QUERY = r"[\x21\x22\x24-\x7e]{0,4000}"
 
 
@@ -120,10 +120,10 @@ class Parts:
 
     def _linked(self, header: str, auth: Auth) -> str | None:
         """The query of the next link, if it is of the same list: elsewhere, it would carry the key there."""
-        match = re.search(_NEXT, header)
-        if match is None:
+        target = _next_target(header)
+        if target is None:
             return None
-        path, _, query = match[1].partition("#")[0].partition("?")
+        path, _, query = target.partition("#")[0].partition("?")
         if "://" in path:
             path = "/" + path.split("://", 1)[1].partition("/")[2]
         fixed = re.escape(quote(self._base, safe="/%")) + re.sub(
@@ -133,6 +133,16 @@ class Parts:
             return None
         following = "&".join(pair for pair in query.split("&") if not _has_key(pair, auth))
         return following if following and re.fullmatch(_QUERY, following) else None
+
+
+def _next_target(header: str) -> str | None:
+    """Of a Link header, the address whose relation is `next`. In one pass, however the header is written."""
+    for target, about in re.findall(_LINK, header):
+        for part in about.split(";"):
+            name, _, value = part.partition("=")
+            if name.strip().lower() == "rel" and "next" in value.strip(' \t",').lower().split():
+                return target
+    return None
 
 
 def _has_key(pair: str, auth: Auth) -> bool:
