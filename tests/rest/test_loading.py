@@ -171,6 +171,24 @@ MISTAKES = {
         HEAD + TOOL + 'parameters.a = { as = "q" }\nparameters.q = {}  # !',
         r"parameters\.q: is sent as 'q', as 'a' is",
     ),
+    "a value inside another": (
+        HEAD + TOOL + "method = 'POST'\nparameters.a = {}\nparameters.b = { as = 'a.b' }  # !",
+        r"parameters\.b: is sent as 'a\.b', and 'a' as 'a': one is inside the other",
+    ),
+    "a value inside what is always sent": (
+        HEAD + TOOL + "method = 'POST'\nfixed.a = 1\nparameters.b = { as = 'a.b' }  # !",
+        r"parameters\.b: is sent as 'a\.b', and 'fixed' as 'a'",
+    ),
+    "a path without a step": (
+        HEAD + TOOL + "method = 'POST'\nparameters.a = { as = 'a..b' }  # !",
+        r"parameters\.a\.as: 'a\.\.b' is no path",
+    ),
+    "seconds that are no number": (HEAD + "timeout = nan  # !\n" + TOOL, r"timeout: must be a number of"),
+    "seconds that never end": (HEAD + TOOL + "timeout = inf  # !", r"timeout: must be a number of seconds"),
+    "a caller's header that none is like": (
+        HEAD + TOOL + "[auth]\nkind = 'bearer'\ncaller = ['X-Key']  # !",
+        r"auth\.caller\[0\]: 'X-Key' is never found there; headers are compared as 'x-key'",
+    ),
     "a type": (HEAD + TOOL + 'parameters.a = { type = "int" }  # !', r"'int' is no type of JSON"),
     "a default that does not fit": (
         HEAD + TOOL + 'parameters.a = { type = "integer", default = 3, schema = { maximum = 2 } }  # !',

@@ -5,6 +5,7 @@ parameter. Every mistake is told, not the first only.
 """
 
 from collections.abc import Iterable, Iterator
+from math import inf
 from urllib.parse import urlsplit
 
 from ..config.errors import nearest_or_all
@@ -67,8 +68,8 @@ def _server(table: Table) -> Iterator[Mistake]:
         yield Mistake(("base_url",), what, hint)
     if not table.tools:
         yield Mistake((), "there are no tools", "begin one with [tools.NAME]")
-    if table.timeout <= 0:
-        yield Mistake(("timeout",), "must be over 0 seconds")
+    if not 0 < table.timeout < inf:
+        yield Mistake(("timeout",), "must be a number of seconds over 0")
     if table.max_reply <= 0:
         yield Mistake(("max_reply",), "must be over 0 bytes")
     for name, value in table.headers.items():
@@ -118,8 +119,10 @@ def _auth(auth: Auth) -> Iterator[Mistake]:
     if auth.name and auth.kind == "header":
         yield from header_name(auth.name, ("auth", "name"))
     for number, name in enumerate(auth.caller):
-        if not HEADER_NAME.fullmatch(name):
-            yield Mistake(("auth", "caller", number), f"{name!r} is no name of a header")
+        here = ("auth", "caller", number)
+        yield from header_name(name, here)
+        if name != name.lower():
+            yield Mistake(here, f"{name!r} is never found there", f"headers are compared as {name.lower()!r}")
     if auth.variable and not VARIABLE.fullmatch(auth.variable):
         yield Mistake(("auth", "variable"), f"{auth.variable!r} is no name of a variable")
 

@@ -1,6 +1,7 @@
 """What must hold for one tool: its path, its parameters together, and what it refers to."""
 
 from collections.abc import Iterator, Mapping
+from math import inf
 
 from msgspec import UNSET
 
@@ -21,8 +22,8 @@ def rules_of_tool(table: Table, name: str, tool: Tool) -> Iterator[Mistake]:
         yield Mistake(keys, f"{name!r} is no name of a tool", "letters, digits, '_' and '-', 64 at most")
     if not tool.description.strip():
         yield Mistake((*keys, "description"), "must say what the tool does")
-    if tool.timeout < 0:
-        yield Mistake((*keys, "timeout"), "must not be below 0 seconds")
+    if not 0 <= tool.timeout < inf:
+        yield Mistake((*keys, "timeout"), "must be a number of seconds, and not below 0")
     yield from _use(table, tool, keys)
     for parameter, values in tool.parameters.items():
         yield from rules_of_parameter(values, (*keys, "parameters", parameter), parameter)
@@ -134,6 +135,7 @@ def _looked_up(table: Table, parameters: dict[str, Parameter], name: str, keys: 
 def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
     """Two parameters that the API gets under one name, in one place."""
     seen: dict[tuple[str, str], str] = {}
+    within = dict.fromkeys(tool.fixed, "fixed") if _has_json(tool) else {}
     unsent = {name for also in tool.also.values() for name in also.replace.values()} | {*tool.filters}
     for name, item in parameters.items():
         if item.lookup or item.place == "none" or name in unsent or in_path(tool, name, item):
@@ -146,6 +148,22 @@ def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Ite
                 where, f"is sent as {wire[1]!r}, as {seen[wire]!r} is", "give one of them another 'as'"
             )
         seen[wire] = name
+        if place == "json":
+            yield from _nested(wire[1], within, _keys_of(tool, keys, name))
+            within[wire[1]] = name
+
+
+def _has_json(tool: Tool) -> bool:
+    return tool.method in WITH_BODY and tool.body == "json"
+
+
+def _nested(path: str, within: Mapping[str, str], keys: Keys) -> Iterator[Mistake]:
+    """A path into the body, which no other value may stand in the way of."""
+    if "" in path.split("."):
+        yield Mistake((*keys, "as"), f"{path!r} is no path: names with dots between")
+    for other, name in within.items():
+        if path.startswith(f"{other}.") or other.startswith(f"{path}."):
+            yield Mistake(keys, f"is sent as {path!r}, and {name!r} as {other!r}: one is inside the other")
 
 
 def _references(table: Table, tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:

@@ -49,7 +49,8 @@ def convert(document: Document, wishes: Wishes, source: str) -> Made:
     shared = _share(tools.made)
     lines = _introduction(document, source, [*said, *tools.left_out])
     lines += [pair(key, value) for key, value in head.items()]
-    lines += ["", *section(("auth",), auth), f'# caller = ["x-{name.replace("_", "-")}-key"]'] if auth else []
+    caller = f"x-{name.replace('_', '-').lower()}-key"
+    lines += ["", *section(("auth",), auth), f'# caller = ["{caller}"]'] if auth else []
     for key, tables in (("paging", tools.paging), ("shared", shared)):
         for item, values in tables.items():
             lines += ["", *section((key, item), values)]
