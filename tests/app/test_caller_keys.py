@@ -1,13 +1,17 @@
 """Keys that callers bring to a gateway: each goes to the servers that are configured for it only."""
 
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from tests.app.keyed import made
 from tests.app.yard import at, yard
 from tests.serving import serving
+from tests.through import LegacyOnly
 from toolyard.config import ConfigError, InProcess, ServerConfig, load
+from toolyard.edge.http import HttpEdge
+from toolyard.kit import Server
 
 INSIDE = ServerConfig(name="inside", where=InProcess(module=str(Path(__file__).with_name("keyed.py"))))
 SHOP, BANK = "shop-key-1b2c", "bank-key-9f8e"
@@ -83,6 +87,37 @@ async def test_a_session_of_one_key_is_not_anothers():
         assert (await gateway.client.post(session | {"x-shop-key": SHOP}, ping)).status == 200
         assert (await gateway.client.post(session | {"x-shop-key": "other"}, ping)).status == 404
         assert (await gateway.client.post(session, ping)).status == 404
+
+
+class Sessions(LegacyOnly):
+    """Which keys came in which of its sessions."""
+
+    def __init__(self, server: Server) -> None:
+        super().__init__(server.asgi())
+        self.keys: dict[bytes, set[bytes]] = {}
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        head = dict(scope.get("headers", []))
+        if b"x-shop-key" in head:
+            self.keys.setdefault(head[b"mcp-session-id"], set()).add(head[b"x-shop-key"])
+        await super().__call__(scope, receive, send)
+
+
+async def test_a_legacy_server_never_sees_two_keys_in_one_session():
+    plain = Server("old", key=b"for the yards of the tests")
+    plain.tool(hello)
+    sessions = Sessions(plain)
+    async with (
+        serving(cast(HttpEdge, sessions)) as upstream,
+        yard(keyed(at(upstream.url, "old"), "x-shop-key")) as gateway,
+    ):
+        for key in ("one", "two", "one", "three"):
+            assert await gateway.says("mcp__old__hello", headers={"x-shop-key": key}) == "hello"
+    assert sorted(map(sorted, sessions.keys.values())) == [[b"one"], [b"three"], [b"two"]]
+
+
+async def hello() -> str:
+    return "hello"
 
 
 @pytest.mark.parametrize(

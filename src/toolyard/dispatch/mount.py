@@ -91,7 +91,7 @@ class Mount:
         if self.transport != "http" or not ours:
             return replace(call, secrets=ours or None)
         headers = {name: in_header(name, key) for name, key in ours.items()}
-        return replace(call, secrets=None, more_headers={**(call.more_headers or {}), **headers})
+        return replace(call, secrets=ours, more_headers={**(call.more_headers or {}), **headers})
 
     async def call(self, call: Call, safe: bool) -> Any:
         """`safe`: it may run twice."""

@@ -46,8 +46,8 @@ class About(Struct, frozen=True):
 class Profile(Struct, frozen=True):
     """As whom a legacy session speaks: what its client can be asked, and which client that is.
 
-    Callers who can be asked nothing share one. Those who can have one each, or a question, and the
-    folders a server remembers, could be another client's.
+    Callers who can be asked nothing, and bring no key, share one. The others have one each, or a question,
+    or what a server remembers of a session, could be another client's.
     """
 
     capabilities: bytes = b"{}"

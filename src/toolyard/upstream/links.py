@@ -1,7 +1,7 @@
 """The open links to one upstream: opened when needed, one at a time for each kind of caller, kept, renewed.
 
 A modern upstream has one link for all. A legacy one has a session for each profile, since it must be
-told at its beginning what its client can be asked.
+told at its beginning what its client can be asked; and one for each caller who brings a key.
 """
 
 import asyncio
@@ -247,4 +247,8 @@ class Links:
 
 
 def _profile(call: Call) -> Profile:
-    return profile_of(call.caller, call.session.id if call.session is not None else "")
+    profile = profile_of(call.caller, call.session.id if call.session is not None else "")
+    if profile is NOBODY and call.secrets:
+        # A server may remember in a session whose key it saw there first, and use it for whoever comes next.
+        return Profile(principal=call.caller.identity.principal)
+    return profile
