@@ -34,9 +34,7 @@ def show_comparisons(comparisons: list[Comparison]) -> None:
             for one in comparison.stale:
                 print(f"stale: {where}: {one.scenario}: it passes, and is listed as {one.reason!r}")
     show_table(header, rows, [comparison.passed for comparison in comparisons])
-    print(
-        "\ndirectly and through: passed / failed or warned; apart: passed directly, does not apply there"
-    )
+    print("\ndirectly and through: passed / failed or warned; apart: passed directly, does not apply there")
     show_apart(comparisons)
 
 
