@@ -108,6 +108,18 @@ async def test_a_connection_that_was_kept_for_too_long_is_not_used_again(api: Lo
     await client.close()
 
 
+async def test_what_may_not_be_sent_twice_takes_only_a_connection_that_was_used_a_moment_ago(
+    api: Loopback,
+) -> None:
+    api.on("GET /a", OK)
+    api.on("POST /a", OK)
+    client = HttpClient(Origin.parse(api.url), sure_seconds=0)
+    for request in (GET, GET, POST, GET):
+        await send(client, request)
+    assert api.connections == 2
+    await client.close()
+
+
 @pytest.mark.parametrize("request_", [GET, POST], ids=["GET", "POST"])
 async def test_a_kept_connection_that_the_server_closed_meanwhile_is_replaced(
     api: Loopback, client: HttpClient, request_: Request

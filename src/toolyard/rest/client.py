@@ -24,6 +24,8 @@ CONNECT_SECONDS = 10.0
 MOST_IDLE = 32
 IDLE_SECONDS = 30.0
 """How long a connection is kept. One that was closed while we were frozen, as functions are, looks open."""
+SURE_SECONDS = 4.0
+"""And for what may not be sent twice: many servers close after five, and on such a one it would fail."""
 
 _DEFAULTS = {
     "User-Agent": f"toolyard/{__version__}",
@@ -48,9 +50,12 @@ class Request(Struct, frozen=True):
 
 
 class HttpClient:
-    def __init__(self, origin: Origin, idle_seconds: float = IDLE_SECONDS) -> None:
+    def __init__(
+        self, origin: Origin, idle_seconds: float = IDLE_SECONDS, sure_seconds: float = SURE_SECONDS
+    ) -> None:
         self.origin = origin
         self._idle_seconds = idle_seconds
+        self._sure_seconds = sure_seconds
         self._idle: list[Connection] = []
         self._closed = False
         self._tls: ssl.SSLContext | None = None
@@ -71,7 +76,7 @@ class HttpClient:
             self._idle.pop().close()
 
     async def _exchanged(self, request: Request, parts: list[bytes], limit: int) -> Reply:
-        kept = self._kept()
+        kept = self._kept(self._idle_seconds if request.repeatable else self._sure_seconds)
         if kept is not None:
             try:
                 return await self._on(kept, parts, limit)
@@ -90,14 +95,14 @@ class HttpClient:
             connection.close()
         return reply
 
-    def _kept(self) -> Connection | None:
-        """A connection that is still open, the one used last: others may go idle and be closed."""
+    def _kept(self, seconds: float) -> Connection | None:
+        """One that is still open and was used within so many seconds; the last: others may go idle."""
         loop = asyncio.get_running_loop()
         while self._idle:
             connection = self._idle.pop()
             if connection.loop is not loop:
                 continue  # of a loop that has ended, and its connections with it
-            fresh = 0 <= time.time() - connection.idle_since < self._idle_seconds
+            fresh = 0 <= time.time() - connection.idle_since < seconds
             if fresh and not connection.closed and not _has_news(connection.fileno()):
                 return connection
             connection.close()
