@@ -71,6 +71,18 @@ async def test_arguments_are_held_against_an_explicit_schema(
     assert seen == []
 
 
+async def test_a_big_value_that_does_not_fit_is_not_told_back_whole(server: Server) -> None:
+    schema = {"type": "object", "properties": {"files": {"type": "array", "maxItems": 1}}}
+
+    @server.tool(input_schema=schema)
+    async def send(arguments: dict[str, Any]) -> None: ...
+
+    text = text_of(await call(server, "send", {"files": ["A" * 100_000, "B"]}))
+    assert "'files'" in text
+    assert "more than 1 item" in text
+    assert len(text) < 1000
+
+
 async def test_a_schema_of_an_older_draft_means_what_that_draft_says(server: Server) -> None:
     schema = {
         "$schema": "http://json-schema.org/draft-07/schema#",

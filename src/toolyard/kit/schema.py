@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 JsonSchema = dict[str, Any]
 
+LONGEST = 600
+"""Characters of a message about a value."""
+
 
 class Mismatch(ValueError):
     """A value does not fit; the message names the field and what was expected."""
@@ -102,8 +105,15 @@ class SchemaValidator:
                 raise Mismatch(explain(error)) from None
         for error in self._validator.iter_errors(value):
             where = ".".join(str(step) for step in error.instance_path)
-            raise Mismatch(f"field {where!r}: {error.message}" if where else error.message)
+            raise Mismatch(_bounded(f"field {where!r}: {error.message}" if where else error.message))
         return value
+
+
+def _bounded(message: str) -> str:
+    """It quotes the whole value at fault, which may be a file; what is wrong with it stands at the end."""
+    if len(message) <= LONGEST:
+        return message
+    return f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
 
 
 def _refuse_remote(uri: str) -> Any:
