@@ -83,6 +83,7 @@ async def test_a_name_becomes_the_id_of_the_one_that_has_it(
     ("given", "words"),
     [
         ({"desk_name": "Vendas"}, ["no desk", "'Vendas'", "Suporte (1)", "Técnico (2)"]),
+        ({"desk_name": "\u0301"}, ["no desk"]),
         ({"desk_name": "Twin"}, ["Several", "Twin (4)", "twin (5)"]),
         ({"desk_name": "up"}, ["Several", "Suporte (1)", "Suporte 2 (3)"]),
         ({"stage_name": "Aberto"}, ["stage", "'Aberto'", "'desk_id'"]),

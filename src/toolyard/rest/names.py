@@ -41,6 +41,8 @@ class Names:
     def _matching(self, items: list[Any], wanted: str) -> tuple[list[Any], list[Any]]:
         """The items that have the name, and those that contain it."""
         key = folded(wanted)
+        if not key:  # nothing but accents, which would be in every name
+            return [], []
         names = [(item, [folded(text(at(item, field))) for field in self._lookup.match]) for item in items]
         same = [item for item, known in names if key in known]
         return same, [item for item, known in names if any(key in name for name in known)]
