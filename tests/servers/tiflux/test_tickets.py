@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 
 from tests.emulators.tiflux import TifluxEmulator
+from tests.emulators.tiflux.making import new_client
 from tests.servers.tiflux.talking import Talk, at
 
 
@@ -76,6 +77,16 @@ async def test_a_ticket_is_opened_by_names_with_files(tiflux: TifluxEmulator, ta
     ]
     assert ticket["desk"]["name"] == "Suporte t0001"
     assert tiflux.tenant.tickets.one(ticket["ticket_number"])["title"] == "Sem rede"
+
+
+async def test_a_client_is_found_among_many_that_are_called_alike(tiflux: TifluxEmulator, talk: Talk):
+    tenant = tiflux.tenant
+    for number in range(30):
+        tenant.clients.put(**new_client(tenant, f"Silva {number}", "Silva Ltda"))
+    client = tenant.clients.put(**new_client(tenant, "x", "Silva Ltda") | {"name": "Silva"})
+    new = {"title": "Novo", "description": "Tudo", "desk_id": 51}
+    ticket = await talk.data("create_ticket", **new, client_name="silva")
+    assert ticket["client"]["id"] == client["id"]
 
 
 async def test_defaults_stand_in_for_what_a_new_ticket_does_not_name(tiflux: TifluxEmulator):
