@@ -5,7 +5,7 @@ from typing import Any, cast
 
 import pytest
 
-from tests.app.keyed import made
+from tests.app.keyed import UNWANTED, made
 from tests.app.yard import at, yard
 from tests.serving import serving
 from tests.through import LegacyOnly
@@ -66,6 +66,13 @@ async def test_keys_reach_a_tool_that_was_called_by_call_tool_and_at_its_own_pat
         bare = await gateway.says("keys_of", path="/mcp/inside", headers=BROUGHT)
     assert SHOP[::-1] in by_meta
     assert SHOP[::-1] in bare
+
+
+async def test_a_server_in_the_gateways_process_turns_away_whom_its_own_edge_would():
+    async with yard(keyed(INSIDE, "x-shop-key")) as gateway:
+        refused = await gateway.call("mcp__inside__keys_of", headers={"x-shop-key": UNWANTED})
+        assert refused.error["message"] == "not you"
+        assert SHOP[::-1] in await gateway.says("mcp__inside__keys_of", headers=BROUGHT)
 
 
 async def test_a_session_of_one_key_is_not_anothers():

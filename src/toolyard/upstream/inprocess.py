@@ -11,10 +11,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
+from ..kit import Refused
 from ..kit.loading import LoadError, load
 from ..kit.server import Server
 from ..wire.call import NO_CHANNEL, Call
+from ..wire.errors import InvalidRequest
 from ..wire.messages import encode
+from ..wire.secret import Secret
 from ..wire.types import DiscoverResult
 from ..wire.versions import LATEST_MODERN
 from .errors import Garbled, NotReached
@@ -56,6 +59,8 @@ class InProcess:
 
     async def handle(self, call: Call) -> Any:
         server = self._server or await self._loaded()
+        if call.secrets:
+            await _admit(server, call.secrets)
         try:
             return await unfolded(await server.service.handle(call))
         except SpoolError as error:
@@ -71,3 +76,15 @@ class InProcess:
     async def close(self) -> None:
         if self._server is not None:
             await self._server.close()
+
+
+async def _admit(server: Server, brought: Mapping[str, Secret]) -> None:
+    """Ask what the server's own edge would have asked: whether a caller with this key may enter."""
+    keys = server.caller_keys
+    key = None if keys is None else next((brought[name] for name in keys.headers if name in brought), None)
+    if keys is None or keys.admit is None or key is None:
+        return
+    try:
+        await keys.admit(key)
+    except Refused as refused:
+        raise InvalidRequest(refused.message) from None
