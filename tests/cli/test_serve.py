@@ -10,6 +10,16 @@ import pytest
 
 from tests.cli.running import Served, Toolyard
 
+WITH_KEYS = """
+from toolyard.kit import CallerKeys, Server
+
+server = Server("shop", caller_keys=CallerKeys(("x-shop-key",)))
+
+@server.tool
+def ping() -> str:
+    return "pong"
+"""
+
 WITHOUT_ECHO = """
 from toolyard.kit import Server
 
@@ -50,6 +60,17 @@ def test_another_server_is_pasted_under_its_own_name_and_whole_path(toolyard: To
         assert f'"{path}:server"' in served.welcome
         assert f"  toolyard list --url {served.url}\n" in served.welcome
         assert toolyard("call", "ping", "--url", served.url).out == "pong\n"
+
+
+def test_what_to_paste_has_the_header_that_callers_must_bring(toolyard: Toolyard):
+    toolyard.write("shop.py", WITH_KEYS)
+    with toolyard.serving("shop.py") as served:
+        header = "--header 'x-shop-key: …'"
+        assert f"  claude mcp add --transport http shop {served.url} {header}\n" in served.welcome
+        assert '"headers": {"x-shop-key": "…"}' in served.welcome
+        assert f"  toolyard list --url {served.url} {header}\n" in served.welcome
+        assert toolyard("list", "--url", served.url).status != 0
+        assert "ping" in toolyard("list", "--url", served.url, "--header", "x-shop-key: 12345678").out
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -25,7 +25,7 @@ def welcome(server: "Server", url: str, target: str | None) -> None:
         "",
         f"  {click.style(url, bold=True)}",
         "",
-        *snippets(name, url, _stdio_arguments(target)),
+        *snippets(name, url, _stdio_arguments(target), _key_header(server)),
         *_try_it(server, url),
         "",
         "Ctrl-C stops it.",
@@ -41,22 +41,35 @@ def _summary(server: "Server") -> str:
     return f"{label!r}: {', '.join(parts) or 'nothing yet'}"
 
 
+def _key_header(server: "Server") -> tuple[str, str] | None:
+    """The header without which callers are turned away, and what to put into it."""
+    if server.caller_keys is None or not server.caller_keys.required:
+        return None
+    name = server.caller_keys.headers[0]
+    return name, "Bearer …" if name == "authorization" else "…"
+
+
 def _snippet(name: str, entry: dict[str, object]) -> str:
-    return json.dumps({"mcpServers": {name: entry}})
+    return json.dumps({"mcpServers": {name: entry}}, ensure_ascii=False)
 
 
-def snippets(name: str, url: str, arguments: list[str]) -> list[str]:
+def snippets(name: str, url: str, arguments: list[str], header: tuple[str, str] | None = None) -> list[str]:
     """What to paste where; `arguments` are how a client starts the same on stdio, from whatever folder."""
     program = shutil.which("toolyard")
     start = [program] if program else [sys.executable, "-m", "toolyard"]
+    entry: dict[str, object] = {"url": url, **({"headers": dict([header])} if header else {})}
     return [
         "Claude Code:",
-        f"  claude mcp add --transport http {name} {url}",
+        f"  claude mcp add --transport http {name} {url}{_with(header)}",
         "Cursor and other clients that take an address:",
-        f"  {_snippet(name, {'url': url})}",
+        f"  {_snippet(name, entry)}",
         "Claude Desktop and other clients that start the server themselves:",
         f"  {_snippet(name, {'command': start[0], 'args': [*start[1:], *arguments]})}",
     ]
+
+
+def _with(header: tuple[str, str] | None) -> str:
+    return f" --header '{header[0]}: {header[1]}'" if header else ""
 
 
 def _stdio_arguments(target: str | None) -> list[str]:
@@ -73,7 +86,7 @@ def _stdio_arguments(target: str | None) -> list[str]:
 
 def _try_it(server: "Server", url: str) -> list[str]:
     example = "call echo text=hello" if "echo" in server.tools else "list"
-    return ["In another terminal:", f"  {program()} {example} --url {url}"]
+    return ["In another terminal:", f"  {program()} {example} --url {url}{_with(_key_header(server))}"]
 
 
 def program() -> str:
