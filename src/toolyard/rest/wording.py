@@ -73,7 +73,7 @@ ENGLISH = Words(
     "perhaps the base URL is wrong, or something stands in between.",
     redirected="The API points elsewhere ({status}, to {place}); redirects are not followed. "
     "Check the base URL.",
-    missing_key="There is no key for the API: {ways}.",
+    missing_key="There is no key for the API. Give it in: {ways}.",
     wait="It asks to wait {seconds} seconds.",
     done="Done.",
     needs="One of these is needed: {names}.",
@@ -127,7 +127,7 @@ PORTUGUESE = Words(
     "talvez a URL base esteja errada, ou haja algo no caminho.",
     redirected="A API aponta para outro lugar ({status}, para {place}); redirecionamentos não são seguidos. "
     "Verifique a URL base.",
-    missing_key="Não há chave para a API: {ways}.",
+    missing_key="Não há chave para a API. Informe-a em: {ways}.",
     wait="Ela pede para esperar {seconds} segundos.",
     done="Feito.",
     needs="É preciso informar um destes: {names}.",
