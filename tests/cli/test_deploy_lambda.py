@@ -335,6 +335,15 @@ def test_a_package_without_a_wheel_is_named_and_its_step_is_not_ticked_off(tmp_p
     assert "error: there is no wheel of 'toolyard-tests-own==1.0' for Python 3.13 on arm64" in terminal.seen
 
 
+def test_without_a_network_no_package_is_said_to_be_missing(tmp_path: Path):
+    own_server(tmp_path, OWN)
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:1/", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
+    done = deploy(tmp_path, "shop.py", PIP_RETRIES="1", PIP_NO_CACHE_DIR="1", **nowhere)
+    assert done.status == 2
+    assert "pip cannot reach where it gets packages from" in done.err
+    assert "no wheel" not in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

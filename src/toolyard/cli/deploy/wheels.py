@@ -56,6 +56,8 @@ def install(wanted: list[str], folder: Path, python: str, arch: str) -> None:
 
 def _not_had(said: str, python: str, arch: str) -> Failure:
     named = re.search(r"(?:No matching distribution found for|Cannot install) ([^\s(]+)", said)
+    if "connection broken" in said:  # then pip calls everything missing that it could not ask for
+        return Failure("pip cannot reach where it gets packages from", "is there a network?", details=said)
     if named is None:
         return Failure("pip could not get the packages of the function", details=said)
     return Failure(
