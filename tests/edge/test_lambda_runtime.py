@@ -25,6 +25,9 @@ class Handler:
         await outlet.write(b"data: 1\\n\\n")
         if event == "midway":
             raise RuntimeError("failed midway")
+        while event == "endless":
+            await outlet.write(b"data: more\\n\\n")
+            await asyncio.sleep(0)
         await outlet.write(f"{context.aws_request_id} {context.get_remaining_time_in_millis() > 0}".encode())
 
 handler = Handler()
@@ -54,6 +57,20 @@ async def test_a_handler_that_fails_is_told_to_aws_and_the_next_event_is_answere
         answered = await whole.reply()
         assert isinstance(answered, Streamed)
         assert b"".join([piece async for piece in answered.pieces]).endswith(f"{whole.id} True".encode())
+
+
+async def test_an_answer_that_nobody_takes_any_more_is_given_up_and_the_next_event_is_answered(
+    tmp_path: Path,
+):
+    async with runtime(tmp_path, FAILS) as instance:
+        begun = await instance.api.give("endless", 30).reply()
+        assert isinstance(begun, Streamed)
+        instance.api.close()
+        whole = instance.api.give("well", 30)
+        answered = await whole.reply()
+        assert isinstance(answered, Streamed)
+        assert b"".join([piece async for piece in answered.pieces]).endswith(b"True")
+        assert "an answer was lost" in instance.log
 
 
 async def test_without_streaming_the_reply_is_one_object(tmp_path: Path):

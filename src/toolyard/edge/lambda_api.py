@@ -25,7 +25,7 @@ _ERROR_TYPE, _ERROR_BODY = "Lambda-Runtime-Function-Error-Type", "Lambda-Runtime
 
 
 class ApiFailure(Exception):
-    """The Runtime API answered what it never should."""
+    """The Runtime API answered what it never should, or hung up."""
 
 
 class Invoked(Struct, frozen=True):
@@ -87,8 +87,10 @@ class RuntimeApi:
                 self._socket.setblocking(False)
                 await loop.sock_connect(self._socket, (self._host, self._port))
             await loop.sock_sendall(self._socket, data)
-        except BaseException:  # a deadline too: who knows how much of it was sent
+        except BaseException as error:  # a deadline too: who knows how much of it was sent
             self.close()
+            if isinstance(error, OSError):
+                raise ApiFailure("the Runtime API takes nothing any more") from None
             raise
 
     @property
@@ -137,7 +139,10 @@ class RuntimeApi:
 
     async def _receive(self) -> bytes:
         assert self._socket is not None
-        piece = await asyncio.get_running_loop().sock_recv(self._socket, _PIECE)
+        try:
+            piece = await asyncio.get_running_loop().sock_recv(self._socket, _PIECE)
+        except OSError:
+            piece = b""
         if not piece:
             self.close()
             raise ApiFailure("the Runtime API closed the connection")

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 import traceback
+from collections.abc import Awaitable, Callable
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -34,6 +35,10 @@ class Handler(Protocol):
     async def answer(self, event: Any, context: Any, outlet: Outlet) -> None: ...
 
 
+Answer = Callable[[RuntimeApi, Handler, Invoked], Awaitable[None]]
+"""Answers one event, in one of the two ways."""
+
+
 class Context:
     """What the handler is told of an invocation."""
 
@@ -55,7 +60,7 @@ def main() -> None:
         sys.exit(1)
     try:
         handler.loop.run_until_complete(_serve(api, handler, os.environ.get(STREAM_VARIABLE) != "0"))
-    except (ApiFailure, OSError) as error:
+    except ApiFailure as error:
         sys.exit(f"the Runtime API is gone: {error}")
 
 
@@ -73,7 +78,14 @@ async def _serve(api: RuntimeApi, handler: Handler, streams: bool) -> None:
     answer = _streamed if streams else _whole
     while True:
         # In a call of its own: when it returns, nothing here holds on to the event.
-        await answer(api, handler, await api.next())
+        await _answered(answer, api, handler, await api.next())
+
+
+async def _answered(answer: Answer, api: RuntimeApi, handler: Handler, invoked: Invoked) -> None:
+    try:
+        await answer(api, handler, invoked)
+    except ApiFailure as error:  # such as when its caller has hung up: others will come
+        logger.error("an answer was lost: %s", error)
 
 
 async def _streamed(api: RuntimeApi, handler: Handler, invoked: Invoked) -> None:
@@ -82,8 +94,8 @@ async def _streamed(api: RuntimeApi, handler: Handler, invoked: Invoked) -> None
         event = msgspec.json.decode(invoked.event)
         await handler.answer(event, Context(invoked.id, invoked.deadline_ms), outlet)
         await outlet.end()
-    except ApiFailure as error:
-        logger.error("an answer was lost: %s", error)
+    except ApiFailure:
+        raise
     except Exception as error:
         logger.error("an invocation failed", exc_info=error)
         await (outlet.break_off(told(error)) if outlet.started else api.fail(invoked.id, told(error)))
