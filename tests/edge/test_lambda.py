@@ -244,6 +244,32 @@ async def test_a_notification_that_is_over_too_late_says_nothing_more():
     assert told == [504]
 
 
+async def test_a_key_is_let_go_of_even_where_the_answer_cannot_be_sent():
+    calls: list[Call] = []
+
+    class Endless:
+        async def handle(self, call: Call) -> None:
+            calls.append(call)
+            await asyncio.Event().wait()
+
+    class Broken(Collected):
+        async def start(self, status: int, headers: Headers) -> None:
+            raise ConnectionError("nobody takes it")
+
+    keys = CallerKeys(("x-key",))
+    edge = LambdaEdge(
+        {"/mcp": Entry("endless", cast(Service, Endless()), Workshop().server.sealer, lambda: keys)}
+    )
+    headers, message = modern("tools/call", {"name": "any", "arguments": {}})
+    pairs = [
+        (name.lower().encode(), value.encode()) for name, value in (headers | {"x-key": "a-key"}).items()
+    ]
+    request = Request("POST", "/mcp", pairs, json.dumps(message).encode(), "v2")
+    with pytest.raises(ConnectionError):
+        await edge.serve(request, Broken("v2"), 0.05)
+    assert [call.secrets for call in calls] == [None]
+
+
 @pytest.mark.parametrize("text", ["a", '"', "\\", "\n", "é", "€", "😀", "\u2028", 'é"\\\n😀x'])
 def test_a_reply_weighs_at_least_what_the_runtime_makes_of_it(text: str):
     for size in (100, 100_000):

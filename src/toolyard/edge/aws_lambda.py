@@ -80,16 +80,18 @@ class LambdaEdge:
         ended: asyncio.Future[bool] = loop.create_future()
         working = asyncio.Task(self._work(it, ended), loop=loop, **_EAGERLY)
         timer = None if seconds is None else loop.call_later(seconds, _settle, ended, False)
-        in_time = await ended
-        if timer is not None:
-            timer.cancel()
-        if in_time or seconds is None:
-            working.result()  # what the outlet raised: it is lost, and so is the answer
-        else:
-            working.cancel()
-            await asyncio.wait({working}, timeout=LAST_MOMENT)
-            await it.too_late(seconds)
-        it.forget()
+        try:
+            in_time = await ended
+            if timer is not None:
+                timer.cancel()
+            if in_time or seconds is None:
+                working.result()  # what the outlet raised: it is lost, and so is the answer
+            else:
+                working.cancel()
+                await asyncio.wait({working}, timeout=LAST_MOMENT)
+                await it.too_late(seconds)
+        finally:
+            it.forget()
         return it
 
     async def _work(self, it: Invocation, ended: "asyncio.Future[bool]") -> None:
