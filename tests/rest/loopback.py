@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import socket
+import struct
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -44,6 +46,8 @@ class Raw:
     close: bool = False
     never: bool = False
     """Say nothing more, and keep the connection."""
+    breaks: bool = False
+    """Break the connection instead of closing it, when what was sent has been read."""
     apart: bool = False
     """Send every byte by itself."""
 
@@ -111,12 +115,22 @@ class Loopback:
                     writer.write(piece)
                     await writer.drain()
                     await asyncio.sleep(0)
+                if answer.breaks:
+                    await _broken(writer)
                 if answer.never:
                     await reader.read()
                 if answer.close or answer.never:
                     break
         self.hung_up.set()
         writer.close()
+
+
+async def _broken(writer: asyncio.StreamWriter) -> None:
+    for _ in range(20):  # turns of the loop in which the other side reads
+        await asyncio.sleep(0)
+    at_once = struct.pack("ii", 1, 0)
+    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+    writer.transport.abort()
 
 
 async def _read(reader: asyncio.StreamReader, number: int) -> Asked:

@@ -183,6 +183,16 @@ async def test_a_reply_that_cannot_be_used_is_a_fault_of_its_kind(
     assert await send(client) == (200, b'{"ok": true}')
 
 
+async def test_a_body_without_a_length_is_whole_only_when_the_connection_was_closed_in_order(
+    api: Loopback, client: HttpClient
+) -> None:
+    body = b"HTTP/1.1 200 OK\r\n\r\nall there i"
+    api.on("GET /a", Raw(body, close=True), Raw(body, breaks=True))
+    assert await send(client) == (200, b"all there i")
+    with pytest.raises(Garbled, match="ended early"):
+        await send(client)
+
+
 async def test_packed_replies_are_unpacked_within_the_limit(api: Loopback, client: HttpClient) -> None:
     api.on("GET /a", reply(gzip.compress(b"hi"), Content_Encoding="gzip"))
     assert await send(client) == (200, b"hi")

@@ -190,17 +190,18 @@ class Connection(asyncio.Protocol):
             self._finish(reading, reading.keeps_alive)
 
     def eof_received(self) -> None:
-        self._ended()
+        self._ended(whole=True)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._ended()
+        self._ended(whole=exc is None)
 
-    def _ended(self) -> None:
+    def _ended(self, *, whole: bool) -> None:
+        """A body that only the end of the connection ends is whole when that was an end, and no break."""
         self.closed = True
         reading = self._reading
         if reading is None:
             return
-        if reading.ends_with_connection:
+        if whole and reading.ends_with_connection:
             self._finish(reading, False)
         elif self.heard:
             self._fail(Garbled("the reply ended early"))
