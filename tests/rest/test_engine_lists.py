@@ -121,6 +121,15 @@ async def test_links_are_followed_within_their_list_only(api: Loopback) -> None:
             assert "'cursor'" in await ask.wrong("links", cursor=cursor)
 
 
+async def test_a_caller_that_writes_a_link_itself_changes_nothing_that_is_always_sent(api: Loopback) -> None:
+    api.on("GET /v1/links", reply([{"id": 1}]))
+    tool = {"path": "/links", "paging": "link", "fixed": {"scope": "public"}}
+    rows = table(api, {"links": tool}, paging={"link": LINK}, auth={"kind": "query", "name": "k"})
+    async with asking(rows) as ask:
+        await ask.ok("links", cursor="scope=all&sc%6Fpe=all&token=c&%6b=other")
+    assert api.last.target == f"/v1/links?token=c&scope=public&k={KEY}"
+
+
 async def test_a_key_that_an_api_writes_into_its_links_goes_no_further(api: Loopback) -> None:
     link = f'</v1/links?filter[key]=x&token={KEY}&page=2>; rel="next"'
     api.on("GET /v1/links", reply([{"id": 1}], Link=link))

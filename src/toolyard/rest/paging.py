@@ -3,12 +3,13 @@
 import re
 from copy import copy
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote_plus
 
 from ..kit import ToolError
 from .api import Answer
 from .arguments import whole
 from .auth import HIDDEN_IN_LINK
+from .forms import urlencoded
 from .plan import Plan
 from .replies import at
 from .requests import Draft, text
@@ -79,13 +80,21 @@ class Parts:
         """The draft for the part at our position."""
         paging = self._paging
         if paging.kind == "link" and self.position:
-            draft.raw_query = str(self.position)
+            draft.raw_query = self._continued(str(self.position), draft)
             return draft
         if paging.size:
             draft.query = [*draft.query, (paging.size, str(self.size))]
         if paging.kind != "link" and self.position is not None:
             draft.query = [*draft.query, (paging.position, str(self.position))]
         return draft
+
+    def _continued(self, query: str, draft: Draft) -> str:
+        """The query of a link. Callers hand it back to us, so what is always sent is not theirs to say."""
+        auth = self._plan.table.auth
+        always = [(name, value) for name, value in draft.query if name in self._plan.tool.fixed]
+        ours = {name for name, _ in always} | ({auth.name} if auth.kind == "query" else set[str]())
+        pairs = [pair for pair in query.split("&") if unquote_plus(pair.partition("=")[0]) not in ours]
+        return "&".join([*pairs, urlencoded(always)] if always else pairs)
 
     def total(self, answer: Answer) -> int | None:
         paging = self._paging
