@@ -61,7 +61,11 @@ class Fault:
         if self.how == "half":
             return web.Response(text='[{"id": 1, "na', content_type="application/json")
         if self.how == "echo_key":
-            said = {"error_code": 40101, "message": f"Token {key} is not valid", "detail": {"token": [key]}}
+            said = {
+                "error_code": 40101,
+                "message": f"Token {key} is not valid; see /tokens%2F{key}",
+                "detail": {"token": [key]},
+            }
             return web.json_response(said, status=422)
         if isinstance(self.how, int):
             headers = {"Retry-After": self.retry_after} if self.retry_after else {}
