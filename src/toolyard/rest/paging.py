@@ -42,7 +42,7 @@ class Parts:
             return paging.first if paging.kind in ("page", "offset") else None
         if paging.kind in ("page", "offset"):
             if not isinstance(asked, int) or asked < paging.first:
-                raise ToolError(words.cursor.format(name=name))
+                raise ToolError(words.whole_number.format(name=name, least=paging.first))
             return asked
         if paging.kind == "link" and not re.fullmatch(_QUERY, text(asked)):
             raise ToolError(words.cursor.format(name=name))
@@ -54,7 +54,8 @@ class Parts:
         if asked is None:
             return min(self._paging.default, self._paging.most)
         if not isinstance(asked, int) or asked < 1:
-            raise ToolError(words.one_size.format(name=shown_name(self._plan, self._paging.size)))
+            name = shown_name(self._plan, self._paging.size)
+            raise ToolError(words.whole_number.format(name=name, least=1))
         return min(asked, self._paging.most)
 
     def from_the_start(self) -> "Parts":

@@ -30,7 +30,7 @@ class Words(Struct, frozen=True, kw_only=True):
     ambiguous: str
     looking_needs: str
     looking_one: str
-    one_size: str
+    whole_number: str
     file_form: str
     file_base64: str
     file_empty: str
@@ -86,7 +86,7 @@ ENGLISH = Words(
     ambiguous="Several are called like {name!r} as {what}: {names}. Give the id instead.",
     looking_needs="To find the {what} {name!r}, {needs!r} must be known too.",
     looking_one="To find the {what} {name!r}, {needs!r} must be exactly one id.",
-    one_size="{name!r} must be at least 1.",
+    whole_number="{name!r} must be a whole number, {least} or more.",
     file_form="{name}[{index}] must have 'content' (base64) and 'filename'.",
     file_base64="{name}[{index}] ({file!r}): 'content' is not base64.",
     file_empty="{name}[{index}] ({file!r}) is empty.",
@@ -140,7 +140,7 @@ PORTUGUESE = Words(
     ambiguous="Há vários com o nome {name!r} como {what}: {names}. Informe o id.",
     looking_needs="Para achar {what} {name!r}, é preciso saber também {needs!r}.",
     looking_one="Para achar {what} {name!r}, {needs!r} deve ter exatamente um id.",
-    one_size="{name!r} deve ser pelo menos 1.",
+    whole_number="{name!r} deve ser um número inteiro, {least} ou mais.",
     file_form="{name}[{index}] deve ter 'content' (base64) e 'filename'.",
     file_base64="{name}[{index}] ({file!r}): 'content' não é base64.",
     file_empty="{name}[{index}] ({file!r}) está vazio.",
