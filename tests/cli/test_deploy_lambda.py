@@ -219,6 +219,11 @@ def own_server(folder: Path, source: str = OWN) -> None:
 def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: Path):
     own_server(tmp_path)
     (tmp_path / "unrelated.py").write_text("")
+    (tmp_path / "secret.txt").write_text("not to be seen")
+    for private in (".env", ".aws/credentials", "lists/.token", "lists/node_modules/a.js"):
+        (tmp_path / "pricing" / private).parent.mkdir(exist_ok=True)
+        (tmp_path / "pricing" / private).write_text("not to be seen")
+    (tmp_path / "pricing" / "lists" / "link.txt").symlink_to(tmp_path / "secret.txt")
     done = deploy(tmp_path, "shop.py", "--no-lint", "--python", PYTHON, "--arch", ARCH, "--output", "out")
     assert done.status == 0, done.err
     snippet = json.loads(done.out[done.out.index("\n{") :])
@@ -228,6 +233,9 @@ def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: 
     with zipfile.ZipFile(tmp_path / "out" / "function.zip") as archive:
         archive.extractall(folder)
     assert not (folder / "unrelated.py").exists()
+    assert [
+        file.name for file in (folder / "pricing").rglob("*") if file.is_file() and file.suffix[:3] != ".py"
+    ] == ["prices.json"]
     call = ("POST", "/mcp", ask("tools/call", name="cost", arguments={"item": "tea"}))
     ((status, refusal),) = talk(folder, call)
     assert status == 401

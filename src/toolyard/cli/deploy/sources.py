@@ -79,8 +79,8 @@ class Sources:
             stem = path.name.partition(".")[0]
             is_of_another = _file_of(stem, folder) is not None and f"{package}.{stem}" not in self._modules
             if path.is_dir() and _file_of(path.name, folder) is None:
-                yield from (file for file in sorted(path.rglob("*")) if _is_data(file))
-            elif _is_data(path) and not is_of_another:
+                yield from (file for file in sorted(path.rglob("*")) if _is_data(file, folder))
+            elif _is_data(path, folder) and not is_of_another:
                 yield path
 
 
@@ -103,8 +103,13 @@ def _is_left_out(name: str) -> bool:
     return not name or any(name == never or name.startswith(f"{never}.") for never in NEVER)
 
 
-def _is_data(path: Path) -> bool:
-    return path.is_file() and path.suffix not in UNWANTED
+def _is_data(path: Path, folder: Path) -> bool:
+    """What is hidden (`.env`, `.git`), or a link to somewhere else, was not put there for the server."""
+    inside = path.relative_to(folder).parts
+    is_hidden = any(part.startswith(".") or part == "node_modules" for part in inside)
+    if is_hidden or not path.is_file() or path.suffix in UNWANTED:
+        return False
+    return path.resolve().is_relative_to(folder.resolve())
 
 
 def _file_of(module: str, folder: Path) -> Path | None:
