@@ -125,6 +125,23 @@ CLAUDE_JSON = """\
 }}
 """
 
+# A table with two mistakes.
+TABLE = """\
+name = "desk"
+base_url = "https://desk.example/api"
+
+[tools.get_ticket]
+description = "One ticket with all that is known of it."
+path = "/tickets/{ticket_id}"
+
+[tools.get_ticket.parameters]
+ticket_id = { type = "integer", requird = true, description = "The ticket's number" }
+
+[tools.list_tickets]
+description = "Tickets, newest first."
+path = "/tickets"
+metod = "GET"
+"""
 PICTURES = {
     "list": Picture("toolyard list", (Command("toolyard list"),), width=126),
     "call": Picture(
@@ -180,6 +197,22 @@ PICTURES = {
             f"toolyard call mcp__demo__now --url {URL}",
             "sleep 11",  # the ledger is written every ten seconds
         ),
+    ),
+    "table": Picture(
+        "a REST API as a table",
+        (
+            Command("toolyard list desk.toml"),
+            Command("sed -i 's/requird/required/; s/metod/method/' desk.toml"),
+            Command("toolyard list desk.toml"),
+        ),
+        width=104,
+        files={"desk.toml": TABLE},
+    ),
+    "deploy": Picture(
+        "toolyard deploy lambda",
+        (Command("toolyard deploy lambda tiflux"),),
+        width=110,
+        files={"empty.txt": ""},
     ),
     "conformance": Picture("make conformance", (Command("make conformance 2>/dev/null"),), width=100),
 }
@@ -257,7 +290,22 @@ def run(command: Command, width: int, folder: Path, environment: dict[str, str])
     process.wait()
     if waiting:
         sys.exit(f"error: {command.line!r} ended without asking for {waiting[0]!r}")
-    return said.decode()
+    return settled(said.decode())
+
+
+def settled(said: str) -> str:
+    """What is left on the screen of lines that were wiped and written anew, as progress is."""
+    lines = [""]
+    for piece in re.split(r"(\r?\n|\r|\x1b\[1A|\x1b\[2K)", said):
+        if piece.endswith("\n"):
+            lines.append("")
+        elif piece == "\x1b[1A":
+            lines.pop()
+        elif piece == "\x1b[2K":
+            lines[-1] = ""
+        elif piece != "\r":
+            lines[-1] += piece
+    return "\n".join(lines)
 
 
 def _read(terminal: int) -> bytes:
