@@ -1,13 +1,19 @@
 """Our own loop at a Runtime API: handlers that fail, at every moment at which one can."""
 
+import asyncio
 import base64
 import json
+import secrets
 import sys
 from pathlib import Path
 from typing import Any
 
+from tests.aws.memory import found_in
 from tests.aws.proxy import Streamed
+from tests.aws.rie import PATIENCE
 from tests.aws.runtime_api import running
+from tests.serving import modern
+from toolyard.cli.deploy.template import WIPING
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "toolyard.edge.lambda_runtime")
@@ -31,6 +37,23 @@ class Handler:
         await outlet.write(f"{context.aws_request_id} {context.get_remaining_time_in_millis() > 0}".encode())
 
 handler = Handler()
+"""
+
+
+WAITS = """
+import asyncio
+import sys
+
+from toolyard.kit import CallerKeys, Server
+
+server = Server("waits", caller_keys=CallerKeys(("x-key",)))
+
+
+@server.tool
+async def wait() -> str:
+    print("waiting", file=sys.stderr, flush=True)
+    await asyncio.Event().wait()
+    return "never"
 """
 
 
@@ -71,6 +94,29 @@ async def test_an_answer_that_nobody_takes_any_more_is_given_up_and_the_next_eve
         assert isinstance(answered, Streamed)
         assert b"".join([piece async for piece in answered.pieces]).endswith(b"True")
         assert "an answer was lost" in instance.log
+
+
+async def test_no_key_stays_of_a_request_whose_answer_nobody_takes(tmp_path: Path):
+    (tmp_path / "waits.py").write_text(WAITS, "utf-8")
+    source = 'from toolyard.app.aws_lambda import function\nhandler = function(["waits"])'
+    key, canary = secrets.token_hex(20), "a canary that is kept on purpose"
+    async with runtime(tmp_path, source, TOOLYARD_KEY=canary, **WIPING) as instance:
+        await instance.api.idle.wait()
+        headers, message = modern("tools/call", {"name": "wait", "arguments": {}})
+        event = {
+            "rawPath": "/mcp",
+            "headers": headers | {"x-key": key},
+            "requestContext": {"http": {"method": "POST"}},
+            "body": json.dumps(message),
+        }
+        instance.api.give(event, 0.5)
+        async with asyncio.timeout(PATIENCE):
+            while "waiting" not in instance.log:  # noqa: ASYNC110  another process tells us nothing
+                await asyncio.sleep(0.01)
+            instance.api.close()
+            await instance.api.idle.wait()
+        assert "an answer was lost" in instance.log
+        assert found_in(instance.pid, [key.encode(), canary.encode()]) == {canary.encode()}
 
 
 async def test_without_streaming_the_reply_is_one_object(tmp_path: Path):

@@ -98,7 +98,8 @@ class Collector:
 
     def __call__(self) -> None:
         gc.collect()
-        if len(sys.modules) != self._modules:
+        # Not while an error passes by: it and the frames that it holds would stay for good.
+        if len(sys.modules) != self._modules and sys.exc_info()[0] is None:
             self._modules = len(sys.modules)
             gc.freeze()
 

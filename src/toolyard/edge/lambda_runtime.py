@@ -5,6 +5,7 @@ before the next one has come. With TOOLYARD_STREAM=0 answers go back whole, for 
 """
 
 import asyncio
+import gc
 import logging
 import os
 import sys
@@ -84,8 +85,10 @@ async def _serve(api: RuntimeApi, handler: Handler, streams: bool) -> None:
 async def _answered(answer: Answer, api: RuntimeApi, handler: Handler, invoked: Invoked) -> None:
     try:
         await answer(api, handler, invoked)
+        return
     except ApiFailure as error:  # such as when its caller has hung up: others will come
         logger.error("an answer was lost: %s", error)
+    gc.collect()  # the error and the frames it came through hold each other, and one of them the event
 
 
 async def _streamed(api: RuntimeApi, handler: Handler, invoked: Invoked) -> None:
