@@ -34,7 +34,7 @@ def rows(api: Loopback, **more: Any) -> Any:
         (reply(b"<html>hello</html>", 200, kind="text/html"), ["HTML", "instead of JSON"], ["HTML"]),
         (reply(b"<!DOCTYPE html><p>gone", 404, kind="text/html"), ["404", "Not found"], ["404"]),
         (reply(b"%PDF-1", 200, kind="application/pdf"), ["application/pdf"], ["application/pdf"]),
-        (reply(b'{"a": ', 200), ["application/json instead of JSON"], ["JSON"]),
+        (reply(b'{"a": ', 200), ["cannot be understood: its JSON is damaged"], ["seu JSON está danificado"]),
         (Raw(b"nonsense", close=True), ["cannot be understood"], ["não pode ser entendida"]),
         (reply(b"x" * 2000, 200), ["1000 bytes", "fewer"], ["1000 bytes"]),
         (

@@ -31,6 +31,9 @@ def decoded(reply: Reply, words: Words, key: Secret | None = None) -> Any:
             pass
         if reply.headers.get("content-type", "").lower().startswith("text/"):
             return reply.body.decode("utf-8", "replace")
+    if not is_html(reply) and "json" in reply.headers.get("content-type", "").lower():
+        damaged = "its JSON is damaged"
+        raise ToolError(words.garbled.format(reason=words.reasons.get(damaged, damaged)))
     kind = "HTML" if is_html(reply) else tidy(reply.headers.get("content-type", ""), 60, key) or "?"
     raise ToolError(words.not_json.format(kind=kind, status=reply.status))
 

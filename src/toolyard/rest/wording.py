@@ -164,6 +164,7 @@ PORTUGUESE = Words(
         "no connection": "sem conexão",
         "no connection in time": "sem conexão a tempo",
         "the connection was closed without a reply": "a conexão foi fechada sem resposta",
+        "its JSON is damaged": "seu JSON está danificado",
         "the reply ended early": "a resposta terminou antes da hora",
         "the reply's packed body is damaged": "o corpo compactado da resposta está danificado",
     },
