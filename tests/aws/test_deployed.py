@@ -159,7 +159,7 @@ async def test_our_own_runtime_keeps_no_key_even_of_the_last_request_whatever_be
         upstream.add_tenant(key)
         upstream.add_tenant(unlucky)
         variables = {"TIFLUX_API_BASE_URL": url, "SSL_CERT_FILE": str(certificate)}
-        options: dict[str, Any] = {"command": tiflux.python.bootstrap, "limit_s": 3, "variables": variables}
+        options: dict[str, Any] = {"command": tiflux.python.bootstrap, "limit_s": 6, "variables": variables}
         async with functions(tiflux, upstream, tmp_path, **options) as ((function,), client):
             for fault in ("drop", "html", "half", "echo_key", 500, 422, "never"):
                 upstream.misbehave(fault, "/tickets.*", times=-1)
@@ -287,7 +287,7 @@ async def test_an_upstream_that_never_answers_is_given_up_before_the_functions_d
     tiflux: Packed, tmp_path: Path
 ):
     key = new_key()
-    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path, limit_s=3) as (_, client):
+    async with TifluxEmulator() as upstream, functions(tiflux, upstream, tmp_path, limit_s=6) as (_, client):
         upstream.add_tenant(key)
         upstream.misbehave("never", "/tickets.*", times=-1)
         late = await get_ticket(client, key)

@@ -224,8 +224,10 @@ def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: 
         (tmp_path / "pricing" / private).parent.mkdir(exist_ok=True)
         (tmp_path / "pricing" / private).write_text("not to be seen")
     (tmp_path / "pricing" / "lists" / "link.txt").symlink_to(tmp_path / "secret.txt")
+    (tmp_path / "pricing" / "server.pem").write_text("perhaps a secret, perhaps not")
     done = deploy(tmp_path, "shop.py", "--no-lint", "--python", PYTHON, "--arch", ARCH, "--output", "out")
     assert done.status == 0, done.err
+    assert "may be secrets: pricing/server.pem" in done.err
     snippet = json.loads(done.out[done.out.index("\n{") :])
     assert snippet["mcpServers"]["shop"]["args"][-2:] == ["--header", "x-shop-key:${SHOP_API_KEY}"]
     assert "-H 'x-shop-key: …'" in done.out
@@ -233,9 +235,9 @@ def test_a_server_of_ones_own_takes_its_neighbours_and_packages_along(tmp_path: 
     with zipfile.ZipFile(tmp_path / "out" / "function.zip") as archive:
         archive.extractall(folder)
     assert not (folder / "unrelated.py").exists()
-    assert [
+    assert sorted(
         file.name for file in (folder / "pricing").rglob("*") if file.is_file() and file.suffix[:3] != ".py"
-    ] == ["prices.json"]
+    ) == ["prices.json", "server.pem"]
     call = ("POST", "/mcp", ask("tools/call", name="cost", arguments={"item": "tea"}))
     ((status, refusal),) = talk(folder, call)
     assert status == 401
@@ -356,6 +358,7 @@ def test_without_a_network_no_package_is_said_to_be_missing(tmp_path: Path):
     ("arguments", "said"),
     [
         (["demos"], "no server 'demos'"),
+        (["browser"], "'browser' cannot be a function"),
         (["missing.py"], "no file 'missing.py'"),
         (["missing.toml"], "no file 'missing.toml'"),
         (["rest", "-o", "table=crm.toml"], "name the table: toolyard deploy lambda crm.toml"),

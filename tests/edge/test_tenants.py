@@ -29,6 +29,7 @@ class Shop:
         self.server = Server("shop", key=b"0123456789abcdef", caller_keys=keys)
         self.admitted: list[str] = []
         self.tenants: list[str] = []
+        self.kept: list[Secret] = []
         self.server.tool(self.mine)
         self.server.tool(self.special)
         self.server.tool(long=Long())(self.later)
@@ -47,6 +48,8 @@ class Shop:
         """Whose goods?"""
         key = ctx.secret(HEADER, "authorization")
         self.tenants.append(ctx.caller.tenant)
+        if key is not None:
+            self.kept.append(key)
         return "nobody's" if key is None else f"{key.reveal()[::-1]} {key!r}"
 
     async def special(self) -> str:
@@ -196,6 +199,21 @@ async def test_a_task_does_not_take_the_key_along(client: Client):
             break
     assert found["result"]["content"][0]["text"] == "None"
     assert "error" in (await client.post({**headers, HEADER: BEN}, message)).json
+
+
+async def test_whoever_keeps_a_secret_keeps_a_fingerprint(client: Client, shop: Shop):
+    shop.kept.clear()
+    await mine(client, {HEADER: ANNA})
+    headers, message = initialize("2025-11-25", None)
+    opened = await client.post({**headers, HEADER: BEN}, message)
+    session = {**PLAIN, "Accept": BOTH, "Mcp-Session-Id": opened.headers["mcp-session-id"], HEADER: BEN}
+    call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "mine", "arguments": {}}}
+    assert (await client.post(session, call)).status == 200
+    assert len(shop.kept) == 2
+    for kept in shop.kept:
+        assert len(kept.fingerprint) == 32
+        with pytest.raises(RuntimeError, match="request is over"):
+            kept.reveal()
 
 
 async def test_where_a_key_is_not_required_a_request_without_one_is_served():

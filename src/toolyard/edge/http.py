@@ -25,7 +25,7 @@ from .guard import Guard
 from .identity import Identify, Refused
 from .legacy import LegacyDoor
 from .pace import Pace
-from .tenants import CallerKeys, Tenants
+from .tenants import CallerKeys, Tenants, forget
 from .understanding import Understanding, check_legacy_version, wrong_form
 from .visit import Visit
 
@@ -89,7 +89,11 @@ class HttpEdge:
             if THREAD_HEADER in head.raw and not visit.identity.thread:
                 thread = (head.get(THREAD_HEADER) or "")[:MAX_THREAD]
                 visit.identity = replace(visit.identity, thread=thread)
-            await (self._post(visit) if method == "POST" else self._without_body(method, visit))
+            try:
+                await (self._post(visit) if method == "POST" else self._without_body(method, visit))
+            finally:
+                if visit.secrets is not None:
+                    forget(visit.secrets)
 
     async def admits(self, head: Head) -> bool:
         """Whether a request with these headers would be let in, for what is served beside the endpoint."""

@@ -24,6 +24,7 @@ from .answer import failure
 from .asgi import JSON, SSE, Headers
 from .lambda_events import Kind, Request
 from .lambda_outlets import Outlet
+from .tenants import forget
 
 Fit = Callable[[Call, Raw], Awaitable[Raw]]
 """Makes a tool's result small that is too big for a function to send."""
@@ -141,7 +142,9 @@ class Invocation:
         if self.call is not None:
             self.call.channel = NO_CHANNEL
             self.call.secrets = self.call = None
-        self.secrets = None
+        if self.secrets is not None:
+            forget(self.secrets)
+            self.secrets = None
         self.head, self.body = Head([]), b""
 
     async def _fitting(self, call: Call, result: Any, fit: Fit | None) -> bytes:

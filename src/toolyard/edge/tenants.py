@@ -59,10 +59,20 @@ class Tenants:
                 raise Refused(401, _missing(keys.headers), [_CHALLENGE])
             return identity, None
         if keys.admit is not None:
-            await keys.admit(next(iter(found.values())))
+            try:
+                await keys.admit(next(iter(found.values())))
+            except BaseException:
+                forget(found)
+                raise
         marks = "+".join(dict.fromkeys(secret.fingerprint for secret in found.values()))
         tenant = f"key:{marks}" if identity.tenant == Identity().tenant else f"{identity.tenant}/key:{marks}"
         return replace(identity, tenant=tenant), found
+
+
+def forget(secrets: Mapping[str, Secret]) -> None:
+    """The request is over, and so are its keys, whoever still holds them."""
+    for secret in secrets.values():
+        secret.forget()
 
 
 def _value(head: Head, name: str) -> str | None:

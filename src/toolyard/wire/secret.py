@@ -17,13 +17,19 @@ class Secret:
     __slots__ = ("_value", "fingerprint")
 
     def __init__(self, value: str, fingerprint: str) -> None:
-        self._value = value
+        self._value: str | None = value
         self.fingerprint = fingerprint
         """A keyed hash: tells callers apart in logs, caches and sessions, and says nothing of the key."""
 
     def reveal(self) -> str:
         """The key itself. For the request that goes to whom it is for; do not keep it."""
+        if self._value is None:
+            raise RuntimeError("the request is over, and its caller's key is forgotten")
         return self._value
+
+    def forget(self) -> None:
+        """The request is over: whoever still holds this holds a fingerprint."""
+        self._value = None
 
     def __repr__(self) -> str:
         return f"Secret({self.fingerprint[:12]})"

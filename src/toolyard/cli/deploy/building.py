@@ -9,7 +9,7 @@ from typing import get_args
 
 from msgspec import Struct
 
-from ..failure import Failure
+from ..failure import Failure, warn
 from . import archive, bytecode, entry, interpreter, wheels
 from .chosen import Chosen
 from .sources import Sources, gather
@@ -37,6 +37,10 @@ def build(work: Work, output: Path, tell: Tell) -> archive.Archive:
     python, arch, chosen = work.python, work.arch, work.chosen
     tell("which files are needed")
     sources = gather(chosen)
+    if sources.suspects:
+        warn(
+            f"the zip has what may be secrets: {', '.join(sources.suspects[:5])}", "keep them elsewhere if so"
+        )
     wanted, missing = wheels.requirements(sources.packages)
     if missing:
         tell(f"not installed here, and so left out: {', '.join(missing)}")

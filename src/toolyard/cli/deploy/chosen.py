@@ -12,6 +12,8 @@ from ..failure import Failure
 PACKAGE = Path(__file__).resolve().parents[2]
 """The folder of Toolyard itself."""
 ANY_TABLE = "rest"
+NEED_MORE = {"browser": "it needs Chromium; the guide on containers has a way to run it"}
+"""Servers that come with Toolyard and cannot work in a function, and why."""
 RESERVED = {"function", "bootstrap", PACKAGE.name}
 
 
@@ -32,6 +34,8 @@ def choose(target: str) -> Chosen:
     """What the user typed, or Failure when there is no such thing."""
     if target == ANY_TABLE:
         raise Failure(f"{target!r} alone serves nothing", "name the table: toolyard deploy lambda crm.toml")
+    if target in NEED_MORE:
+        raise Failure(f"{target!r} cannot be a function", NEED_MORE[target])
     if target in BUNDLED:
         return Chosen(target, target, module_of(target), PACKAGE.parent, target)
     if is_table(target):

@@ -3,9 +3,10 @@
 Found by reading the sources. A module's package comes along, and the data files beside the modules of one.
 """
 
+import re
 import sys
 from collections.abc import Iterable, Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ..failure import Failure
 from .chosen import PACKAGE, Chosen
@@ -24,6 +25,7 @@ NEVER = (
     "toolyard.results.reading",
 )
 UNWANTED = {".py", ".pyc", ".pyo"}
+_SECRETS = re.compile(r".*\.(pem|key|p12|pfx|jks|kdbx)|id_(rsa|dsa|ecdsa|ed25519)|.*credentials.*", re.I)
 
 
 class Sources:
@@ -73,6 +75,13 @@ class Sources:
             for file in self._data(name, folder):
                 self.files[f"{name.replace('.', '/')}/{file.relative_to(folder).as_posix()}"] = file
 
+    @property
+    def suspects(self) -> list[str]:
+        """Data files that look like secrets; a certificate of somebody else's is none, and looks the same."""
+        return [
+            name for name in self.files if _SECRETS.fullmatch(PurePosixPath(name).name) and _is_no_code(name)
+        ]
+
     def _data(self, package: str, folder: Path) -> Iterator[Path]:
         """A file that is called as a module is, such as `demo.html`, belongs to that module."""
         for path in sorted(folder.iterdir()):
@@ -97,6 +106,10 @@ def gather(chosen: Iterable[Chosen]) -> Sources:
 def _modules(one: Import) -> list[str]:
     """What is taken from a package may be a module of it; what is none is not found, and that is all."""
     return [one.module, *(f"{one.module}.{name}" for name in one.names)]
+
+
+def _is_no_code(name: str) -> bool:
+    return PurePosixPath(name).suffix not in UNWANTED
 
 
 def _is_left_out(name: str) -> bool:
