@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.rest.asking import asking, table
-from tests.rest.loopback import Loopback, Raw, reply
+from tests.rest.loopback import Asked, Loopback, Raw, reply
 from toolyard.rest.server import RestSettings
 from toolyard.rest.table import Table
 
@@ -132,6 +132,66 @@ async def test_a_list_that_is_none_finds_nothing(api: Loopback, answer: Raw) -> 
     api.on("GET /v1/desks", answer)
     async with asking(whole) as ask:
         assert "Suporte" in await ask.wrong("one", desk_name="Suporte")
+
+
+def paged(api: Loopback, people: list[str], most_items: int = 6) -> Table:
+    """People in pages of two."""
+
+    def page(asked: Asked) -> Raw:
+        begin = (int(asked.query["page"]) - 1) * int(asked.query["size"])
+        found = [{"id": begin + n, "name": name} for n, name in enumerate(people[begin : begin + 2], 1)]
+        return reply({"people": found}, X_Total=str(len(people)))
+
+    api.on("GET /v1/teams/7/people", page)
+    api.on("GET /v1/tickets", lambda asked: reply(asked.query))
+    pages = {"kind": "page", "position": "page", "first": 1, "size": "size", "most": 2, "default": 2}
+    person = {"path": "/teams/{team}/people", "query": {"q": "{name}"}, "items": "people", "paging": "pages"}
+    parameters: dict[str, Any] = {
+        "team": {"type": "integer", "in": "none"},
+        "id": {"type": "integer"},
+        "ids": {"ids": 9},
+        "name": {"lookup": "person", "gives": "id"},
+        "like": {"lookup": "people", "gives": "ids"},
+    }
+    return table(
+        api,
+        {"find": {"path": "/tickets", "parameters": parameters}},
+        paging={"pages": {**pages, "total_header": "X-Total", "most_items": most_items}},
+        lookups={"person": {**person, "what": "person"}, "people": {**person, "several": True}},
+    )
+
+
+async def test_a_name_is_looked_for_on_every_page_of_a_list(api: Loopback) -> None:
+    async with asking(paged(api, ["Ana", "Bia", "Bia Lima", "Rui", "Zoé"])) as ask:
+        assert await ask.ok("find", team=7, name="zoe") == {"data": {"id": "5"}}
+        pages = [asked.query for asked in api.asked[:-1]]
+        assert pages == [{"q": "zoe", "size": "2", "page": str(page)} for page in (1, 2, 3)]
+        assert await ask.ok("find", team=7, name="bia") == {"data": {"id": "2"}}
+        assert await ask.ok("find", team=7, name="zo") == {"data": {"id": "5"}}
+        assert await ask.ok("find", team=7, like="bia") == {"data": {"ids": "2,3"}}
+        assert "Several" in await ask.wrong("find", team=7, name="i")
+
+
+async def test_the_same_name_on_two_pages_is_not_the_name_of_one(api: Loopback) -> None:
+    async with asking(paged(api, ["Ana", "Bia", "ana"])) as ask:
+        text = await ask.wrong("find", team=7, name="Ana")
+    assert "Ana (1), ana (3)" in text
+
+
+async def test_a_list_that_ends_on_its_first_page_is_one_request(api: Loopback) -> None:
+    async with asking(paged(api, ["Ana", "Bia"])) as ask:
+        await ask.ok("find", team=7, name="Ana")
+    assert [asked.path for asked in api.asked] == ["/v1/teams/7/people", "/v1/tickets"]
+
+
+async def test_of_a_list_that_is_too_long_only_the_name_itself_is_taken(api: Loopback) -> None:
+    people = ["Ana", "Bia Lima", "Rui", "Zoé", "Bia Luz"]
+    async with asking(paged(api, people, most_items=4)) as ask:
+        assert await ask.ok("find", team=7, name="rui") == {"data": {"id": "3"}}
+        text = await ask.wrong("find", team=7, name="bia")
+        assert all(word in text for word in ("person 'bia'", "first 4", "the id", "Bia Lima (2)")), text
+        assert "first 4" in await ask.wrong("find", team=7, name="Bia Luz")
+        assert "first 4" in await ask.wrong("find", team=7, like="rui")
 
 
 async def test_a_look_up_that_fails_is_told_like_any_request(api: Loopback) -> None:

@@ -20,6 +20,8 @@ path = "/tickets/{id}"
 parameters.id = { type = "integer", required = true }
 """
 
+PAGES = '[paging.pages]\nkind = "page"\nposition = "page"\nsize = "size"\n'
+
 
 def written(folder: Path, text: str, name: str = "crm.toml") -> Path:
     file = folder / name
@@ -103,6 +105,14 @@ MISTAKES = {
     "a cursor without a next": (
         HEAD + TOOL + '[paging.p]  # !\nkind = "cursor"\nposition = "after"',
         r"the key 'next' is missing",
+    ),
+    "a look-up in a paging that is not there": (
+        HEAD + TOOL + '[lookups.a]\npath = "/a"\npaging = "pges"  # !\n' + PAGES,
+        r"lookups\.a\.paging: there is no paging 'pges'; did you mean 'pages'\?",
+    ),
+    "a look-up that pages by itself": (
+        HEAD + TOOL + '[lookups.a]\npath = "/a"\npaging = "pages"\nquery = { size = 9 }  # !\n' + PAGES,
+        r"lookups\.a\.query\.size: the paging 'pages' sends it; leave it out",
     ),
     "a default over the most": (
         HEAD + TOOL + '[paging.p]\nkind = "page"\nposition = "page"\nmost = 10\ndefault = 20  # !',

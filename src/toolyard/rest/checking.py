@@ -13,7 +13,7 @@ from .mistakes import Keys, Mistake
 from .parameter_rules import rules_of_parameter
 from .placeholders import placeholders, wrong_path
 from .table import Auth, Gate, Lookup, Overlay, Paging, Retry, Table
-from .tool_rules import rules_of_errors, rules_of_tool
+from .tool_rules import rules_of_errors, rules_of_tool, unknown_paging
 from .words import HEADER_NAME, NO_CONTROLS, OUR_HEADERS, TOOL_NAME, VARIABLE
 
 
@@ -27,7 +27,7 @@ def mistakes(table: Table) -> Iterator[Mistake]:
         yield from _paging(paging, ("paging", name))
     yield from rules_of_errors(table.errors, ("errors",))
     for name, lookup in table.lookups.items():
-        yield from _lookup(lookup, ("lookups", name))
+        yield from _lookup(table, lookup, ("lookups", name))
     for name, parameter in table.shared.items():
         yield from rules_of_parameter(parameter, ("shared", name), name)
     for name, tool in table.tools.items():
@@ -168,7 +168,7 @@ def _paging(paging: Paging, keys: Keys) -> Iterator[Mistake]:
         yield Mistake((*keys, "most_items"), "must be 1 at least")
 
 
-def _lookup(lookup: Lookup, keys: Keys) -> Iterator[Mistake]:
+def _lookup(table: Table, lookup: Lookup, keys: Keys) -> Iterator[Mistake]:
     yield from wrong_path(lookup.path, (*keys, "path"))
     if not lookup.match:
         yield Mistake((*keys, "match"), "must name a field at least")
@@ -179,3 +179,8 @@ def _lookup(lookup: Lookup, keys: Keys) -> Iterator[Mistake]:
             yield Mistake((*keys, "query", name), "must be a text, a number, true or false")
         elif isinstance(value, str) and {*placeholders(value)} - {"name"}:
             yield Mistake((*keys, "query", name), "only {name} is known there: the name that was given")
+    yield from unknown_paging(table, lookup.paging, (*keys, "paging"))
+    paging = table.paging.get(lookup.paging)
+    for name in (paging.position, paging.size) if paging is not None else ():
+        if name in lookup.query:
+            yield Mistake((*keys, "query", name), f"the paging {lookup.paging!r} sends it", "leave it out")

@@ -78,10 +78,13 @@ class Engine(Struct, frozen=True):
             value = self.defaults.of(plan.parameters[name]) if name in plan.parameters else UNSET
             return None if value is UNSET else value
 
-        async def look(path: str, query: Mapping[str, Any]) -> Any:
-            return await self._fetched("GET", path, query, key)
+        async def ask(request: Draft) -> Answer:
+            return await self.api.ask(request, key)
 
-        await self.lookups.resolve(plan, found, known, look)
+        async def read(looking: Plan, values: dict[str, Any]) -> Part:
+            return await Reading(looking, self.api, ask, _whole, _unheard).part(values)
+
+        await self.lookups.resolve(plan, found, known, read)
 
     async def _prepared(self, plan: Plan, arguments: dict[str, Any], key: Secret | None) -> dict[str, Any]:
         async def fetch(method: str, path: str, query: Mapping[str, Any] | None = None) -> Any:
@@ -102,4 +105,14 @@ class Engine(Struct, frozen=True):
         async def ask(request: Draft) -> Answer:
             return await self.api.ask(request, key, plan.tool.errors, plan.tool.timeout)
 
-        return await Reading(plan, self.api, ask, keeping.asked(arguments), ctx).part(arguments)
+        return await Reading(plan, self.api, ask, keeping.asked(arguments), ctx.report_progress).part(
+            arguments
+        )
+
+
+def _whole(item: Any) -> Any:
+    return item
+
+
+async def _unheard(done: float, total: float | None) -> None:
+    """The progress of a call is that of its own list: a look-up's before it would make it go backwards."""

@@ -7,13 +7,12 @@ from ..kit import ToolError
 from .arguments import ids
 from .names import Names
 from .plan import Plan, placeholders
-from .replies import at
-from .requests import filled_path
-from .table import Lookup, Parameter, Table
+from .results import Part
+from .table import Lookup, Parameter, Result, Table, Tool
 from .wording import Words, shortened
 
-Fetch = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
-"""Path and query to what the API says there."""
+Read = Callable[[Plan, dict[str, Any]], Awaitable[Part]]
+"""A list and what its path needs, to what the API says there."""
 Known = Callable[[str], Any]
 """A parameter's value if the caller gives none; None when there is none either."""
 
@@ -25,7 +24,7 @@ class Lookups:
         self._table = table
         self._words = words
 
-    async def resolve(self, plan: Plan, arguments: dict[str, Any], known: Known, fetch: Fetch) -> None:
+    async def resolve(self, plan: Plan, arguments: dict[str, Any], known: Known, read: Read) -> None:
         """Puts the ids among the arguments. An id that the caller gave itself is not looked up."""
         pending = {
             name: parameter
@@ -35,7 +34,7 @@ class Lookups:
         while pending:
             name = self._next(pending)
             parameter = pending.pop(name)
-            await self._resolve(plan, name, parameter, arguments, known, fetch)
+            await self._resolve(plan, name, parameter, arguments, known, read)
 
     def _next(self, pending: Mapping[str, Parameter]) -> str:
         """One that does not wait for what another of them gives."""
@@ -52,26 +51,27 @@ class Lookups:
         parameter: Parameter,
         arguments: dict[str, Any],
         known: Known,
-        fetch: Fetch,
+        read: Read,
     ) -> None:
         lookup = self._table.lookups[parameter.lookup]
         target = plan.parameters.get(parameter.gives)
         wanted = str(arguments[name])
-        path = self._path(plan, lookup, wanted, arguments, known)
+        values = self._values(plan, lookup, wanted, arguments, known)
         if target is None or not target.ids:
-            arguments[parameter.gives] = await self._find(lookup, path, wanted, fetch)
+            arguments[parameter.gives] = await self._find(lookup, values, wanted, read)
             return
         names = dict.fromkeys(part.strip() for part in wanted.split(",") if part.strip())
         find = self._find_several if lookup.several else self._find
         found: list[Any] = []
         for one in names:
-            result = await find(lookup, path, one, fetch)
+            result = await find(lookup, values, one, read)
             found += cast(list[Any], result) if lookup.several else [result]
         arguments[parameter.gives] = ids(parameter.gives, found, target.ids, self._words)
 
-    def _path(
+    def _values(
         self, plan: Plan, lookup: Lookup, wanted: str, arguments: Mapping[str, Any], known: Known
-    ) -> str:
+    ) -> dict[str, Any]:
+        """What the path of the list needs."""
         values: dict[str, Any] = {}
         told = {"what": lookup.what, "name": shortened(wanted)}
         for needed in placeholders(lookup.path):
@@ -84,20 +84,30 @@ class Lookups:
             if parameter is not None and parameter.ids and "," in str(value):
                 raise ToolError(self._words.looking_one.format(**told, needs=needed))
             values[needed] = value
-        return filled_path(lookup.path, values, self._words)
+        return values
 
-    async def _find(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> Any:
-        items = await self._items(lookup, path, wanted, fetch)
-        return Names(lookup, self._words).only(items, wanted)
+    async def _find(self, lookup: Lookup, values: dict[str, Any], wanted: str, read: Read) -> Any:
+        part = await read(self._looking(lookup, wanted), dict(values))
+        return Names(lookup, self._words).only(part.items or [], wanted, cut=part.truncated)
 
-    async def _find_several(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> list[Any]:
-        items = await self._items(lookup, path, wanted, fetch)
-        return Names(lookup, self._words).several(items, wanted)
+    async def _find_several(
+        self, lookup: Lookup, values: dict[str, Any], wanted: str, read: Read
+    ) -> list[Any]:
+        part = await read(self._looking(lookup, wanted), dict(values))
+        return Names(lookup, self._words).several(part.items or [], wanted, cut=part.truncated)
 
-    async def _items(self, lookup: Lookup, path: str, wanted: str, fetch: Fetch) -> list[Any]:
+    def _looking(self, lookup: Lookup, wanted: str) -> Plan:
+        """The list as a tool would read it, with all its pages where it has them."""
         query = {
             name: value.replace("{name}", wanted) if isinstance(value, str) else value
             for name, value in lookup.query.items()
         }
-        found = at(await fetch(path, query), lookup.items)
-        return cast(list[Any], found) if isinstance(found, list) else []
+        tool = Tool(
+            description=lookup.what,
+            path=lookup.path,
+            fixed=query,
+            paging=lookup.paging,
+            all_pages=bool(lookup.paging),
+            result=Result(items=lookup.items),
+        )
+        return Plan(lookup.what, tool, self._table)

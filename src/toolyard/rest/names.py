@@ -20,19 +20,24 @@ class Names:
         self._lookup = lookup
         self._words = words
 
-    def only(self, items: list[Any], wanted: str) -> Any:
-        """The id of the item that has the name; else of the only one that contains it."""
+    def only(self, items: list[Any], wanted: str, *, cut: bool = False) -> Any:
+        """The id of the item that has the name; else of the only one that contains it, which nobody knows
+        of a list that was `cut`."""
         same, like = self._matching(items, wanted)
         found = same or like
+        if cut and not same:
+            raise self._cut(items, wanted, like)
         if len(found) == 1 and (id := at(found[0], self._lookup.id)) is not None:
             return id
         if found:
             raise ToolError(self._words.ambiguous.format(**self._told(wanted), names=self._listed(found)))
         raise self._not_found(items, wanted)
 
-    def several(self, items: list[Any], wanted: str) -> list[Any]:
+    def several(self, items: list[Any], wanted: str, *, cut: bool = False) -> list[Any]:
         """The ids of all that contain the name."""
         _, like = self._matching(items, wanted)
+        if cut:
+            raise self._cut(items, wanted, like)
         found = [id for item in like if (id := at(item, self._lookup.id)) is not None]
         if not found:
             raise self._not_found(items, wanted)
@@ -50,6 +55,10 @@ class Names:
     def _not_found(self, items: list[Any], wanted: str) -> ToolError:
         hint = self._words.there_are.format(names=self._listed(items)) if items else ""
         return ToolError(self._words.not_found.format(**self._told(wanted)) + hint)
+
+    def _cut(self, items: list[Any], wanted: str, like: list[Any]) -> ToolError:
+        hint = self._words.found_so_far.format(names=self._listed(like)) if like else ""
+        return ToolError(self._words.list_cut.format(**self._told(wanted), count=len(items)) + hint)
 
     def _told(self, wanted: str) -> dict[str, str]:
         return {"what": self._lookup.what or "item", "name": shortened(wanted.strip())}

@@ -5,7 +5,6 @@ from typing import Any
 
 from msgspec import Struct
 
-from ..kit import Context
 from .api import Answer, Api
 from .filters import Filter
 from .paging import Parts
@@ -14,6 +13,8 @@ from .replies import matter
 from .requests import Draft, draft
 from .results import Part
 
+Progress = Callable[[float, float | None], Awaitable[None]]
+"""Is told how many items were read, and of how many."""
 MOST_PARTS = 200
 """Requests for one list, however small its parts are."""
 
@@ -24,7 +25,7 @@ class Reading(Struct, frozen=True):
     ask: Callable[[Draft], Awaitable[Answer]]
     kept: Callable[[Any], Any]
     """What is kept of an object."""
-    ctx: Context
+    progress: Progress
 
     async def part(self, arguments: dict[str, Any]) -> Part:
         wanted = Filter(self.plan, arguments)
@@ -65,7 +66,7 @@ class Reading(Struct, frozen=True):
             following = parts.after(answer, len(items), self.api.table.auth)
             if following is None or read >= most:
                 return self._whole(found, total, wanted, cut=surplus or following is not None)
-            await self.ctx.report_progress(read, None if total is None else min(total, most))
+            await self.progress(read, None if total is None else min(total, most))
             parts.position = following
         return self._whole(found, total, wanted, cut=True)
 

@@ -103,6 +103,8 @@ class Lookup(_Row, frozen=True, kw_only=True):
     id: str = "id"
     several: bool = False
     """All items of which a field contains the name, instead of the one that has it; for lists of ids."""
+    paging: str = ""
+    """The name of a `[paging]` table: all pages are read within its limits. Without one, one reply is."""
     what: str = ""
     """What it is called in messages: `desk`."""
 

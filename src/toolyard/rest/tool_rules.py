@@ -199,9 +199,7 @@ def _references(table: Table, tool: Tool, parameters: dict[str, Parameter], keys
 
 
 def _paging(table: Table, tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
-    if tool.paging and tool.paging not in table.paging:
-        hint = nearest_or_all(tool.paging, table.paging) if table.paging else "there is no [paging]"
-        yield Mistake((*keys, "paging"), f"there is no paging {tool.paging!r}", hint)
+    yield from unknown_paging(table, tool.paging, (*keys, "paging"))
     paging = table.paging.get(tool.paging)
     if paging is not None and not tool.all_pages:
         sent = {item.name or name for name, item in parameters.items()}
@@ -213,6 +211,12 @@ def _paging(table: Table, tool: Tool, parameters: dict[str, Parameter], keys: Ke
         yield Mistake((*keys, "all_pages"), "the tool has no 'paging'")
     if tool.paging and tool.also:
         yield Mistake((*keys, "also"), "a list in parts has no second request beside it")
+
+
+def unknown_paging(table: Table, name: str, keys: Keys) -> Iterator[Mistake]:
+    if name and name not in table.paging:
+        hint = nearest_or_all(name, table.paging) if table.paging else "there is no [paging]"
+        yield Mistake(keys, f"there is no paging {name!r}", hint)
 
 
 def _answer(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:

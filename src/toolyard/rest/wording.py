@@ -28,6 +28,9 @@ class Words(Struct, frozen=True, kw_only=True):
     not_found: str
     there_are: str
     ambiguous: str
+    list_cut: str
+    """The list is longer than what was read of it."""
+    found_so_far: str
     looking_needs: str
     looking_one: str
     whole_number: str
@@ -84,6 +87,9 @@ ENGLISH = Words(
     not_found="There is no {what} called {name!r}.",
     there_are=" There are: {names}.",
     ambiguous="Several are called like {name!r} as {what}: {names}. Give the id instead.",
+    list_cut="Which {what} {name!r} is cannot be said: only the first {count} of the list were read, and "
+    "there are more. Give the id instead.",
+    found_so_far=" Among those: {names}.",
     looking_needs="To find the {what} {name!r}, {needs!r} must be known too.",
     looking_one="To find the {what} {name!r}, {needs!r} must be exactly one id.",
     whole_number="{name!r} must be a whole number, {least} or more.",
@@ -138,6 +144,9 @@ PORTUGUESE = Words(
     not_found="Não há {what} com o nome {name!r}.",
     there_are=" Há: {names}.",
     ambiguous="Há vários com o nome {name!r} como {what}: {names}. Informe o id.",
+    list_cut="Não se pode dizer qual {what} é {name!r}: só os primeiros {count} da lista foram lidos, "
+    "e há mais. Informe o id.",
+    found_so_far=" Entre eles: {names}.",
     looking_needs="Para achar {what} {name!r}, é preciso saber também {needs!r}.",
     looking_one="Para achar {what} {name!r}, {needs!r} deve ter exatamente um id.",
     whole_number="{name!r} deve ser um número inteiro, {least} ou mais.",

@@ -51,6 +51,20 @@ async def test_stages_are_those_of_a_desk_by_id_or_name(talk: Talk):
     assert "nothing under" in await talk.refusal("search_stage", desk_id=99)
 
 
+async def test_a_name_is_found_on_whatever_page_it_is_and_mostly_with_one_request(
+    tiflux: TifluxEmulator, talk: Talk
+):
+    before = len(tiflux.requests)
+    await talk.items("search_stage", desk_name="comercial")
+    assert [asked.path.rpartition("/")[2] for asked in tiflux.requests[before:]] == ["desks", "stages"]
+    like = {name: value for name, value in tiflux.tenant.desks.first().items() if name != "id"}
+    for number in range(205):
+        tiflux.tenant.desks.put(**like | {"name": f"Sala {number}", "display_name": f"Sala {number}"})
+    last = tiflux.tenant.desks.put(**like | {"name": "Sala", "display_name": "Sala"})
+    await talk.items("search_stage", desk_name="sala")
+    assert tiflux.requests[-1].path.endswith(f"/desks/{last['id']}/stages")
+
+
 async def test_catalogue_items_are_found_by_their_own_name_their_areas_or_their_catalogues(talk: Talk):
     async def found(**arguments: object) -> list[int]:
         return [
