@@ -114,6 +114,11 @@ MISTAKES = {
         HEAD + TOOL + '[lookups.a]\npath = "/a"\npaging = "pages"\nquery = { size = 9 }  # !\n' + PAGES,
         r"lookups\.a\.query\.size: the paging 'pages' sends it; leave it out",
     ),
+    "two parts of a form under one name": (
+        HEAD + '[tools.x]\ndescription = "x"\nmethod = "POST"\nbody = "multipart"\npath = "/x"\n'
+        'parameters.a = { as = "note" }\nparameters.note = { in = "form" }  # !',
+        r"parameters\.note: is sent as 'note', as 'a' is",
+    ),
     "a default over the most": (
         HEAD + TOOL + '[paging.p]\nkind = "page"\nposition = "page"\nmost = 10\ndefault = 20  # !',
         r"paging\.p\.default: must be from 1 to 10",

@@ -5,10 +5,10 @@ from functools import cached_property
 
 from msgspec import UNSET
 
+from .places import places, usual_place
 from .table import BodyForm, Paging, Parameter, Place, Table, Tool
 
 _IN_PATH = r"\{([^{}]+)\}"
-_WITH_BODY = ("POST", "PUT", "PATCH")
 _REPEATABLE = ("GET", "PUT", "DELETE")
 
 
@@ -52,35 +52,12 @@ class Plan:
         return "multipart" if self.tool.body == "multipart" or "file" in places else "form"
 
     @cached_property
-    def in_path(self) -> frozenset[str]:
-        return frozenset(placeholders(self.tool.path))
-
-    @cached_property
     def places(self) -> dict[str, Place]:
-        """Where each parameter goes; one that helps to find, filter or compare goes nowhere."""
-        unsent = {name for also in self.tool.also.values() for name in also.replace.values()}
-        unsent.update(self.tool.filters)
-        return {
-            name: "none" if name in unsent else self._place(name, parameter)
-            for name, parameter in self.parameters.items()
-        }
-
-    def _place(self, name: str, parameter: Parameter) -> Place:
-        if parameter.lookup:
-            return "none"
-        if parameter.place:
-            return parameter.place
-        if name in self.in_path:
-            return "path"
-        return self.body_place if self.tool.method in _WITH_BODY else "query"
-
-    @property
-    def body_place(self) -> Place:
-        return "json" if self.tool.body == "json" else "form"
+        return places(self.tool, self.parameters)
 
     @property
     def fixed_place(self) -> Place:
-        return self.body_place if self.tool.method in _WITH_BODY else "query"
+        return usual_place(self.tool)
 
     @property
     def repeatable(self) -> bool:

@@ -9,10 +9,10 @@ from ..config.errors import nearest_or_all
 from .mistakes import Keys, Mistake
 from .parameter_rules import no_json, rules_of_parameter, types_of, wrong_schema
 from .placeholders import placeholders, wrong_path
+from .places import places, usual_place
 from .table import Parameter, Table, Tool
 from .words import ERROR_KEY, PARAMETER_NAME, TOOL_NAME
 
-WITH_BODY = ("POST", "PUT", "PATCH")
 _BODY_PLACES = {"json": ("json",), "form": ("form",), "multipart": ("form", "file")}
 
 
@@ -61,10 +61,6 @@ def _use(table: Table, tool: Tool, keys: Keys) -> Iterator[Mistake]:
             yield Mistake(here, f"{name!r} is there twice")
 
 
-def in_path(tool: Tool, name: str, parameter: Parameter) -> bool:
-    return parameter.place in ("", "path") and name in placeholders(tool.path)
-
-
 def _path(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
     here = (*keys, "path")
     yield from wrong_path(tool.path, here)
@@ -101,7 +97,7 @@ def _in_path(tool: Tool, name: str, item: Parameter, filled: bool, keys: Keys) -
 
 def _placed(tool: Tool, name: str, item: Parameter, keys: Keys) -> Iterator[Mistake]:
     here = (*keys, "in")
-    if item.place == "path" and not in_path(tool, name, item):
+    if item.place == "path" and name not in placeholders(tool.path):
         yield Mistake(here, f"the path {tool.path!r} has no {{{name}}}")
     if item.place in ("json", "form", "file"):
         if tool.method == "GET":
@@ -135,13 +131,11 @@ def _looked_up(table: Table, parameters: dict[str, Parameter], name: str, keys: 
 def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
     """Two parameters that the API gets under one name, in one place."""
     seen: dict[tuple[str, str], str] = {}
-    within = dict.fromkeys(tool.fixed, "fixed") if _has_json(tool) else {}
-    unsent = {name for also in tool.also.values() for name in also.replace.values()} | {*tool.filters}
-    for name, item in parameters.items():
-        if item.lookup or item.place == "none" or name in unsent or in_path(tool, name, item):
+    within = dict.fromkeys(tool.fixed, "fixed") if usual_place(tool) == "json" else {}
+    for name, place in places(tool, parameters).items():
+        if place in ("none", "path"):
             continue
-        place = item.place or (tool.body if tool.method in WITH_BODY else "query")
-        wire = (place, item.name or name)
+        wire = (place, parameters[name].name or name)
         if wire in seen:
             where = _keys_of(tool, keys, name)
             yield Mistake(
@@ -151,10 +145,6 @@ def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Ite
         if place == "json":
             yield from _nested(wire[1], within, _keys_of(tool, keys, name))
             within[wire[1]] = name
-
-
-def _has_json(tool: Tool) -> bool:
-    return tool.method in WITH_BODY and tool.body == "json"
 
 
 def _nested(path: str, within: Mapping[str, str], keys: Keys) -> Iterator[Mistake]:
