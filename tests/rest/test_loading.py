@@ -80,6 +80,14 @@ MISTAKES = {
         r"in: 'body' is not possible here; known are path, query, header, json, form, file, none",
     ),
     "no address": ('name = "a"\nbase_url = "crm.example"  # !' + TOOL, r"base_url: 'crm.example' is no URL"),
+    "an address without a port": (
+        'name = "a"\nbase_url = "https://crm.example:0"  # !' + TOOL,
+        r"base_url: 'https://crm\.example:0' has a port that does not exist; they are from 1 to 65535",
+    ),
+    "an address of nobody": (
+        'name = "a"\nbase_url = "https://crm..example"  # !' + TOOL,
+        r"base_url: 'https://crm\.\.example' is no URL",
+    ),
     "an address with a password": (
         'name = "a"\nbase_url = "https://me:secret@crm.example"  # !' + TOOL,
         r"base_url: has a user or a password in it",

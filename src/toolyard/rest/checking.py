@@ -6,10 +6,10 @@ parameter. Every mistake is told, not the first only.
 
 from collections.abc import Iterable, Iterator
 from math import inf
-from urllib.parse import urlsplit
 
 from ..config.errors import nearest_or_all
 from .mistakes import Keys, Mistake
+from .origin import Origin, WrongAddress
 from .parameter_rules import rules_of_parameter
 from .placeholders import placeholders, wrong_path
 from .table import Auth, Gate, Lookup, Overlay, Paging, Retry, Table
@@ -64,8 +64,10 @@ def _known(names: Iterable[str], known: Iterable[str], keys: Keys, what: str) ->
 def _server(table: Table) -> Iterator[Mistake]:
     if not TOOL_NAME.fullmatch(table.name):
         yield Mistake(("name",), f"{table.name!r} is no name", "letters, digits, '_' and '-', 64 at most")
-    for what, hint in wrong_address(table.base_url):
-        yield Mistake(("base_url",), what, hint)
+    try:
+        Origin.parse(table.base_url)
+    except WrongAddress as error:
+        yield Mistake(("base_url",), error.what, error.hint)
     if not table.tools:
         yield Mistake((), "there are no tools", "begin one with [tools.NAME]")
     if not 0 < table.timeout < inf:
@@ -76,22 +78,6 @@ def _server(table: Table) -> Iterator[Mistake]:
         yield from header_name(name, ("headers", name))
         if not NO_CONTROLS.fullmatch(value):
             yield Mistake(("headers", name), "a header's value is one line of printable ASCII")
-
-
-def wrong_address(url: str) -> Iterator[tuple[str, str]]:
-    """What is wrong with the address of an API, and what to do about it."""
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError as error:
-        yield f"is no URL: {error}", ""
-        return
-    if parts.scheme not in ("http", "https") or not host or not NO_CONTROLS.fullmatch(url) or " " in url:
-        yield f"{url!r} is no URL", "write one such as 'https://api.example.com/v1'"
-    if parts.username is not None or parts.password is not None:
-        yield "has a user or a password in it", "keys belong to [auth]"
-    if parts.query or parts.fragment:
-        yield "has a query or a fragment", "what is always sent belongs to a tool's 'fixed'"
 
 
 def header_name(name: str, keys: Keys) -> Iterator[Mistake]:

@@ -19,7 +19,7 @@ from .client import HttpClient
 from .engine import Engine, Finish, Prepare
 from .gate import Gatekeeper
 from .lookups import Lookups
-from .origin import Origin
+from .origin import Origin, WrongAddress
 from .plan import Plan
 from .schemas import input_schema, output_schema
 from .table import Table, Tool
@@ -93,7 +93,7 @@ def build(
 def _origin(table: Table, settings: RestSettings) -> Origin:
     try:
         return Origin.parse(settings.base_url or table.base_url)
-    except ValueError as error:
+    except WrongAddress as error:
         raise WrongSettings(str(error)) from None
 
 

@@ -2,17 +2,20 @@
 
 from urllib.parse import urljoin, urlsplit
 
-from ..checking import wrong_address
+from ..origin import Origin, WrongAddress
 from .document import Document, DocumentError, Node, node, nodes, text
 
 
 def base_url(document: Document, wished: str) -> str:
     said = _said(document)
     url = _wished(wished, said) if wished else said
-    for what, _ in wrong_address(url):
+    try:
+        Origin.parse(url)
+    except WrongAddress as error:
         if wished:
-            raise DocumentError(f"the address {wished!r} cannot be used: {what}")
-        raise DocumentError(f"the document does not say where the API is ({said!r})", "give --base-url URL")
+            raise DocumentError(f"the address {wished!r} cannot be used: {error.what}") from None
+        unsaid = f"the document does not say where the API is ({said!r})"
+        raise DocumentError(unsaid, "give --base-url URL") from None
     return url.rstrip("/")
 
 
