@@ -123,15 +123,56 @@ async def test_lists_of_ids_are_found_by_several_names(api: Loopback) -> None:
         assert "3 ids at most" in await ask.wrong("many", desk_query="t")
 
 
+NO_LIST = "'Suporte' cannot be looked up: the API did not answer with a list of objects that have 'name', "
+
+
 @pytest.mark.parametrize(
-    "answer",
-    [reply({"not": "a list"}), reply([1, None, "x", {"id": 7}, {"name": "Suporte"}]), reply(None, 204)],
+    ("answer", "told"),
+    [
+        (reply({"not": "a list"}), NO_LIST),
+        (reply([1, None, "Suporte"]), NO_LIST),
+        (reply([{"id": 7}]), NO_LIST),
+        (reply(None, 204), "There is no desk called 'Suporte'."),
+        (reply([]), "There is no desk called 'Suporte'."),
+        (reply([1, {"id": 7}, {"id": 8, "display_name": "Help"}]), "There are: Help (8)."),
+        (reply([{"name": "Suporte"}]), "'Suporte' is there, but the API does not tell its 'id'"),
+    ],
 )
-async def test_a_list_that_is_none_finds_nothing(api: Loopback, answer: Raw) -> None:
+async def test_a_list_that_cannot_be_used_is_told_as_that(api: Loopback, answer: Raw, told: str) -> None:
     whole = rows(api)
     api.on("GET /v1/desks", answer)
     async with asking(whole) as ask:
-        assert "Suporte" in await ask.wrong("one", desk_name="Suporte")
+        text = await ask.wrong("one", desk_name="Suporte")
+        assert told in text
+        assert "Several" not in text
+        assert "()" not in text
+        assert "()" not in await ask.wrong("many", desk_query="Suporte")
+
+
+async def test_of_two_with_the_name_the_one_with_an_id_is_not_preferred(api: Loopback) -> None:
+    whole = rows(api)
+    api.on("GET /v1/desks", reply([{"name": "Suporte"}, {"id": 3, "name": "SUPORTE"}]))
+    async with asking(whole) as ask:
+        text = await ask.wrong("one", desk_name="Suporte")
+        assert "Several" in text
+        assert "Suporte (?), SUPORTE (3)" in text
+        assert await ask.ok("many", desk_query="Suporte") == {"data": {"desk_ids": "3"}}
+
+
+async def test_a_list_that_is_not_there_is_empty(api: Loopback) -> None:
+    whole = rows(api)
+    api.on("GET /v1/desks/1/stages", reply({"stages": None}), reply({}), reply({"stages": 3}))
+    async with asking(whole) as ask:
+        for _ in range(2):
+            assert "no stage" in await ask.wrong("one", desk_id=1, stage_name="Aberto")
+        assert "list of objects" in await ask.wrong("one", desk_id=1, stage_name="Aberto")
+
+
+async def test_an_item_that_is_on_two_pages_is_one(api: Loopback) -> None:
+    whole = rows(api)
+    api.on("GET /v1/desks", reply([*DESKS[:2], DESKS[1]]))
+    async with asking(whole) as ask:
+        assert await ask.ok("one", desk_name="Técnico") == {"data": {"desk_id": "2"}}
 
 
 def paged(api: Loopback, people: list[str], most_items: int = 6) -> Table:

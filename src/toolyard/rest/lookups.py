@@ -3,10 +3,13 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
+from msgspec import UNSET
+
 from ..kit import ToolError
 from .arguments import ids
 from .names import Names
 from .plan import Plan, placeholders
+from .replies import at
 from .results import Part
 from .table import Lookup, Parameter, Result, Table, Tool
 from .wording import Words, shortened
@@ -88,13 +91,15 @@ class Lookups:
 
     async def _find(self, lookup: Lookup, values: dict[str, Any], wanted: str, read: Read) -> Any:
         part = await read(self._looking(lookup, wanted), dict(values))
-        return Names(lookup, self._words).only(part.items or [], wanted, cut=part.truncated)
+        names = Names(lookup, self._words)
+        return names.only(_items(part, lookup, names, wanted), wanted, cut=part.truncated)
 
     async def _find_several(
         self, lookup: Lookup, values: dict[str, Any], wanted: str, read: Read
     ) -> list[Any]:
         part = await read(self._looking(lookup, wanted), dict(values))
-        return Names(lookup, self._words).several(part.items or [], wanted, cut=part.truncated)
+        names = Names(lookup, self._words)
+        return names.several(_items(part, lookup, names, wanted), wanted, cut=part.truncated)
 
     def _looking(self, lookup: Lookup, wanted: str) -> Plan:
         """The list as a tool would read it, with all its pages where it has them."""
@@ -111,3 +116,10 @@ class Lookups:
             result=Result(items=lookup.items),
         )
         return Plan(lookup.what, tool, self._table)
+
+
+def _items(part: Part, lookup: Lookup, names: Names, wanted: str) -> list[Any]:
+    """The list that was read; nothing at its place is an empty one, anything else is none."""
+    if part.items is None and at(part.value, lookup.items) not in (None, UNSET):
+        raise names.unreadable(wanted)
+    return part.items or []

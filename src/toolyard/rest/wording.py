@@ -28,6 +28,8 @@ class Words(Struct, frozen=True, kw_only=True):
     not_found: str
     there_are: str
     ambiguous: str
+    without_id: str
+    no_list: str
     list_cut: str
     """The list is longer than what was read of it."""
     found_so_far: str
@@ -87,6 +89,9 @@ ENGLISH = Words(
     not_found="There is no {what} called {name!r}.",
     there_are=" There are: {names}.",
     ambiguous="Several are called like {name!r} as {what}: {names}. Give the id instead.",
+    without_id="The {what} {name!r} is there, but the API does not tell its {id!r}. Give the id instead.",
+    no_list="The {what} {name!r} cannot be looked up: the API did not answer with a list of objects "
+    "that have {fields}. Give the id instead.",
     list_cut="Which {what} {name!r} is cannot be said: only the first {count} of the list were read, and "
     "there are more. Give the id instead.",
     found_so_far=" Among those: {names}.",
@@ -144,6 +149,9 @@ PORTUGUESE = Words(
     not_found="Não há {what} com o nome {name!r}.",
     there_are=" Há: {names}.",
     ambiguous="Há vários com o nome {name!r} como {what}: {names}. Informe o id.",
+    without_id="Há {what} com o nome {name!r}, mas a API não diz seu {id!r}. Informe o id.",
+    no_list="Não se pode procurar {what} {name!r}: a API não respondeu com uma lista de objetos "
+    "que tenham {fields}. Informe o id.",
     list_cut="Não se pode dizer qual {what} é {name!r}: só os primeiros {count} da lista foram lidos, "
     "e há mais. Informe o id.",
     found_so_far=" Entre eles: {names}.",
