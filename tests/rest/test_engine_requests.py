@@ -214,6 +214,35 @@ async def test_files_travel_as_parts_beside_the_fields(api: Loopback) -> None:
     ]
 
 
+async def test_an_empty_list_of_files_is_no_files_and_one_that_must_be_there_is_not_empty(
+    api: Loopback,
+) -> None:
+    api.on("POST /v1/notes", OK)
+    files = {"type": "array", "in": "file"}
+    optional = {**UPLOAD, "parameters": {"text": {}, "files": files}}
+    needed = {**UPLOAD, "parameters": {"text": {}, "files": {**files, "required": True}}}
+    loose = {**files, "type": ["array", "null"], "required": True}
+    tools = {
+        "optional": optional,
+        "one_of": {**optional, "needs": [["text", "files"]]},
+        "needed": needed,
+        "loose": {**UPLOAD, "parameters": {"files": loose}},
+    }
+    async with asking(table(api, tools)) as ask:
+        await ask.ok("optional", files=[])
+        assert (api.last.body, api.last.headers.get("content-type")) == (b"", None)
+        await ask.ok("optional", text="x", files=[])
+        assert len(parts_of(api.last.headers, api.last.body)) == 1
+        sent = len(api.asked)
+        assert "text, files" in await ask.wrong("one_of", files=[])
+        assert "files" in await ask.wrong("needed", files=[])
+        assert "'files' must not be empty" in await ask.wrong("loose", files=[])
+        listed = {tool["name"]: tool["inputSchema"] for tool in await ask.client.list_tools()}
+    assert len(api.asked) == sent
+    assert listed["needed"]["properties"]["files"]["minItems"] == 1
+    assert "minItems" not in listed["optional"]["properties"]["files"]
+
+
 @pytest.mark.parametrize(
     ("files", "words"),
     [

@@ -30,7 +30,7 @@ class Defaults:
 
 
 def given(plan: Plan, arguments: Mapping[str, Any], words: Words) -> dict[str, Any]:
-    """The arguments in the form in which they are sent; blank texts that stand for nothing are left out."""
+    """The arguments in the form in which they are sent; what stands for nothing is left out."""
     found: dict[str, Any] = {}
     for name, value in arguments.items():
         parameter = plan.parameters.get(name)
@@ -38,6 +38,10 @@ def given(plan: Plan, arguments: Mapping[str, Any], words: Words) -> dict[str, A
             value = ids(name, value, parameter.ids, words)
             if not value:
                 continue
+        elif parameter is not None and parameter.place == "file" and not value:
+            if parameter.required:
+                raise ToolError(words.empty.format(name=name))
+            continue
         elif parameter is not None and parameter.lookup and not str(value or "").strip():
             continue
         found[name] = whole(value)

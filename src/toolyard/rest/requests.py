@@ -90,7 +90,8 @@ def _body(plan: Plan, filling: _Filling) -> tuple[bytes, str]:
     if plan.body_form == "json":
         return msgspec.json.encode(filling.json), "application/json"
     if plan.body_form == "multipart":
-        return multipart(filling.fields, filling.files)
+        # There is no such body without parts.
+        return multipart(filling.fields, filling.files) if filling.fields or filling.files else (b"", "")
     return urlencoded(filling.fields).encode(), "application/x-www-form-urlencoded"
 
 

@@ -36,6 +36,8 @@ def _property(parameter: Parameter, words: Words) -> Schema:
         schema["description"] = parameter.description
     if parameter.place == "file" and kind in ("string", "array"):
         schema |= {"type": "array", "items": _file(words), "maxItems": parameter.max_files}
+        if parameter.required:
+            schema["minItems"] = 1
     if parameter.default is not UNSET:
         schema["default"] = parameter.default
     return schema | parameter.schema
