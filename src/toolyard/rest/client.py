@@ -16,6 +16,7 @@ from .. import __version__
 from .connection import Connection, Reply
 from .faults import TooSlow, Unreachable
 from .origin import Origin
+from .table import WITH_BODY
 
 if TYPE_CHECKING:
     import ssl
@@ -32,7 +33,6 @@ _DEFAULTS = {
     "Accept": "application/json",
     "Accept-Encoding": "identity",
 }
-_WITH_BODY = ("POST", "PUT", "PATCH")
 
 
 class Request(Struct, frozen=True):
@@ -135,7 +135,7 @@ class HttpClient:
         for name, value in request.headers.items():
             # The last one counts, however it is written: that is the key, whatever a table has of that name.
             headers[names.setdefault(name.lower(), name)] = value
-        if request.body or request.method in _WITH_BODY:
+        if request.body or request.method in WITH_BODY:
             headers["Content-Length"] = str(len(request.body))
         lines = [f"{request.method} {request.target} HTTP/1.1", *(f"{k}: {v}" for k, v in headers.items())]
         for line in lines:

@@ -8,7 +8,8 @@ from msgspec import UNSET
 from ..kit import ToolError
 from .arguments import ids
 from .names import Names
-from .plan import Plan, placeholders
+from .placeholders import placeholders
+from .plan import Plan
 from .replies import at
 from .results import Part
 from .table import Lookup, Parameter, Result, Table, Tool

@@ -13,6 +13,11 @@ def placeholders(text: str) -> list[str]:
     return list(dict.fromkeys(_PLACEHOLDER.findall(text)))
 
 
+def split_path(path: str) -> list[str]:
+    """What stands in the path at even places, names of parameters at odd ones."""
+    return _PLACEHOLDER.split(path)
+
+
 def wrong_path(path: str, keys: Keys) -> Iterator[Mistake]:
     if not path.startswith("/"):
         yield Mistake(keys, f"{path!r} must begin with '/'")

@@ -3,9 +3,7 @@
 from collections.abc import Mapping
 
 from .placeholders import placeholders
-from .table import Parameter, Place, Tool
-
-WITH_BODY = ("POST", "PUT", "PATCH")
+from .table import WITH_BODY, Parameter, Place, Tool
 
 
 def places(tool: Tool, parameters: Mapping[str, Parameter]) -> dict[str, Place]:

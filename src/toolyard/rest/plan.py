@@ -1,14 +1,13 @@
 """A tool of a table, made ready to run: its parameters gathered, and where each of them goes."""
 
-import re
 from functools import cached_property
 
 from msgspec import UNSET
 
+from .placeholders import split_path
 from .places import places, usual_place
 from .table import BodyForm, Paging, Parameter, Place, Table, Tool
 
-_IN_PATH = r"\{([^{}]+)\}"
 _REPEATABLE = ("GET", "PUT", "DELETE")
 
 
@@ -70,13 +69,3 @@ class Plan:
     @property
     def seconds(self) -> float:
         return self.tool.timeout or self.table.timeout
-
-
-def split_path(path: str) -> list[str]:
-    """What stands in the path at even places, names of parameters at odd ones."""
-    return re.split(_IN_PATH, path)
-
-
-def placeholders(text: str) -> list[str]:
-    """The names in `{braces}`."""
-    return re.findall(_IN_PATH, text)

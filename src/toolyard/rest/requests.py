@@ -11,7 +11,8 @@ from ..kit import ToolError
 from .client import Request
 from .files import File, read_files
 from .forms import multipart, urlencoded
-from .plan import Plan, split_path
+from .placeholders import split_path
+from .plan import Plan
 from .wording import Words, shortened
 
 Pairs = list[tuple[str, str]]

@@ -10,6 +10,8 @@ from msgspec import UNSET, Struct, UnsetType, field
 
 Place = Literal["", "path", "query", "header", "json", "form", "file", "none"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
+WITH_BODY: tuple[Method, ...] = ("POST", "PUT", "PATCH")
+"""Those whose requests have a body by themselves; a DELETE may be given one."""
 BodyForm = Literal["json", "form", "multipart"]
 
 

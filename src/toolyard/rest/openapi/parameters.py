@@ -1,5 +1,6 @@
 """Parameters of an operation: of its path, its query and its headers."""
 
+from ..table import WITH_BODY
 from ..words import HEADER_NAME, OUR_HEADERS
 from .document import Document, Node, node, nodes, text, texts
 from .drawing import Drawing
@@ -55,7 +56,7 @@ def draw(drawing: Drawing, parameter: Node, schemas: Schemas) -> None:
 def _add(drawing: Drawing, parameter: Node, plain: Node, description: str) -> None:
     place = parameter["in"]
     required = bool(parameter.get("required")) or place == "path"
-    needs_saying = place == "header" or (place == "query" and drawing.method in ("POST", "PUT", "PATCH"))
+    needs_saying = place == "header" or (place == "query" and drawing.method in WITH_BODY)
     said = place if needs_saying or place == "path" else ""
     drawing.add(parameter["name"], plain, place=said, required=required, description=description)
 
