@@ -143,7 +143,8 @@ $(MARIADB): | $(DEV)
 	@$(bootstrap) mariadb
 	@mkdir -p $(@D) && touch $@
 
-$(CHROMIUM): | $(DEV)
+# After the other one: there is one package manager, and it locks.
+$(CHROMIUM): | $(DEV) $(MARIADB)
 	@$(bootstrap) chromium
 	@mkdir -p $(@D) && touch $@
 
