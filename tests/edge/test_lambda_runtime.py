@@ -109,7 +109,7 @@ async def test_no_key_stays_of_a_request_whose_answer_nobody_takes(tmp_path: Pat
             "requestContext": {"http": {"method": "POST"}},
             "body": json.dumps(message),
         }
-        instance.api.give(event, 0.5)
+        instance.api.give(event, 2.0)
         async with asyncio.timeout(PATIENCE):
             while "waiting" not in instance.log:  # noqa: ASYNC110  another process tells us nothing
                 await asyncio.sleep(0.01)
