@@ -7,6 +7,7 @@ import pytest
 
 from tests.rest.asking import KEY, asking, table
 from tests.rest.loopback import Asked, Loopback, Raw, reply
+from toolyard.rest.reading import MOST_PARTS
 from toolyard.rest.server import RestSettings
 
 PAGE = {"kind": "page", "position": "page", "first": 1, "size": "limit", "default": 2, "most": 3}
@@ -211,6 +212,22 @@ async def test_all_pages_are_read_within_the_limit_and_what_is_missing_is_said(a
         params = {"name": "eight", "arguments": {}, "_meta": {"progressToken": 1}}
         await ask.client.request("tools/call", params)
     assert said == [3, 6]
+
+
+@pytest.mark.parametrize("kind", ["cursor", "link"])
+async def test_parts_that_lead_round_in_a_circle_come_to_an_end(api: Loopback, kind: str) -> None:
+    def circling(asked: Asked) -> Raw:
+        there = "b" if asked.query.get("after") == "a" else "a"
+        link = {"Link": f'</v1/circle?after={there}>; rel="next"'} if kind == "link" else {}
+        return reply({"items": [], "meta": {"next": there}}, **link)
+
+    api.on("GET /v1/circle", circling)
+    tool = {"path": "/circle", "paging": kind, "all_pages": True, "result": {"items": "items"}}
+    async with asking(table(api, {"circle": tool}, paging={"cursor": CURSOR, "link": LINK})) as ask:
+        found = await ask.ok("circle")
+    assert found["items"] == []
+    assert found["truncated"] is True
+    assert len(api.asked) == MOST_PARTS
 
 
 async def test_filters_that_the_api_does_not_have_count_what_is_kept(api: Loopback) -> None:
