@@ -94,7 +94,8 @@ def test_parts_of_a_structured_result_that_fit_on_a_line_stand_on_one(toolyard: 
 
 
 def test_progress_is_a_bar_that_goes_away(toolyard: Toolyard):
-    with toolyard.terminal("call", "countdown", "steps=2", "pause=0.05") as terminal:
+    # The bar is drawn ten times a second: a step has to last for some of them to be seen for sure.
+    with toolyard.terminal("call", "countdown", "steps=2", "pause=0.5") as terminal:
         terminal.expect("1 to go")
         assert terminal.end() == 0
     assert "━" in terminal.seen
