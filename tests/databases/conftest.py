@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.databases.mariadb import MariaServer, is_installed
+from tests.databases.mariadb import MariaServer
+from tests.programs import need
 from tests.servers.warehouse import fill_duckdb, fill_postgres, fill_sqlite
 from tests.stores import PostgresServer
 from toolyard.databases import Database, open_database
@@ -37,8 +38,7 @@ def duckdb_url(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="session")
 def mysql_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    if not is_installed():
-        pytest.skip("needs mariadbd, which make setup installs on Debian as root")
+    need("mariadb")
     with MariaServer(tmp_path_factory.mktemp("mariadb")) as server:
         yield server.url
 

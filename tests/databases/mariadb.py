@@ -2,7 +2,6 @@
 
 import getpass
 import os
-import shutil
 import subprocess
 import time
 from pathlib import Path
@@ -10,16 +9,10 @@ from types import TracebackType
 
 import pymysql
 
+from scripts.bootstrap import find_program
+
 PATIENCE = 60.0
 """Seconds to wait for the server. Reached only when something is wrong."""
-
-
-def is_installed() -> bool:
-    return _program("mariadbd") is not None and _program("mariadb-install-db") is not None
-
-
-def _program(name: str) -> str | None:
-    return shutil.which(name) or shutil.which(name, path="/usr/sbin:/usr/bin")
 
 
 class MariaServer:
@@ -40,7 +33,7 @@ class MariaServer:
         self._folder.chmod(0o777)
         user = _user()
         made = [
-            _program("mariadb-install-db"),
+            find_program("mariadb-install-db"),
             "--no-defaults",
             f"--datadir={self._folder}/data",
             f"--user={user}",
@@ -53,7 +46,12 @@ class MariaServer:
         subprocess.run(made, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self._process = subprocess.Popen(
             [
-                *(_program("mariadbd"), "--no-defaults", f"--datadir={self._folder}/data", f"--user={user}"),
+                *(
+                    find_program("mariadbd"),
+                    "--no-defaults",
+                    f"--datadir={self._folder}/data",
+                    f"--user={user}",
+                ),
                 *(
                     f"--socket={self._folder}/socket",
                     "--skip-networking",

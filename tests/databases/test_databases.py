@@ -12,7 +12,7 @@ import psycopg
 import pymysql
 import pytest
 
-from tests.databases.mariadb import is_installed
+from tests.programs import needs
 from toolyard.databases import Database, DatabaseError, Rows, Table, open_database
 
 ENDLESS = {
@@ -320,7 +320,7 @@ async def test_values_of_sqlite_are_ready_for_json(sqlite_url: str):
     await database.close()
 
 
-@pytest.mark.skipif(not is_installed(), reason="needs mariadbd, which make setup installs on Debian as root")
+@needs("mariadb")
 async def test_values_of_mysql_are_ready_for_json(mysql_url: str):
     database = open_database(mysql_url)
     answer = await ask(

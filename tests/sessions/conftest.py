@@ -6,12 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import need
 from tests.stores import PostgresServer, RedisServer
 from toolyard.state import MemoryState, State, open_state
 
 
 @pytest.fixture(scope="session")
 def redis_server() -> Iterator[RedisServer]:
+    need("redis")
     with RedisServer() as server:
         yield server
 

@@ -5,12 +5,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.programs import needs
 from tests.servers.browser.site import Site
 from tests.servers.browser.talking import ERAS, at, made, talking
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
+@needs("chromium")
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_page_is_opened_filled_in_and_sent_by_references(era: str, browser: str, site: Site):
     async with talking(browser, era) as talk:
@@ -29,6 +31,7 @@ async def test_a_page_is_opened_filled_in_and_sent_by_references(era: str, brows
         assert talk.progress[-1] is None or "opening" in str(talk.progress)
 
 
+@needs("chromium")
 @pytest.mark.parametrize("era", ERAS)
 async def test_elements_are_found_by_text_role_label_and_selector(era: str, browser: str, site: Site):
     async with talking(browser, era) as talk:
@@ -47,6 +50,7 @@ async def test_elements_are_found_by_text_role_label_and_selector(era: str, brow
         assert (await talk("click", selector="nav a")).structured["title"] == "About"
 
 
+@needs("chromium")
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_page_is_looked_at_read_pictured_and_scripted(era: str, browser: str, site: Site):
     async with talking(browser, era) as talk:
@@ -74,6 +78,7 @@ async def test_a_page_is_looked_at_read_pictured_and_scripted(era: str, browser:
         assert (await talk("evaluate_js", script="() => 6 * 7")).structured["value"] == 42
 
 
+@needs("chromium")
 @pytest.mark.parametrize("era", ERAS)
 async def test_frames_are_seen_used_by_reference_and_switched_to(era: str, browser: str, site: Site):
     async with talking(browser, era) as talk:
@@ -93,6 +98,7 @@ async def test_frames_are_seen_used_by_reference_and_switched_to(era: str, brows
         assert "Order tea" in back.structured["snapshot"]
 
 
+@needs("chromium")
 @pytest.mark.parametrize("era", ERAS)
 async def test_a_closed_browser_has_no_page_until_one_is_opened(era: str, browser: str, site: Site):
     async with talking(browser, era) as talk:
@@ -103,6 +109,7 @@ async def test_a_closed_browser_has_no_page_until_one_is_opened(era: str, browse
         await talk("navigate", url=site.url("/about"))
 
 
+@needs("chromium")
 async def test_what_does_not_fit_is_named_with_what_to_do(browser: str, site: Site):
     async with talking(browser) as talk:
         old = await talk("navigate", url=site.url("/about"))
@@ -120,6 +127,7 @@ async def test_what_does_not_fit_is_named_with_what_to_do(browser: str, site: Si
         assert "boom" in await talk.refusal("evaluate_js", script="throw new Error('boom')")
 
 
+@needs("chromium")
 async def test_a_reference_of_an_earlier_page_finds_nothing_in_the_next(browser: str, site: Site):
     async with talking(browser) as talk:
         old = (await talk("navigate", url=site.url())).ref('button "Order"')

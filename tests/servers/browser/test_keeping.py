@@ -10,6 +10,7 @@ import pytest
 import pytest_asyncio
 
 from tests.app.yard import yard
+from tests.programs import needs
 from tests.servers.browser.site import Site
 from tests.servers.browser.talking import at, browsers, made, until_gone
 from toolyard.config import InProcess, ServerConfig
@@ -56,6 +57,7 @@ def assert_sealed(folder: Path, *secrets: bytes) -> None:
         assert not any(secret in path.read_bytes() for secret in secrets)
 
 
+@needs("chromium")
 async def test_cookies_outlive_the_browser_encrypted_and_belong_to_one_owner(site: Site, tmp_path: Path):
     folder, before = tmp_path / "kept", browsers()
     async with opened(folder) as server, person(server, "acme", "ana", "1") as ana:
@@ -91,6 +93,7 @@ async def narrow(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Serv
         yield server
 
 
+@needs("chromium")
 async def test_cookies_that_cannot_be_kept_are_no_reason_to_refuse_a_page(
     site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ):
@@ -101,6 +104,7 @@ async def test_cookies_that_cannot_be_kept_are_no_reason_to_refuse_a_page(
     assert "is not kept" in caplog.text
 
 
+@needs("chromium")
 async def test_threads_have_pages_of_their_own_and_the_oldest_makes_room(site: Site, narrow: Server):
     async with (
         person(narrow, "acme", "ana", "1") as first,
@@ -117,6 +121,7 @@ async def test_threads_have_pages_of_their_own_and_the_oldest_makes_room(site: S
         assert (await first("navigate", url=site.url("/cookie")))["snapshot"] == "- paragraph: You are Ana."
 
 
+@needs("chromium")
 async def test_downloads_go_to_their_owner_under_safe_names(site: Site, narrow: Server):
     site.pages["/papers"] = "<title>Papers</title><a href='/paper?name=..%2F..%2Fetc%2Fpasswd&size=7'>Get</a>"
     async with (
@@ -145,6 +150,7 @@ async def test_downloads_go_to_their_owner_under_safe_names(site: Site, narrow: 
         assert "larger than 1000 bytes" in big["notices"][0]["text"]
 
 
+@needs("chromium")
 async def test_an_idle_browser_ends_and_comes_back_when_asked(site: Site, tmp_path: Path):
     before = browsers()
     async with opened(tmp_path, idle=0.3) as server, person(server, "acme", "ana", "1") as ana:
@@ -154,6 +160,7 @@ async def test_an_idle_browser_ends_and_comes_back_when_asked(site: Site, tmp_pa
     assert not browsers() - before
 
 
+@needs("chromium")
 async def test_a_gateway_mounts_it_and_leaves_nothing_running(site: Site, tmp_path: Path):
     before = browsers()
     options = {"allow": ["127.0.0.1"], "folder": str(tmp_path)}

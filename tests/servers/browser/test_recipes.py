@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
+from tests.programs import needs
 from tests.servers.browser.site import ACCOUNT, Site
 from tests.servers.browser.talking import ERAS, at, made, talking
 from tests.serving import serving
@@ -25,6 +26,7 @@ async def kitchen(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str
         yield edge.url
 
 
+@needs("chromium")
 async def test_secrets_reach_the_page_and_no_answer(
     kitchen: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ):
@@ -50,6 +52,7 @@ async def test_secrets_reach_the_page_and_no_answer(
         assert "wrong secret" not in shown.text + str(shown.structured)
 
 
+@needs("chromium")
 async def test_secrets_are_known_in_every_spelling_and_in_later_visits(
     site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -78,6 +81,7 @@ async def test_secrets_are_known_in_every_spelling_and_in_later_visits(
             assert "2024" not in said.text + str(said.structured)
 
 
+@needs("chromium")
 async def test_the_example_logs_in_once_and_goes_to_an_option(
     kitchen: str, site: Site, monkeypatch: pytest.MonkeyPatch
 ):

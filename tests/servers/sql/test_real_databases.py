@@ -11,7 +11,8 @@ import pytest
 
 from tests.app.yard import yard
 from tests.databases.attacks import ATTACKS
-from tests.databases.mariadb import MariaServer, is_installed
+from tests.databases.mariadb import MariaServer
+from tests.programs import need
 from tests.servers.sql.talking import ERAS, talking
 from tests.servers.warehouse import TWIN_SHIPMENTS, fill_duckdb, fill_postgres
 from tests.stores import PASSWORD, PostgresServer
@@ -37,8 +38,7 @@ def duckdb(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def mysql(tmp_path_factory: pytest.TempPathFactory) -> Generator[str]:
-    if not is_installed():
-        pytest.skip("needs mariadbd, which make setup installs on Debian as root")
+    need("mariadb")
     with MariaServer(tmp_path_factory.mktemp("mariadb")) as server:
         yield server.url
 
