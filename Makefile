@@ -36,7 +36,7 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types layers docs conformance soak faults bench bench-search \
+.PHONY: help setup programs run test check lint style types layers docs conformance soak first-day faults bench bench-search \
 	bench-tokens bench-results bench-servers bench-lambda format constraints clean
 
 help: ## show this table
@@ -76,6 +76,9 @@ conformance: $(DEV) $(RIE) ## run the official MCP conformance suite, both eras,
 
 soak: $(DEV) ## load a gateway for ten minutes while its upstreams are killed (ARGS="--minutes 1")
 	@$(BIN)/python scripts/soak.py $(ARGS)
+
+first-day: $(DEV) ## play a new user's first day on an empty HOME with cold caches (ARGS="--quick": two servers)
+	@$(BIN)/python scripts/first_day.py $(ARGS)
 
 faults: $(DEV) ## measure how long others' calls take while a server misbehaves (ARGS="hungry-http": one row)
 	@$(BIN)/python -m bench.faults $(ARGS)

