@@ -15,7 +15,7 @@ _RULES = (
     # ('x-api-key', 'abc'), {"password": "abc"}: a quoted name, then a quoted value, ended or cut off.
     # Each character of it fits one alternative only, or a hostile text would take for ever.
     (
-        re.compile(rf"""(?<=['"])({_NAME})(['"]\s*[:=,]\s*b?)(["'])(?:[^\\"']|\\.|(?!\3)["'])*+""", re.I),
+        re.compile(rf"""(?<=['"])({_NAME})(['"]\s*[:=,]\s*b?)(["'])(?:[^\\"']|\\.|(?!\3)["'])*""", re.I),
         rf"\1\2\3{_MASK}",
     ),
     # token=abc, Authorization: Basic abc

@@ -115,9 +115,9 @@ _STRING = rb'"[^"\\]{0,1000}+"'
 _SCALAR = rb"(?:" + _STRING + rb"|[-+.\w]{1,100}+)"
 _MEMBER = rb"\s*+" + _STRING + rb"\s*+:\s*+" + _SCALAR + rb"\s*+,"
 _ID = rb'"id"\s*+:\s*+(-?\d{1,20}+|"[^"\\]{0,256}+")\s*+'
-_ID_FIRST = re.compile(rb"\s*+\{(?:(?!\s*+\"id\")" + _MEMBER + rb"){0,8}+\s*+" + _ID)
+_ID_FIRST = re.compile(rb"\s*+\{(?:(?!\s*+\"id\")" + _MEMBER + rb"){0,8}\s*+" + _ID)
 _ID_LAST = re.compile(
-    rb"[\]}\"]\s*+,\s*+" + _ID + rb"(?:,\s*+" + _STRING + rb"\s*+:\s*+" + _SCALAR + rb"\s*+)?+\}\s*+\Z"
+    rb"[\]}\"]\s*+,\s*+" + _ID + rb"(?:,\s*+" + _STRING + rb"\s*+:\s*+" + _SCALAR + rb"\s*+)?\}\s*+\Z"
 )
 
 

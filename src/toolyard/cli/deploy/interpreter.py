@@ -5,6 +5,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from .wheels import MACHINES
@@ -56,7 +57,8 @@ def _candidates(python: str) -> Iterator[str]:
         yield os.path.join(folder or ".", f"python{python}")
     # Those of pyenv stand on PATH only where they are chosen.
     versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    yield from (str(found) for found in sorted(versions.glob(f"{python}.*/bin/python{python}")))
+    with suppress(PermissionError):  # it may be the folder of another user
+        yield from (str(found) for found in sorted(versions.glob(f"{python}.*/bin/python{python}")))
 
 
 def _is(program: str, python: str) -> bool:
