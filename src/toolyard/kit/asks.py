@@ -90,7 +90,7 @@ def _read(answer: Raw, kind: type[T]) -> T:
 
 
 class Elicit:
-    """A form: `schema` is a flat JSON Schema, or a struct, dataclass or TypedDict of primitives."""
+    """A form: `schema` is a flat JSON Schema, or a struct, dataclass, TypedDict or model of primitives."""
 
     kind = "elicit"
 

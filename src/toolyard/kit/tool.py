@@ -15,6 +15,7 @@ from .content import ToolError, ToolResult, error_result, to_result
 from .context import Context
 from .introspection import describe, name_of
 from .options import ToolOptions, check
+from .pydantic_types import ValidatorError
 from .running import Callee, reraise_signals
 from .schema import DictSignature, Mismatch, Signature, output_of
 
@@ -88,6 +89,8 @@ class Tool:
             bound = self._signature.bind(arguments)
         except Mismatch as error:
             return error_result(f"Invalid arguments for tool {self.name!r}: {error}")
+        except ValidatorError as error:
+            return self._failed(error.__cause__ or error)
         try:
             return to_result(await self._callee(bound, context), self._output)
         except ToolError as error:
