@@ -234,6 +234,7 @@ SAME = {
     "a validator": Even,
     "an enum with a description": Annotated[Colour, Field(description="Which")],
     "another name for a type": Percent,
+    "anything": pydantic.JsonValue,
 }
 
 
@@ -356,6 +357,7 @@ GOOD = [
     (Annotated[int | str, Field(ge=1)], "a", "'a'"),
     (Annotated[int, Field(le=10**30)], 10**30, str(10**30)),
     (pydantic.Json, "[1]", "[1]"),
+    (pydantic.JsonValue, {"a": [None]}, "{'a': [None]}"),
     (Nested, {"a": [1]}, "{'a': [1]}"),
     (Annotated[UserId, Field(ge=1)], 1, "1"),
     (
@@ -755,6 +757,10 @@ class Marker:
         return "Marker()"
 
 
+OLD_FIELD = type("FieldInfo", (), {"__module__": "pydantic.v1.fields"})()
+"""What Field of Pydantic 1 makes, which Pydantic 2 brings along for some versions of Python only."""
+
+
 @dataclasses.dataclass
 class Marked:
     a: Annotated[int, Marker()]
@@ -775,6 +781,8 @@ class FieldAsDefault(Struct):
         (list[Annotated[int, Marker()]], dataclasses.MISSING, r"Marker\(\)"),
         (Annotated[Address, Marker()], dataclasses.MISSING, r"Marker\(\)"),
         (Annotated[int, AfterValidator(_even), Marker()], dataclasses.MISSING, r"Marker\(\)"),
+        (int, OLD_FIELD, "Pydantic 1"),
+        (Annotated[int, OLD_FIELD], dataclasses.MISSING, "FieldInfo"),
         (Annotated[int, 5], dataclasses.MISSING, "5 is no annotation"),
         (Annotated[int, at.Unit("m")], dataclasses.MISSING, "Unit"),
         (Marked, dataclasses.MISSING, r"Marker\(\).*field 'a' of 'Marked'"),
@@ -799,6 +807,11 @@ def test_an_annotation_that_cannot_be_heeded_is_an_error_with_its_place(
     with pytest.raises(TypeError, match=rf"(?s)take: parameter 'x': .*{words}"):
         server.add_tool(taking(hint, default))
     assert server.tools == {}
+
+
+def test_a_tool_of_another_name_than_its_function_is_named_too(server: Server) -> None:
+    with pytest.raises(TypeError, match=r"tool 'grab': take: parameter 'x': Marker\(\)"):
+        server.add_tool(taking(Annotated[int, Marker()]), name="grab")
 
 
 def test_one_of_a_result_is_an_error_too(server: Server) -> None:

@@ -121,6 +121,13 @@ SHELTER: dict[str, Any] = {
                 ),
                 "responses": DONE,
             },
+            "put": {
+                "operationId": "patchKeepers",
+                "requestBody": body(
+                    "application/json-patch+json", {"type": "array", "items": {"type": "object"}}
+                ),
+                "responses": DONE,
+            },
             "delete": {
                 "operationId": "removeKeepers",
                 "requestBody": body("application/json", {"type": "array", "items": {"type": "integer"}}),
@@ -150,6 +157,7 @@ SHELTER: dict[str, Any] = {
                 ],
             },
             "head": {"operationId": "peek"},
+            "delete": {"operationId": "related", "requestBody": body("multipart/related", ANIMAL)},
         },
     },
 }
@@ -206,6 +214,8 @@ async def test_every_kind_of_body_arrives_as_the_document_says(
         assert content(api) == ("application/json", b"[]")
         await ask.ok("labelKeepers", body={"a.b": "c", "d": "e"})
         assert api.last.json == {"a.b": "c", "d": "e"}
+        await ask.ok("patchKeepers", body=[{"op": "remove", "path": "/0"}])
+        assert content(api) == ("application/json-patch+json", b'[{"op":"remove","path":"/0"}]')
         await ask.ok("removeKeepers", body=[1, 2])
         assert (api.last.method, api.last.json) == ("DELETE", [1, 2])
         await ask.ok("dotted", body={"a.b": 5})
@@ -249,6 +259,7 @@ async def test_a_key_is_no_argument_and_is_sent_all_the_same(
         ),
         (None, {"in": "header", "name": "X-API-Key"}, ("header", "X-API-Key")),
         (None, {"in": "header", "name": "authorization"}, ("bearer", "")),
+        (None, {"in": "query", "name": "access_token"}, ("query", "access_token")),
         ({"type": "http", "scheme": "bearer"}, {"in": "header", "name": "X-Auth-Token"}, ("bearer", "")),
         (
             {"type": "apiKey", "in": "cookie", "name": "sid"},
@@ -284,13 +295,14 @@ def test_what_has_no_tool_is_listed_in_the_file_with_its_reason(shelter: tuple[M
         "POST /odd: its body is a multipart form of object without named members",
         "PUT /odd: it needs the cookie 'crumb'",
         "HEAD /odd: no tool is made of this method",
+        "DELETE /odd: its body is multipart/related",
     ]
     head = made.text.partition("\nname = ")[0].splitlines()
-    listed = head[head.index("# Operations without a tool (4):") + 1 :]
+    listed = head[head.index("# Operations without a tool (5):") + 1 :]
     assert sorted(line for line in listed if line) == sorted(f"# - {reason}" for reason in reasons)
-    assert made.left_out == 4
+    assert made.left_out == 5
     operations = sum(len(item) for item in SHELTER["paths"].values())
-    assert len(table.tools) == made.tools == operations - 4
+    assert len(table.tools) == made.tools == operations - 5
 
 
 # A document at a URL
@@ -310,8 +322,8 @@ async def test_a_document_at_a_url_becomes_a_table_that_uploads(api: Loopback, t
     source = f"http://user:hunter2@127.0.0.1:{api.port}/docs/openapi.json?token=hunter3"
     made = await run(toolyard, "openapi", source, "--output", "shelter.toml")
     assert made.status == 0, made
-    assert "11 tools in shelter.toml" in made.out
-    assert "warning: 4 of 15 operations have no tool; the table lists them" in made.err
+    assert "12 tools in shelter.toml" in made.out
+    assert "warning: 5 of 17 operations have no tool; the table lists them" in made.err
     text = (toolyard.folder / "shelter.toml").read_text("utf-8")
     assert tomllib.loads(text)["base_url"] == f"{api.url}/api/v3", "below the document's own address"
     assert f"made of {api.url}/docs/openapi.json by" in text
@@ -410,7 +422,7 @@ async def test_a_document_that_never_comes_is_not_waited_for(api: Loopback, tool
     ("row", "told"),
     [
         ({"body": "raw"}, "no parameter is the raw body"),
-        ({"content_type": "image/png"}, "is that of a raw body"),
+        ({"content_type": "image/png"}, "is that of a raw body, or a kind of JSON"),
         (
             {"body": "raw", "content_type": "png", "parameters": {"b": {"in": "body"}}},
             "'png' is no media type",

@@ -66,6 +66,8 @@ def read_parameter(attribute: str, hint: Any, default: Any, strict: bool = True)
     if _is_field(default):
         extras.append(default)
         default = inspect.Parameter.empty
+    elif type(default).__name__ == "FieldInfo":
+        raise TypeError(f"{default!r} is of Pydantic 1; the kit understands Field of Pydantic 2")
     factory = None
     name = attribute
     for info in filter(_is_field, extras):
@@ -275,9 +277,10 @@ def _is_field(value: Any) -> bool:
 
 
 def _is_pydantics(extra: Any) -> bool:
-    if not pydantic_types.loaded():
+    module = type(extra).__module__
+    if not pydantic_types.loaded() or module.startswith("pydantic.v1"):
         return False
-    return type(extra).__module__.split(".")[0] in ("pydantic", "pydantic_core") or any(
+    return module.split(".")[0] in ("pydantic", "pydantic_core") or any(
         hasattr(extra, name) for name in ("__get_pydantic_core_schema__", "__get_pydantic_json_schema__")
     )
 

@@ -44,7 +44,7 @@ class _HoldsAnything(type):
 class PydanticType(metaclass=_HoldsAnything):
     """The base of stand-ins for annotations that Pydantic reads as a whole."""
 
-    kind: Any
+    adapter: "pydantic.TypeAdapter[Any]"
     lax: bool
 
 
@@ -73,15 +73,14 @@ def is_dataclass(kind: Any) -> bool:
 
 def stand_in(kind: Any, lax: bool) -> type[PydanticType]:
     """A class that msgspec takes for a custom type, for any annotation that Pydantic understands."""
-    _adapter(kind)
-    return _HoldsAnything("PydanticType", (PydanticType,), {"kind": kind, "lax": lax})
+    return _HoldsAnything("PydanticType", (PydanticType,), {"adapter": _new_adapter(kind), "lax": lax})
 
 
 def schema(kind: Any, mode: Mode) -> JsonSchema:
     """msgspec's `schema_hook`: the schema of a custom type, with `$defs` of its own."""
     if not _is_ours(kind):
         raise NotImplementedError
-    adapter = _adapter(_kind_of(kind))
+    adapter = _adapter(kind)
     try:
         return adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
     except _definition_errors() as error:
@@ -92,33 +91,33 @@ def decode(kind: Any, value: Any, strict: bool) -> Any:
     """msgspec's `dec_hook`: JSON data as an instance of a custom type, or Unfit."""
     if not _is_ours(kind):
         raise NotImplementedError
-    adapter = _adapter(_kind_of(kind))
-    if issubclass(kind, PydanticType):
-        strict = strict and not kind.lax
+    adapter = _adapter(kind)
+    try:
+        return _validated(adapter, value, strict and not getattr(kind, "lax", False))
+    except Unfit:
+        if strict or not isinstance(value, str):
+            raise
+        # The wire has strings only there, as in prompts: it may be the JSON of an object or an array.
+        try:
+            inside = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            inside = value
+        if isinstance(inside, str):
+            raise
+        return _validated(adapter, inside, strict)
+
+
+def _validated(adapter: "pydantic.TypeAdapter[Any]", value: Any, strict: bool) -> Any:
     import pydantic
 
     try:
         # As JSON, for dates, tuples and the like are strings and arrays there and are not in strict Python.
-        return adapter.validate_json(msgspec.json.encode(value), strict=strict)
-    except pydantic.ValidationError as error:
-        if not strict and isinstance(value, str) and value.lstrip().startswith(("{", "[")):
-            return _from_text(adapter, value)
-        raise Unfit(_faults(error, value)) from None
-    except Exception as error:
-        raise ValidatorError from error
-
-
-def _from_text(adapter: "pydantic.TypeAdapter[Any]", text: str) -> Any:
-    """An object or array where the wire has strings only, as in prompts: it is the JSON of one."""
-    import pydantic
-
+        text = msgspec.json.encode(value)
+    except (UnicodeError, RecursionError) as error:
+        raise Unfit([("", f"this cannot be read as JSON: {error}")]) from None
     try:
-        return adapter.validate_json(text)
+        return adapter.validate_json(text, strict=strict)
     except pydantic.ValidationError as error:
-        try:
-            value = msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            value = text
         raise Unfit(_faults(error, value)) from None
     except Exception as error:
         raise ValidatorError from error
@@ -137,22 +136,20 @@ def encode(value: Any) -> Any:
 
 def dump(kind: type[PydanticType], value: Any) -> bytes:
     """A result by the serializers of the annotation that promises it."""
-    return _adapter(kind.kind).dump_json(value, by_alias=True, warnings=False)
+    return kind.adapter.dump_json(value, by_alias=True, warnings=False)
 
 
 def _is_ours(kind: Any) -> bool:
     return isinstance(kind, type) and (issubclass(kind, PydanticType) or is_model(kind) or is_custom(kind))
 
 
-def _kind_of(kind: Any) -> Any:
-    return kind.kind if issubclass(kind, PydanticType) else kind
-
-
 def _adapter(kind: Any) -> "pydantic.TypeAdapter[Any]":
-    try:
-        return _cached_adapter(kind)
-    except TypeError:  # not to be hashed, or not to be understood
-        return _new_adapter(kind)
+    return kind.adapter if issubclass(kind, PydanticType) else _adapter_of_class(kind)
+
+
+@functools.lru_cache(maxsize=512)
+def _adapter_of_class(kind: type) -> "pydantic.TypeAdapter[Any]":
+    return _new_adapter(kind)
 
 
 def _new_adapter(kind: Any) -> "pydantic.TypeAdapter[Any]":
@@ -162,11 +159,6 @@ def _new_adapter(kind: Any) -> "pydantic.TypeAdapter[Any]":
         return pydantic.TypeAdapter(kind)
     except _definition_errors() as error:
         raise TypeError(_first_line(error)) from None
-
-
-@functools.lru_cache(maxsize=512)
-def _cached_adapter(kind: Any) -> "pydantic.TypeAdapter[Any]":
-    return _new_adapter(kind)
 
 
 def _definition_errors() -> tuple[type[Exception], ...]:

@@ -187,8 +187,12 @@ def schema_of(kind: Any, mode: pydantic_types.Mode = "validation") -> JsonSchema
     return root
 
 
+_ANYTHING = "$anything"
+"""Stands in an empty schema, which msgspec takes for none."""
+
+
 def _custom_schema(mode: pydantic_types.Mode, kind: Any) -> JsonSchema:
-    return pydantic_types.schema(kind, mode)
+    return pydantic_types.schema(kind, mode) or {_ANYTHING: True}
 
 
 def _hoisted(node: Any, defs: JsonSchema) -> Any:
@@ -199,6 +203,7 @@ def _hoisted(node: Any, defs: JsonSchema) -> Any:
         return node
     parts = dict(cast(JsonSchema, node))
     own: JsonSchema = parts.pop("$defs", {})
+    parts.pop(_ANYTHING, None)
     names = {name: _free_name(name, schema, defs) for name, schema in own.items()}
     renamed = {name: new for name, new in names.items() if new != name}
     if own:

@@ -59,11 +59,16 @@ class Tool:
         long = options.get("long", False)
         self.long = (Long() if long else None) if isinstance(long, bool) else long
         schema = options.get("input_schema")
-        self._signature = (
-            Signature(function, Context) if schema is None else DictSignature(function, Context, schema)
-        )
+        try:
+            self._signature = (
+                Signature(function, Context) if schema is None else DictSignature(function, Context, schema)
+            )
+            self._output = output_of(function, options.get("output_schema"), (ToolResult,))
+        except TypeError as error:
+            if self.name == name_of(function):
+                raise
+            raise TypeError(f"tool {self.name!r}: {error}") from None
         self._callee = Callee(function, self._signature.context_name)
-        self._output = output_of(function, options.get("output_schema"), (ToolResult,))
         try:
             self.param_headers = param_headers(self._signature.validate.schema)
         except ValueError as error:

@@ -95,11 +95,10 @@ def _body(plan: Plan, filling: _Filling) -> tuple[bytes, str]:
     if plan.body_form == "raw":
         return _raw(plan.tool.content_type, filling)
     if plan.body_form == "json":
-        if "body" not in plan.places.values():
-            return msgspec.json.encode(filling.json), "application/json"
-        if filling.whole is UNSET:
+        whole = filling.whole if "body" in plan.places.values() else filling.json
+        if whole is UNSET:
             return b"", ""
-        return msgspec.json.encode(filling.whole), "application/json"
+        return msgspec.json.encode(whole), plan.tool.content_type or "application/json"
     if plan.body_form == "multipart":
         # There is no such body without parts.
         return multipart(filling.fields, filling.files) if filling.fields or filling.files else (b"", "")

@@ -145,7 +145,8 @@ class Tool(_Row, frozen=True, kw_only=True):
     body: BodyForm = "json"
     """`raw` sends one parameter as it is: the text of one `in = "body"`, or the bytes of one file."""
     content_type: str = ""
-    """Of a raw body. By itself text/plain, and for a file what its name says, also within `image/*`."""
+    """Of a raw body: by itself text/plain, and for a file what its name says, also within `image/*`. Of JSON:
+    one of its kinds, such as `application/merge-patch+json`."""
     use: tuple[str, ...] = ()
     """Parameters of `[shared]`, by name; those of `parameters` come first."""
     parameters: dict[str, Parameter] = {}

@@ -157,8 +157,12 @@ def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Ite
 
 def _whole_body(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
     """A parameter that is the whole body leaves no room for another."""
-    if tool.content_type and tool.body != "raw":
-        yield Mistake((*keys, "content_type"), "is that of a raw body", "set 'body' to 'raw'")
+    if tool.content_type and not (
+        tool.body == "raw" or (tool.body == "json" and "json" in tool.content_type)
+    ):
+        yield Mistake(
+            (*keys, "content_type"), "is that of a raw body, or a kind of JSON", "set 'body' to 'raw'"
+        )
     elif tool.content_type and not MEDIA_TYPE.fullmatch(tool.content_type):
         yield Mistake((*keys, "content_type"), f"{tool.content_type!r} is no media type", "as in 'image/png'")
     placed = places(tool, parameters)

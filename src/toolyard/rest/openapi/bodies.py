@@ -48,9 +48,11 @@ def draw(drawing: Drawing, document: Document, body: Any, schemas: Schemas) -> N
             contents["application/octet-stream"] = contents.pop(kind)
         elif kind is not None:
             drawing.body = form
+            drawing.content_type = kind if kind.endswith("+json") else ""
             _draw(drawing, contents[kind].get("schema"), required, said, schemas)
             return
-    kinds = sorted((kind for kind in contents if MEDIA_TYPE.fullmatch(kind)), key=_is_text, reverse=True)
+    raw = [kind for kind in contents if MEDIA_TYPE.fullmatch(kind) and not kind.startswith("multipart/")]
+    kinds = sorted(raw, key=_is_text, reverse=True)
     if not kinds:
         raise Undrawable(f"its body is {', '.join(contents)}")
     _draw_raw(drawing, kinds, contents, required, said, schemas)

@@ -10,6 +10,7 @@ from .document import Document, Node, node, nodes, text
 
 _KEY_HEADERS = re.compile(r"(x-)?(api|auth|access|app|secret|private|session)[-_]?(key|token)", re.I)
 """What headers with keys are called where a document has no security scheme for them."""
+_KEY_QUERIES = re.compile(r"(api|auth|access)[-_]?(key|token)", re.I)
 _CREDENTIALS = ("authorization", "proxy-authorization", "cookie")
 
 
@@ -22,12 +23,18 @@ class Keys(Struct, frozen=True):
     """The one that [auth] fills."""
 
     def are_in(self, place: str, name: str) -> bool:
-        if place == "header" and (name.lower() in _CREDENTIALS or _KEY_HEADERS.fullmatch(name)):
+        if _looks_like_key(place, name):
             return True
         return (place, _wire(place, name)) in self.places
 
     def sent_in(self, place: str, name: str) -> bool:
         return (place, _wire(place, name)) == self.sent
+
+
+def _looks_like_key(place: str, name: str) -> bool:
+    if place == "header":
+        return name.lower() in _CREDENTIALS or bool(_KEY_HEADERS.fullmatch(name))
+    return place == "query" and bool(_KEY_QUERIES.fullmatch(name))
 
 
 def _wire(place: str, name: str) -> str:
@@ -67,14 +74,12 @@ def _by_headers(document: Document) -> tuple[Node, list[str]]:
         for operation in item.values():
             listed += nodes(node(operation).get("parameters"))
         for parameter in map(document.resolved, listed):
-            called = text(parameter.get("name"))
-            if parameter.get("in") != "header":
+            called, place = text(parameter.get("name")), text(parameter.get("in"))
+            if not _looks_like_key(place, called) or not HEADER_NAME.fullmatch(called):
                 continue
-            if called.lower() == "authorization":
-                return {"kind": "bearer"}, [f"no security scheme, but a header {called!r}: a guess"]
-            if _KEY_HEADERS.fullmatch(called):
-                said = f"no security scheme, but a header {called!r}: a guess"
-                return {"kind": "header", "name": called}, [said]
+            said = f"no security scheme, but a {place} parameter {called!r}: a guess"
+            is_bearer = called.lower() == "authorization"
+            return {"kind": "bearer"} if is_bearer else {"kind": place, "name": called}, [said]
     return {}, []
 
 
