@@ -43,7 +43,7 @@ from typing_extensions import Doc, TypeAliasType, TypedDict
 
 from tests.kit.calls import text_of
 from tests.serving import serving
-from toolyard.kit import Context, Elicit, Server, ToolResult
+from toolyard.kit import Context, Elicit, InvalidParams, Server, ToolResult
 
 
 class Address(BaseModel):
@@ -745,6 +745,22 @@ async def test_a_model_is_a_form(server: Server) -> None:
 
     async with server.connect(on_elicit=answer) as client:
         assert text_of(await client.call_tool("ask")) == "Address(city='Porto', number=7)"
+
+
+async def test_a_form_heeds_the_fields_of_a_dataclass(server: Server) -> None:
+    @server.tool
+    async def ask(ctx: Context) -> str:
+        return repr((await ctx.elicit("How big?", Plain)).content)
+
+    def answer(params: dict[str, Any]) -> dict[str, Any]:
+        assert params["requestedSchema"]["properties"]["width"]["minimum"] == 1
+        return {"action": "accept", "content": {"width": widths.pop()}}
+
+    widths = [0, 2]
+    async with server.connect(on_elicit=answer) as client:
+        assert text_of(await client.call_tool("ask")) == "Plain(width=2)"
+        with pytest.raises(InvalidParams, match="field 'width': expected `int` >= 1"):
+            await client.call_tool("ask")
 
 
 # What is refused at once

@@ -24,15 +24,15 @@ _ADVICE = (
     "or leave it out of the annotation"
 )
 _LIMITS = {
-    "Ge": ("ge", "ge"),
-    "Gt": ("gt", "gt"),
-    "Le": ("le", "le"),
-    "Lt": ("lt", "lt"),
-    "MultipleOf": ("multiple_of", "multiple_of"),
-    "MinLen": ("min_length", "min_length"),
-    "MaxLen": ("max_length", "max_length"),
+    "Ge": "ge",
+    "Gt": "gt",
+    "Le": "le",
+    "Lt": "lt",
+    "MultipleOf": "multiple_of",
+    "MinLen": "min_length",
+    "MaxLen": "max_length",
 }
-"""Classes of annotated-types: their attribute, and Meta's."""
+"""Classes of annotated-types, and what they and Meta call the limit."""
 
 _META_LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz")
 _OF_NUMBERS = ("gt", "ge", "lt", "le", "multiple_of")
@@ -90,12 +90,13 @@ def read_type(hint: Any, strict: bool = True, of_parameter: bool = False) -> Any
         raise TypeError(f"{reader.unknown[0]} is no annotation that the kit understands; {_ADVICE}")
     if reader.misplaced:
         raise TypeError(reader.misplaced[0])
-    if not reader.beyond and (reader.simple or _suits_msgspec(kind)):
+    refusal = None if reader.simple else _refusal(kind)
+    if not reader.beyond and refusal is None:
         return kind
     if not pydantic_types.loaded():
         if reader.beyond:
             raise TypeError(f"{reader.beyond[0]} can only be checked by Pydantic 2, which is not imported")
-        return kind  # msgspec tells what it cannot take
+        raise TypeError(refusal)
     if reader.class_limits:
         raise TypeError(
             f"{reader.class_limits[0]} is for msgspec, while {hint!r} has to be checked by Pydantic; "
@@ -156,7 +157,6 @@ class _Said:
         self.field_only: list[str] = []
         """What means something for a parameter, and nothing inside of a type."""
         self.lax = False
-        self.strict = False
 
     def limit(self, name: str, value: Any, extra: Any) -> None:
         self.ordered.append(extra)
@@ -192,7 +192,7 @@ def _sort(extra: Any, said: _Said) -> None:
     elif module == "annotated_types":
         _sort_annotated_type(extra, said)
     elif pydantic_types.loaded() and type(extra).__name__ == "Strict" and module.startswith("pydantic."):
-        said.lax, said.strict = not extra.strict, extra.strict
+        said.lax = not extra.strict
         said.check(extra)
     elif _is_pydantics(extra):
         said.check(extra)
@@ -254,8 +254,8 @@ def _sort_field(info: Any, said: _Said) -> None:
 def _sort_annotated_type(extra: Any, said: _Said) -> None:
     name = type(extra).__name__
     if name in _LIMITS:
-        attribute, limit = _LIMITS[name]
-        value = getattr(extra, attribute)
+        limit = _LIMITS[name]
+        value = getattr(extra, limit)
         if limit != "min_length" or value:
             said.limit(limit, value, extra)
     elif name == "DocInfo":
@@ -311,17 +311,17 @@ def _default(value: Any) -> Any:
     return (lambda: value) if callable(value) else value
 
 
-def _with_meta(kind: Any, doc: dict[str, Any], limits: dict[str, Any] | None = None) -> Any:
-    found = {**doc, **(limits or {})}
-    return Annotated[kind, Meta(**found)] if found else kind
+def _with_meta(kind: Any, said: dict[str, Any]) -> Any:
+    return Annotated[kind, Meta(**said)] if said else kind
 
 
-def _suits_msgspec(kind: Any) -> bool:
+def _refusal(kind: Any) -> str | None:
+    """Why msgspec cannot read it."""
     try:
         msgspec.json.Decoder(kind, dec_hook=lambda kind, value: value)
-    except (TypeError, ValueError):
-        return False
-    return True
+    except (TypeError, ValueError) as error:
+        return str(error)
+    return None
 
 
 # Walking a type
@@ -344,7 +344,7 @@ class _Reader:
     def read(self, hint: Any, of_parameter: bool = False) -> Any:
         if typing.get_origin(hint) is Annotated:
             kind, *extras = typing.get_args(hint)
-            said = self._note(_said(extras), "", of_parameter)
+            said = self._note(_said(extras), of_parameter)
             return self._annotated(self.read(kind), said)
         if isinstance(hint, type) or isinstance(typing.get_origin(hint), type):
             if pydantic_types.is_custom(hint):
@@ -387,17 +387,16 @@ class _Reader:
         without = [name for one in _members(kind) for name in _MISPLACED.get(one, ())]
         return self._limited(kind, {name: value for name, value in limits.items() if name not in without})
 
-    def _note(self, said: _Said, where: str, of_parameter: bool = False) -> _Said:
-        self.unknown += [f"{extra!r}{where}" for extra in said.unknown]
-        needed = [extra for extra in said.pydantic if not (said.strict and self._is_strict(extra))]
-        self.beyond += [f"{extra!r}{where}" for extra in needed]
+    def _note(self, said: _Said, of_parameter: bool) -> _Said:
+        self.unknown += [repr(extra) for extra in said.unknown]
+        self.beyond += [repr(extra) for extra in said.pydantic if not self._is_so_anyway(extra)]
         self.lax |= said.lax
         if said.field_only and not of_parameter:
-            self.unknown.append(f"{said.field_only[0]}= of a pydantic.Field inside of a type{where}")
+            self.unknown.append(f"{said.field_only[0]}= of a pydantic.Field inside of a type")
         return said
 
-    def _is_strict(self, extra: Any) -> bool:
-        return self._strict and type(extra).__name__ == "Strict"
+    def _is_so_anyway(self, extra: Any) -> bool:
+        return self._strict and type(extra).__name__ == "Strict" and extra.strict
 
     def _look_into(self, hint: Any) -> None:
         """A class that we cannot rewrite: what its fields say must be something that msgspec reads itself."""

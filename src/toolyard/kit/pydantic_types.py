@@ -140,7 +140,7 @@ def dump(kind: type[PydanticType], value: Any) -> bytes:
 
 
 def _is_ours(kind: Any) -> bool:
-    return isinstance(kind, type) and (issubclass(kind, PydanticType) or is_model(kind) or is_custom(kind))
+    return isinstance(kind, type) and (issubclass(kind, PydanticType) or is_model(kind))
 
 
 def _adapter(kind: Any) -> "pydantic.TypeAdapter[Any]":

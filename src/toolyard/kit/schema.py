@@ -385,13 +385,13 @@ class Output:
     ) -> None:
         self.validator = validator
         self.schema = validator.schema if validator is not None else None
-        self._wrapped = wrapped
+        self.wrapped = wrapped
         self._encode = encode or to_json
 
     def encode(self, value: Any) -> bytes:
         """The JSON of a result. Raises what the libraries raise when there is none."""
         raw = self._encode(value)
-        return b'{"result":' + raw + b"}" if self._wrapped else raw
+        return b'{"result":' + raw + b"}" if self.wrapped else raw
 
 
 def to_json(value: Any) -> bytes:
@@ -407,7 +407,8 @@ def output_of(
         return Output(NoValidator(schema) if isinstance(schema, Fitting) else SchemaValidator(schema))
     if schema is not None:
         output = _typed_output(schema, name_of(function))
-        _must_be_object(schema_of(schema, "serialization"))
+        if output.wrapped:
+            _must_be_object(schema_of(read_type(schema), "serialization"))
         return output
     hint = _hints(function).get("return", Any)
     if _is_free(hint, (*free, *BLOCKS)):
