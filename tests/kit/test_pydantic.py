@@ -7,6 +7,7 @@ import asyncio
 import dataclasses
 import datetime
 import enum
+import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -580,6 +581,54 @@ def test_what_the_schema_admits_the_tool_takes_and_nothing_else(thing: Any, more
     result = asyncio.run(call(AGREEING, "take_strictly", **arguments))
     schema = AGREEING.tools["take_strictly"].info.input_schema
     assert ("isError" not in result) == jsonschema_rs.validator_for(schema).is_valid(arguments), result
+
+
+NUMBER_LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "ge": st.integers(-3, 3),
+        "gt": st.integers(-3, 3),
+        "le": st.integers(-3, 3) | st.just(10**25),
+        "lt": st.sampled_from([-1, 0, 2]),
+        "multiple_of": st.sampled_from([1, 2, 3]),
+    },
+)
+LENGTH_LIMITS = st.fixed_dictionaries(
+    {},
+    optional={
+        "min_length": st.integers(0, 3),
+        "max_length": st.integers(0, 3),
+    },
+)
+
+
+@st.composite
+def limited(draw: st.DrawFn) -> Any:
+    """A type with limits, at its root or inside of it."""
+    number = Annotated[draw(st.sampled_from([int, float])), Field(**draw(NUMBER_LIMITS))]
+    text = Annotated[str, Field(**draw(LENGTH_LIMITS)), Field(**draw(LENGTH_LIMITS))]
+    items = Annotated[list[draw(st.sampled_from([number, text]))], Field(**draw(LENGTH_LIMITS))]
+    kind = draw(st.sampled_from([number, text, items, dict[text, number]]))
+    return draw(st.sampled_from([kind, kind | None, Annotated[kind | None, Field(description="d")]]))
+
+
+SMALL = st.none() | st.booleans() | st.integers(-4, 4) | st.sampled_from([0.5, 2.0, "", "a", "abc", "äöüß"])
+VALUES = (
+    SMALL
+    | st.lists(SMALL, max_size=4)
+    | st.dictionaries(st.sampled_from(["", "a", "abcd"]), SMALL, max_size=2)
+)
+
+
+@given(hint=limited(), value=VALUES)
+def test_limits_hold_for_the_values_that_pydantic_holds_them_for(hint: Any, value: Any) -> None:
+    try:
+        pydantic.TypeAdapter(hint).validate_json(json.dumps(value), strict=True)
+        fits = True
+    except pydantic.ValidationError:
+        fits = False
+    result = asyncio.run(call(server_of(taking(hint)), x=value))
+    assert ("isError" not in result) == fits, result
 
 
 # Results

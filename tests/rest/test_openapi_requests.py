@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cli.running import Toolyard
 from tests.rest.asking import asking
@@ -303,6 +305,55 @@ def test_what_has_no_tool_is_listed_in_the_file_with_its_reason(shelter: tuple[M
     assert made.left_out == 5
     operations = sum(len(item) for item in SHELTER["paths"].values())
     assert len(table.tools) == made.tools == operations - 5
+
+
+SCHEMAS = st.sampled_from(
+    [
+        None,
+        {},
+        ANIMAL,
+        {"type": "array", "items": ANIMAL},
+        {"type": "string", "format": "binary"},
+        {"type": "string"},
+        {"type": "object"},
+        {"oneOf": [ANIMAL, {"type": "array"}]},
+        {"$ref": "#/components/schemas/Animal"},
+        {"type": "object", "required": ["a.b"], "properties": {"a.b": {}, "c": {}}},
+        {"type": "object", "properties": {"body": {}, "file": {"format": "binary"}, "animalId": {}}},
+    ]
+)
+KINDS = st.sampled_from(
+    [
+        *("application/json", "application/json; charset=utf-8", "a/b+json", "*/*", "image/*", "text/plain"),
+        *("multipart/form-data", "multipart/mixed", "application/x-www-form-urlencoded", "application/xml"),
+        *("application/octet-stream", "", "png", 'a/b"\n[tools.evil]', "a/b\r\nX-Evil: 1", "TEXT/CSV", "*"),
+    ]
+)
+BODIES = st.builds(
+    lambda contents, more: {
+        "content": {kind: {} if schema is None else {"schema": schema} for kind, schema in contents.items()},
+        **more,
+    },
+    st.dictionaries(KINDS, SCHEMAS, min_size=1, max_size=3),
+    st.sampled_from([{}, {"required": True}, {"required": False}]),
+)
+
+
+@given(method=st.sampled_from(["get", "post", "put", "patch", "delete"]), request=BODIES)
+def test_an_operation_with_a_body_has_a_tool_that_takes_it_or_is_listed(method: str, request: Any) -> None:
+    operation = {"parameters": [ID], "requestBody": request}
+    other = {"get": {"operationId": "other"}}
+    document = {**SHELTER, "paths": {"/a/{animalId}": {method: operation}, "/b": other}}
+    made = convert(Document(document), Wishes(base_url="https://a.example"), "x")
+    table = check(made.text, Path("x.toml"))
+    assert made.tools + made.left_out == 2
+    (tool,) = [tool for name, tool in table.tools.items() if name != "other"] or [None]
+    if tool is None:
+        assert any(note.startswith(f"{method.upper()} /a/") for note in made.notes)
+    elif method == "get":
+        assert "the body is left out, since GET has none" in "".join(made.notes)
+    else:
+        assert set(tool.parameters) - {"animalId"}, "the body is an argument"
 
 
 # A document at a URL
