@@ -313,6 +313,19 @@ async def test_a_union_by_its_tag_names_the_tag() -> None:
     assert set(items["discriminator"]["mapping"].values()) == {item["$ref"] for item in items["oneOf"]}
 
 
+async def test_a_model_that_is_taken_several_times_is_described_once(server: Server) -> None:
+    @server.tool
+    async def take(one: Address, two: list[Address], three: Address | str, four: Crate) -> None: ...
+
+    schema = await input_schema(server)
+    assert str(schema).count("Of the house") == 1
+    validator = jsonschema_rs.validator_for(schema)
+    home = {"city": "Faro", "number": 1}
+    whole = {"one": home, "two": [home], "three": home, "four": {"owner": {"name": "Ada"}}}
+    assert validator.is_valid(whole)
+    assert not validator.is_valid({**whole, "two": [{**home, "number": 0}]})
+
+
 async def test_two_classes_of_one_name_keep_their_own_definitions(server: Server) -> None:
     ours = {}
     exec("class Address(Struct):\n    street: int\n", {"Struct": Struct, "__name__": "elsewhere"}, ours)

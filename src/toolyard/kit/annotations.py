@@ -230,7 +230,7 @@ def _sort_field(info: Any, said: _Said) -> None:
         if (value := getattr(info, name)) is not None:
             said.doc[name] = value
     extra: dict[str, Any] = {}
-    if info.deprecated:
+    if getattr(info, "deprecated", None):  # since 2.7
         extra["deprecated"] = True
     more: Any = info.json_schema_extra
     if isinstance(more, dict):
@@ -297,7 +297,7 @@ def _alias(info: Any) -> str | None:
 
 
 def _factory(info: Any) -> Callable[[], Any]:
-    if info.default_factory_takes_validated_data:
+    if getattr(info, "default_factory_takes_validated_data", False):  # since 2.10
         raise TypeError("a default_factory that takes the other arguments is not possible for a parameter")
     return info.default_factory
 

@@ -82,9 +82,19 @@ def schema(kind: Any, mode: Mode) -> JsonSchema:
         raise NotImplementedError
     adapter = _adapter(kind)
     try:
-        return adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
+        found = adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
     except _definition_errors() as error:
         raise TypeError(_first_line(error)) from None
+    return _as_definition(kind, found) if is_model(kind) and "$ref" not in found else found
+
+
+def _as_definition(kind: type, found: JsonSchema) -> JsonSchema:
+    """A model by reference, as structs are: one that several parameters take is described once."""
+    defs: JsonSchema = found.pop("$defs", {})
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", kind.__name__)
+    while name in defs:  # another one of that name, inside of it
+        name += "_"
+    return {"$ref": f"#/$defs/{name}", "$defs": {**defs, name: found}}
 
 
 def decode(kind: Any, value: Any, strict: bool) -> Any:
