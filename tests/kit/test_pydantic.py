@@ -382,6 +382,11 @@ GOOD = [
 ]
 
 
+if sys.version_info >= (3, 12):  # what a `type` statement names may hold itself
+    exec("type Endless = dict[str, Endless] | list[Endless] | int")
+    GOOD += [(Endless, {"a": [1]}, "{'a': [1]}")]  # noqa: F821
+
+
 @pytest.mark.parametrize(("hint", "value", "told"), GOOD, ids=str)
 async def test_a_good_value_arrives_as_its_type(hint: Any, value: Any, told: str) -> None:
     result = await call(server_of(taking(hint)), x=value)

@@ -90,7 +90,7 @@ def read_type(hint: Any, strict: bool = True, of_parameter: bool = False) -> Any
         raise TypeError(f"{reader.unknown[0]} is no annotation that the kit understands; {_ADVICE}")
     if reader.misplaced:
         raise TypeError(reader.misplaced[0])
-    refusal = None if reader.simple else _refusal(kind)
+    refusal = None if reader.simple or reader.beyond else _refusal(kind)
     if not reader.beyond and refusal is None:
         return kind
     if not pydantic_types.loaded():
@@ -319,7 +319,7 @@ def _refusal(kind: Any) -> str | None:
     """Why msgspec cannot read it."""
     try:
         msgspec.json.Decoder(kind, dec_hook=lambda kind, value: value)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         return str(error)
     return None
 

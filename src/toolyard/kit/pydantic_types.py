@@ -237,7 +237,7 @@ def _faults(error: "pydantic.ValidationError", value: Any) -> list[tuple[str, st
 def _fault(error: dict[str, Any], value: Any) -> tuple[str, str]:
     kind, context = str(error["type"]), error.get("ctx", {})
     path = _path(error["loc"], value, kind == "missing")
-    given = type_name(error["input"])
+    given = _type_name(error["input"])
     if kind == "missing":
         return path, "is required"
     if kind == "extra_forbidden":
@@ -268,7 +268,7 @@ def _path(steps: tuple[int | str, ...], value: Any, missing: bool) -> str:
     return path
 
 
-def type_name(value: Any) -> str:
+def _type_name(value: Any) -> str:
     """The type of a JSON value as msgspec's messages name it."""
     names = {"NoneType": "null", "list": "array", "dict": "object"}
     return names.get(type(value).__name__, type(value).__name__)
