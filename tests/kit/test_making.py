@@ -49,6 +49,15 @@ def test_a_wrong_setting_is_named(shop: str, options: dict[str, object], said: s
     assert said in caught.value.message
 
 
+def test_a_limit_of_a_setting_that_would_be_ignored_is_refused(tmp_path: Path):
+    path = tmp_path / "shop.py"
+    limited = "limit: Annotated[int, Field(ge=1)] = 3"
+    imports = "from typing import Annotated\nfrom pydantic import Field\n"
+    path.write_text(imports + SHOP.replace("limit: int = 3", limited))
+    with pytest.raises(LoadError, match=r"(?s)field 'limit' of 'Settings'.*msgspec\.Meta"):
+        load(str(path))
+
+
 def test_options_for_a_server_that_takes_none_are_refused(tmp_path: Path):
     path = tmp_path / "plain.py"
     path.write_text("from toolyard.kit import Server\nserver = Server('plain')\n")

@@ -76,8 +76,8 @@ MISTAKES = {
         r"paging\.pages\.kind: 'pages' is not possible here; did you mean 'page'\?",
     ),
     "a place": (
-        HEAD + TOOL + 'parameters."x.y" = { in = "body" }  # !',
-        r"in: 'body' is not possible here; known are path, query, header, json, form, file, none",
+        HEAD + TOOL + 'parameters."x.y" = { in = "payload" }  # !',
+        r"in: 'payload' is not possible here; known are path, query, header, json, form, file, body, none",
     ),
     "no address": ('name = "a"\nbase_url = "crm.example"  # !' + TOOL, r"base_url: 'crm.example' is no URL"),
     "an address without a port": (

@@ -1,9 +1,11 @@
-"""`toolyard openapi`: a table of tools out of an OpenAPI document."""
+"""`toolyard openapi`: a table of tools out of an OpenAPI document, from a file or a URL."""
 
+import asyncio
 import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit, urlunsplit
 
 import click
 
@@ -15,10 +17,13 @@ if TYPE_CHECKING:
 
 _TOLD = 10
 _DEEPEST = 200
+_MOST_BYTES = 32 * 1024 * 1024
+"""Of a document from a URL; the biggest that are published have half of it."""
+_REDIRECTS = 5
 
 
 @click.command("openapi", short_help="Make a table of tools out of an OpenAPI document.")
-@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("source", metavar="FILE|URL")
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Where to write the table.")
 @click.option("--force", is_flag=True, help="Write over a table that is there.")
 @click.option(
@@ -28,14 +33,27 @@ _DEEPEST = 200
 @click.option(
     "--base-url", default="", metavar="URL", help="Where the API is, if not where the document says."
 )
+@click.option(
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    default=30.0,
+    help="Seconds for a document at a URL.",
+)
 @debug_option
 def command(
-    file: Path, output: Path | None, force: bool, only: tuple[str, ...], name: str, base_url: str, debug: bool
+    source: str,
+    output: Path | None,
+    force: bool,
+    only: tuple[str, ...],
+    name: str,
+    base_url: str,
+    timeout: float,
+    debug: bool,
 ) -> None:
     """Make a table of tools out of an OpenAPI 3 document (JSON or YAML), for people to go on with.
 
-    The table goes to standard output, or to --output. What had to be left out is said in its comments and
-    on standard error. `toolyard serve TABLE` serves it.
+    The document is a file or at a URL. The table goes to standard output, or to --output. What had to be
+    left out is said in its comments and on standard error. `toolyard serve TABLE` serves it.
     """
     from ..rest.openapi import DocumentError, Wishes, convert
 
@@ -43,32 +61,105 @@ def command(
         raise Failure(
             f"there is a {str(output)!r} already", "--force writes over it; your changes in it are lost"
         )
+    text, shown, found_at = _fetched(source, timeout) if _is_url(source) else _read(Path(source))
+    wishes = Wishes(only=only, name=name, base_url=base_url, found_at=found_at)
     try:
-        made = convert(_document(file), Wishes(only=only, name=name, base_url=base_url), file.name)
+        made = convert(_document(text, shown), wishes, shown if found_at else Path(source).name)
     except DocumentError as error:
-        raise Failure(f"{file}: {error.message}", *([error.hint] if error.hint else [])) from None
+        raise Failure(f"{shown}: {error.message}", *([error.hint] if error.hint else [])) from None
     _check(made, output)
     _tell(made, output)
 
 
-def _document(file: Path) -> "Document":
-    from ..rest.openapi import Document
+def _is_url(source: str) -> bool:
+    return source.lower().startswith(("http://", "https://"))
 
+
+def _read(file: Path) -> tuple[str, str, str]:
+    """The document's text, what it is called in messages, and its URL, which a file has not."""
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        return file.read_text(encoding="utf-8-sig"), str(file), ""
     except OSError as error:
         raise Failure(f"{str(file)!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         raise Failure(f"{str(file)!r} is not UTF-8") from None
+
+
+def _fetched(url: str, seconds: float) -> tuple[str, str, str]:
+    """The same of a URL: the one that answered in the end, without what may be secret in it."""
+    shown = _without_secrets(url)
+    if not urlsplit(shown).hostname:
+        raise Failure(f"{shown!r} is no URL")
     try:
-        return Document(json.loads(text) if text.lstrip().startswith("{") else _yaml(text, file))
+        data, found_at = asyncio.run(_fetch(url, shown, seconds))
+    except KeyboardInterrupt:
+        raise Failure("interrupted") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Failure(f"{shown}: what is there is not UTF-8, and so no OpenAPI document") from None
+    if text.lstrip()[:200].startswith("<"):
+        advice = "pages that show an API name the address of their document, such as …/openapi.json"
+        raise Failure(f"{shown} is a web page and no OpenAPI document", advice)
+    return text, shown, _without_secrets(found_at)
+
+
+def _without_secrets(url: str) -> str:
+    """Without user, password, query and fragment: it is written into the table."""
+    try:
+        parts = urlsplit(url)
+        host = parts.netloc.rpartition("@")[2]
+    except ValueError:
+        raise Failure("this is no URL") from None
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+async def _fetch(url: str, shown: str, seconds: float) -> tuple[bytes, str]:
+    import aiohttp  # 150 ms, for this only
+
+    # Unpacking is left out, so that a small reply cannot become a huge one.
+    headers = {"Accept": "application/json, application/yaml, text/yaml, */*", "Accept-Encoding": "identity"}
+    wait = aiohttp.ClientTimeout(total=seconds)
+    try:
+        async with (
+            aiohttp.ClientSession(timeout=wait, trust_env=True, auto_decompress=False) as session,
+            session.get(url, headers=headers, max_redirects=_REDIRECTS) as reply,
+        ):
+            if reply.status != 200:
+                raise Failure(f"{shown} answered {reply.status} {reply.reason or ''}".rstrip())
+            if reply.headers.get("Content-Encoding", "identity") != "identity":
+                raise Failure(f"{shown}: the document comes packed, though that was not asked for")
+            found = bytearray()
+            async for piece in reply.content.iter_chunked(65536):
+                found += piece
+                if len(found) > _MOST_BYTES:
+                    raise Failure(f"{shown} is over {_MOST_BYTES >> 20} MiB, and so no document for this")
+            return bytes(found), str(reply.url)
+    except TimeoutError:
+        raise Failure(f"{shown} did not send its document within {seconds:g} seconds") from None
+    except aiohttp.TooManyRedirects:
+        raise Failure(f"{shown} leads on more than {_REDIRECTS} times") from None
+    except (aiohttp.ClientError, ValueError, OSError) as error:
+        raise Failure(f"{shown} cannot be reached: {_reason(error)}") from None
+
+
+def _reason(error: Exception) -> str:
+    cause = getattr(error, "os_error", None) or error
+    return getattr(cause, "strerror", None) or str(cause) or type(error).__name__
+
+
+def _document(text: str, shown: str) -> "Document":
+    from ..rest.openapi import Document
+
+    try:
+        return Document(json.loads(text) if text.lstrip().startswith("{") else _yaml(text, shown))
     except json.JSONDecodeError as error:
-        raise Failure(f"{file}:{error.lineno}: not JSON: {error.msg}") from None
+        raise Failure(f"{shown}:{error.lineno}: not JSON: {error.msg}") from None
     except RecursionError:
-        raise Failure(f"{file}: nested too deeply") from None
+        raise Failure(f"{shown}: nested too deeply") from None
 
 
-def _yaml(text: str, file: Path) -> Any:
+def _yaml(text: str, shown: str) -> Any:
     try:
         import yaml  # of an extra
     except ImportError:
@@ -89,7 +180,7 @@ def _yaml(text: str, file: Path) -> Any:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f":{mark.line + 1}" if mark is not None else ""
-        raise Failure(f"{file}{where}: not YAML: {getattr(error, 'problem', None) or error}") from None
+        raise Failure(f"{shown}{where}: not YAML: {getattr(error, 'problem', None) or error}") from None
 
 
 def _refuse_depths(events: Any) -> None:
@@ -121,6 +212,8 @@ def _tell(made: "Made", output: Path | None) -> None:
     if len(made.notes) > _TOLD:
         warn(f"and {len(made.notes) - _TOLD} more of the kind, which are comments in the table")
     tools = f"{made.tools} tool{'' if made.tools == 1 else 's'}"
+    if made.left_out:
+        warn(f"{made.left_out} of {made.left_out + made.tools} operations have no tool; the table lists them")
     if output is None:
         sys.stdout.write(made.text)
         hint(f"{tools}; --output FILE writes a file, and `toolyard serve FILE` serves it")

@@ -16,6 +16,7 @@ from msgspec import Raw, Struct, field
 from ..wire.call import Caller
 from ..wire.errors import MissingCapability
 from ..wire.types import InputRequest, Wire
+from .annotations import read_type
 from .schema import JsonSchema, Mismatch, SchemaValidator, TypedValidator, Validator, explain, flat_schema_of
 
 T = TypeVar("T")
@@ -90,7 +91,7 @@ def _read(answer: Raw, kind: type[T]) -> T:
 
 
 class Elicit:
-    """A form: `schema` is a flat JSON Schema, or a struct, dataclass or TypedDict of primitives."""
+    """A form: `schema` is a flat JSON Schema, or a struct, dataclass, TypedDict or model of primitives."""
 
     kind = "elicit"
 
@@ -101,8 +102,9 @@ class Elicit:
             self.schema = schema
             self._validate = SchemaValidator(schema)
         else:
-            self.schema = flat_schema_of(schema)
-            self._validate = TypedValidator(schema, self.schema)
+            kind = read_type(schema)
+            self.schema = flat_schema_of(kind)
+            self._validate = TypedValidator(kind, self.schema)
 
     def request(self, era: str) -> InputRequest:
         params = {"mode": "form", "message": self.message, "requestedSchema": self.schema}

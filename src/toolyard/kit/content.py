@@ -1,6 +1,6 @@
 """What a tool may return, and how it becomes a result."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, cast
 
 import msgspec
@@ -8,7 +8,8 @@ from msgspec import UNSET, Raw, Struct
 
 from ..wire.text import clean
 from ..wire.types import BLOCKS, Block, CallToolResult, Meta, Text
-from .schema import Mismatch, Output
+from . import pydantic_types
+from .schema import Mismatch, Output, to_json
 
 
 class ToolError(Exception):
@@ -34,6 +35,8 @@ def to_result(value: Any, output: Output) -> CallToolResult:
         return _explicit(value, output)
     if output.validator is not None:
         return _structured(value, output, [])
+    if pydantic_types.can_encode(value):
+        value = pydantic_types.encode(value)
     if isinstance(value, str):
         return CallToolResult(content=[Text(clean(value))])
     if value is None:
@@ -62,7 +65,7 @@ def _explicit(value: ToolResult, output: Output) -> CallToolResult:
 
 
 def _structured(value: Any, output: Output, content: list[Block]) -> CallToolResult:
-    raw = _json({"result": value} if output.wrapped else value)
+    raw = _json(value, output.encode)
     if output.validator is not None:
         output.validator(raw)
     if not any(isinstance(block, Text) for block in content):
@@ -83,10 +86,10 @@ def _is_object(value: Any) -> bool:
     return isinstance(value, dict | Struct) or hasattr(value, "__dataclass_fields__")
 
 
-def _json(value: Any) -> bytes:
+def _json(value: Any, encode: Callable[[Any], bytes] = to_json) -> bytes:
     try:
         if isinstance(value, Raw):  # JSON that the author had already: see that it is, and in one line
             value = msgspec.json.decode(value)
-        return msgspec.json.encode(value)
+        return encode(value)
     except (TypeError, ValueError, RecursionError, msgspec.DecodeError) as error:
         raise Mismatch(f"the value cannot be written as JSON: {error}") from None

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from .annotations import read_type
 from .schema import explain
 from .server import Server
 
@@ -35,6 +36,10 @@ def make(module: ModuleType, options: Mapping[str, Any]) -> Server:
 def settings_of(module: ModuleType, options: Mapping[str, Any], environ: Mapping[str, str]) -> Any:
     kind = _kind(module)
     assert kind is not None
+    try:
+        read_type(kind)
+    except TypeError as error:
+        raise WrongSettings(f"the settings {kind.__qualname__!r}: {error}") from None
     prefix: str = getattr(module, ENVIRONMENT, "")
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for name in options:

@@ -5,19 +5,20 @@ compiled JSON Schema validator. Either way a wrong value raises `Mismatch` with 
 the field and what was expected.
 """
 
-import copy
 import inspect
 import re
 import types
 import typing
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Annotated, Any, Protocol, cast
 
 import msgspec
-from msgspec import NODEFAULT, Meta, Raw
+from msgspec import Raw
 
 from ..wire.types import BLOCKS
+from . import pydantic_types
+from .annotations import read_parameter, read_type
 from .introspection import name_of, underlying
 
 if TYPE_CHECKING:
@@ -48,15 +49,20 @@ class TypedValidator:
         self.schema = schema
         self._kind = kind
         self._strict = strict
-        self._decode = msgspec.json.Decoder(kind, strict=strict).decode
+        self._hook = partial(_decode_custom, strict)
+        self._decode = msgspec.json.Decoder(kind, strict=strict, dec_hook=self._hook).decode
 
     def __call__(self, value: Raw | Any) -> Any:
         try:
             if isinstance(value, Raw | bytes):
                 return self._decode(value)
-            return msgspec.convert(value, self._kind, strict=self._strict)
+            return msgspec.convert(value, self._kind, strict=self._strict, dec_hook=self._hook)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise Mismatch(explain(error)) from None
+
+
+def _decode_custom(strict: bool, kind: Any, value: Any) -> Any:
+    return pydantic_types.decode(kind, value, strict)
 
 
 class Checked(JsonSchema):
@@ -120,7 +126,7 @@ def _refuse_remote(uri: str) -> Any:
     raise ValueError(f"schemas may not refer to other documents ({uri!r})")
 
 
-_AT_PATH = re.compile(r"(.*) - at `(?:key in )?\$\.?(.*)`$", re.DOTALL)
+_AT_PATH = re.compile(r"(.*) - at `(?:key` in `)?\$\.?(.*)`$", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(.*)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(.*)`")
 
@@ -130,28 +136,45 @@ def explain(error: BaseException) -> str:
     text, path = str(error), ""
     if match := _AT_PATH.match(text):
         text, path = match[1], match[2]
+    if isinstance(error.__cause__, pydantic_types.Unfit):
+        faults = [_sentence(_join(path, inner), text) for inner, text in error.__cause__.faults]
+        return _bounded("; ".join(faults))
     if match := _MISSING.match(text):
-        return f"field {_join(path, match[1])!r} is required"
+        return _sentence(_join(path, match[1]), "is required")
     if match := _UNKNOWN.match(text):
-        return f"field {_join(path, match[1])!r} is not known here"
-    text = text[:1].lower() + text[1:]
-    return f"field {path!r}: {text}" if path else text
+        return _sentence(_join(path, match[1]), "is not known here")
+    return _sentence(path, text[:1].lower() + text[1:])
+
+
+def _sentence(path: str, text: str) -> str:
+    if not path:
+        return text
+    return f"field {path!r}{' ' if text.startswith('is ') else ': '}{text}"
 
 
 def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    return f"{path}.{name}" if path and name and not name.startswith("[") else path + name
 
 
-def schema_of(kind: Any) -> JsonSchema:
-    """The JSON Schema of a type, its own definition inlined at the root."""
+def schema_of(kind: Any, mode: pydantic_types.Mode = "validation") -> JsonSchema:
+    """The JSON Schema of a type, its own definition inlined at the root.
+
+    `mode` matters to Pydantic's models: they may be written in another form than they are read in.
+    """
+    hook = partial(_custom_schema, mode)
     try:
-        (schema,), defs = msgspec.json.schema_components([kind], ref_template="#/$defs/{name}")
+        (schema,), defs = msgspec.json.schema_components(
+            [kind], schema_hook=hook, ref_template="#/$defs/{name}"
+        )
     except TypeError as error:
         raise TypeError(
             f"{kind!r} cannot be described by a JSON Schema ({error}); "
-            "use msgspec structs, dataclasses, TypedDict or builtin types, or pass a schema"
+            "use msgspec structs, dataclasses, TypedDict, builtin types or Pydantic models, or pass a schema"
         ) from None
-    root = dict(schema)
+    defs = dict(defs)
+    root = cast(JsonSchema, _hoisted(dict(schema), defs))
+    for name in list(defs):
+        defs[name] = _hoisted(defs[name], defs)
     ref = root.pop("$ref", None)
     if ref is not None:
         name = str(ref).removeprefix("#/$defs/")
@@ -162,6 +185,53 @@ def schema_of(kind: Any) -> JsonSchema:
     if defs:
         root["$defs"] = dict(defs)
     return root
+
+
+_ANYTHING = "$anything"
+"""Stands in an empty schema, which msgspec takes for none."""
+
+
+def _custom_schema(mode: pydantic_types.Mode, kind: Any) -> JsonSchema:
+    return pydantic_types.schema(kind, mode) or {_ANYTHING: True}
+
+
+def _hoisted(node: Any, defs: JsonSchema) -> Any:
+    """The node with the definitions of its parts among those of the root."""
+    if isinstance(node, list):
+        return [_hoisted(item, defs) for item in cast(list[Any], node)]
+    if not isinstance(node, dict):
+        return node
+    parts = dict(cast(JsonSchema, node))
+    own: JsonSchema = parts.pop("$defs", {})
+    parts.pop(_ANYTHING, None)
+    names = {name: _free_name(name, schema, defs) for name, schema in own.items()}
+    renamed = {name: new for name, new in names.items() if new != name}
+    if own:
+        parts = cast(JsonSchema, _renamed(parts, renamed))
+        defs |= {names[name]: _renamed(schema, renamed) for name, schema in own.items()}
+    return {key: _hoisted(value, defs) for key, value in parts.items()}
+
+
+def _free_name(name: str, schema: JsonSchema, defs: JsonSchema) -> str:
+    """Two libraries may each have an `Address`."""
+    free, count = name, 2
+    while free in defs and defs[free] != schema:
+        free, count = f"{name}{count}", count + 1
+    return free
+
+
+def _renamed(node: Any, names: Mapping[str, str]) -> Any:
+    """References are `$ref`, and those of a discriminator's mapping."""
+    if not names:
+        return node
+    if isinstance(node, str) and node.startswith("#/$defs/"):
+        name = node.removeprefix("#/$defs/")
+        return f"#/$defs/{names.get(name, name)}"
+    if isinstance(node, list):
+        return [_renamed(item, names) for item in cast(list[Any], node)]
+    if not isinstance(node, dict):
+        return node
+    return {key: _renamed(value, names) for key, value in cast(JsonSchema, node).items()}
 
 
 def _refers_to(name: str, node: Any) -> bool:
@@ -226,6 +296,7 @@ class Signature:
     def __init__(self, function: Callable[..., Any], context_type: type, strict: bool = True) -> None:
         self.context_name: str | None = None
         fields: list[tuple[str, Any, Any]] = []
+        self.names: list[str] = []
         hints = _hints(function)
         for name, parameter in inspect.signature(function).parameters.items():
             hint = hints.get(name, Any)
@@ -237,14 +308,33 @@ class Signature:
                     f"{name_of(function)}: parameter {name!r} cannot be filled by name; "
                     "pass input_schema to take all arguments as one dict"
                 )
-            fields.append((name, described(hint), _default(parameter.default)))
-        self.names = [name for name, _, _ in fields]
+            try:
+                read = read_parameter(name, hint, parameter.default, strict)
+            except TypeError as error:
+                raise TypeError(f"{name_of(function)}: parameter {name!r}: {error}") from None
+            if read.name in self.names:
+                raise TypeError(f"{name_of(function)}: two parameters are named {read.name!r}")
+            self.names.append(read.name)
+            fields.append(read.field(name))
         title = "".join(part.capitalize() for part in name_of(function).split("_")) + "Arguments"
         struct = msgspec.defstruct(title, fields, forbid_unknown_fields=True, kw_only=True)
-        schema = schema_of(struct)
+        schema = self._schema(struct, function, fields)
         schema.pop("title", None)
         schema.setdefault("properties", {})
         self.validate = TypedValidator(struct, schema, strict)
+
+    def _schema(
+        self, struct: type, function: Callable[..., Any], fields: list[tuple[str, Any, Any]]
+    ) -> JsonSchema:
+        try:
+            return schema_of(struct)
+        except TypeError:
+            for name, kind, _ in fields:  # to say whose type it is
+                try:
+                    schema_of(kind)
+                except TypeError as error:
+                    raise TypeError(f"{name_of(function)}: parameter {name!r}: {error}") from None
+            raise
 
     def bind(self, arguments: Raw | dict[str, Any]) -> dict[str, Any]:
         return msgspec.structs.asdict(self.validate(arguments))
@@ -280,27 +370,6 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
         raise TypeError(f"{name_of(function)}: cannot resolve its annotations: {error}") from None
 
 
-def _default(value: Any) -> Any:
-    if value is inspect.Parameter.empty:
-        return NODEFAULT
-    try:
-        hash(value)
-    except TypeError:  # mutable: each call gets its own
-        return msgspec.field(default_factory=lambda: copy.deepcopy(value))
-    return value
-
-
-def described(hint: Any) -> Any:
-    """`Annotated[int, "text"]` means the same as a Meta with that description."""
-    if typing.get_origin(hint) is not Annotated:
-        return hint
-    kind, *extras = typing.get_args(hint)
-    metas = [Meta(description=extra) if isinstance(extra, str) else extra for extra in extras]
-    for meta in metas:
-        kind = Annotated[kind, meta]
-    return kind
-
-
 class Output:
     """What a function's return annotation promises.
 
@@ -308,33 +377,82 @@ class Output:
     as `{"result": value}`, because structured content is an object in every revision we speak.
     """
 
-    def __init__(self, validator: Validator | None, wrapped: bool = False) -> None:
+    def __init__(
+        self,
+        validator: Validator | None,
+        wrapped: bool = False,
+        encode: Callable[[Any], bytes] | None = None,
+    ) -> None:
         self.validator = validator
-        self.wrapped = wrapped
         self.schema = validator.schema if validator is not None else None
+        self.wrapped = wrapped
+        self._encode = encode or to_json
+
+    def encode(self, value: Any) -> bytes:
+        """The JSON of a result. Raises what the libraries raise when there is none."""
+        raw = self._encode(value)
+        return b'{"result":' + raw + b"}" if self.wrapped else raw
+
+
+def to_json(value: Any) -> bytes:
+    return msgspec.json.encode(value, enc_hook=pydantic_types.encode)
 
 
 def output_of(
     function: Callable[..., Any], schema: Mapping[str, Any] | type | None, free: tuple[Any, ...]
 ) -> Output:
     """`free` are the types beside str and content blocks that promise no structure."""
+    if isinstance(schema, Mapping):
+        _must_be_object(schema)
+        return Output(NoValidator(schema) if isinstance(schema, Fitting) else SchemaValidator(schema))
     if schema is not None:
-        written = schema_of(schema) if isinstance(schema, type) else schema
-        if written.get("type") != "object":
-            raise ValueError(f"output_schema must have type 'object', not {written.get('type')!r}")
-        if isinstance(schema, Fitting):
-            return Output(NoValidator(schema))
-        return Output(
-            TypedValidator(schema, dict(written)) if isinstance(schema, type) else SchemaValidator(schema)
-        )
+        output = _typed_output(schema, name_of(function))
+        if output.wrapped:
+            _must_be_object(schema_of(read_type(schema), "serialization"))
+        return output
     hint = _hints(function).get("return", Any)
     if _is_free(hint, (*free, *BLOCKS)):
         return Output(None)
-    described_schema = schema_of(hint)
-    if described_schema.get("type") == "object":
-        return Output(TypedValidator(hint, described_schema))
-    wrapper = msgspec.defstruct("Result", [("result", hint)])
-    return Output(TypedValidator(wrapper, schema_of(wrapper)), wrapped=True)
+    return _typed_output(hint, name_of(function))
+
+
+def _must_be_object(schema: Mapping[str, Any]) -> None:
+    if schema.get("type") != "object":
+        raise ValueError(f"output_schema must have type 'object', not {schema.get('type')!r}")
+
+
+def _typed_output(hint: Any, name: str) -> Output:
+    try:
+        kind = read_type(hint)
+        written = schema_of(kind, "serialization")
+    except TypeError as error:
+        raise TypeError(f"{name}: its result: {error}") from None
+    wrapped = written.get("type") != "object"
+    wrapper = msgspec.defstruct("Result", [("result", kind)]) if wrapped else kind
+    if wrapped:
+        written = schema_of(wrapper, "serialization")
+    stand_in = _stand_in(kind)
+    if stand_in is None and not _has_models(kind):
+        return Output(TypedValidator(wrapper, written), wrapped)
+    # Pydantic writes these, perhaps in a form that it would not read again: the schema is what was promised.
+    encode = partial(pydantic_types.dump, stand_in) if stand_in is not None else None
+    return Output(SchemaValidator(Checked(written)), wrapped, encode)
+
+
+def _has_models(kind: Any) -> bool:
+    """Whether any part of it is for Pydantic to write."""
+    try:
+        msgspec.json.schema_components([kind])
+    except TypeError:
+        return True
+    return False
+
+
+def _stand_in(kind: Any) -> type[pydantic_types.PydanticType] | None:
+    """The stand-in that a whole annotation was replaced by."""
+    bare = typing.get_args(kind)[0] if typing.get_origin(kind) is Annotated else kind
+    is_one = isinstance(bare, type) and issubclass(bare, pydantic_types.PydanticType)
+    return cast("type[pydantic_types.PydanticType]", bare) if is_one else None
 
 
 def _is_free(hint: Any, free: tuple[Any, ...]) -> bool:

@@ -15,6 +15,7 @@ from .content import ToolError, ToolResult, error_result, to_result
 from .context import Context
 from .introspection import describe, name_of
 from .options import ToolOptions, check
+from .pydantic_types import ValidatorError
 from .running import Callee, reraise_signals
 from .schema import DictSignature, Mismatch, Signature, output_of
 
@@ -58,11 +59,16 @@ class Tool:
         long = options.get("long", False)
         self.long = (Long() if long else None) if isinstance(long, bool) else long
         schema = options.get("input_schema")
-        self._signature = (
-            Signature(function, Context) if schema is None else DictSignature(function, Context, schema)
-        )
+        try:
+            self._signature = (
+                Signature(function, Context) if schema is None else DictSignature(function, Context, schema)
+            )
+            self._output = output_of(function, options.get("output_schema"), (ToolResult,))
+        except TypeError as error:
+            if self.name == name_of(function):
+                raise
+            raise TypeError(f"tool {self.name!r}: {error}") from None
         self._callee = Callee(function, self._signature.context_name)
-        self._output = output_of(function, options.get("output_schema"), (ToolResult,))
         try:
             self.param_headers = param_headers(self._signature.validate.schema)
         except ValueError as error:
@@ -88,6 +94,8 @@ class Tool:
             bound = self._signature.bind(arguments)
         except Mismatch as error:
             return error_result(f"Invalid arguments for tool {self.name!r}: {error}")
+        except ValidatorError as error:
+            return self._failed(error.__cause__ or error)
         try:
             return to_result(await self._callee(bound, context), self._output)
         except ToolError as error:

@@ -21,6 +21,6 @@ def places(tool: Tool, parameters: Mapping[str, Parameter]) -> dict[str, Place]:
 
 def usual_place(tool: Tool) -> Place:
     """Of what is always sent, and of parameters that do not say otherwise."""
-    if tool.method not in WITH_BODY:
+    if tool.method not in WITH_BODY or tool.body == "raw":
         return "query"
     return "json" if tool.body == "json" else "form"

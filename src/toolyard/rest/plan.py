@@ -44,8 +44,10 @@ class Plan:
         places = set(self.places.values())
         if self.tool.fixed:
             places.add(self.fixed_place)
-        if "json" in places:
+        if places & {"json", "body"} and self.tool.body == "json":
             return "json"
+        if self.tool.body == "raw" and places & {"body", "file"}:
+            return "raw"
         if not places & {"form", "file"}:
             return None
         return "multipart" if self.tool.body == "multipart" or "file" in places else "form"

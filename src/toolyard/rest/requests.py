@@ -5,7 +5,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 import msgspec
-from msgspec import Struct
+from msgspec import UNSET, Struct
 
 from ..kit import ToolError
 from .client import Request
@@ -46,6 +46,8 @@ class _Filling(Struct):
     headers: dict[str, str] = {}
     fields: Pairs = []
     json: dict[str, Any] = {}
+    whole: Any = UNSET
+    """The body, where one parameter is all of it."""
     files: list[File] = []
 
 
@@ -77,6 +79,8 @@ def _place(filling: _Filling, place: str, name: str, value: Any) -> None:
         filling.query += texts(name, value)
     elif place == "form":
         filling.fields += texts(name, value)
+    elif place == "body":
+        filling.whole = value
     elif place == "json":
         *outer, last = name.split(".")
         node = filling.json
@@ -88,12 +92,27 @@ def _place(filling: _Filling, place: str, name: str, value: Any) -> None:
 def _body(plan: Plan, filling: _Filling) -> tuple[bytes, str]:
     if plan.body_form is None:
         return b"", ""
+    if plan.body_form == "raw":
+        return _raw(plan.tool.content_type, filling)
     if plan.body_form == "json":
-        return msgspec.json.encode(filling.json), "application/json"
+        whole = filling.whole if "body" in plan.places.values() else filling.json
+        if whole is UNSET:
+            return b"", ""
+        return msgspec.json.encode(whole), plan.tool.content_type or "application/json"
     if plan.body_form == "multipart":
         # There is no such body without parts.
         return multipart(filling.fields, filling.files) if filling.fields or filling.files else (b"", "")
     return urlencoded(filling.fields).encode(), "application/x-www-form-urlencoded"
+
+
+def _raw(kind: str, filling: _Filling) -> tuple[bytes, str]:
+    """One file or one text as it is; nothing, and no type of it, when neither was given."""
+    if filling.files:
+        (file,) = filling.files
+        return file.content, kind if kind and not kind.endswith("*") else file.kind
+    if filling.whole is UNSET or filling.whole is None:
+        return b"", ""
+    return text(filling.whole).encode(errors="replace"), kind or "text/plain; charset=utf-8"
 
 
 def filled_path(path: str, arguments: Mapping[str, Any], words: Words) -> str:

@@ -8,11 +8,11 @@ from typing import Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType, field
 
-Place = Literal["", "path", "query", "header", "json", "form", "file", "none"]
+Place = Literal["", "path", "query", "header", "json", "form", "file", "body", "none"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 WITH_BODY: tuple[Method, ...] = ("POST", "PUT", "PATCH")
 """Those whose requests have a body by themselves; a DELETE may be given one."""
-BodyForm = Literal["json", "form", "multipart"]
+BodyForm = Literal["json", "form", "multipart", "raw"]
 
 
 class _Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -71,7 +71,8 @@ class Parameter(_Row, frozen=True, kw_only=True):
     """As JSON Schema names types."""
     description: str = ""
     place: Place = field(default="", name="in")
-    """By itself: `path` when the path has it, else the body of a method that has one, else `query`."""
+    """By itself: `path` when the path has it, else the body of a method that has one, else `query`; beside a
+    raw body `query`. `body` is the whole body: any JSON, or the text of a raw one."""
     name: str = field(default="", name="as")
     """What the API calls it; dots make nested JSON. Without it, the same."""
     required: bool = False
@@ -142,6 +143,10 @@ class Tool(_Row, frozen=True, kw_only=True):
     method: Method = "GET"
     path: str
     body: BodyForm = "json"
+    """`raw` sends one parameter as it is: the text of one `in = "body"`, or the bytes of one file."""
+    content_type: str = ""
+    """Of a raw body: by itself text/plain, and for a file what its name says, also within `image/*`. Of JSON:
+    one of its kinds, such as `application/merge-patch+json`."""
     use: tuple[str, ...] = ()
     """Parameters of `[shared]`, by name; those of `parameters` come first."""
     parameters: dict[str, Parameter] = {}

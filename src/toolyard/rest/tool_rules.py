@@ -11,9 +11,16 @@ from .parameter_rules import no_json, rules_of_parameter, types_of, wrong_schema
 from .placeholders import placeholders, wrong_path
 from .places import places, usual_place
 from .table import Parameter, Table, Tool
-from .words import ERROR_KEY, PARAMETER_NAME, TOOL_NAME
+from .words import ERROR_KEY, MEDIA_TYPE, PARAMETER_NAME, TOOL_NAME
 
-_BODY_PLACES = {"json": ("json",), "form": ("form",), "multipart": ("form", "file")}
+_BODY_PLACES = {
+    "json": ("json", "body"),
+    "form": ("form",),
+    "multipart": ("form", "file"),
+    "raw": ("body", "file"),
+}
+_FITTING = {"json": "json", "form": "form", "file": "multipart", "body": "json"}
+"""The form of body that a place belongs to, before others that take it too."""
 
 
 def rules_of_tool(table: Table, name: str, tool: Tool) -> Iterator[Mistake]:
@@ -33,6 +40,7 @@ def rules_of_tool(table: Table, name: str, tool: Tool) -> Iterator[Mistake]:
         yield from _placed(tool, parameter, values, _keys_of(tool, keys, parameter))
         yield from _looked_up(table, parameters, parameter, _keys_of(tool, keys, parameter))
     yield from _same_names(tool, parameters, keys)
+    yield from _whole_body(tool, parameters, keys)
     yield from _references(table, tool, parameters, keys)
     yield from _paging(table, tool, parameters, keys)
     yield from _answer(tool, parameters, keys)
@@ -99,11 +107,11 @@ def _placed(tool: Tool, name: str, item: Parameter, keys: Keys) -> Iterator[Mist
     here = (*keys, "in")
     if item.place == "path" and name not in placeholders(tool.path):
         yield Mistake(here, f"the path {tool.path!r} has no {{{name}}}")
-    if item.place in ("json", "form", "file"):
+    if item.place in _FITTING:
         if tool.method == "GET":
             yield Mistake(here, f"{tool.method} has no body for it", "leave 'in' out, or set it to 'query'")
         elif item.place not in _BODY_PLACES[tool.body]:
-            fits = {"json": "json", "form": "form", "file": "multipart"}[item.place]
+            fits = _FITTING[item.place]
             yield Mistake(
                 here, f"the body of the tool is {tool.body}, not {fits}", f"set its 'body' to {fits!r}"
             )
@@ -133,7 +141,7 @@ def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Ite
     seen: dict[tuple[str, str], str] = {}
     within = dict.fromkeys(tool.fixed, "fixed") if usual_place(tool) == "json" else {}
     for name, place in places(tool, parameters).items():
-        if place in ("none", "path"):
+        if place in ("none", "path", "body"):
             continue
         wire = (place, parameters[name].name or name)
         if wire in seen:
@@ -145,6 +153,47 @@ def _same_names(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Ite
         if place == "json":
             yield from _nested(wire[1], within, _keys_of(tool, keys, name))
             within[wire[1]] = name
+
+
+def _whole_body(tool: Tool, parameters: dict[str, Parameter], keys: Keys) -> Iterator[Mistake]:
+    """A parameter that is the whole body leaves no room for another."""
+    if tool.content_type and not (
+        tool.body == "raw" or (tool.body == "json" and "json" in tool.content_type)
+    ):
+        yield Mistake(
+            (*keys, "content_type"), "is that of a raw body, or a kind of JSON", "set 'body' to 'raw'"
+        )
+    elif tool.content_type and not MEDIA_TYPE.fullmatch(tool.content_type):
+        yield Mistake((*keys, "content_type"), f"{tool.content_type!r} is no media type", "as in 'image/png'")
+    placed = places(tool, parameters)
+    whole = [name for name, place in placed.items() if place == "body"]
+    if tool.body == "raw":
+        whole += [name for name, place in placed.items() if place == "file"]
+        if not whole:
+            yield Mistake(
+                (*keys, "body"), "no parameter is the raw body", "set the 'in' of one to 'body' or 'file'"
+            )
+    for name in whole[1:]:
+        yield Mistake(_keys_of(tool, keys, name), f"{whole[0]!r} is the whole body already")
+    for name in whole:
+        yield from _whole(tool, parameters[name], placed[name], _keys_of(tool, keys, name))
+    beside = [name for name, place in placed.items() if place == "json"]
+    if whole and beside:
+        here = _keys_of(tool, keys, beside[0])
+        yield Mistake(here, f"{whole[0]!r} is the whole body", "set 'in' to 'query' or 'header'")
+    if whole and tool.fixed and usual_place(tool) == "json":
+        yield Mistake((*keys, "fixed"), f"{whole[0]!r} is the whole body")
+
+
+def _whole(tool: Tool, item: Parameter, place: str, keys: Keys) -> Iterator[Mistake]:
+    if item.name:
+        yield Mistake((*keys, "as"), "the whole body has no name", "leave 'as' out")
+    if tool.body != "raw":
+        return
+    if place == "file" and item.max_files != 1:
+        yield Mistake((*keys, "max_files"), "a raw body is one file", "set 'max_files' to 1")
+    if place == "body" and not {*types_of(item)} <= {"string", "null"}:
+        yield Mistake((*keys, "type"), "a raw body is a text", "set type to 'string', or 'in' to 'file'")
 
 
 def _nested(path: str, within: Mapping[str, str], keys: Keys) -> Iterator[Mistake]:

@@ -8,6 +8,9 @@ PARAMETER_NAME = re.compile(r"[a-zA-Z0-9_.-]{1,64}")
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,200}")
 VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 ERROR_KEY = re.compile(r"[1-5][0-9][0-9]|[45]xx")
+MEDIA_TYPE = re.compile(
+    r"[A-Za-z0-9!#$&^_.+-]{1,100}/([A-Za-z0-9!#$&^_.+-]{1,100}|\*)(; ?[\x21-\x7e]{1,100})*"
+)
 NO_CONTROLS = re.compile(r"[\x20-\x7e]*")
 
 OUR_HEADERS = frozenset(

@@ -50,18 +50,18 @@ async def test_what_is_kept_is_found_changed_brought_back_and_erased(era: str):
         await talk.call("save_memory", path="/memories/tea.md", content="Ana drinks green tea at four.")
 
         listed = (await talk.call("list_memories")).structured
-        assert (listed["total"], listed["mostrados"]) == (2, 2)
-        assert (listed["por_kind"], listed["por_dominio"]) == (
+        assert (listed["total"], listed["shown"]) == (2, 2)
+        assert (listed["by_kind"], listed["by_domain"]) == (
             {"client": 1, "note": 1},
             {"general": 1, "sales": 1},
         )
         assert listed["memories"][0] == {
             "path": "/memories/clients/acme.md",
             "kind": "client",
-            "dominio": "sales",
-            "nivel": "high",
-            "titulo": "Acme Ltd",
-            "escopo": "team",
+            "domain": "sales",
+            "level": "high",
+            "title": "Acme Ltd",
+            "scope": "team",
         }
         root = (await talk.call("view_memories", path="/memories")).structured
         assert root["items"] == [{"name": "clients", "is_dir": True}, {"name": "tea.md", "is_dir": False}]
@@ -176,8 +176,25 @@ async def test_in_portuguese_it_speaks_portuguese(era: str):
         twin = await talk.call("save_memory", path="/memories/outra.md", content=note + " Rita  compra.")
         assert twin.structured["action"] == "duplicate_blocked"
         assert "diz exatamente o mesmo" in twin.text
-        (head,) = (await talk.call("list_memories")).structured["memories"]
-        assert (head["titulo"], head["kind"], head["dominio"]) == ("Faturas", "regra", "vendas")
+        listed = (await talk.call("list_memories")).structured
+        assert listed == {
+            "total": 1,
+            "memories": [
+                {
+                    "path": "/memories/vendas/acme.md",
+                    "kind": "regra",
+                    "dominio": "vendas",
+                    "nivel": "normal",
+                    "titulo": "Faturas",
+                    "escopo": "user",
+                }
+            ],
+            "mostrados": 1,
+            "por_kind": {"regra": 1},
+            "por_dominio": {"vendas": 1},
+        }
+        (hit,) = (await talk.call("search_memories", query="quando paga a Acme?")).structured["results"]
+        assert hit["titulo"] == "Faturas"
         talk.answers.append(NO)
         assert "o usuário disse não" in (await talk.call("delete_memory", path="/memories/vendas")).text
         assert talk.asked == ["Apagar a pasta /memories/vendas com as suas 1 memórias?"]
@@ -185,6 +202,43 @@ async def test_in_portuguese_it_speaks_portuguese(era: str):
         assert outside.failed
         assert "não começa por /memories" in outside.text
         assert "Não há memória sobre" in await talk.prompt("recall", topic="xyzzy")
+
+
+PORTUGUESE = {"dominio", "nivel", "titulo", "escopo", "mostrados", "por_kind", "por_dominio"}
+ENGLISH = {"domain", "level", "title", "scope", "shown", "by_kind", "by_domain"}
+
+
+def names_in(schema: Any) -> set[str]:
+    if isinstance(schema, list):
+        return set().union(*map(names_in, schema))
+    if not isinstance(schema, dict):
+        return set()
+    below = [names_in(value) for value in schema.values()]
+    return set(schema.get("properties", {})) | set(schema.get("required", [])) | set().union(*below)
+
+
+async def test_the_names_of_fields_are_of_the_language_of_the_server_and_no_other():
+    for locale, own, other in (("en", ENGLISH, PORTUGUESE), ("pt", PORTUGUESE, ENGLISH)):
+        async with talking(ERAS[1], locale=locale) as talk:
+            tools = {tool.name: tool for tool in (await talk.client.list_tools()).tools}
+            # A kind that is called as a field is; it is the user's word and stays.
+            note = "---\nkind: title\ndomain: level\n---\nTea at four."
+            await talk.call("save_memory", path="/memories/tea.md", content=note)
+            listed = (await talk.call("list_memories")).structured
+        assert names_in(tools["list_memories"].output_schema) >= own
+        assert names_in([tool.output_schema for tool in tools.values()]).isdisjoint(other)
+        by_kind, by_domain = ("by_kind", "by_domain") if locale == "en" else ("por_kind", "por_dominio")
+        assert (listed[by_kind], listed[by_domain]) == ({"title": 1}, {"level": 1})
+
+
+async def test_what_was_kept_in_one_language_is_read_in_the_other(tmp_path: Path):
+    url = f"sqlite:{tmp_path}/memory.db"
+    async with talking(ERAS[1], locale="pt", url=url) as talk:
+        note = "---\ntitulo: Faturas\ndominio: vendas\n---\nA Acme paga à segunda."
+        await talk.call("save_memory", path="/memories/acme.md", content=note)
+    async with talking(ERAS[1], locale="en", url=url) as talk:
+        (head,) = (await talk.call("list_memories")).structured["memories"]
+    assert (head["title"], head["domain"]) == ("Faturas", "vendas")
 
 
 async def test_the_annotations_say_what_each_tool_does():

@@ -72,9 +72,9 @@ async def test_it_is_marked_wherever_it_is_shown_and_kept_whole():
     assert viewed.structured["content"] == shown
     assert viewed.text.startswith("Note: 1 part(s) of this")
     (hit,) = (await user.good("search_memories", query="green tea")).structured["results"]
-    assert (hit["titulo"], hit["excerpt"]) == (shown, shown)
+    assert (hit["title"], hit["excerpt"]) == (shown, shown)
     (head,) = (await user.good("list_memories")).structured["memories"]
-    assert head["titulo"] == shown
+    assert head["title"] == shown
     (version,) = (await user.good("view_memory_history", path="/memories/tea.md")).structured["versions"]
     assert version["preview"].startswith("⟦suspect: ")
     assert version["bytes"] == len(text)

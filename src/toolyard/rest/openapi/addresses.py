@@ -6,8 +6,11 @@ from ..origin import Origin, WrongAddress
 from .document import Document, DocumentError, Node, node, nodes, text
 
 
-def base_url(document: Document, wished: str) -> str:
+def base_url(document: Document, wished: str, found_at: str) -> str:
+    """`found_at` is the URL of the document, if it came from one: relative addresses are meant below it."""
     said = _said(document)
+    if found_at and not wished:
+        said = urljoin(found_at, said)
     url = _wished(wished, said) if wished else said
     try:
         Origin.parse(url)

@@ -1,14 +1,20 @@
-"""The body of an operation, taken apart: every member of it is a parameter."""
+"""The body of an operation: its members are parameters, or one parameter is all of it.
+
+Whatever a document asks to be sent is either sent or the operation is left out; a tool that posts nothing and
+reports success is worse than none.
+"""
 
 from typing import Any, Literal
 
+from ..words import MEDIA_TYPE
 from .document import Document, Node, node, nodes, text, texts
-from .drawing import Drawing
+from .drawing import Drawing, Undrawable
 from .schemas import Schemas, types
 
 BodyForm = Literal["json", "multipart", "form"]
 _FORMS: tuple[BodyForm, ...] = ("json", "multipart", "form")
 _KINDS = {"multipart/form-data": "multipart", "application/x-www-form-urlencoded": "form", "*/*": "json"}
+_TEXTS = ("xml", "yaml", "x-yaml", "csv", "graphql", "sql", "javascript", "x-ndjson", "jsonl", "toml")
 
 
 def _form(kind: str) -> str | None:
@@ -16,8 +22,9 @@ def _form(kind: str) -> str | None:
     return "json" if is_json else _KINDS.get(kind)
 
 
-class Undrawable(Exception):
-    """There is no way to say this operation in a table; the message says why."""
+def _is_text(kind: str) -> bool:
+    main, _, sub = kind.partition("/")
+    return main == "text" or sub in _TEXTS or sub.endswith(("+xml", "+yaml"))
 
 
 def draw(drawing: Drawing, document: Document, body: Any, schemas: Schemas) -> None:
@@ -28,32 +35,78 @@ def draw(drawing: Drawing, document: Document, body: Any, schemas: Schemas) -> N
     if not contents:
         return
     if drawing.method == "GET":
+        if found.get("required"):
+            raise Undrawable("it needs a body, and GET has none")
         drawing.notes.append("the body is left out, since GET has none")
         return
+    # Seldom is it written down that the body as a whole is required; only that it is not is sure.
+    required = found.get("required") is not False
+    said = text(found.get("description"))
     for form in _FORMS:
         kind = next((kind for kind in contents if _form(kind) == form), None)
-        if kind is not None:
+        if kind == "*/*" and _is_binary(schemas.effective(contents[kind].get("schema"), "readOnly")):
+            contents["application/octet-stream"] = contents.pop(kind)
+        elif kind is not None:
             drawing.body = form
-            _draw(drawing, contents[kind].get("schema"), bool(found.get("required")), schemas)
+            drawing.content_type = kind if kind.endswith("+json") else ""
+            _draw(drawing, contents[kind].get("schema"), required, said, schemas)
             return
-    if found.get("required"):
+    raw = [kind for kind in contents if MEDIA_TYPE.fullmatch(kind) and not kind.startswith("multipart/")]
+    kinds = sorted(raw, key=_is_text, reverse=True)
+    if not kinds:
         raise Undrawable(f"its body is {', '.join(contents)}")
-    drawing.notes.append(f"the body is left out, since it is {', '.join(contents)}")
+    _draw_raw(drawing, kinds, contents, required, said, schemas)
 
 
-def _draw(drawing: Drawing, schema: Any, required: bool, schemas: Schemas) -> None:
+def _draw(drawing: Drawing, schema: Any, required: bool, said: str, schemas: Schemas) -> None:
     whole = _united(schemas.effective(schema, "readOnly"), schemas, drawing)
     properties = node(whole.get("properties"))
-    if not properties:
-        kind = " or ".join(types(whole)) if whole.get("type") else "anything"
-        if required:
-            raise Undrawable(f"its body is {kind} without named members")
-        drawing.notes.append(f"the body is left out, since it is {kind} without named members")
-        return
     # Whether the body as a whole is required is rarely written down; its members say it better.
     needed = texts(whole.get("required"))
+    if drawing.body == "json" and (not properties or any("." in name for name in needed)):
+        plain = schemas.plain(schema)
+        described = said or text(plain.get("description")) or "The whole body of the request"
+        drawing.add("body", plain, place="body", required=required, description=described)
+        return
+    if not properties:
+        kind = " or ".join(types(whole)) if whole.get("type") else "anything"
+        raise Undrawable(f"its body is a {drawing.body} form of {kind} without named members")
+    if whole.get("additionalProperties"):
+        drawing.notes.append("the body may have more members than those that are named, which are here")
     for name, item in properties.items():
         _draw_member(drawing, name, item, name in needed, schemas)
+
+
+def _draw_raw(
+    drawing: Drawing,
+    kinds: list[str],
+    contents: dict[str, Node],
+    required: bool,
+    said: str,
+    schemas: Schemas,
+) -> None:
+    """A body that is sent as it is: a text, or the bytes of a file."""
+    drawing.body, kind = "raw", kinds[0]
+    plain = schemas.plain(contents[kind].get("schema"))
+    said = said or text(plain.get("description"))
+    if _is_text(kind) and not _is_binary(schemas.effective(contents[kind].get("schema"), "readOnly")):
+        drawing.content_type = "" if kind in ("text/plain", "text/*") else kind
+        limits = {key: plain[key] for key in ("minLength", "maxLength", "pattern", "enum") if key in plain}
+        described = f"{said.rstrip('. ')} (as {kind})".strip() if said else f"The body, as {kind}"
+        drawing.add(
+            "body", {"type": "string", **limits}, place="body", required=required, description=described
+        )
+    else:
+        drawing.content_type = kind if len(kinds) == 1 else _common(kinds)
+        drawing.add_file("file", many=False, required=required, description=said or f"One file, {kind}")
+    if len(kinds) > 1:
+        drawing.notes.append(f"the body may be {', '.join(kinds)}")
+
+
+def _common(kinds: list[str]) -> str:
+    """What the name of a file decides within: `image/*` of several images."""
+    mains = {kind.partition("/")[0] for kind in kinds}
+    return f"{mains.pop()}/*" if len(mains) == 1 and mains != {"application"} else ""
 
 
 def _united(whole: Node, schemas: Schemas, drawing: Drawing) -> Node:
@@ -87,7 +140,7 @@ def _draw_member(drawing: Drawing, name: str, schema: Any, required: bool, schem
     if drawing.body == "multipart" and (_is_binary(raw) or _is_binary(items)):
         drawing.add_file(name, many=_is_binary(items), required=required, description=described)
         return
-    if "." in name and drawing.body == "json":
+    if "." in name and drawing.body == "json":  # and not required, or the body would be in one piece
         drawing.notes.append(f"the member {name!r} is left out: dots would make nested JSON of it")
         return
     explicit = drawing.method == "DELETE"

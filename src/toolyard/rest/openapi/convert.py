@@ -23,6 +23,8 @@ class Wishes(Struct, frozen=True, kw_only=True):
     """Tags, paths (`/pets*`) or operationIds; all when there are none."""
     name: str = ""
     base_url: str = ""
+    found_at: str = ""
+    """The URL of the document, which addresses without a host are below."""
 
 
 class Made(Struct, frozen=True):
@@ -30,6 +32,8 @@ class Made(Struct, frozen=True):
     tools: int
     notes: tuple[str, ...]
     """What was left out or guessed, one line each."""
+    left_out: int = 0
+    """Operations that no tool was made of."""
 
 
 def convert(document: Document, wishes: Wishes, source: str) -> Made:
@@ -37,17 +41,17 @@ def convert(document: Document, wishes: Wishes, source: str) -> Made:
     name = wishes.name or names.server_name(text(info.get("title")))
     if not TOOL_NAME.fullmatch(name):
         raise DocumentError(f"{name!r} is no name of a server", "letters, digits, '_' and '-', 64 at most")
-    tools = drawn(document, wishes.only)
+    auth, said = security.auth(document, name)
+    tools = drawn(document, wishes.only, security.keys(document, auth))
     if not tools.made:
         told = tools.left_out[0] if tools.left_out else "it has no operations"
         raise DocumentError(f"nothing of the document can become a tool: {told}")
-    auth, said = security.auth(document, name)
     head: Node = {"name": name}
     head |= {"title": short(text(info.get("title")), 80)} if info.get("title") else {}
-    head["base_url"] = base_url(document, wishes.base_url)
+    head["base_url"] = base_url(document, wishes.base_url, wishes.found_at)
     head |= {"instructions": short(text(info.get("description")), 1000)} if info.get("description") else {}
     shared = _share(tools.made)
-    lines = _introduction(document, source, [*said, *tools.left_out])
+    lines = _introduction(document, source, said, tools.left_out)
     lines += [pair(key, value) for key, value in head.items()]
     caller = f"x-{name.replace('_', '-').lower()}-key"
     lines += ["", *section(("auth",), auth), f'# caller = ["{caller}"]'] if auth else []
@@ -58,19 +62,22 @@ def convert(document: Document, wishes: Wishes, source: str) -> Made:
         lines += ["", *_written(tool)]
     notes = [*said, *tools.left_out]
     notes += [f"{tool.name}: {note}" for tool in tools.made for note in (*tool.drawing.notes, *tool.notes)]
-    return Made("\n".join(lines) + "\n", len(tools.made), tuple(notes))
+    return Made("\n".join(lines) + "\n", len(tools.made), tuple(notes), len(tools.left_out))
 
 
-def _introduction(document: Document, source: str, left_out: list[str]) -> list[str]:
+def _introduction(document: Document, source: str, said: list[str], left_out: list[str]) -> list[str]:
     info = node(document.raw.get("info"))
     titled = f"{text(info.get('title')) or 'an API'} {info.get('version') or ''}".strip()
     lines = comment(
         f"{titled}: made of {source} by `toolyard openapi` {__version__}, to be edited from here."
     )
     lines += ["# The form of this file is described in docs/guides/rest.md."]
-    if left_out:
-        lines += ["#", "# Left out, or to be looked at:"]
-        lines += [line for item in left_out for line in comment(f"- {item}")]
+    for heading, items in (
+        ("To be looked at:", said),
+        (f"Operations without a tool ({len(left_out)}):", left_out),
+    ):
+        if items:
+            lines += ["#", f"# {heading}", *(line for item in items for line in comment(f"- {item}"))]
     return [*lines, ""]
 
 

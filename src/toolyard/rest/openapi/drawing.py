@@ -8,17 +8,22 @@ from .names import parameter_name
 from .schemas import short, types
 
 
+class Undrawable(Exception):
+    """There is no way to say this operation in a table; the message says why."""
+
+
 class Drawing:
     def __init__(self, method: str, path: str) -> None:
         self.method = method
         self.path = path
         self.body = ""
+        self.content_type = ""
         self.parameters: dict[str, Node] = {}
         self.notes: list[str] = []
 
     def add(self, called: str, plain: Node, *, place: str, required: bool, description: str = "") -> None:
         """One parameter; `place` is empty where it goes without saying."""
-        name = parameter_name(called, ())
+        name = parameter_name(called, self.parameters if place == "body" else ())
         if name in self.parameters:
             name = parameter_name(
                 f"{place if place in ('query', 'header') else 'body'}_{name}", self.parameters
@@ -40,12 +45,14 @@ class Drawing:
         name = parameter_name(called, self.parameters)
         found: Node = {"type": "array", "in": "file", "max_files": 10 if many else 1}
         found |= {"description": short(description, 300)} if description else {}
-        found |= {"as": called} if called != name else {}
+        found |= {"as": called} if called != name and self.body != "raw" else {}
         self.parameters[name] = found | ({"required": True} if required else {})
 
 
 def _placed(place: str, called: str, name: str, path: str) -> Node:
     found: Node = {"in": place} if place else {}
+    if place == "body":  # which has no name on the wire
+        return found
     return found | ({"as": called} if called != name and f"{{{name}}}" not in path else {})
 
 

@@ -13,10 +13,12 @@ from ..tool_rules import rules_of_tool
 from . import bodies, names, parameters, replies
 from .addresses import server_of
 from .document import Document, DocumentError, Node, node, nodes, text
-from .drawing import Drawing
+from .drawing import Drawing, Undrawable
 from .paging import Guess, guess
 from .schemas import Schemas, short
+from .security import Keys
 
+_OTHER_METHODS = ("head", "options", "trace", "query")
 METHODS = ("get", "post", "put", "patch", "delete")
 _IN_PATHS = "/-._~!$&'()*+,;=:@%"
 
@@ -35,7 +37,7 @@ class Drawn(Struct):
     left_out: list[str] = []
 
 
-def drawn(document: Document, only: tuple[str, ...]) -> Drawn:
+def drawn(document: Document, only: tuple[str, ...], keys: Keys) -> Drawn:
     found = Drawn()
     schemas = Schemas(document)
     wanted = _Only(document, only)
@@ -44,15 +46,15 @@ def drawn(document: Document, only: tuple[str, ...]) -> Drawn:
         whole = document.resolved(item)
         for method in whole:
             operation = node(whole[method])
-            if method in ("head", "options", "trace") and wanted.has(path, operation):
+            if method in _OTHER_METHODS and wanted.has(path, operation):
                 found.left_out.append(f"{method.upper()} {path}: no tool is made of this method")
             if method not in METHODS or not wanted.has(path, operation):
                 continue
             name = names.tool_name(text(operation.get("operationId")), method, path, taken)
             try:
-                tool = _tool(document, schemas, name, method, path, whole, found.paging)
+                tool = _tool(document, schemas, name, method, path, whole, found.paging, keys)
                 _refuse_wrong(tool, found.paging)
-            except bodies.Undrawable as error:
+            except Undrawable as error:
                 found.left_out.append(f"{method.upper()} {path}: {error}")
                 continue
             found.made.append(tool)
@@ -66,10 +68,10 @@ def _refuse_wrong(tool: DrawnTool, paging: dict[str, Node]) -> None:
     try:
         row = msgspec.convert(raw, Tool)
     except msgspec.ValidationError as error:
-        raise bodies.Undrawable(str(error)) from None
+        raise Undrawable(str(error)) from None
     table = Table(name="api", base_url="", paging=msgspec.convert(paging, dict[str, Paging]))
     for mistake in rules_of_tool(table, tool.name, row):
-        raise bodies.Undrawable(f"{'.'.join(str(key) for key in mistake.keys[2:])} {mistake.what}")
+        raise Undrawable(f"{'.'.join(str(key) for key in mistake.keys[2:])} {mistake.what}")
 
 
 class _Only:
@@ -108,11 +110,12 @@ def _tool(
     path: str,
     item: Node,
     paging: dict[str, Node],
+    keys: Keys,
 ) -> DrawnTool:
     operation = node(item[method])
     drawing = Drawing(method.upper(), _encoded(path.partition("#")[0].partition("?")[0]))
     for parameter in parameters.listed(document, item.get("parameters"), operation.get("parameters")):
-        parameters.draw(drawing, parameter, schemas)
+        parameters.draw(drawing, parameter, schemas, keys)
     _fill_path(drawing)
     for called, value in parse_qsl(urlsplit(path).query):
         drawing.add(called, {"type": "string", "default": value}, place="query", required=False)
@@ -156,7 +159,8 @@ def _head(operation: Node, drawing: Drawing, otherwise: str) -> Node:
         values["description"] = f"Deprecated. {values['description']}"
     values |= {"method": drawing.method} if drawing.method != "GET" else {}
     values["path"] = drawing.path
-    return values | ({"body": drawing.body} if drawing.body not in ("", "json") else {})
+    values |= {"body": drawing.body} if drawing.body not in ("", "json") else {}
+    return values | ({"content_type": drawing.content_type} if drawing.content_type else {})
 
 
 def _paged(

@@ -3,10 +3,12 @@
 from ..table import WITH_BODY
 from ..words import HEADER_NAME, OUR_HEADERS
 from .document import Document, Node, node, nodes, text, texts
-from .drawing import Drawing
+from .drawing import Drawing, Undrawable
 from .schemas import Schemas, types
+from .security import Keys
 
-_NOT_PARAMETERS = ("accept", "content-type", "authorization")  # says OpenAPI itself
+_NOT_PARAMETERS = ("accept", "content-type")  # says OpenAPI itself
+_PLACES = {"header": "header", "query": "query parameter", "cookie": "cookie"}
 _SEPARATORS = {"form": "commas", "simple": "commas", "spaceDelimited": "spaces", "pipeDelimited": "|"}
 
 
@@ -21,14 +23,21 @@ def listed(document: Document, shared: object, own: object) -> list[Node]:
     return sorted(found.values(), key=lambda parameter: parameter["in"] != "path")
 
 
-def draw(drawing: Drawing, parameter: Node, schemas: Schemas) -> None:
+def draw(drawing: Drawing, parameter: Node, schemas: Schemas, keys: Keys) -> None:
     name, place = parameter["name"], parameter["in"]
     if place == "header" and name.lower() in _NOT_PARAMETERS:
+        return
+    if keys.are_in(place, name):
+        # No model is asked for a key: [auth] sends it.
+        if not keys.sent_in(place, name):
+            drawing.notes.append(f"the {_PLACES[place]} {name!r}, which carries a key, is left out")
         return
     if place == "header" and (name.lower() in OUR_HEADERS or not HEADER_NAME.fullmatch(name)):
         drawing.notes.append(f"the header {name!r} is left out")
         return
     if place == "cookie":
+        if parameter.get("required"):
+            raise Undrawable(f"it needs the cookie {name!r}")
         drawing.notes.append(f"the cookie {name!r} is left out")
         return
     if place not in ("path", "query", "header"):
@@ -78,6 +87,8 @@ def _draw_object(drawing: Drawing, parameter: Node, plain: Node) -> None:
     properties = node(plain.get("properties"))
     deep = parameter.get("style") == "deepObject"
     if not properties or not (deep or parameter.get("explode", True)):
+        if parameter.get("required"):
+            raise Undrawable(f"it needs the query parameter {parameter['name']!r}, an object")
         drawing.notes.append(f"the query parameter {parameter['name']!r}, an object, is left out")
         return
     required = texts(plain.get("required")) if parameter.get("required") else []

@@ -3,23 +3,97 @@
 import re
 from typing import Any
 
+from msgspec import Struct
+
 from ..words import HEADER_NAME, OUR_HEADERS
 from .document import Document, Node, node, nodes, text
+
+_KEY_HEADERS = re.compile(r"(x-)?(api|auth|access|app|secret|private|session)[-_]?(key|token)", re.I)
+"""What headers with keys are called where a document has no security scheme for them."""
+_KEY_QUERIES = re.compile(r"(api|auth|access)[-_]?(key|token)", re.I)
+_CREDENTIALS = ("authorization", "proxy-authorization", "cookie")
+
+
+class Keys(Struct, frozen=True):
+    """Where requests carry keys: none of these is an argument of the model."""
+
+    places: frozenset[tuple[str, str]]
+    """As security schemes say; headers in lower case."""
+    sent: tuple[str, str]
+    """The one that [auth] fills."""
+
+    def are_in(self, place: str, name: str) -> bool:
+        if _looks_like_key(place, name):
+            return True
+        return (place, _wire(place, name)) in self.places
+
+    def sent_in(self, place: str, name: str) -> bool:
+        return (place, _wire(place, name)) == self.sent
+
+
+def _looks_like_key(place: str, name: str) -> bool:
+    if place == "header":
+        return name.lower() in _CREDENTIALS or bool(_KEY_HEADERS.fullmatch(name))
+    return place == "query" and bool(_KEY_QUERIES.fullmatch(name))
+
+
+def _wire(place: str, name: str) -> str:
+    return name.lower() if place == "header" else name
+
+
+def keys(document: Document, auth: Node) -> Keys:
+    schemes = node(node(document.raw.get("components")).get("securitySchemes"))
+    found = [document.resolved(scheme) for scheme in schemes.values()]
+    places = [
+        (text(scheme.get("in")), text(scheme.get("name")))
+        for scheme in found
+        if scheme.get("type") == "apiKey"
+    ]
+    kind = text(auth.get("kind"))
+    sent = ("header", "authorization") if kind == "bearer" else (kind, _wire(kind, text(auth.get("name"))))
+    return Keys(frozenset((place, _wire(place, name)) for place, name in places), sent)
 
 
 def auth(document: Document, name: str) -> tuple[Node, list[str]]:
     """The table, empty when no key is wanted, and what has to be said about it."""
+    found, notes = _by_schemes(document)
+    if not found:
+        found, said = _by_headers(document)
+        notes += said
+    if not found:
+        return {}, notes
+    variable = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
+    return {**found, "variable": f"{variable}_API_KEY".lstrip("0123456789_")}, notes
+
+
+def _by_headers(document: Document) -> tuple[Node, list[str]]:
+    """Many documents write the header of the key as a parameter of every operation, and no scheme."""
+    for path in node(document.raw.get("paths")).values():
+        item = document.resolved(path)
+        listed = [*nodes(item.get("parameters"))]
+        for operation in item.values():
+            listed += nodes(node(operation).get("parameters"))
+        for parameter in map(document.resolved, listed):
+            called, place = text(parameter.get("name")), text(parameter.get("in"))
+            if not _looks_like_key(place, called) or not HEADER_NAME.fullmatch(called):
+                continue
+            said = f"no security scheme, but a {place} parameter {called!r}: a guess"
+            is_bearer = called.lower() == "authorization"
+            return {"kind": "bearer"} if is_bearer else {"kind": place, "name": called}, [said]
+    return {}, []
+
+
+def _by_schemes(document: Document) -> tuple[Node, list[str]]:
     schemes = node(node(document.raw.get("components")).get("securitySchemes"))
     notes: list[str] = []
     for wanted in _wishes(document, schemes):
         found, said = _of_scheme(document.resolved(schemes.get(wanted)))
         notes += [f"security scheme {wanted!r}: {said}"] if said else []
         if found:
-            variable = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
             others = [other for other in schemes if other != wanted]
             if others:
                 notes.append(f"security schemes beside {wanted!r}, which is used: {', '.join(others)}")
-            return {**found, "variable": f"{variable}_API_KEY".lstrip("0123456789_")}, notes
+            return found, notes
     return {}, notes
 
 

@@ -1,6 +1,6 @@
-"""What the tools return: fields named as in the seed, the same in both languages."""
+"""What the tools return: fields in the server's language, the Portuguese ones as in the seed."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, cast
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
@@ -60,18 +60,18 @@ class Deleted(Struct, kw_only=True):
 class Listed(Struct):
     path: str
     kind: str
-    dominio: str
-    nivel: str
-    titulo: str
-    escopo: str
+    domain: str
+    level: str
+    title: str
+    scope: str
 
 
 class Memories(Struct, kw_only=True):
     total: int
     memories: list[Listed]
-    mostrados: int
-    por_kind: dict[str, int]
-    por_dominio: dict[str, int]
+    shown: int
+    by_kind: dict[str, int]
+    by_domain: dict[str, int]
 
 
 class Cleared(Struct, kw_only=True):
@@ -81,7 +81,7 @@ class Cleared(Struct, kw_only=True):
 
 class Hit(Struct, kw_only=True):
     path: str
-    titulo: str
+    title: str
     excerpt: str
     found_by: Annotated[list[Literal["text", "meaning"]], Meta(description="By which search it was found")]
     similarity: Annotated[float, Meta(description="Of meaning, up to 1")] | UnsetType = UNSET
@@ -115,6 +115,20 @@ class Restored(Struct, kw_only=True):
     version: Version
 
 
+NAMES: dict[Locale, dict[str, str]] = {
+    "en": {},
+    "pt": {
+        "domain": "dominio",
+        "level": "nivel",
+        "title": "titulo",
+        "scope": "escopo",
+        "shown": "mostrados",
+        "by_kind": "por_kind",
+        "by_domain": "por_dominio",
+    },
+}
+"""What fields are called where that is not their English name."""
+
 ACTIONS: dict[Locale, dict[str, str]] = {
     "en": {"created": "created", "updated": "updated", "duplicate_blocked": "duplicate_blocked"},
     "pt": {"created": "criado", "updated": "atualizado", "duplicate_blocked": "duplicate_blocked"},
@@ -122,8 +136,31 @@ ACTIONS: dict[Locale, dict[str, str]] = {
 
 
 def schemas(locale: Locale) -> dict[type[Struct], JsonSchema]:
-    """The output schema of each; what `action` may say depends on the language."""
+    """The output schema of each; names, and what `action` may say, depend on the language."""
     kinds = (Viewed, Saved, Updated, Deleted, Memories, Cleared, Found, History, Restored)
     found: dict[type[Struct], JsonSchema] = {kind: schema_of(kind) for kind in kinds}
     found[Saved]["properties"]["action"]["enum"] = list(ACTIONS[locale].values())
+    return {kind: _renamed(schema, NAMES[locale]) for kind, schema in found.items()}
+
+
+def _renamed(schema: Any, names: dict[str, str]) -> Any:
+    if isinstance(schema, list):
+        return [_renamed(item, names) for item in cast(list[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    found = {key: _renamed(value, names) for key, value in cast(JsonSchema, schema).items()}
+    if "properties" in found:
+        found["properties"] = {names.get(name, name): value for name, value in found["properties"].items()}
+        found["required"] = [names.get(name, name) for name in found.get("required", [])]
     return found
+
+
+def named(value: Any, locale: Locale) -> Any:
+    """A result with its fields in that language. Keys of dictionaries are the user's and stay."""
+    if isinstance(value, list):
+        return [named(item, locale) for item in cast(list[Any], value)]
+    if not isinstance(value, Struct) or not NAMES[locale]:
+        return value
+    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    names = NAMES[locale]
+    return {names.get(name, name): named(item, locale) for name, item in fields.items() if item is not UNSET}

@@ -8,7 +8,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from ...kit import Context, Server, ToolError, ToolResult, suspicion
-from ...kit.languages import add_tool
+from ...kit.languages import Locale, add_tool
 from . import faces, paths, shapes
 from .asking import allowed
 from .front import body_of
@@ -27,6 +27,7 @@ class Tools:
         self._server = server
         self._keeper = keeper
         self._texts = texts(settings.locale)
+        self._locale: Locale = settings.locale
         self._actions = shapes.ACTIONS[settings.locale]
 
     @contextmanager
@@ -139,24 +140,24 @@ class Tools:
             shapes.Listed(
                 path=head.path,
                 kind=head.about.kind,
-                dominio=head.about.domain,
-                nivel=head.about.level,
-                titulo=suspicion.marked(head.about.title),
-                escopo=head.about.scope,
+                domain=head.about.domain,
+                level=head.about.level,
+                title=suspicion.marked(head.about.title),
+                scope=head.about.scope,
             )
             for head in listing.heads
         ]
         said = [self._texts.listed.format(total=listing.total, shown=len(memories))]
-        said += [f"- {one.path}: {one.titulo} ({one.kind}, {one.dominio})" for one in memories]
+        said += [f"- {one.path}: {one.title} ({one.kind}, {one.domain})" for one in memories]
         structured = shapes.Memories(
             total=listing.total,
             memories=memories,
-            mostrados=len(memories),
-            por_kind=listing.kinds,
-            por_dominio=listing.domains,
+            shown=len(memories),
+            by_kind=listing.kinds,
+            by_domain=listing.domains,
         )
         text = "\n".join(said) if listing.total else self._texts.listed_none
-        return ToolResult(content=[text], structured=structured)
+        return ToolResult(content=[text], structured=shapes.named(structured, self._locale))
 
     async def search_memories(
         self,
@@ -169,9 +170,10 @@ class Tools:
             hits = await self._keeper.search(owner_of(ctx.caller), query, limit, mode)
         results = [_hit(hit) for hit in hits]
         said = [self._texts.found.format(count=len(hits), query=query)]
-        said += [f"- {one.path}: {one.titulo}\n  {one.excerpt}" for one in results]
+        said += [f"- {one.path}: {one.title}\n  {one.excerpt}" for one in results]
         text = "\n".join(said) if hits else self._texts.found_none.format(query=query)
-        return ToolResult(content=[text], structured=shapes.Found(count=len(hits), results=results))
+        found = shapes.Found(count=len(hits), results=results)
+        return ToolResult(content=[text], structured=shapes.named(found, self._locale))
 
     async def view_memory_history(self, ctx: Context, path: str) -> ToolResult:
         with self.explained():
@@ -214,7 +216,7 @@ _ACTIONS = {
 def _hit(hit: Hit) -> shapes.Hit:
     found = shapes.Hit(
         path=hit.memory.path,
-        titulo=suspicion.marked(hit.memory.about.title),
+        title=suspicion.marked(hit.memory.about.title),
         excerpt=suspicion.marked(hit.excerpt),
         found_by=["text"] if hit.by_text else [],
     )
