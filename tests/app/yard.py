@@ -50,12 +50,12 @@ class Yard:
         """The text of a result."""
         return (await self.call(tool, arguments, **options)).result["content"][0]["text"]
 
-    async def tools(self, path: str = "/mcp") -> list[str]:
+    async def tools(self, path: str = "/mcp", **options: Any) -> list[str]:
         """The names of all, page by page."""
         found: list[str] = []
         cursor: dict[str, str] = {}
         while True:
-            page = (await self.modern("tools/list", cursor, path)).result
+            page = (await self.modern("tools/list", cursor, path, **options)).result
             found += [item["name"] for item in page["tools"]]
             if "nextCursor" not in page:
                 return found
@@ -78,10 +78,10 @@ class Yard:
     async def legacy(self, capabilities: dict[str, Any] | None = None) -> LegacyClient:
         return await LegacyClient.start(self.client, capabilities=capabilities)
 
-    async def listen(self, path: str = "/mcp", **wanted: Any) -> Line:
+    async def listen(self, path: str = "/mcp", headers: dict[str, str] | None = None, **wanted: Any) -> Line:
         """A modern subscription, already acknowledged."""
-        headers, message = modern("subscriptions/listen", {"notifications": wanted}, id=77)
-        line = await self.client.open(headers, message, path=path)
+        told, message = modern("subscriptions/listen", {"notifications": wanted}, id=77)
+        line = await self.client.open(told | (headers or {}), message, path=path)
         assert (await line.next_message())["method"] == "notifications/subscriptions/acknowledged"
         return line
 

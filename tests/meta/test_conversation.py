@@ -5,14 +5,17 @@ from pathlib import Path
 
 import pytest
 from mcp import StdioServerParameters
+from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
 
-from tests.app.yard import at, yard
+from tests.app.yard import at
 from tests.cli.running import COMMAND
 from tests.clients.conversation import converse, soon
 from tests.clients.yard import ENVIRONMENT, PROGRAM, Yard
+from tests.meta.office import front, in_thread
 from tests.meta.through import LACKS, connect
 from tests.serving import serving
 from tests.through import LegacyOnly
+from toolyard.config import SearchConfig
 
 LEGACY, MODERN = "2025-11-25", "2026-07-28"
 
@@ -23,8 +26,8 @@ async def test_the_mcp_client_holds_the_conversation_through_call_tool(mode: str
     app = Yard().server.asgi()
     async with (
         serving(app if upstream == MODERN else LegacyOnly(app)) as served,
-        yard(at(served.url), view="search") as front,
-        connect(front.client.url, mode, upstream) as peer,
+        front(at(served.url)) as opened,
+        connect(opened.client.url, mode, upstream) as peer,
     ):
         await converse(peer, LACKS)
 
@@ -33,8 +36,9 @@ async def test_the_mcp_client_holds_the_conversation_through_call_tool(mode: str
 async def test_the_mcp_client_validates_what_a_search_answers_and_is_told_that_the_list_has_grown(mode: str):
     async with (
         serving(Yard().server.asgi()) as served,
-        yard(at(served.url), view="search") as front,
-        connect(front.client.url, mode, MODERN) as peer,
+        front(at(served.url), search=SearchConfig(list_found=True)) as opened,
+        create_mcp_http_client(in_thread("mine")) as http,
+        connect(streamable_http_client(opened.client.url, http_client=http), mode, MODERN) as peer,
     ):
         before = set(await peer.tools())
         async with peer.watching() as changed:
@@ -51,12 +55,15 @@ async def test_the_mcp_client_validates_what_a_search_answers_and_is_told_that_t
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_a_gateway_on_stdio_is_searched_and_called_in_the_same_way(mode: str, tmp_path: Path):
+async def test_a_gateway_on_stdio_is_searched_and_called_in_the_same_way_as_one_conversation(
+    mode: str, tmp_path: Path
+):
     command, *args = PROGRAM
     config = tmp_path / "toolyard.toml"
     environment = ", ".join(f'{name} = "{value}"' for name, value in ENVIRONMENT.items())
     config.write_text(
-        f'[gateway]\nstate_dir = "{tmp_path}"\n[servers.up]\ncommand = "{command}"\n'
+        f'[gateway]\nstate_dir = "{tmp_path}"\n[search]\nlist_found = true\n'
+        f'[servers.up]\ncommand = "{command}"\n'
         f"args = {json.dumps(args)}\nenv = {{ {environment} }}\n"
     )
     start, *more = COMMAND

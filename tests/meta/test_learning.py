@@ -44,6 +44,26 @@ async def test_success_lifts_a_tool_and_failure_sinks_it_unless_nothing_is_to_be
             assert abs(one["score"] - scores[one["tool"]]) <= 0.101
 
 
+async def test_a_tool_is_learnt_for_the_last_search_of_its_own_conversation_and_not_for_anybodys():
+    speaker = Speaker("modern", [tool("fetch_a", description=ASKED), tool("fetch_b", description=ASKED)])
+
+    async def answer(exchange: Exchange) -> None:
+        await exchange.result(text("rain"))
+
+    async def score(client: Front) -> float:
+        (found,) = (await client.search(ASKED, headers=in_thread("new")))["results"]
+        return next(one["score"] for one in found["results"] if one["tool"] == "mcp__up__fetch_b")
+
+    speaker.on["tools/call"] = answer
+    async with speaking(speaker) as url, front(at(url)) as client:
+        before = await score(client)
+        for headers, rises in ({}, False), (in_thread("t"), True):
+            # Found is the first of the two alone; the other is called by its name.
+            assert await client.names(ASKED, limit=1, headers=headers) == ["mcp__up__fetch_a"]
+            await client.call("mcp__up__fetch_b", headers=headers)
+            assert (await score(client) > before) is rises
+
+
 async def test_tools_whose_results_are_heavy_sink():
     speaker = Speaker("modern", [tool("fetch_a", description=ASKED), tool("fetch_b", description=ASKED)])
 

@@ -10,7 +10,7 @@ from tests.meta.apps import Apps
 from tests.meta.office import Front, front, in_thread, text_of
 from toolyard.config import SearchConfig
 
-PATIENT = SearchConfig(remote_seconds=5.0)
+PATIENT = SearchConfig(remote_seconds=5.0, list_found=True)
 LOCAL = [tool("send_email", description="Send an email to somebody.")]
 
 

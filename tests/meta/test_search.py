@@ -11,10 +11,11 @@ from msgspec.structs import replace
 from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, speaking, tool
 from tests.app.yard import at
 from tests.meta.office import front, in_thread, office, text_of
-from tests.serving import PATIENCE, modern
+from tests.serving import PATIENCE, Line
 from toolyard.config import ResultsConfig, SearchConfig, ServerConfig, Stdio
 
 META = ["search_tools", "describe_tools", "call_tool", "call_tools", "manage_connections"]
+LISTING = SearchConfig(list_found=True)
 GONE = ServerConfig(name="gone", where=Stdio(command="/nowhere/to/be/found"))
 
 
@@ -130,7 +131,7 @@ async def test_an_answer_has_an_end_however_much_is_asked_and_however_long_tools
 
 
 async def test_a_session_s_id_brought_back_elsewhere_goes_on_with_the_same_conversation():
-    async with office() as (client, _):
+    async with office(LISTING) as (client, _):
         mine = (await client.search("send an email", headers=in_thread("mine")))["session"]["id"]
         others = (await client.search("send an email", headers=in_thread("other's")))["session"]["id"]
         nobodys = (await client.search("send an email"))["session"]["id"]
@@ -143,15 +144,10 @@ async def test_a_session_s_id_brought_back_elsewhere_goes_on_with_the_same_conve
         assert (await client.search("write", headers=in_thread("my own")))["session"] == named
 
 
-async def test_what_a_conversation_finds_is_listed_for_it_alone_and_only_it_is_told():
-    async with office() as (client, _):
-        follow = {"notifications": {"toolsListChanged": True, "promptsListChanged": True}}
-        streams = []
-        for thread in ("mine", "other's"):
-            headers, message = modern("subscriptions/listen", follow, id=77)
-            line = await client.client.open(headers | in_thread(thread), message)
-            assert (await line.next_message())["method"] == "notifications/subscriptions/acknowledged"
-            streams.append(line)
+async def test_what_a_conversation_finds_is_listed_by_setting_for_it_alone_and_only_it_is_told():
+    async with office(LISTING) as (client, _):
+        follow = {"toolsListChanged": True, "promptsListChanged": True}
+        streams = [await client.listen(headers=in_thread(thread), **follow) for thread in ("mine", "other's")]
         await client.search("send an email", headers=in_thread("mine"))
         assert (await streams[0].next_message())["method"] == TOOLS_CHANGED
         found = await client.listed(headers=in_thread("mine"))
@@ -166,12 +162,78 @@ async def test_what_a_conversation_finds_is_listed_for_it_alone_and_only_it_is_t
         assert (await streams[0].next_message())["method"] == TOOLS_CHANGED
 
 
+async def heard_before(line: Line, method: str) -> list[str]:
+    """What a subscription is told before this."""
+    told: list[str] = []
+    while (one := (await line.next_message())["method"]) != method:
+        told.append(one)
+    return told
+
+
+PROMPTS_CHANGED = "notifications/prompts/list_changed"
+
+
+@pytest.mark.parametrize("list_found", [False, True])
+async def test_a_client_that_names_no_conversation_has_one_menu_whatever_is_searched(list_found: bool):
+    async with office(SearchConfig(list_found=list_found)) as (client, _):
+        before = (await client.modern("tools/list")).result["tools"]
+        line = await client.listen(toolsListChanged=True, promptsListChanged=True)
+        for use_case in ("send an email", "write an invoice", "delete a message", "show the emails"):
+            assert await client.names(use_case)
+            assert (await client.modern("tools/list")).result["tools"] == before
+        # Brought back by name, what was found in the nameless conversation is still none that is known.
+        session = (await client.search("take a picture"))["session"]["id"]
+        await client.search("sign a letter", session=session)
+        assert (await client.modern("tools/list")).result["tools"] == before
+        assert "sent to ann" in text_of(await client.through("mcp__office__send_email", {"to": "ann"}))
+        # Nothing of all this was told: the next word is about a change of other lists.
+        (server,) = client.gateway.config.servers
+        other = replace(client.gateway.config, servers=(replace(server, rename={"wait": "stay"}),))
+        await client.gateway.reload(other)
+        assert await heard_before(line, PROMPTS_CHANGED) == []
+
+
+async def test_the_menu_of_a_named_conversation_stays_as_it_is_unless_it_is_set_otherwise():
+    mine = in_thread("mine")
+    async with office() as (client, _):
+        await client.search("send an email", headers=mine)
+        assert list(await client.listed(headers=mine)) == META
+        await client.gateway.reload(replace(client.gateway.config, search=LISTING))
+        assert "mcp__office__send_email" in await client.listed(headers=mine)
+        await client.gateway.reload(replace(client.gateway.config, search=SearchConfig()))
+        assert list(await client.listed(headers=mine)) == META
+
+
+async def test_a_legacy_session_is_a_conversation_and_what_it_finds_is_listed_by_setting():
+    async with office(LISTING) as (client, _):
+        session, stranger = await client.legacy(), await client.legacy()
+        queries = {"queries": [{"use_case": "send an email"}]}
+        await session.request("tools/call", {"name": "search_tools", "arguments": queries})
+        listed = (await session.request("tools/list", {})).result["tools"]
+        assert "mcp__office__send_email" in [tool["name"] for tool in listed]
+        others = (await stranger.request("tools/list", {})).result["tools"]
+        assert [tool["name"] for tool in others] == META
+        await client.gateway.reload(replace(client.gateway.config, search=SearchConfig()))
+        listed = (await session.request("tools/list", {})).result["tools"]
+        assert [tool["name"] for tool in listed] == META
+
+
+async def test_who_follows_the_list_of_a_conversation_is_told_when_the_setting_changes_it():
+    async with office() as (client, _):
+        line = await client.listen(headers=in_thread("mine"), toolsListChanged=True)
+        await client.gateway.reload(replace(client.gateway.config, search=LISTING))
+        assert (await line.next_message())["method"] == TOOLS_CHANGED
+
+
 async def test_the_list_of_a_conversation_stays_short_however_much_it_finds():
     tools = [tool(f"paint_{number}", description=f"paint wall {number}") for number in range(60)]
-    async with speaking(Speaker("modern", tools)) as url, front(at(url), page_size=7) as client:
+    async with (
+        speaking(Speaker("modern", tools)) as url,
+        front(at(url), search=LISTING, page_size=7) as client,
+    ):
         for number in range(0, 60, 2):
-            await client.search(f"paint wall {number}", limit=3)
-        names = await client.tools()
+            await client.search(f"paint wall {number}", limit=3, headers=in_thread("painter"))
+        names = await client.tools(headers=in_thread("painter"))
         assert names[: len(META)] == META
         assert 3 <= len(names) - len(META) <= 24
         assert len(set(names)) == len(names)
@@ -257,11 +319,12 @@ async def test_only_the_server_that_was_asked_for_is_searched_and_an_unknown_one
 
 async def test_what_is_mounted_or_changed_while_it_runs_is_found_at_once_and_what_is_denied_never():
     speaker = Speaker("modern", [tool("paint_wall", description="Paint a wall.")])
-    async with speaking(speaker) as url, front(at(url)) as client:
-        assert await client.names("paint a wall") == ["mcp__up__paint_wall"]
-        assert "mcp__up__mow_lawn" not in await client.names("mow the lawn")
-        line = await client.listen(toolsListChanged=True, promptsListChanged=True)
-        await client.search("paint a wall")  # it is followed from here on
+    mine = in_thread("mine")
+    async with speaking(speaker) as url, front(at(url), search=LISTING) as client:
+        assert await client.names("paint a wall", headers=mine) == ["mcp__up__paint_wall"]
+        assert "mcp__up__mow_lawn" not in await client.names("mow the lawn", headers=mine)
+        line = await client.listen(headers=mine, toolsListChanged=True, promptsListChanged=True)
+        await client.search("paint a wall", headers=mine)  # it is followed from here on
         speaker.tools = [tool("mow_lawn", description="Mow the lawn.")]
         await speaker.until_listened()
         await speaker.tell(TOOLS_CHANGED)

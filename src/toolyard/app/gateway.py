@@ -120,6 +120,10 @@ class Gateway:
             profiles=keeping.profiles,
         )
 
+    def serve_one_client(self) -> None:
+        """A single client is served, as over stdio; say so before it starts."""
+        self._yard.one_client = True
+
     def caller_keys(self, name: str | None = None) -> CallerKeys | None:
         """In which headers callers bring keys of their own: for this server, or for any of them."""
         if name not in self._caller_keys:

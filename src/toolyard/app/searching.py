@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..config import Config
+from ..kit.hub import TOOLS_CHANGED, Event
 from ..search.outcomes import Outcomes
 from ..views.dialects import DIALECTS
 from ..views.meta.native import Native
@@ -56,8 +57,12 @@ class Searching:
         return SearchView(self.supplies, dialects, implementation, config.gateway.instructions)
 
     def reload(self, config: Config) -> None:
+        relisted = self.supplies.settings.list_found != config.search.list_found
         self.supplies.settings = config.search
         self.supplies.outcomes = self._outcomes if config.search.learn else None
+        if relisted:
+            # About no server: whoever's conversation is known has another list now.
+            self.supplies.yard.catalogue.hub.publish(Event(TOOLS_CHANGED, ""))
 
     async def start(self) -> None:
         await self._indexing.start()

@@ -63,6 +63,7 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
     if server is not None and server not in {item.name for item in config.servers}:
         raise yard.Failure(f"no server {server!r} in {file}", f"it has {_names(config)}")
     gateway = yard.make(config, session_key(None))
+    gateway.serve_one_client()
     start, stop = _watching(gateway, file)
     alive = _Alive(gateway, server, start, stop)
     run(alive, alive.end)

@@ -107,6 +107,8 @@ class GatewayConfig(Struct, frozen=True, kw_only=True):
 class SearchConfig(Struct, frozen=True, kw_only=True):
     learn: bool = True
     limit: int = 5
+    list_found: bool = False
+    """Whether what a conversation found is listed for it. A changed list costs a client its prompt cache."""
     schema_tokens: int = 2000
     remote_seconds: float = 8.0
     batch_concurrency: int = 8

@@ -43,6 +43,7 @@ GATEWAY: dict[str, Reader] = {
 SEARCH: dict[str, Reader] = {
     "learn": flag,
     "limit": whole(1),
+    "list_found": flag,
     "schema_tokens": whole(0),
     "remote_seconds": seconds,
     "batch_concurrency": whole(1),

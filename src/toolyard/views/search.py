@@ -1,9 +1,10 @@
 """The search view: a handful of meta tools, through which every other tool is found and called.
 
-Pinned tools are listed beside them, and so is what a conversation has found, for that conversation. What may
-be called is not decided by what is listed: any tool that the caller may use answers to its full name, because
-clients remember names from conversations that this process never saw. Prompts, resources and the rest are as
-in the view of everything.
+Pinned tools are listed beside them and, where the configuration says so, what a conversation has found, for
+that conversation. Otherwise the list stays the same: it stands at the start of a model's prompt, and a change
+costs the client its prompt cache. What may be called is not decided by what is listed: any tool that the
+caller may use answers to its full name, because clients remember names from conversations that this process
+never saw. Prompts, resources and the rest are as in the view of everything.
 """
 
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from .meta.desk import Desk
 from .meta.known import UnknownTool
 from .meta.reading import MORE, NAME, read_result
 from .meta.supplies import Supplies
+from .meta.threads import is_known
 from .meta.tools import Dialect, MetaTool, Renames
 
 
@@ -70,7 +72,8 @@ class SearchView(AllView):
             for entry in shelf.entries[TOOLS.name]
             if entry.bare in shelf.pinned or entry.item.own in shelf.pinned
         }
-        for name in self.desk.finds.tools(borrower(call)):
+        found = self.desk.finds.tools(borrower(call)) if self.desk.lists_found(call) else ()
+        for name in found:
             entry = self.desk.known.entry(call, name)
             if entry is not None:
                 listed.setdefault(name, entry)
@@ -94,8 +97,12 @@ class SearchView(AllView):
         whose = borrower(call)
         if event.params is not None:
             return event.params == whose
+        if not event.about:
+            return is_known(call, self.yard)
         shelf = self.yard.catalogue.shelves.get(event.about)
-        return shelf is None or bool(shelf.pinned) or event.about in self.desk.finds.servers(whose)
+        if shelf is None or shelf.pinned:
+            return True
+        return self.desk.lists_found(call) and event.about in self.desk.finds.servers(whose)
 
     def _instructions(self) -> str:
         return how_to_search(self._own_instructions, list(self._tools), self.yard.catalogue)

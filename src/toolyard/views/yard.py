@@ -36,6 +36,8 @@ class Yard:
         self.tickets = Tickets(sealer)
         self.page_size = 500
         self.list_wait = 5.0
+        self.one_client = False
+        """Whether a single client is served, as over stdio: all it does is one conversation, named or not."""
         self.stored: Shelved | None = None
         """Whole results; None where results pass as they are."""
         self.fit_task: FitTask = _as_it_is

@@ -27,7 +27,7 @@ from .finds import Finds
 from .known import Known, UnknownTool
 from .searching import Searching
 from .supplies import Supplies
-from .threads import Threads
+from .threads import Threads, is_known
 
 MAX_ITEMS = 50
 MAX_QUERIES = 20
@@ -47,6 +47,10 @@ class Desk:
         self._describing = Describing(supplies, self.known)
         self._connecting = Connecting(supplies)
 
+    def lists_found(self, call: Call) -> bool:
+        """Whether what was found in a call's conversation is listed for it."""
+        return self.supplies.settings.list_found and is_known(call, self.supplies.yard)
+
     async def thread(self, call: Call, session: str | None) -> Call:
         """The same call in the thread that `session` names: the id of one of its sessions, or any name."""
         return await self._threads.within(call, session)
@@ -60,7 +64,7 @@ class Desk:
         lease = searched.session or await self._own_session(call, missing)
         await self._threads.remember(call, lease)
         whose = borrower(call)
-        if self.finds.note(whose, searched.findings):
+        if self.finds.note(whose, searched.findings) and self.lists_found(call):
             self.supplies.yard.catalogue.hub.publish(Event(TOOLS_CHANGED, "", whose))
         return SearchAnswer(
             findings=searched.findings,

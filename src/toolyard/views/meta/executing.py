@@ -23,6 +23,7 @@ from .checking import Checks
 from .finds import Finds
 from .known import Known
 from .supplies import Supplies
+from .threads import is_known
 
 Outcome = Literal["success", "failure", "arguments"]
 Forward = Callable[[Call], Awaitable[Any]]
@@ -75,7 +76,11 @@ class Executing:
         return result
 
     def _learn(self, call: Call, tool: str, outcome: Outcome) -> None:
-        use_case = self._finds.use_case(borrower(call), tool)
+        whose = borrower(call)
+        use_case = self._finds.use_case(whose, tool)
+        if use_case is None and is_known(call, self._supplies.yard):
+            # Where conversations share a thread, the last search may have been anybody's.
+            use_case = self._finds.last_use_case(whose)
         if use_case is not None and self._supplies.outcomes is not None:
             tell(self._noted(call.caller.tenant, use_case, tool, outcome))
 

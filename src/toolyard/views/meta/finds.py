@@ -1,4 +1,4 @@
-"""What each conversation has found: its tools are listed for it, and what becomes of them is learnt from.
+"""What each conversation has found: what becomes of it is learnt from, and by setting it is listed.
 
 Kept in this process, not in the state. It decides what is listed and what is learnt, never what may be
 called: every tool that a caller may use can be called by its full name, found or not. A client that follows
@@ -56,10 +56,11 @@ class Finds:
         return set() if thread is None else {server for server, _ in thread.tools.values()}
 
     def use_case(self, whose: str, tool: str) -> str | None:
-        """What a tool was found for; else, if that is clear, what was last searched for."""
+        """What a tool was found for."""
         thread = self._threads.get(whose)
-        if thread is None:
-            return None
-        if tool in thread.tools:
-            return thread.tools[tool][1]
-        return thread.last[0] if len(thread.last) == 1 else None
+        return thread.tools[tool][1] if thread is not None and tool in thread.tools else None
+
+    def last_use_case(self, whose: str) -> str | None:
+        """What was last searched for, if that was one thing."""
+        thread = self._threads.get(whose)
+        return thread.last[0] if thread is not None and len(thread.last) == 1 else None

@@ -14,9 +14,15 @@ from ...sessions.leases import Lease
 from ...state.errors import StateError
 from ...wire.call import Call, Caller
 from ...wire.threads import MAX_THREAD, thread_of
+from ..yard import Yard
 from .supplies import Supplies
 
 MAX_TOLD = 10_000
+
+
+def is_known(call: Call, yard: Yard) -> bool:
+    """Whether a call is told apart from those of other conversations. All that name none share one thread."""
+    return bool(thread_of(call)) or yard.one_client
 
 
 class Threads:
