@@ -47,6 +47,21 @@ def test_what_is_of_the_wrong_type_counts_as_missing():
     assert (odd.title, odd.description, odd.parameters, odd.read_only) == ("", "", (), None)
 
 
+@pytest.mark.parametrize(
+    ("mark", "deprecated"),
+    [
+        ({"annotations": {"deprecated": True}}, True),
+        ({"_meta": {"com.example/deprecated": True}}, True),
+        ({"inputSchema": {"type": "object", "deprecated": True}}, True),
+        ({"annotations": {"deprecated": False}}, False),
+        ({"_meta": {"com.example/undeprecated": True}}, False),
+        ({"_meta": {"deprecated": "no"}}, False),
+    ],
+)
+def test_a_tool_that_is_marked_as_deprecated_is_known_as_such(mark: dict[str, Any], deprecated: bool):
+    assert document(**mark).deprecated is deprecated
+
+
 def test_parameters_inside_objects_lists_and_alternatives_are_found_too():
     street = {"properties": {"street": {"description": "Street and number"}}}
     schema = {

@@ -79,6 +79,100 @@ def test_a_tool_that_only_its_name_calls_destructive_is_treated_as_one(semantic:
     assert found(index, "drop a table")[0] == "drop_table"
 
 
+REPOSITORY = [
+    tool("git", "git_commit", "Records changes to the repository", read_only=False),
+    tool("git", "git_log", "Shows the commit logs", read_only=True),
+]
+
+
+@pytest.mark.parametrize(
+    "asking",
+    ["recent commits", "show the commits", "who committed last", "últimos commits", "listar commits"],
+)
+def test_a_tool_that_changes_something_is_below_one_that_reads_when_something_is_only_asked(
+    semantic: Semantic, asking: str
+):
+    assert found(index_of(REPOSITORY, semantic), asking)[0] == "git_log"
+
+
+@pytest.mark.parametrize("doing", ["commit my changes", "commit", "make a commit of the changes"])
+def test_a_tool_that_changes_something_is_first_when_that_is_wanted(semantic: Semantic, doing: str):
+    assert found(index_of(REPOSITORY, semantic), doing)[0] == "git_commit"
+
+
+def test_without_hints_a_name_says_whether_a_tool_changes_something(semantic: Semantic):
+    shop = [
+        tool("shop", "set_price", "The price of an article"),
+        tool("shop", "price_of", "The price of an article"),
+    ]
+    index = index_of(shop, semantic)
+    assert found(index, "what is the price of the article")[0] == "price_of"
+    assert found(index, "set the price of the article")[0] == "set_price"
+
+
+def test_a_question_about_changes_wants_to_know_and_not_to_change(semantic: Semantic):
+    files = [
+        tool("files", "modify_files", "Modified files", read_only=False),
+        tool("files", "modified_files", "Modified files", read_only=True),
+    ]
+    index = index_of(files, semantic)
+    for asking in ("which files have I modified", "when was the file modified", "files modified today"):
+        assert found(index, asking)[0] == "modified_files"
+    for doing in ("modify the file", "find the file and modify it"):
+        assert found(index, doing)[0] == "modify_files"
+
+
+def test_who_names_a_thing_alone_wants_to_see_it_and_nothing_special_done_with_it(semantic: Semantic):
+    clock = [
+        tool("time", "convert_time", "Convert time between timezones", read_only=True),
+        tool("time", "get_current_time", "Get current time in a specific timezone", read_only=True),
+    ]
+    index = index_of(clock, semantic)
+    assert found(index, "time in Tokyo")[0] == "get_current_time"
+    assert found(index, "convert time from Tokyo to Lisbon")[0] == "convert_time"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Reads a text file. DEPRECATED: use read_text instead",
+        "[Deprecated] Reads a text file",
+        "Deprecated: reads a text file",
+        "Reads a text file. This tool is deprecated.",
+        "Reads a text file (deprecated in favor of read_text)",
+        "Reads a text file. Deprecated, please use read_text.",
+        "Lê um arquivo de texto. Esta ferramenta foi descontinuada. Reads a text file",
+    ],
+)
+def test_a_tool_that_calls_itself_deprecated_is_below_the_one_that_took_its_place(
+    semantic: Semantic, words: str
+):
+    old = tool("files", "read_text_file", words)
+    index = index_of([old, tool("files", "read_text", "Reads a file")], semantic)
+    hits = index.search(Query("read a text file"), 2)
+    assert [hit.tool for hit in hits] == ["mcp__files__read_text", "mcp__files__read_text_file"]
+    assert hits[1].parts["deprecated"] < 0
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "Lists the deprecated functions of a library",
+        "Finds uses of deprecated calls. The argument `old` is deprecated.",
+        "Replaces obsolete packages (also deprecations)",
+    ],
+)
+def test_a_tool_about_deprecated_things_is_not_deprecated(semantic: Semantic, words: str):
+    (hit,) = index_of([tool("code", "deprecations", words)], semantic).search(Query("deprecations"), 1)
+    assert "deprecated" not in hit.parts
+
+
+def test_what_people_call_otherwise_than_tools_do_is_found(semantic: Semantic):
+    index = index_of([*OFFICE, tool("memory", "create_entities", "Entities in a graph")], semantic)
+    assert found(index, "remember that Alice works at Acme")[0] == "create_entities"
+    assert "create_entities" in found(index, "lembre que Alice trabalha na Acme", 3)
+
+
 def test_a_heavy_tool_is_below_its_light_twin_unless_it_is_asked_for(semantic: Semantic):
     twins = [tool("crm", "export_contacts", "Contacts"), tool("crm", "find_contacts", "Contacts")]
     index = index_of(twins, semantic)

@@ -12,7 +12,7 @@ from msgspec import Struct
 from .documents import Query
 from .language import Translate, asks_in_portuguese, in_english
 from .terms import stem, words
-from .wordlists import MAY_WRITE, READS, STOP_WORDS, WRITES
+from .wordlists import ACTS, MAY_WRITE, QUESTIONS, READS, STOP_WORDS, SYNONYMS, WRITES
 
 MAX_TEXT, MAX_SIDE = 2000, 500
 """Characters of a use case, and of the fields beside it, that are looked at."""
@@ -21,6 +21,12 @@ FEWEST_TERMS = 2
 """A clause of fewer terms belongs to the one before it."""
 SIDE = 0.4
 """What a term of the known fields or the category weighs beside one of the use case."""
+SYNONYM = 0.5
+"""What a word that says the same weighs beside the one that was used."""
+PARTICIPLES = ("ed", "ado", "ada", "ido", "ida", "ados", "adas", "idos", "idas")
+"""What was changed already is not to be changed: files modified today."""
+TERSE = 6
+"""Words. What is longer has a verb, whether we know it or not."""
 UNSAID = 0.3
 """How far a request without any verb that we know is taken for a question."""
 
@@ -29,9 +35,8 @@ Bag = dict[str, float]
 _CUT = re.compile(
     r"[.!?;:\n]+(?:\s|$)|,\s+|\s+(?:and|then|also|additionally|plus|e|depois|tambem|também)\s+", re.IGNORECASE
 )
-_READS = frozenset(map(stem, READS))
 _WRITES = frozenset(map(stem, WRITES))
-_MAY_WRITE = frozenset(map(stem, MAY_WRITE))
+_SYNONYMS = {stem(word): tuple(map(stem, others)) for word, others in SYNONYMS.items()}
 
 
 class Asked(Struct, frozen=True):
@@ -43,6 +48,8 @@ class Asked(Struct, frozen=True):
     """Of the whole, every word."""
     reads: float
     """How far it wants to know something and to change nothing, from 0 to 1."""
+    has_verb: bool
+    """Whether it has a word that says what is wanted, and not only of what."""
 
 
 def understood(query: Query, translate: Translate) -> Asked:
@@ -55,21 +62,32 @@ def understood(query: Query, translate: Translate) -> Asked:
     bags = [bag(part, translate, foreign) for part in (text, *parts)]
     for term, weight in bag(side, translate, foreign).items():
         bags[0][term] = max(bags[0].get(term, 0.0), weight * SIDE)
-    stems = list(map(stem, said))
+    reads = _reads([words(part) for part in parts] or [said])
     return Asked(
         texts=(f"{text} {category}".strip(), *parts),
         bags=tuple(bags),
-        stems=frozenset(stems),
-        reads=_reads(stems),
+        stems=frozenset(map(stem, said)),
+        reads=UNSAID if reads is None else reads,
+        has_verb=reads is not None or len(said) > TERSE,
     )
 
 
-def _reads(stems: Sequence[str]) -> float:
-    """A word that changes things decides; one that may be a thing (a post, a set) only when it leads."""
-    if not _WRITES.isdisjoint(stems):
+def _reads(clauses: Sequence[Sequence[str]]) -> float | None:
+    """How far a request reads: a clause that does something decides. None when no word says."""
+    each = [reads for said in clauses if (reads := _reads_clause(said)) is not None]
+    return min(each, default=None)
+
+
+def _reads_clause(said: Sequence[str]) -> float | None:
+    """A word that changes things decides, unless all is a question; of words that may be things (a post, a
+    set, a list) the first."""
+    if said and said[0] in QUESTIONS:
+        return 1.0
+    wanted = [word for word in said if not word.endswith(PARTICIPLES)]
+    if any(stem(word) in _WRITES for word in wanted):
         return 0.0
-    first = next((term for term in stems if term in _READS or term in _MAY_WRITE), None)
-    return UNSAID if first is None else float(first in _READS)
+    first = next((word for word in wanted if word in READS or word in MAY_WRITE or word in ACTS), None)
+    return None if first is None else float(first in READS)
 
 
 def clauses(text: str) -> list[str]:
@@ -90,4 +108,9 @@ def _is_short(part: str) -> bool:
 def bag(text: str, translate: Translate, foreign: bool) -> Bag:
     said = [word for word in dict.fromkeys(words(text)) if word not in STOP_WORDS]
     found = {stem(word): 1.0 for word in said}
-    return in_english(said, found, translate) if foreign else found
+    if foreign:
+        found = in_english(said, found, translate)
+    for term, weight in list(found.items()):
+        for other in _SYNONYMS.get(term, ()):
+            found[other] = max(found.get(other, 0.0), weight * SYNONYM)
+    return found

@@ -4,6 +4,7 @@ A document is made from a catalogue entry: a stranger's words, so anything may b
 type, and everything is cut to a length that one tool may fairly take of the index.
 """
 
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -20,6 +21,10 @@ MAX_DEPTH = 3
 """Of objects inside objects whose members are still called parameters."""
 
 
+_DEPRECATED = re.compile(r"(?:^|[/.:])deprecated$", re.IGNORECASE)
+"""A key of such a mark; those in `_meta` have a prefix."""
+
+
 class Document(Struct, frozen=True):
     tool: str
     """The full name, under which it is called."""
@@ -32,6 +37,8 @@ class Document(Struct, frozen=True):
     """(name, description) of each, members of nested objects too."""
     read_only: bool | None = None
     destructive: bool | None = None
+    deprecated: bool = False
+    """Marked so; one that says it in its description only is told by its words."""
     pinned: bool = False
 
 
@@ -64,7 +71,16 @@ def document_of(entry: Entry, pinned: bool) -> Document:
         parameters=parameters_of(rest.get("inputSchema")),
         read_only=_flag(hints.get("readOnlyHint")),
         destructive=_flag(hints.get("destructiveHint")),
+        deprecated=_is_marked_deprecated(rest),
         pinned=pinned,
+    )
+
+
+def _is_marked_deprecated(tool: dict[str, Any]) -> bool:
+    """By a mark beside its words. MCP has none of its own, so servers put it where they can."""
+    marks = (tool, *(_members(tool.get(key)) for key in ("annotations", "_meta", "inputSchema")))
+    return any(
+        value is True and _DEPRECATED.search(key) is not None for mark in marks for key, value in mark.items()
     )
 
 

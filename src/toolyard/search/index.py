@@ -46,7 +46,7 @@ class Prepared(Struct, frozen=True):
     server: str
     tools: frozenset[str]
     rows: list[Row]
-    traits: list[tuple[bool, bool, int]]
+    traits: list[tuple[bool, bool, bool, bool, int, int]]
     terms: list[Weighed]
     vectors: Floats
     bits: Bits

@@ -22,7 +22,7 @@ from .nearest import BYTES
 from .slots import Row, Slots
 from .traits import TRAITS
 
-FORMAT = 1
+FORMAT = 2
 CHECK = 16
 """Bytes of the checksum that the file begins with."""
 

@@ -38,9 +38,17 @@ EITHER = _set("a do no as e me")
 READS = _set(
     """
     find search list get show read view check look lookup see fetch retrieve query browse inspect describe
-    count what which who where when how tell know summarize compare buscar busca procurar procura listar
-    lista ver mostrar mostra mostre ler consultar consulta verificar verifica qual quais quem onde quando
-    quanto quantos quantas contar resumir comparar
+    count what which who whose where when how tell know summarize compare recent latest last newest current
+    currently now history overview buscar busca busque procurar procura procure listar lista liste ver veja
+    mostrar mostra mostre ler leia consultar consulta consulte verificar verifica verifique encontrar
+    encontre obter obtenha qual quais quem onde quando quanto quanta quantos quantas resumir resuma
+    comparar recente recentes ultimo ultima ultimos ultimas atual atuais agora historico
+    """
+)
+QUESTIONS = _set(
+    """
+    what which who whose where when is are was were does did has have qual quais quem onde quando quanto
+    quanta quantos quantas
     """
 )
 WRITES = _set(
@@ -48,20 +56,46 @@ WRITES = _set(
     delete remove drop erase purge wipe destroy cancel create add insert write update edit modify rename
     send publish upload replace revoke uninstall kill terminate truncate discard unsubscribe rid overwrite
     append install deploy disable enable unlink detach attach assign merge apagar apaga apague excluir
-    exclua deletar remover remova remove limpar limpa limpe cancelar cancele criar crie adicionar adicione
-    inserir insira atualizar atualize editar edite alterar altere mudar mude enviar envie publicar
-    publique salvar salve substituir substitua revogar encerrar eliminar elimina descartar instalar
-    renomear mover mova
+    exclui exclua deletar deleta delete remover remova remove limpar limpa limpe cancelar cancela cancele
+    criar cria crie adicionar adiciona adicione inserir insere insira atualizar atualiza atualize editar
+    edita edite alterar altera altere mudar muda mude enviar envia envie publicar publica publique salvar
+    salva salve substituir substitui substitua revogar encerrar eliminar elimina descartar instalar instala
+    instale renomear renomeia mover mova escrever escreve escreva anexar anexa anexe
     """
 )
 MAY_WRITE = _set(
     """
     post store set stop change move make record clear clean save reset close archive schedule book order
-    format turn start run execute fix
+    format turn start run execute fix commit push stage unstage switch remember memorize forget put lembrar
+    lembra lembre esquecer esquece esqueca guardar guarda guarde fechar fecha feche parar fazer faz faca
     """
 )
-"""By these a request is known as one that only wants to know, or one that changes something. The last are
-things as often as deeds."""
+ACTS = _set(
+    """
+    accept activate align analyze apply approve ask authorize backup ban block build buy cache calculate
+    call checkout choose click clone collect combine comment compile complete compress compute
+    configure confirm connect convert copy crop decline decode decrypt define design download drag draw
+    duplicate encode encrypt evaluate expand export extend extract file fill flag follow forward generate
+    give grant group hide hover import increase initialize invite join keep launch leave link lock log login
+    logout lower manage mark message mount mute notify open organize pause pay perform pick pin plan play
+    press prepare print process produce promote protect provision pull raise react rebase reboot redirect
+    register reject release reload remind reply report request reserve resize resolve restart restore resume
+    retry return review revert rollback rotate scale screenshot share shut sign simulate skip solve sort
+    split star submit subscribe swap sync tag take test toggle track train transcribe transfer transform
+    transition translate trigger tune type undo unlock unmute unpin unstar upgrade upsert validate
+    ativar ative configurar configure converter converta desativar gerar gere traduzir traduza calcular
+    calcule carregar carregue baixar baixe agendar agende marcar marca marque aprovar aprove colocar coloca
+    coloque botar bota tirar tira tire abrir abre abra executar execute rodar roda rode iniciar inicie
+    reiniciar reinicie ligar liga ligue desligar desliga desligue tocar toca toque transcrever transcreva
+    mandar manda mande avisar avisa avise
+    """
+)
+"""By these a request is known as one that only wants to know, or one that does something. One that begins
+with a question asks, whatever it asks about. WRITES decide wherever they stand; of the others, which may be
+things as well as deeds, the first counts. ACTS neither read nor, as far as one can tell, write."""
+
+NEITHER = _set("run execute start format order book record turn")
+"""In a tool's name these do not say whether it changes something: `run_query`."""
 
 DESTROYS = _set(
     """
@@ -75,3 +109,19 @@ HEAVY = _set("dump export backup everything bulk crawl entire raw exportar")
 WHOLE = _set("all full complete todos todas completo")
 TAKES = _set("list get fetch read show query find download load select listar buscar obter consultar")
 """A name with one of the first, or one of the second beside one of the third, promises much to read."""
+
+SYNONYMS = {
+    "remember": ("memory",),
+    "memorize": ("memory",),
+    "recall": ("memory",),
+    "forget": ("memory", "delete"),
+    "folder": ("directory",),
+    "directory": ("folder",),
+    "photo": ("image",),
+    "picture": ("image",),
+    "erase": ("delete",),
+    "webpage": ("url",),
+    "website": ("url",),
+    "mail": ("email",),
+}
+"""What people say, and what tools call it. Portuguese comes to it by way of English."""
