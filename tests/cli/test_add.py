@@ -57,6 +57,14 @@ def test_a_command_with_options_of_its_own_goes_after_two_dashes(toolyard: Tooly
     assert where(toolyard, "git") == expected
 
 
+def test_what_a_server_is_for_is_written_down(toolyard: Toolyard):
+    about = 'The "orders" of the shop'
+    outcome = toolyard("add", "shop", "--module", "sql", "--description", about)
+    assert outcome.status == 0, outcome.err
+    (server,) = load(toolyard.folder / "toolyard.toml", {}).servers
+    assert server.description == about
+
+
 def test_a_bundled_server_is_added_by_its_name_with_its_settings(toolyard: Toolyard):
     assert toolyard("add", "db", "--module", "sql", "-o", "url=sqlite:shop.db", "-o", "locale=pt").status == 0
     options = {"url": "sqlite:shop.db", "locale": "pt"}

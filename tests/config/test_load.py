@@ -49,6 +49,7 @@ args = ["mcp-server-git"]
 env = { TOKEN = "secret", PORT = 3000 }
 cwd = "~/src"
 max_memory = "512MiB"
+description = " The repository of\\n  the yard"
 allow = ["git_*"]
 deny = ["git_push"]
 rename = { git_log = "history" }
@@ -74,6 +75,11 @@ enabled = false
 """
 
 
+def test_a_description_is_short(loaded: Load):
+    with pytest.raises(ConfigError, match="'description' must have at most 500 characters, not 501"):
+        loaded(f'[servers.one]\ncommand = "x"\ndescription = "{"d" * 501}"')
+
+
 def test_every_key_reaches_its_field(loaded: Load, folder: Path):
     config = loaded(WHOLE)
     assert config.servers == (
@@ -86,6 +92,7 @@ def test_every_key_reaches_its_field(loaded: Load, folder: Path):
                 cwd=str(folder / "home" / "src"),
                 max_memory=512 * 2**20,
             ),
+            description="The repository of the yard",
             allow=("git_*",),
             deny=("git_push",),
             rename={"git_log": "history"},

@@ -44,6 +44,22 @@ def test_every_way_to_write_a_server_is_understood(loaded: Load, fields: dict[st
     assert entry_of(loaded, fields).servers == (ServerConfig(name="one", where=where),)
 
 
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        ("Our orders", "Our orders"),
+        ("Takes\n ${NOT_SET}\0 ", "Takes ${NOT_SET}"),
+        ("long " * 200, ("long " * 100)),
+        ({"en": "orders"}, ""),
+    ],
+)
+def test_a_description_that_another_program_has_is_taken_and_breaks_nothing(
+    loaded: Load, theirs: Any, ours: str
+):
+    config = entry_of(loaded, {"command": "x", "description": theirs})
+    assert [server.description.strip() for server in config.servers] == [ours.strip()]
+
+
 def test_keys_of_other_programs_are_left_alone_and_ours_work(loaded: Load):
     theirs = {
         "alwaysAllow": ["x"],

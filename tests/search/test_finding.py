@@ -241,6 +241,38 @@ def test_a_query_for_one_server_finds_only_its_tools(semantic: Semantic):
     assert {hit.server for hit in hits} == {"calendar"}
 
 
+def test_what_is_said_of_a_server_tells_its_tools_from_those_of_its_twins(semantic: Semantic):
+    about = {"a": "orders of the shop in Berlin", "b": "HR: staff and salaries", "c": ""}
+    tools = [
+        tool(server, name, words, about=text)
+        for server, text in about.items()
+        for name, words in (("query", "Runs a query on a database"), ("list_tables", "Lists the tables"))
+    ]
+    index = index_of(tools, semantic)
+    for use_case, best in (
+        ("query the orders of the shop in Berlin", "mcp__a__query"),
+        ("which tables do the staff's salaries have", "mcp__b__list_tables"),
+    ):
+        assert index.search(Query(use_case), 1)[0].tool == best
+    assert index.search(Query("what we pay our employees"), 1)[0].server == "b"
+
+
+def test_what_is_said_of_a_server_counts_less_than_the_words_of_tools(semantic: Semantic):
+    words = "emails, events and files: to send an email, read a text file, list the events of a week"
+    diary = [
+        tool("diary", "add_entry", "Adds an entry", about=words),
+        tool("diary", "undo", "Undoes", about=words),
+    ]
+    index = index_of([*OFFICE, *diary], semantic)
+    for use_case, best in (
+        ("send an email to Ana", "send_email"),
+        ("list the events of the week", "list_events"),
+        ("read a text file", "read_file"),
+        ("undo the entry", "undo"),
+    ):
+        assert found(index, use_case)[0] == best
+
+
 def test_known_fields_tell_apart_what_the_use_case_does_not(semantic: Semantic):
     by_id = tool("x", "profile_a", "Shows a profile", parameters=(("account_id", "The account"),))
     by_mail = tool("x", "profile_b", "Shows a profile", parameters=(("mail_address", "The address"),))

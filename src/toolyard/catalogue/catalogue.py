@@ -29,6 +29,8 @@ class Entry(Struct, frozen=True, gc=False):
     bare: str
     """In a view of its server alone."""
     item: Item
+    about: str = ""
+    """What the configuration says of its server."""
 
 
 class Identity(Struct, frozen=True):
@@ -70,6 +72,7 @@ class Shelf:
         self._admits = admitted(config.allow, config.deny)
         self._rename = config.rename
         self.pinned = frozenset(config.pinned)
+        self.about = config.description
         for kind in KINDS:
             self.put(kind, self.lists.pop(kind.name, ()))
 
@@ -98,7 +101,7 @@ class Shelf:
     def entry(self, item: Item) -> Entry:
         """A tool or prompt under the names that it has here."""
         bare = self._rename.get(item.own, item.own)
-        return Entry(self.server, self.full_name(item.own), bare, item)
+        return Entry(self.server, self.full_name(item.own), bare, item, self.about)
 
     def full_name(self, own: str) -> str:
         """In a view of everything."""

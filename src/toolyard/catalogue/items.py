@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from ..wire.errors import McpError
 from ..wire.headers import ParamHeader, param_headers
@@ -13,6 +14,8 @@ from ..wire.messages import check_text, encode
 
 MAX_ITEM_BYTES = 256 * 1024
 MAX_NAME = 512
+MAX_ABOUT = 120
+"""Characters about a server before the description of each of its tools."""
 
 
 class Item(Struct, frozen=True, gc=False):
@@ -108,6 +111,25 @@ def shown(kind: Kind, item: Item, name: str) -> bytes:
     """An item's JSON under a name."""
     start = b'{"%s":%s' % (kind.key.encode(), encode(name))
     return start + (b"}" if item.rest == b"}" else b"," + item.rest)
+
+
+def introduced(item: Item, about: str) -> Item:
+    """A tool with words about its server before its own description."""
+    if not about:
+        return item
+    members = msgspec.json.decode(b"{" + item.rest, type=dict[str, Raw])
+    own = msgspec.json.decode(members.get("description", Raw(b"null")))
+    members["description"] = Raw(encode(introduction(about, own)))
+    return replace(item, rest=encode(members)[1:])
+
+
+def introduction(about: str, description: Any) -> str:
+    """A tool's description; a stranger's, so it may be missing or of another type."""
+    own = description if isinstance(description, str) else ""
+    if not about:
+        return own
+    about = about if len(about) <= MAX_ABOUT else about[: MAX_ABOUT - 1] + "…"
+    return f"[{about}] {own}".rstrip()
 
 
 def admitted(allow: Iterable[str], deny: Iterable[str]) -> Callable[[str], bool]:

@@ -39,6 +39,7 @@ class Add(click.Command):
 @click.option("--cwd", metavar="FOLDER", help="Where the command runs.")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header for the URL.")
 @click.option("--transport", type=click.Choice(["auto", "sse"]), help="sse: the URL speaks only HTTP+SSE.")
+@click.option("--description", metavar="TEXT", help="What it is for; tells servers of one kind apart.")
 @config_option
 @click.option("--force", is_flag=True, help="Replace a server of the same name.")
 @debug_option
@@ -51,6 +52,7 @@ def command(
     cwd: str | None,
     headers: tuple[str, ...],
     transport: str | None,
+    description: str | None,
     file: Path | None,
     force: bool,
     debug: bool,
@@ -60,7 +62,7 @@ def command(
     Options of the command come after `--`: toolyard add git -- uvx mcp-server-git --repository .
     A value such as '${TOKEN}' is filled in from the environment when the file is read.
     """
-    _check_text((name, *words, *options, *variables, *headers, module or "", cwd or ""))
+    _check_text((name, *words, *options, *variables, *headers, module or "", cwd or "", description or ""))
     edited = Edited(chosen(file))
     fields: dict[str, Any] = _where(words, module, edited.path.parent)
     fields |= {"options": _settings(options, module, edited.path.parent)} if options else {}
@@ -68,6 +70,7 @@ def command(
     fields |= {"cwd": _from_here(cwd, edited.path.parent)} if cwd else {}
     fields |= {"headers": _pairs(headers, ":", "--header", "'NAME: VALUE'")} if headers else {}
     fields |= {"transport": transport} if transport else {}
+    fields |= {"description": description} if description else {}
     _refuse_taken(name, edited, force)
     replaced = name in edited.servers
     edited.put(name, edited.worded(fields))

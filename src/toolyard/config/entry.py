@@ -27,6 +27,7 @@ from .values import (
     one_of,
     renames,
     seconds,
+    short_text,
     size,
     table,
     template,
@@ -93,7 +94,9 @@ MARKED = ("command", "url", "module")
 """The kinds that are told by the key of the same name; the others by `type`."""
 KEYED = ("url", "module")
 """The kinds that a caller's own key can be handed to with each call."""
+MAX_DESCRIPTION = 500
 COMMON: dict[str, Reader] = {
+    "description": short_text(MAX_DESCRIPTION),
     "allow": names,
     "deny": names,
     "rename": renames,
@@ -268,6 +271,11 @@ def _heed_type(values: dict[str, Any], kind: str) -> None:
 def _translated(fields: dict[str, Any]) -> dict[str, Any]:
     """Another program's entry in our words."""
     ours = {key: value for key, value in fields.items() if value is not None and key not in _THEIR_OWN}
+    described = ours.pop("description", None)
+    if isinstance(described, str):
+        # Written for people: it breaks nothing, whatever is in it.
+        line = " ".join(described.replace("\0", " ").split())[:MAX_DESCRIPTION]
+        ours["description"] = line.replace("${", "$${")
     for key in _THEIR_URLS:
         if key in ours and "url" not in ours:
             ours["url"] = ours.pop(key)

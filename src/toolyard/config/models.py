@@ -69,6 +69,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
 
     name: str
     where: Stdio | Http | InProcess | Composio
+    description: str = ""
+    """What it is for, in the user's words: shown and searched before the words of its tools."""
     allow: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
     rename: dict[str, str] = {}

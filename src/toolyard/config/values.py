@@ -52,6 +52,18 @@ def filled(value: Any) -> str:
     return value
 
 
+def short_text(longest: int) -> Reader:
+    """Text on one line."""
+
+    def read(value: Any) -> str:
+        line = " ".join(text(value).split())
+        if len(line) > longest:
+            raise Wrong(f"must have at most {longest} characters, not {len(line)}")
+        return line
+
+    return read
+
+
 def flag(value: Any) -> bool:
     if not isinstance(value, bool):
         raise Wrong(f"must be true or false, not {kind_of(value)}")

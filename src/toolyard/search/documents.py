@@ -33,6 +33,8 @@ class Document(Struct, frozen=True):
     """The bare name, as its server calls it."""
     title: str = ""
     description: str = ""
+    about: str = ""
+    """What the configuration says of its server."""
     parameters: tuple[tuple[str, str], ...] = ()
     """(name, description) of each, members of nested objects too."""
     read_only: bool | None = None
@@ -68,6 +70,7 @@ def document_of(entry: Entry, pinned: bool) -> Document:
         name=entry.bare,
         title=(_text(rest.get("title")) or _text(hints.get("title")))[:MAX_TITLE],
         description=_text(rest.get("description"))[:MAX_DESCRIPTION],
+        about=entry.about,
         parameters=parameters_of(rest.get("inputSchema")),
         read_only=_flag(hints.get("readOnlyHint")),
         destructive=_flag(hints.get("destructiveHint")),

@@ -26,6 +26,8 @@ from .traits import adjusted, mean_size, shares_of, traits_of
 
 DECIMALS = 4
 """Of a score: what differs by less is equal, however the sums were rounded."""
+ABOUT = 0.3
+"""What the meaning of a server's description counts beside that of a tool's own words."""
 ENOUGH = 40
 """Candidates beside those asked for: adjustments may bring the last of them to the front."""
 WIDENINGS = (1, 8, 1_000_000)
@@ -81,9 +83,17 @@ class Index:
             rows=[rows[document.tool] for document in new],
             traits=[traits_of(document) for document in new],
             terms=[weighed(document, self._semantic.translate) for document in new],
-            vectors=self._semantic.encode([text_of(document) for document in new]),
+            vectors=self._vectors(new),
             bits=bits_of([document.tool for document in new]),
         )
+
+    def _vectors(self, documents: Sequence[Document]) -> Floats:
+        """Of each the meaning of its words, and a little of what is said about its server."""
+        vectors = self._semantic.encode([text_of(document) for document in documents])
+        if any(document.about for document in documents):
+            vectors = vectors + ABOUT * self._semantic.encode([document.about for document in documents])
+            vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+        return vectors
 
     def commit(self, prepared: Prepared) -> None:
         """The short part of `put`."""

@@ -39,6 +39,7 @@ class Field(Struct, frozen=True):
 
 
 SERVER = Field(2.0, 1.5, 0.25, mark=1, cover=0.15)
+ABOUT = Field(1.0, 10.0, 0.5)
 NAME = Field(3.0, 3.0, 0.2, mark=2, cover=0.2)
 TITLE = Field(2.0, 3.0, 0.2)
 DESCRIPTION = Field(0.9, 20.0, 0.6, mark=4, cover=0.15)
@@ -79,6 +80,7 @@ def weighed(document: Document, translate: Translate) -> Weighed:
 def _fields(document: Document) -> tuple[tuple[Field, str], ...]:
     return (
         (SERVER, document.server),
+        (ABOUT, document.about),
         (NAME, document.name),
         (TITLE, document.title),
         (DESCRIPTION, document.description),

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Raw
 
 from ..catalogue.catalogue import TOOLS, Entry
-from ..catalogue.items import Kind
+from ..catalogue.items import Item, Kind, introduced
 from ..dispatch import Mount
 from ..wire.call import Call
 from ..wire.eras import TASKS_EXTENSION, UI_EXTENSION
@@ -42,6 +42,9 @@ class AllView(View):
 
     def name_of(self, entry: Entry) -> str:
         return entry.name
+
+    def item_of(self, entry: Entry) -> Item:
+        return introduced(entry.item, entry.about)
 
     def server_info(self) -> Raw:
         return self._info

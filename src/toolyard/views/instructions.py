@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from ..catalogue.catalogue import Catalogue
+from ..catalogue.catalogue import Catalogue, Shelf
+from ..catalogue.items import MAX_ABOUT
 
 MAX_EACH = 2_000
 MAX_ALL = 20_000
@@ -18,7 +19,7 @@ What is not connected is connected with manage_connections."""
 def instructions(own: str, catalogue: Catalogue) -> str:
     parts = [own] if own else []
     for shelf in catalogue.shelves.values():
-        text = shelf.identity.instructions
+        text = "\n".join(filter(None, (shelf.about, shelf.identity.instructions)))
         if text:
             parts.append(f"## {shelf.server}\n{_cut(text, MAX_EACH)}")
     return _cut("\n\n".join([*parts, *_not_available(catalogue)]), MAX_ALL)
@@ -31,12 +32,21 @@ def how_to_search(own: str, meta_tools: Sequence[str], catalogue: Catalogue) -> 
         parts.append(HOW_TO_SEARCH)
     elif meta_tools:
         parts.append(f"Tools are found, not listed. Begin with {meta_tools[0]}.")
-    counts = [(shelf.server, len(shelf.entries["tools"])) for shelf in catalogue.shelves.values()]
-    if counts:
-        names = [f"{server} ({count})" for server, count in counts[:MAX_NAMED]]
-        more = [f"and {len(counts) - MAX_NAMED} more"] if len(counts) > MAX_NAMED else []
+    shelves = list(catalogue.shelves.values())
+    if shelves:
+        names = [_named(shelf) for shelf in shelves[:MAX_NAMED]]
+        more = [f"and {len(shelves) - MAX_NAMED} more"] if len(shelves) > MAX_NAMED else []
         parts.append(f"Servers, and how many tools each has: {', '.join([*names, *more])}")
     return "\n\n".join([*parts, *_not_available(catalogue)])
+
+
+def _named(shelf: Shelf) -> str:
+    count = len(shelf.entries["tools"])
+    return (
+        f"{shelf.server} ({count}: {_cut(shelf.about, MAX_ABOUT)})"
+        if shelf.about
+        else f"{shelf.server} ({count})"
+    )
 
 
 def _not_available(catalogue: Catalogue) -> list[str]:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from ..catalogue.catalogue import Entry
-from ..catalogue.items import Kind, shown
+from ..catalogue.items import Item, Kind, shown
 from ..wire.call import Call
 from ..wire.eras import SERVER_KEY
 from ..wire.errors import InvalidParams
@@ -27,6 +27,8 @@ class Shows(Protocol):
 
     def name_of(self, entry: Entry) -> str: ...
 
+    def item_of(self, entry: Entry) -> Item: ...
+
     def server_info(self) -> Raw: ...
 
 
@@ -43,10 +45,10 @@ class Pages:
         cursor = decode_params(call.params, ListParams).cursor
         start = 0 if cursor is None else self._after(kind, entries, cursor)
         found = entries[start : start + self._yard.page_size]
-        name_of = self._view.name_of
+        name_of, item_of = self._view.name_of, self._view.item_of
         pieces = [b'{"%s":[' % kind.name.encode()]
         before = first if cursor is None else ()
-        pieces.append(b",".join([*before, *(shown(kind, entry.item, name_of(entry)) for entry in found)]))
+        pieces.append(b",".join([*before, *(shown(kind, item_of(entry), name_of(entry)) for entry in found)]))
         pieces.append(b"]")
         if found and start + len(found) < len(entries):
             pieces.append(b',"nextCursor":"%s"' % self._cursor(found[-1], start + len(found) - 1))

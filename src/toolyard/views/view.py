@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Raw
 
 from ..catalogue.catalogue import PROMPTS, RESOURCES, TEMPLATES, TOOLS, Entry
-from ..catalogue.items import Kind
+from ..catalogue.items import Item, Kind
 from ..dispatch import Mount
 from ..kit.hub import Event
 from ..wire.call import Call
@@ -75,6 +75,10 @@ class View(ABC):
 
     @abstractmethod
     def name_of(self, entry: Entry) -> str: ...
+
+    def item_of(self, entry: Entry) -> Item:
+        """As it is listed."""
+        return entry.item
 
     @abstractmethod
     def resolve(self, kind: Kind, name: str, call: Call) -> tuple[Mount, str, Entry | None]:

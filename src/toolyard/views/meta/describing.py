@@ -7,6 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from ...catalogue.catalogue import Entry
+from ...catalogue.items import introduction
 from ...dispatch.remote import RemoteTool
 from ...wire.call import Call
 from .answers import Described, Description
@@ -29,7 +30,7 @@ def described(entry: Entry) -> Description:
         tool=entry.name,
         server=entry.server,
         title=(_text(told.get("title")) or _text(hints.get("title")))[:MAX_TITLE],
-        description=_text(told.get("description")),
+        description=introduction(entry.about, told.get("description")),
         input_schema=_table(told.get("inputSchema")),
         output_schema=output or None,
         annotations={key: value for key, value in hints.items() if key != "title"} or None,
