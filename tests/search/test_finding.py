@@ -116,9 +116,19 @@ def test_a_question_about_changes_wants_to_know_and_not_to_change(semantic: Sema
         tool("files", "modified_files", "Modified files", read_only=True),
     ]
     index = index_of(files, semantic)
-    for asking in ("which files have I modified", "when was the file modified", "files modified today"):
+    for asking in (
+        "which files have I modified",
+        "when was the file modified",
+        "files modified today",
+        "what files did Bob modify",
+    ):
         assert found(index, asking)[0] == "modified_files"
-    for doing in ("modify the file", "find the file and modify it"):
+    for doing in (
+        "modify the file",
+        "find the file and modify it",
+        "is there a way to modify the files",
+        "how do I modify files",
+    ):
         assert found(index, doing)[0] == "modify_files"
 
 

@@ -79,10 +79,10 @@ def _reads(clauses: Sequence[Sequence[str]]) -> float | None:
 
 
 def _reads_clause(said: Sequence[str]) -> float | None:
-    """A word that changes things decides, unless all is a question; of words that may be things (a post, a
-    set, a list) the first."""
+    """A word that changes things decides, but in a question only one that stands for what is to be done
+    ("is there a way to delete a branch"); of words that may be things (a post, a set, a list) the first."""
     if said and said[0] in QUESTIONS:
-        return 1.0
+        return float(WRITES.isdisjoint(said) or "did" in said)
     wanted = [word for word in said if not word.endswith(PARTICIPLES)]
     if any(stem(word) in _WRITES for word in wanted):
         return 0.0
