@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -19,17 +18,15 @@ ABOUT = {
 }
 
 
-def described(descriptions: dict[str, str] = ABOUT, **more: Any) -> list[ServerConfig]:
-    """The bundled `sql`, on its sample, under several names."""
-    return [
-        ServerConfig(name=name, where=InProcess(module="toolyard.servers.sql"), description=text, **more)
-        for name, text in descriptions.items()
-    ]
+def described(descriptions: dict[str, str] = ABOUT, module: str = "sql") -> list[ServerConfig]:
+    """A bundled server, on its sample, under several names."""
+    where = InProcess(module=f"toolyard.servers.{module}")
+    return [ServerConfig(name=name, where=where, description=text) for name, text in descriptions.items()]
 
 
 @asynccontextmanager
-async def databases(descriptions: dict[str, str] = ABOUT, **settings: Any) -> AsyncIterator[Front]:
-    async with front(*described(descriptions), **settings) as client:
+async def databases(descriptions: dict[str, str] = ABOUT, module: str = "sql") -> AsyncIterator[Front]:
+    async with front(*described(descriptions, module)) as client:
         yield client
 
 
@@ -51,8 +48,10 @@ async def test_a_search_finds_the_server_that_is_described_so(use_case: str, ser
 
 
 async def test_the_words_about_a_server_do_not_drown_those_of_its_tools():
-    async with databases() as client:
-        tools = {name.rpartition("__")[2] for name in await client.names("database", server="one", limit=25)}
+    async with databases(module="schema") as client:
+        await client.search("wait for them")
+        tools = [entry.bare for entry in client.gateway.catalogue.shelves["one"].entries["tools"]]
+        assert len(tools) == 3
         for server, words in ABOUT.items():
             for own in tools:
                 wanted = f"{own.replace('_', ' ')}, {words}"

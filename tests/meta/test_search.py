@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, speaking, tool
 from tests.app.yard import at
 from tests.meta.office import front, in_thread, office, text_of
-from tests.serving import PATIENCE, Line
+from tests.serving import PATIENCE, Line, modern
 from toolyard.config import ResultsConfig, SearchConfig, ServerConfig, Stdio
 
 META = ["search_tools", "describe_tools", "call_tool", "call_tools", "manage_connections"]
@@ -202,6 +202,24 @@ async def test_the_menu_of_a_named_conversation_stays_as_it_is_unless_it_is_set_
         assert "mcp__office__send_email" in await client.listed(headers=mine)
         await client.gateway.reload(replace(client.gateway.config, search=SearchConfig()))
         assert list(await client.listed(headers=mine)) == META
+
+
+async def test_a_thread_in_meta_names_a_conversation_too():
+    async with office(LISTING) as (client, _):
+
+        async def ask(method: str, params: dict[str, Any], thread: str) -> Any:
+            headers, message = modern(method, params)
+            message["params"]["_meta"]["toolyard/thread"] = thread
+            return (await client.client.post(headers, message)).result
+
+        queries = {"queries": [{"use_case": "send an email"}]}
+        await ask("tools/call", {"name": "search_tools", "arguments": queries}, "mine")
+        mine, others = [
+            [tool["name"] for tool in (await ask("tools/list", {}, thread))["tools"]]
+            for thread in ("mine", "another")
+        ]
+        assert "mcp__office__send_email" in mine
+        assert others == META
 
 
 async def test_a_legacy_session_is_a_conversation_and_what_it_finds_is_listed_by_setting():
