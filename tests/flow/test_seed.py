@@ -28,6 +28,7 @@ async def gateway(composio: ComposioEmulator, tmp_path: Path) -> AsyncIterator[G
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_whole_flow(mode: str, composio: ComposioEmulator, gateway: Gateway):
     async with agent(gateway, mode) as one:
+        menu = await one.tools()
         found = await one.search(WANTED)
         assert found["source"] in ("composio", "composio+local")
         assert found["session"]["id"].startswith("trs_")
@@ -51,7 +52,7 @@ async def test_the_whole_flow(mode: str, composio: ComposioEmulator, gateway: Ga
 
         described = await one.does("describe_tools", tools=[ISSUES])
         assert "owner" in str(described)
-        assert ISSUES in await one.tools()
+        assert await one.tools() == menu
 
         answer = await one.calls(ISSUES, owner="acme", repo="shop")
         assert answer["truncated"] is True
