@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -97,11 +98,13 @@ async def test_a_trailer_does_not_say_which_host_was_meant():
         assert answer.status == 200
 
 
-NAMES = st.sampled_from(
-    [b"Host", b"x-tenant", b"Authorization", b"Origin", b"Mcp-Session-Id", b"Mcp-Method", b"Mcp-Param-X"]
-    + [b"Content-Type", b"Accept", b"Expect", b"Connection", b"Cookie", b"X-Toolyard-Thread", b"Trailer"]
-) | st.from_regex(rb"[a-zA-Z][a-zA-Z0-9-]{0,20}", fullmatch=True).filter(
-    lambda name: name.lower() not in (b"content-length", b"transfer-encoding", b"upgrade")
+KNOWN = b"Host x-tenant Authorization Origin Cookie Mcp-Session-Id Mcp-Method Mcp-Param-X X-Toolyard-Thread"
+FRAMING = (b"content-length", b"transfer-encoding", b"upgrade")
+ANY = st.from_regex(rb"[a-zA-Z][a-zA-Z0-9-]{0,20}", fullmatch=True).filter(
+    lambda it: it.lower() not in FRAMING
+)
+NAMES = ANY | st.sampled_from(
+    [*KNOWN.split(), b"Content-Type", b"Accept", b"Expect", b"Connection", b"Trailer"]
 )
 VALUES = st.sampled_from(
     [b"acme", b"localhost", b"evil.example", b"100-continue", b"close", b"application/json"]
@@ -160,6 +163,82 @@ def test_any_trailers_leave_the_headers_as_they_were(
     assert answer.result["content"][0]["text"] == (tenant or b"nobody").decode()
     expected = [(name.lower(), value) for name, value in headers]
     assert watched.seen == [(expected, expected)]
+
+
+# Under a uvicorn that is not ours
+
+
+@asynccontextmanager
+async def plain_uvicorn(app: HttpEdge, protocol: str) -> AsyncIterator[Client]:
+    running = uvicorn.Server(uvicorn.Config(app, port=0, http=protocol, log_level="warning"))
+    listener = socket.create_server(("127.0.0.1", 0))
+    task = asyncio.create_task(running.serve(sockets=[listener]))
+    client = Client(listener.getsockname()[1])
+    try:
+        yield client
+    finally:
+        client.close()
+        running.should_exit = True
+        await task
+
+
+async def test_uvicorns_httptools_which_mixes_trailers_with_headers_gets_no_chunked_request_identified():
+    async with plain_uvicorn(server().asgi(identify=by_tenant), "httptools") as client:
+        headers, body = call("whoami")
+        answer = await client.raw(head(headers) + chunked([body], [(b"x-tenant", b"acme")]))
+        assert (answer.status, answer.error["code"]) == (411, -32600)
+        assert "--http toolyard.edge.patience:LimitedHttp" in answer.error["message"]
+        plain, message = modern("tools/call", {"name": "whoami", "arguments": {}})
+        answer = await client.post({**plain, "x-tenant": "bolt"}, message)
+        assert answer.result["content"][0]["text"] == "bolt"
+
+
+@pytest.mark.parametrize("protocol", ["h11", "toolyard.edge.patience:LimitedHttp"])
+async def test_uvicorns_other_protocols_keep_trailers_out_of_the_headers(protocol: str):
+    async with plain_uvicorn(server().asgi(identify=by_tenant), protocol) as client:
+        headers, body = call("whoami")
+        said = await _ask(client, head(headers) + chunked([body], [(b"x-tenant", b"acme")]))
+        assert said == "nobody"
+
+
+# Headers that came twice
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["x-tenant", "Authorization", "Host", "Cookie", "X-Forwarded-User", "X-Forwarded-Host", "X-Real-Ip"],
+)
+@pytest.mark.parametrize("other", ["same", "different"])
+async def test_a_header_that_may_say_who_calls_may_not_come_twice(name: str, other: str):
+    asked: list[Headers] = []
+
+    def identify(headers: Headers) -> Identity:
+        asked.append(headers)
+        return Identity()
+
+    async with serving(server().asgi(identify=identify)) as client:
+        headers, message = modern("tools/call", {"name": "whoami", "arguments": {}})
+        first, second = ("localhost", "127.0.0.1") if name == "Host" else ("same", other)
+        answer = await client.post([(name, first), *headers.items(), (name.upper(), second)], message)
+        assert (answer.status, answer.error["code"]) == (400, -32020)
+        assert f"header {name.lower()!r} came more than once" in answer.error["message"]
+        assert asked == []
+
+
+@pytest.mark.parametrize("name", ["Accept", "X-Forwarded-For", "Forwarded", "Via", "Accept-Encoding"])
+async def test_headers_that_are_lists_may_come_in_several_lines(name: str):
+    async with serving(server().asgi(identify=by_tenant)) as client:
+        headers, message = modern("tools/call", {"name": "whoami", "arguments": {}})
+        answer = await client.post([*headers.items(), (name, "a"), (name, "b")], message)
+        assert answer.result["content"][0]["text"] == "nobody"
+
+
+async def test_a_conversation_may_not_be_named_twice():
+    async with serving(server().asgi()) as client:
+        headers, message = modern("tools/call", {"name": "whoami", "arguments": {}})
+        twice = [("X-Toolyard-Thread", "mine"), ("X-Toolyard-Thread", "yours")]
+        answer = await client.post([*headers.items(), *twice], message)
+        assert (answer.status, answer.error["code"]) == (400, -32020)
 
 
 # Without end

@@ -1,5 +1,4 @@
-"""uvicorn's HTTP with limits that it lacks: what a request may bring besides its body, how long it may take to
-arrive, and how many connections may be idle.
+"""uvicorn's HTTP with limits that it lacks: on what comes besides the body, on time, and on idle connections.
 
 uvicorn with httptools takes any of these without end, and puts the trailers of a chunked request among its
 headers. Limits on the body itself are the app's business.
@@ -11,6 +10,8 @@ from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from .identity import WITHOUT_TRAILERS
+
 MAX_HEAD_BYTES = 256 * 1024
 """For all of a request that is not its body: empty lines before it, head, chunk extensions and trailers."""
 MAX_UNREAD_BYTES = 16 * 1024 * 1024
@@ -20,11 +21,9 @@ MAX_PIPELINED = 100
 REQUEST_SECONDS = 60.0
 LINGER_SECONDS = 2.0
 KEEP_ALIVE_SECONDS = 150.0
-"""Longer than balancers and proxies keep theirs (nginx and AWS 60 s, Go and Traefik 90 s, Caddy 120 s), so that
-it is they who close, and no request meets a connection that we are closing."""
+"""Longer than balancers and proxies keep theirs (nginx and AWS 60 s, Go and Traefik 90 s, Caddy 120 s): it is
+they who close, and no request meets a connection that we are closing."""
 MAX_IDLE = 500
-FROM_US = "toolyard.without_trailers"
-"""The name of our ASGI extension: the headers of this scope came before the body, all of them."""
 
 _CHUNK_FRAMING = 8  # a size of four digits and two ends of lines
 
@@ -87,7 +86,7 @@ class LimitedHttp(HttpToolsProtocol):
         self._idle.pop(self, None)
         self._unset_keepalive_if_required()
         super().on_message_begin()
-        self.scope["extensions"] = {FROM_US: {}}
+        self.scope["extensions"] = {WITHOUT_TRAILERS: {}}
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._in_head:  # else it is a trailer: nobody here wants one, least of all whoever asks who calls
