@@ -26,12 +26,12 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 @asynccontextmanager
-async def serving(app: HttpEdge) -> AsyncIterator["Client"]:
+async def serving(app: HttpEdge, **options: Any) -> AsyncIterator["Client"]:
     """Serve an app on a free port of loopback, in this event loop, with the settings of `toolyard serve`."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    server = uvicorn_server(app, "127.0.0.1", port)
+    server = uvicorn_server(app, "127.0.0.1", port, **options)
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
     # What `Server.serve` does, less its loop that looks ten times a second whether to stop.
