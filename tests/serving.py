@@ -54,7 +54,15 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        return json.loads(self.body)
+        """The answer, in whichever form it came: of a stream, its last message.
+
+        A call that takes some seconds goes on as a stream, and on a busy machine any call may take them.
+        """
+        if not self.is_stream:
+            return json.loads(self.body)
+        messages = [event.json for event in self.events if event.is_message]
+        assert messages, f"a stream without a message: {self.body[:500]!r}"
+        return messages[-1]
 
     @property
     def result(self) -> Any:

@@ -155,6 +155,19 @@ async def test_a_silent_call_that_runs_long_becomes_a_stream_that_is_kept_alive(
                 assert event.json["result"]["content"][0]["text"] == "waited"
 
 
+async def test_the_tests_own_client_reads_an_answer_in_either_form(shop: Workshop):
+    pace = Pace(watch_after=0.01, stream_after=0.02, ping_every=0.02)
+    async with serving(shop.server.asgi(pace=pace)) as client:
+        waiting = asyncio.create_task(client.post(*call("wait")))
+        # Another call, started later, has become a stream and been pinged by now.
+        other = await client.open(*call("wait"))
+        await anext(other.events())
+        shop.go.set()
+        answer = await waiting
+        assert answer.is_stream
+        assert answer.result["content"][0]["text"] == "waited"
+
+
 async def test_a_silent_call_of_a_client_that_takes_no_stream_is_waited_for(shop: Workshop):
     pace = Pace(watch_after=0.01, stream_after=0.02, ping_every=0.02)
     async with serving(shop.server.asgi(pace=pace)) as client:

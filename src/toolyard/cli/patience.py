@@ -41,7 +41,8 @@ class PatientResponse(http.client.HTTPResponse):
         self.fp = io.BufferedReader(_Watched(patience, sock, self.fp.detach()))
 
     def _read_status(self) -> tuple[str, int, str]:
-        found: tuple[str, int, str] = super()._read_status()  # type: ignore[misc]
+        unknown: Any = super()
+        found: tuple[str, int, str] = unknown._read_status()
         version, status, reason = found
         if not 100 <= status < 200 or status == 101:
             return found
