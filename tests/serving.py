@@ -17,7 +17,7 @@ from typing import Any
 from toolyard.edge.http import HttpEdge
 from toolyard.edge.serving import server as uvicorn_server
 
-PATIENCE = 10.0
+PATIENCE = 20.0
 """Seconds to wait for what should happen at once. Reached only when a test fails."""
 
 MODERN = "2026-07-28"

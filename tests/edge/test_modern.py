@@ -9,6 +9,7 @@ import pytest
 from tests.edge.workshop import Workshop
 from tests.serving import (
     MODERN,
+    PATIENCE,
     PREFIX,
     Client,
     LegacyClient,
@@ -391,7 +392,7 @@ async def test_hanging_up_ends_a_subscription(shop: Workshop, at_shop: Client):
     line, _ = await subscribe(at_shop, toolsListChanged=True)
     assert len(shop.server.hub.listeners) == 1
     line.hang_up()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while shop.server.hub.listeners:  # noqa: ASYNC110 (nobody tells when a listener has gone)
             await asyncio.sleep(0)
 
@@ -443,7 +444,7 @@ async def test_many_clients_that_hang_up_cancel_each_their_own_call(shop: Worksh
     await shop.started.wait()
     for line in lines:
         line.hang_up()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await shop.cancelled.wait()
     shop.says.put_nowait(None)
     messages = [message async for message in staying.messages()]
