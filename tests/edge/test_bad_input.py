@@ -24,6 +24,7 @@ from tests.serving import (
     modern,
     serving,
 )
+from toolyard.edge.pace import Pace
 from toolyard.wire.call import Identity
 from toolyard.wire.seal import Sealer
 
@@ -40,7 +41,8 @@ def by_tenant(headers: list[tuple[bytes, bytes]]) -> Identity:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client() -> AsyncIterator[Client]:
-    async with serving(Workshop().server.asgi(max_body=MAX_BODY, identify=by_tenant)) as client:
+    pace = Pace(stream_after=3600.0)
+    async with serving(Workshop().server.asgi(max_body=MAX_BODY, identify=by_tenant, pace=pace)) as client:
         yield client
 
 
