@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serving import Client, encoded, modern, serving
+from toolyard.edge import patience
 from toolyard.edge.asgi import Headers, Receive, Scope, Send
 from toolyard.edge.http import HttpEdge
 from toolyard.kit import Context, Identity, Server
@@ -40,6 +41,11 @@ def call(tool: str, **arguments: Any) -> tuple[Headers, bytes]:
     headers, message = modern("tools/call", {"name": tool, "arguments": arguments})
     pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
     return [(b"Host", b"localhost"), *pairs, (b"Transfer-Encoding", b"chunked")], encoded(message) or b""
+
+
+START, BODY = (lambda made: (head(made[0]), chunked([made[1]])[:-5]))(call("echo", text="hi"))
+WHOLE = head([(b"Host", b"localhost")]).replace(b"POST /mcp", b"GET /health")
+CLOSING = head([(b"Host", b"localhost"), (b"Connection", b"close")]).replace(b"POST /mcp", b"GET /health")
 
 
 class Watched:
@@ -165,6 +171,45 @@ def test_any_trailers_leave_the_headers_as_they_were(
     assert watched.seen == [(expected, expected)]
 
 
+async def test_requests_that_wait_behind_others_are_answered_in_their_order_with_their_own_headers():
+    async with serving(server().asgi(identify=by_tenant)) as client:
+        headers, body = call("whoami")
+        names = [b"t%d" % number for number in range(60)]
+        requests = [
+            head([*headers, (b"x-tenant", name)]) + chunked([body], [(b"x-tenant", b"acme")])
+            for name in names
+        ]
+        line = await client.connect()
+        await line.send(b"".join(requests) + b"\r\n" + requests[0])
+        said = [(await line.answer()).result["content"][0]["text"] for _ in range(61)]
+        assert said == [*(name.decode() for name in names), "t0"]
+
+
+async def test_a_good_request_is_answered_though_nonsense_follows_it():
+    async with serving(server().asgi(identify=by_tenant)) as client:
+        headers, body = call("whoami")
+        line = await client.connect()
+        await line.send(head(headers) + chunked([body]) + b"nonsense\r\n\r\n")
+        assert (await line.answer()).result["content"][0]["text"] == "nobody"
+        left = await line.everything()
+        assert left == b"" or left.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+@pytest.mark.parametrize("before", [b"", WHOLE], ids=["at first", "after a request"])
+@pytest.mark.parametrize("part", [b"\r\n", b"POST /mcp HTTP/1.1\r\n", b"POST /mcp HTTP/1.1\r\nHost: local"])
+async def test_a_request_that_is_never_finished_is_given_up(
+    monkeypatch: pytest.MonkeyPatch, before: bytes, part: bytes
+):
+    monkeypatch.setattr(patience, "REQUEST_SECONDS", 0.05)
+    async with serving(server().asgi(), keep_alive=3600) as client:
+        line = await client.connect()
+        if before:
+            await line.send(before)
+            assert (await line.answer()).status == 200
+        await line.send(part)
+        assert (await line.everything()).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+
+
 # Under a uvicorn that is not ours
 
 
@@ -271,10 +316,6 @@ async def process() -> AsyncIterator[tuple[Client, Callable[[], int]]]:
         running.kill()
         await running.wait()
 
-
-START, BODY = (lambda made: (head(made[0]), chunked([made[1]])[:-5]))(call("echo", text="hi"))
-WHOLE = head([(b"Host", b"localhost")]).replace(b"POST /mcp", b"GET /health")
-CLOSING = head([(b"Host", b"localhost"), (b"Connection", b"close")]).replace(b"POST /mcp", b"GET /health")
 
 ENDLESS: dict[str, tuple[bytes, bytes, set[bytes]]] = {
     "small trailers": (START + BODY + b"0\r\n", b"x-a: b\r\n" * 8192, {b"431"}),

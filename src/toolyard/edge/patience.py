@@ -5,7 +5,6 @@ headers. Limits on the body itself are the app's business.
 """
 
 import asyncio
-from collections import OrderedDict
 from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -25,6 +24,7 @@ KEEP_ALIVE_SECONDS = 150.0
 they who close, and no request meets a connection that we are closing."""
 MAX_IDLE = 500
 
+_EXTENSIONS: dict[str, dict[object, object]] = {WITHOUT_TRAILERS: {}}
 _CHUNK_FRAMING = 8  # a size of four digits and two ends of lines
 
 
@@ -43,9 +43,7 @@ class LimitedHttp(HttpToolsProtocol):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         # All connections of a server share it; those that have been idle for longest stand first.
-        self._idle: OrderedDict[LimitedHttp, None] = vars(self.server_state).setdefault(
-            "idle_connections", OrderedDict[LimitedHttp, None]()
-        )
+        self._idle: dict[LimitedHttp, None] = vars(self.server_state).setdefault("idle_connections", {})
 
     # What the transport calls
 
@@ -83,19 +81,26 @@ class LimitedHttp(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         self._in_request = True
-        self._idle.pop(self, None)
-        self._unset_keepalive_if_required()
+        if self in self._idle:  # the request before came to its end just now
+            self._idle.pop(self)
+            self._unset_keepalive_if_required()
         super().on_message_begin()
-        self.scope["extensions"] = {WITHOUT_TRAILERS: {}}
+        self.scope["extensions"] = _EXTENSIONS
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if self._in_head:  # else it is a trailer: nobody here wants one, least of all whoever asks who calls
-            super().on_header(name, value)
+        # What uvicorn's own does (its call costs), but for trailers: nobody here wants one.
+        if self._in_head:
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
         super().on_headers_complete()
-        if len(self.pipeline) > MAX_PIPELINED:
+        if not self.pipeline:
+            self._answering = self.cycle
+        elif len(self.pipeline) > MAX_PIPELINED:
             raise ValueError("too many requests wait for their turn")
 
     def on_chunk_header(self) -> None:
@@ -120,13 +125,13 @@ class LimitedHttp(HttpToolsProtocol):
 
     # What uvicorn calls
 
-    def _start_asgi_task(self, cycle: Any, app: Any) -> None:
-        self._answering = cycle
-        super()._start_asgi_task(cycle, app)
-
     def on_response_complete(self) -> None:
+        if self.pipeline:
+            self._answering = self.pipeline[-1][0]  # which it starts now
+            super().on_response_complete()
+            return
         super().on_response_complete()
-        if not self._in_request and not self.pipeline and not self.transport.is_closing():
+        if not self._in_request and not self.transport.is_closing():
             self._rest()
 
     def send_400_response(self, msg: str) -> None:
@@ -137,9 +142,9 @@ class LimitedHttp(HttpToolsProtocol):
     def _rest(self) -> None:
         """Nothing is under way here: of too many such connections the oldest is closed."""
         self._idle[self] = None
-        self._idle.move_to_end(self)
         if len(self._idle) > self.max_idle:
-            oldest, _ = self._idle.popitem(last=False)
+            oldest = next(iter(self._idle))
+            del self._idle[oldest]
             oldest._hang_up()
 
     # Requests that arrive slowly, or without end
