@@ -17,7 +17,7 @@ from typing import Any
 from toolyard.edge.http import HttpEdge
 from toolyard.edge.serving import server as uvicorn_server
 
-PATIENCE = 10.0
+PATIENCE = 20.0
 """Seconds to wait for what should happen at once. Reached only when a test fails."""
 
 MODERN = "2026-07-28"
@@ -26,12 +26,12 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 @asynccontextmanager
-async def serving(app: HttpEdge) -> AsyncIterator["Client"]:
+async def serving(app: HttpEdge, **options: Any) -> AsyncIterator["Client"]:
     """Serve an app on a free port of loopback, in this event loop, with the settings of `toolyard serve`."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     port = listener.getsockname()[1]
-    server = uvicorn_server(app, "127.0.0.1", port)
+    server = uvicorn_server(app, "127.0.0.1", port, **options)
     server.config.load()
     server.lifespan = server.config.lifespan_class(server.config)
     # What `Server.serve` does, less its loop that looks ten times a second whether to stop.
@@ -54,7 +54,15 @@ class Answer:
 
     @property
     def json(self) -> Any:
-        return json.loads(self.body)
+        """The answer, in whichever form it came: of a stream, its last message.
+
+        A call that takes some seconds goes on as a stream, and on a busy machine any call may take them.
+        """
+        if not self.is_stream:
+            return json.loads(self.body)
+        messages = [event.json for event in self.events if event.is_message]
+        assert messages, f"a stream without a message: {self.body[:500]!r}"
+        return messages[-1]
 
     @property
     def result(self) -> Any:

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -40,10 +39,8 @@ async def test_a_restarted_gateway_lists_at_once_while_its_upstream_hangs(tmp_pa
     async with speaking(speaker) as url:
         listed = await seen(url, tmp_path)
         hold_everything(speaker)
-        async with yard(at(url), state=str(tmp_path), list_wait=8.0) as front:
-            started = time.monotonic()
+        async with yard(at(url), state=str(tmp_path), list_wait=3600.0) as front:
             assert await front.tools() == listed == ["mcp__up__a", "mcp__up__b"]
-            assert time.monotonic() - started < 2
             discovered = (await front.modern("server/discover")).result
             assert "tools" in discovered["capabilities"]
 
@@ -296,8 +293,6 @@ async def test_why_it_was_missing_is_known_after_a_restart(tmp_path: Path):
     async with yard(server, state=str(tmp_path), list_wait=2) as front:
         await front.tools()
         reason = (await front.server())["reason"]
-    async with yard(server, state=str(tmp_path), list_wait=5) as front:
-        started = time.monotonic()
+    async with yard(server, state=str(tmp_path), list_wait=3600) as front:
         assert await front.tools() == []
-        assert time.monotonic() - started < 2
         assert (await front.server())["reason"] == reason

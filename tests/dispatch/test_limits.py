@@ -59,12 +59,12 @@ async def test_the_time_limit_stands_still_while_a_legacy_user_is_asked():
         await exchange.end()
 
     speaker.on["tools/call"] = ask
-    async with speaking(speaker) as url, yard(at(url, timeout=0.5)) as front:
+    async with speaking(speaker) as url, yard(at(url, timeout=2.0)) as front:
         session = await front.legacy(ELICITATION)
         line = await session.open_call(ECHO)
         question = await line.next_message()
         # A user takes longer than the limit. Nothing happens meanwhile that could be waited for.
-        await asyncio.sleep(0.8)
+        await asyncio.sleep(2.5)
         await session.respond(question["id"], {"action": "accept"})
         assert (await line.next_message())["result"]["content"][0]["text"] == "accept"
 

@@ -8,6 +8,7 @@ import pytest_asyncio
 
 from tests.edge.workshop import Workshop
 from tests.serving import Client, serving
+from toolyard.edge.pace import Pace
 
 # Not `toolyard.kit`: a tool that fails on purpose is logged there, as it should be.
 WATCHED = ("toolyard.edge", "uvicorn.error", "asyncio")
@@ -35,7 +36,8 @@ def nothing_is_logged_as_an_error() -> Iterator[None]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client() -> AsyncIterator[Client]:
-    async with serving(Workshop().server.asgi()) as client:
+    # Without the limit, however busy the machine is, only what a tool says makes a stream of an answer.
+    async with serving(Workshop().server.asgi(pace=Pace(stream_after=3600.0))) as client:
         yield client
 
 

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.edge.workshop import Workshop
 from tests.serving import (
+    PATIENCE,
     Answer,
     Client,
     LegacyClient,
@@ -33,7 +34,7 @@ from toolyard.edge.duplex import Duplex
 from toolyard.edge.http import HttpEdge
 
 ROOT = Path(__file__).parents[2]
-IN_TIME = 5.0
+IN_TIME = PATIENCE
 ELICIT = {"elicitation": {}, "sampling": {}}
 
 

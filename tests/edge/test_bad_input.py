@@ -3,7 +3,6 @@
 import asyncio
 import base64
 import json
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,6 +13,7 @@ from tests.edge.workshop import KEY, Workshop
 from tests.serving import (
     BOTH,
     MODERN,
+    PATIENCE,
     PREFIX,
     Answer,
     Client,
@@ -24,6 +24,7 @@ from tests.serving import (
     modern,
     serving,
 )
+from toolyard.edge.pace import Pace
 from toolyard.wire.call import Identity
 from toolyard.wire.seal import Sealer
 
@@ -40,7 +41,8 @@ def by_tenant(headers: list[tuple[bytes, bytes]]) -> Identity:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def client() -> AsyncIterator[Client]:
-    async with serving(Workshop().server.asgi(max_body=MAX_BODY, identify=by_tenant)) as client:
+    pace = Pace(stream_after=3600.0)
+    async with serving(Workshop().server.asgi(max_body=MAX_BODY, identify=by_tenant, pace=pace)) as client:
         yield client
 
 
@@ -142,10 +144,9 @@ async def test_a_deeply_nested_body_is_an_invalid_request(client: Client, depth:
 
 
 async def test_nesting_that_is_never_closed_costs_no_time(client: Client):
-    body = b'{"a":[' * 1000 + b'"' + b'\\"' * 20_000
-    start = time.process_time()
+    # A search that starts anew at each quote takes minutes for so many.
+    body = b'{"a":[' * 1000 + b'"' + b'\\"' * 140_000
     answer = await client.post(modern("tools/list")[0], body)
-    assert time.process_time() - start < 0.5
     assert answer.status == 400
 
 
@@ -684,7 +685,7 @@ async def test_a_request_sent_as_a_notification_is_not_run(client: Client):
         session = await LegacyClient.start(other)
         headers, message = modern("tools/call", {"name": "wait", "arguments": {}})
         del message["id"]
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             assert (await other.post(headers, message)).status in (202, 400)
             answer = await session.notify("tools/call", {"name": "wait", "arguments": {}})
             assert answer.status in (202, 400)
@@ -917,7 +918,7 @@ async def test_a_client_that_hangs_up_on_a_silent_call_cancels_it(client: Client
         line = await other.connect()
         headers, message = modern("tools/call", {"name": "wait", "arguments": {}})
         await line.send(http(headers=headers, body=json.dumps(message).encode()))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await shop.started.wait()
             line.hang_up()
             await shop.cancelled.wait()
@@ -932,7 +933,7 @@ async def test_a_client_that_hangs_up_on_a_stream_cancels_its_call(client: Clien
         line = await other.open(*modern("tools/call", {"name": "speak", "arguments": {}}, progress="p"))
         assert (await line.next_message())["params"]["message"] == "one"
         line.hang_up()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await shop.cancelled.wait()
         assert not shop.finished.is_set()
 
@@ -952,7 +953,7 @@ async def test_a_legacy_client_that_hangs_up_does_not_cancel_its_call_and_can_co
         line.hang_up()
         shop.says.put_nowait("two")
         shop.says.put_nowait(None)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await shop.finished.wait()
         assert not shop.cancelled.is_set()
         again = await session.listen(last)
@@ -969,7 +970,7 @@ async def test_a_legacy_client_that_hangs_up_on_a_silent_call_does_not_cancel_it
         line = await other.connect()
         body = json.dumps(session.message("tools/call", {"name": "wait", "arguments": {}})).encode()
         await line.send(http(headers=session.headers, body=body))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await shop.started.wait()
             line.hang_up()
             shop.go.set()
@@ -1034,7 +1035,7 @@ async def test_a_get_that_takes_no_stream_is_refused(client: Client, session: Le
 
 async def test_a_subscription_of_a_client_that_takes_no_stream_is_refused_at_once(client: Client):
     headers, message = modern("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         answer = await client.post(headers | {"Accept": "application/json"}, message)
     assert answer.status in (400, 406)
     assert_nothing_leaks(answer.body)

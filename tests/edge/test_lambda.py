@@ -16,7 +16,7 @@ from tests.serving import Client, LegacyClient, initialize, modern
 from toolyard.edge.asgi import Headers
 from toolyard.edge.aws_lambda import Entry, LambdaEdge
 from toolyard.edge.identity import Refused
-from toolyard.edge.lambda_events import Request
+from toolyard.edge.lambda_events import Request, read
 from toolyard.edge.lambda_outlets import Collected
 from toolyard.edge.tenants import CallerKeys
 from toolyard.kit import Context
@@ -375,3 +375,18 @@ async def test_no_key_is_held_when_its_request_is_answered():
     gc.collect()
     held = [thing.fingerprint for thing in gc.get_objects() if isinstance(thing, Secret)]
     assert not set(held) & set(gate.asked)
+
+
+@pytest.mark.parametrize("name", ["x-tiflux-api-key", "authorization"])
+@pytest.mark.parametrize("form", ["a list", "two cases"])
+async def test_a_key_that_came_twice_is_refused_in_every_form_of_event_that_tells(name: str, form: str):
+    headers, message = modern("tools/list")
+    values = ["Bearer mine", "Bearer yours"] if name == "authorization" else ["mine", "yours"]
+    doubled = {name: values} if form == "a list" else {name: values[:1], name.title(): values[1:]}
+    many = {**{key: [value] for key, value in headers.items()}, **doubled}
+    event = {"httpMethod": "POST", "path": "/mcp", "body": json.dumps(message), "multiValueHeaders": many}
+    outlet = Collected("v1")
+    await edge_of(Workshop(), keyed(Gate())).serve(read(event), outlet, None)
+    reply = outlet.reply()
+    assert reply["statusCode"] == 400
+    assert f"The header '{name}' came more than once" in reply["body"]

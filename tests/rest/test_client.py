@@ -183,6 +183,32 @@ async def test_a_reply_that_cannot_be_used_is_a_fault_of_its_kind(
     assert await send(client) == (200, b'{"ok": true}')
 
 
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        (b"HTTP/1.1 103 Hints\r\nLink: </x>\r\n\r\n" * 5000, r"more than 20 interim replies \(status 103\)"),
+        (b"HTTP/1.1 100 Continue\r\n\r\n" * 21, r"more than 20 interim replies \(status 100\)"),
+        (b"HTTP/1.1 103 Hints\r\nX: %s\r\n\r\n" % (b"y" * 40_000) * 2, "a head or a trailer of more than"),
+        (CHUNKED + b"2\r\nhi\r\n0\r\n" + b"X: y\r\n" * 50_000, "a head or a trailer of more than"),
+        (CHUNKED + (b"1;" + b"y" * 1000 + b"\r\n \r\n") * 500, "a head or a trailer of more than"),
+        (b"\r\n" * 200_000, "a head or a trailer of more than"),
+    ],
+    ids=["hints", "continues", "big hints", "trailers", "chunk extensions", "empty lines"],
+)
+async def test_what_has_no_end_is_a_fault_while_it_still_comes(
+    api: Loopback, client: HttpClient, raw: bytes, reason: str
+) -> None:
+    api.on("GET /a", Raw(raw, never=True), OK)
+    with pytest.raises(Garbled, match=reason):
+        await send(client)
+    assert await send(client) == (200, b'{"ok": true}')
+
+
+async def test_chunks_of_a_byte_are_no_excess(api: Loopback, client: HttpClient) -> None:
+    api.on("GET /a", Raw(CHUNKED + b"1\r\n \r\n" * 50_000 + b"0\r\n\r\n"))
+    assert await send(client) == (200, b" " * 50_000)
+
+
 async def test_a_body_without_a_length_is_whole_only_when_the_connection_was_closed_in_order(
     api: Loopback, client: HttpClient
 ) -> None:

@@ -1,7 +1,6 @@
 """Messages of upstreams: the same from memory and from disk, and nothing that only looks like one."""
 
 import json
-import time
 from typing import Any
 
 import msgspec
@@ -215,6 +214,5 @@ def test_a_kind_that_is_no_string_is_refused():
 def test_a_hostile_head_is_looked_at_once():
     body = spool([b'{"a":[' + b'"resultType":"x",' * 4000 + b"1]}"])
     assert isinstance(body, Spooled)
-    start = time.process_time()
-    assert peek(body) == "complete"
-    assert time.process_time() - start < 0.5
+    # A search that starts anew at each place takes seconds each time; all of them end the test's own limit.
+    assert {peek(body) for _ in range(200)} == {"complete"}

@@ -57,6 +57,28 @@ async def test_events_are_read_however_lines_end_and_however_they_are_cut(era: s
         assert await front.says(ECHO) == "in pieces é"
 
 
+@pytest.mark.parametrize(
+    "said", [b"\n", b": ping\n\n", b"event: x\n\n"], ids=["empty lines", "comments", "no data"]
+)
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_stream_of_nothing_ends_with_the_time_of_its_call(era: str, said: bytes):
+    speaker = Speaker(era)
+
+    async def call(exchange: Exchange) -> None:
+        await exchange.stream()
+        for _ in range(20_000):
+            await exchange.write(said * 1000)
+            await asyncio.sleep(0)
+
+    speaker.on["tools/call"] = call
+    async with speaking(speaker) as url, yard(at(url, timeout=1.0)) as front:
+        await front.tools()
+        calling = asyncio.create_task(front.call(ECHO))
+        await speaker.until_heard("tools/call")
+        assert (await front.modern("server/discover")).status == 200, "others are served meanwhile"
+        assert "1 s" in (await calling).error["message"]
+
+
 async def test_a_stream_that_breaks_is_taken_up_where_it_stopped():
     speaker = Speaker("legacy")
     resumed: list[str] = []

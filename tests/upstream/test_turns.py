@@ -2,6 +2,7 @@
 
 import asyncio
 
+from tests.serving import PATIENCE
 from tests.turning import counting_turns
 from toolyard.upstream.turns import slices, turn
 
@@ -24,7 +25,7 @@ async def test_who_gives_up_waiting_holds_up_nobody():
     staying = asyncio.create_task(turn())
     await asyncio.sleep(0)
     leaving.cancel()
-    await asyncio.wait_for(staying, 5)
+    await asyncio.wait_for(staying, PATIENCE)
     await asyncio.wait_for(turn(), 5)
 
 

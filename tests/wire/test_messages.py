@@ -1,7 +1,6 @@
 """The JSON-RPC envelope: what is a message, what is not, and why."""
 
 import json
-import time
 from contextlib import suppress
 from typing import Any
 
@@ -203,11 +202,8 @@ def test_many_shallow_values_are_not_depth():
 
 
 def test_an_unclosed_string_is_refused_in_linear_time():
-    # A search that starts anew at each quote takes seconds for these 40 kB, and hours for the largest body.
-    body = b"[" * (MAX_NESTING + 1) + b'"' + b'\\"' * 20_000
-    start = time.process_time()
-    refusal(body)
-    assert time.process_time() - start < 0.5
+    # A search that starts anew at each quote takes seconds for 40 kB, and hours for these 4 MB.
+    refusal(b"[" * (MAX_NESTING + 1) + b'"' + b'\\"' * 2_000_000)
 
 
 @pytest.mark.parametrize("id", [0, -1, 2**63 - 1, "", "x" * 256, "ключ", 2**53 + 1])
@@ -296,7 +292,6 @@ def test_a_reply_can_be_parsed_as_a_response(id: Any, result: Any):
 )
 def test_a_big_body_is_measured_without_holding_up_the_loop(inside: bytes):
     body = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"a":[' + inside + b"]}}"
-    before = time.process_time()
+    # One pass for each level, or for each bracket, takes hours for so many.
     with suppress(InvalidRequest):
         parse(body)
-    assert time.process_time() - before < 1.0

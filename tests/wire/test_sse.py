@@ -1,7 +1,6 @@
 """Server-sent events: what is framed can be read again, however the network cuts it."""
 
 import json
-import time
 from itertools import pairwise
 from typing import Any
 
@@ -71,11 +70,8 @@ def test_any_bytes_are_read_without_failing_and_alike_in_one_piece(chunks: list[
 def test_a_big_event_in_many_small_pieces_is_read_in_linear_time():
     data = frame(b'"' + b"x" * 4_000_000 + b'"')
     decoder = Decoder()
-    start = time.process_time()
-    events = [
-        event for place in range(0, len(data), 4096) for event in decoder.feed(data[place : place + 4096])
-    ]
-    assert time.process_time() - start < 0.5
+    # Copying what has come with each piece would be a quarter of a terabyte, and end the test's own limit.
+    events = [event for place in range(0, len(data), 32) for event in decoder.feed(data[place : place + 32])]
     assert [len(event.data) for event in events] == [4_000_002]
 
 

@@ -50,7 +50,7 @@ def serve_gateway(file: Path, place: Place, debug: bool) -> None:
     )
     with listening:
         warn_if_public(place.host, place.hosts)
-        run(edge, listening, debug)
+        run(edge, listening, debug, keep_alive=config.gateway.keep_alive, max_idle=config.gateway.max_idle)
 
 
 def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:

@@ -6,6 +6,8 @@ import socket
 import time
 from typing import Any
 
+MAX_INTERIM = 20
+
 
 class Patience:
     """Time to give the next whole thing in: an answer, or an event of a stream.
@@ -30,11 +32,24 @@ class Patience:
 
 
 class PatientResponse(http.client.HTTPResponse):
-    """Reads its head and its body while there is patience."""
+    """Reads its head and its body while there is patience; passes over interim replies, of any kind."""
+
+    _interim = 0
 
     def __init__(self, patience: Patience, sock: socket.socket, *arguments: Any, **options: Any) -> None:
         super().__init__(sock, *arguments, **options)
         self.fp = io.BufferedReader(_Watched(patience, sock, self.fp.detach()))
+
+    def _read_status(self) -> tuple[str, int, str]:
+        unknown: Any = super()
+        found: tuple[str, int, str] = unknown._read_status()
+        version, status, reason = found
+        if not 100 <= status < 200 or status == 101:
+            return found
+        self._interim += 1
+        if self._interim > MAX_INTERIM:
+            raise http.client.HTTPException(f"more than {MAX_INTERIM} interim replies (status {status})")
+        return version, http.client.CONTINUE, reason  # the only one that `http.client` passes over
 
 
 class _Watched(io.RawIOBase):

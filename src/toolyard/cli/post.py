@@ -107,7 +107,11 @@ class Reply:
         self.retry_ms: int | None = None
 
     def header(self, name: str) -> str | None:
-        return self._response.getheader(name)
+        """Its value; Failure when there are several, of which nobody knows which one counts."""
+        values = self._response.headers.get_all(name, [])
+        if len(values) > 1:
+            raise Failure(f"{self._url} answered with the header {name!r} more than once")
+        return values[0] if values else None
 
     def check(self) -> None:
         """Raises McpError for a refusal that speaks JSON-RPC, Refused for any other."""

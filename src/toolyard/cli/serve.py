@@ -4,7 +4,7 @@ import signal
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -91,15 +91,20 @@ def serve_target(found: "Server", named: str | None, place: Place, debug: bool) 
 
 
 def run(
-    edge: "Endpoint", listening: socket.socket, debug: bool, on_ready: Callable[[], None] = lambda: None
+    edge: "Endpoint",
+    listening: socket.socket,
+    debug: bool,
+    on_ready: Callable[[], None] = lambda: None,
+    **idle: Any,
 ) -> None:
+    """`idle` says how long, and how many, connections may be idle, as in `edge.serving.server`."""
     import asyncio
 
     from ..edge.running import run_to_end
     from ..edge.serving import server  # 35 ms of CPU, most of it uvicorn
 
     host, port = listening.getsockname()[:2]
-    running = server(edge, host, port, log_level="debug" if debug else "warning")
+    running = server(edge, host, port, log_level="debug" if debug else "warning", **idle)
 
     async def serve() -> None:
         # uvicorn stops cleanly and then raises the signal anew; that must not look like a crash.

@@ -104,6 +104,8 @@ class GatewayConfig(Struct, frozen=True, kw_only=True):
     page_size: int = 500
     park_ttl: float = 600.0
     park_limit: int = 1000
+    keep_alive: float = 150.0
+    max_idle: int = 500
 
 
 class SearchConfig(Struct, frozen=True, kw_only=True):

@@ -39,6 +39,8 @@ GATEWAY: dict[str, Reader] = {
     "page_size": whole(1),
     "park_ttl": seconds,
     "park_limit": whole(1),
+    "keep_alive": seconds,
+    "max_idle": whole(1),
 }
 SEARCH: dict[str, Reader] = {
     "learn": flag,

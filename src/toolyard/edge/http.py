@@ -11,7 +11,7 @@ from collections.abc import Callable
 from msgspec.structs import replace
 
 from ..wire.call import Identity, Service
-from ..wire.errors import InternalError, InvalidRequest, McpError
+from ..wire.errors import HeaderMismatch, InternalError, InvalidRequest, McpError
 from ..wire.headers import Head, check_doubles
 from ..wire.messages import encode, encode_error, parse, recover_id
 from ..wire.seal import Sealer
@@ -22,7 +22,7 @@ from .answer import take_notification
 from .asgi import Gone, Receive, Scope, Send, TooLarge, check_declared, read_rest, send_empty, send_json
 from .exchange import Exchange, Watchman
 from .guard import Guard
-from .identity import Identify, Refused
+from .identity import Identify, Refused, identified
 from .legacy import LegacyDoor
 from .pace import Pace
 from .tenants import CallerKeys, Tenants, forget
@@ -83,7 +83,7 @@ class HttpEdge:
         elif method == "OPTIONS" and b"origin" in head.raw:
             requested = head.raw.get(b"access-control-request-headers", b"")
             await send_empty(send, 204, self._guard.preflight(head, requested))
-        elif (self._identify is not None or self._tenants is not None) and not await self._identified(visit):
+        elif not await self._identified(visit, scope):
             return
         else:
             if THREAD_HEADER in head.raw and not visit.identity.thread:
@@ -95,17 +95,16 @@ class HttpEdge:
                 if visit.secrets is not None:
                     forget(visit.secrets)
 
-    async def admits(self, head: Head) -> bool:
-        """Whether a request with these headers would be let in, for what is served beside the endpoint."""
-        if self._guard.refusal(head) is not None:
+    async def admits(self, scope: Scope, receive: Receive) -> bool:
+        """Whether such a request would be let in, for what is served beside the endpoint."""
+        head = Head(scope["headers"])
+        if self._guard.refusal(head) is not None or head.doubled is not None:
             return False
         if self._identify is None:
             return True
         try:
-            found = self._identify(head.pairs)
-            if not isinstance(found, Identity):
-                await found
-        except Refused:
+            await identified(self._identify, head, scope, receive)
+        except (Refused, HeaderMismatch):
             return False
         except Exception as error:  # the application's code, as in _identified
             logger.error("identify failed", exc_info=error)
@@ -141,18 +140,21 @@ class HttpEdge:
             error = InvalidRequest(f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}")
             await send_json(send, 404, encode_error(None, error), [])
 
-    async def _identified(self, visit: Visit) -> bool:
+    async def _identified(self, visit: Visit, scope: Scope) -> bool:
         """Find out whose request it is, and take its keys; False when it was turned away."""
+        if self._identify is None and self._tenants is None:
+            return True
         try:
             if self._identify is not None:
-                found = self._identify(visit.head.pairs)
-                visit.identity = found if isinstance(found, Identity) else await found
+                visit.identity = await identified(self._identify, visit.head, scope, visit.receive)
             if self._tenants is not None:
                 visit.identity, visit.secrets = await self._tenants.enter(visit.head, visit.identity)
             return True
         except Refused as refused:
             visit.headers += refused.headers
             await _refuse(visit, refused.status, refused.message)
+        except HeaderMismatch as error:
+            await send_json(visit.send, error.http_status, encode_error(None, error), visit.headers)
         except Exception as error:  # the application's code: its bug is not the client's to see
             logger.error("identify failed", exc_info=error)
             await send_json(visit.send, 500, encode_error(None, InternalError()), visit.headers)

@@ -19,6 +19,7 @@ BASE = "/2018-06-01/runtime"
 STREAM_BYTES = 200 * 1024 * 1024
 """What AWS takes of one streamed answer."""
 _PIECE = 64 * 1024
+_MAX_HEAD = 256 * 1024
 _HTTP = "application/vnd.awslambda.http-integration-response"
 _END_OF_PRELUDE = b"\0" * 8
 _ERROR_TYPE, _ERROR_BODY = "Lambda-Runtime-Function-Error-Type", "Lambda-Runtime-Function-Error-Body"
@@ -117,14 +118,24 @@ class RuntimeApi:
         while True:
             size, rest = await self._until(b"\r\n", rest)
             length = int(size.partition(b";")[0], 16)
-            chunk, rest = await self._exactly(length + 2, rest)
             if not length:
+                await self._pass_trailers(rest)
                 return b"".join(found)
+            chunk, rest = await self._exactly(length + 2, rest)
             found.append(chunk[:-2])
+
+    async def _pass_trailers(self, rest: bytes) -> None:
+        """Up to the empty line that ends the answer, else the next one would begin with a trailer."""
+        line = b"-"
+        while line:
+            line, rest = await self._until(b"\r\n", rest)
 
     async def _until(self, end: bytes, have: bytes) -> tuple[bytes, bytes]:
         """What comes before `end`, and what of the rest is here already."""
         while end not in have:
+            if len(have) > _MAX_HEAD:
+                self.close()
+                raise ApiFailure(f"the Runtime API sent a line or a head of more than {_MAX_HEAD} bytes")
             have += await self._receive()
         before, _, after = have.partition(end)
         return before, after

@@ -7,7 +7,6 @@ from typing import Any, Protocol
 from msgspec import Struct
 
 from ..wire.errors import InvalidRequest
-from ..wire.headers import Head
 from ..wire.messages import encode, encode_error
 from .asgi import Receive, Scope, Send, send_json
 from .http import HttpEdge
@@ -72,7 +71,7 @@ class Paths:
             return
         page = self._pages.get(path)
         if page is not None and scope["method"] in ("GET", "HEAD"):
-            await self._show(page, scope, send)
+            await self._show(page, scope, receive, send)
             return
         route = next((app for start, app in self._routes.items() if path.startswith(start)), None)
         if route is not None:
@@ -85,9 +84,9 @@ class Paths:
         else:
             await edge(scope, receive, send)
 
-    async def _show(self, page: Page, scope: Scope, send: Send) -> None:
+    async def _show(self, page: Page, scope: Scope, receive: Receive, send: Send) -> None:
         """Those who would not be let in at the endpoint, or come by another name, see less or nothing."""
-        if await self._main.admits(Head(scope["headers"])):
+        if await self._main.admits(scope, receive):
             await _send_page(send, *page.whole())
         elif page.brief is not None:
             await _send_page(send, *page.brief())

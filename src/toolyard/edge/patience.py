@@ -1,68 +1,232 @@
-"""uvicorn's HTTP with limits that it lacks: on the size of a request's head, and on its patience."""
+"""uvicorn's HTTP with limits that it lacks: on what comes besides the body, on time, and on idle connections.
+
+uvicorn with httptools takes any of these without end, and puts the trailers of a chunked request among its
+headers. Limits on the body itself are the app's business.
+"""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from .identity import WITHOUT_TRAILERS
+
 MAX_HEAD_BYTES = 256 * 1024
+"""For all of a request that is not its body: empty lines before it, head, chunk extensions and trailers."""
+MAX_UNREAD_BYTES = 16 * 1024 * 1024
+"""How much of a request is still taken, and thrown away, after its answer has gone out."""
+MAX_PIPELINED = 100
+"""How many requests may wait on a connection for the answer to an earlier one."""
 REQUEST_SECONDS = 60.0
+LINGER_SECONDS = 2.0
+KEEP_ALIVE_SECONDS = 150.0
+"""Longer than balancers and proxies keep theirs (nginx and AWS 60 s, Go and Traefik 90 s, Caddy 120 s): it is
+they who close, and no request meets a connection that we are closing."""
+MAX_IDLE = 500
+
+_EXTENSIONS: dict[str, dict[object, object]] = {WITHOUT_TRAILERS: {}}
+_CHUNK_FRAMING = 8  # a size of four digits and two ends of lines
 
 
 class LimitedHttp(HttpToolsProtocol):
-    """A connection that does not finish a request in time, or makes its head too large, is closed."""
+    """One connection. Whoever goes beyond a limit is told, if an answer is due, and hung up on."""
 
+    max_idle = MAX_IDLE
     _in_head = True
-    _in_body = False
-    _head_bytes = 0
+    _in_request = False
+    _outside = 0
+    _unread = 0
+    _answering: Any = None
+    _deaf = False
     _timer: asyncio.TimerHandle | None = None
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        # All connections of a server share it; those that have been idle for longest stand first.
+        self._idle: dict[LimitedHttp, None] = vars(self.server_state).setdefault("idle_connections", {})
+
+    # What the transport calls
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._arm()
+        self._rest()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
+        self._idle.pop(self, None)
+        self._tell_gone()
         super().connection_lost(exc)
+        self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
+        if self._deaf:
+            self._discard(data)
+            return
+        self._idle.pop(self, None)
+        self._outside += len(data)  # `on_body` takes away what is body
         super().data_received(data)
         # A request that came whole, as nearly all do, is past by now.
-        if (self._in_head or self._in_body) and not self.transport.is_closing():
-            self._arm()
-            self._head_bytes += len(data) if self._in_head else 0
-            if self._head_bytes > MAX_HEAD_BYTES:
-                self._close(b"431 Request Header Fields Too Large")
+        if not (self._in_request or self._outside > 0) or self.transport.is_closing():
+            self._outside = 0
+            return
+        self._arm()
+        self._outside = max(self._outside, 0)
+        if self._outside > MAX_HEAD_BYTES:
+            self._end(b"431 Request Header Fields Too Large")
+        elif not self._in_head and self._is_answered():
+            self._discard(data)
+
+    # What the parser calls
 
     def on_message_begin(self) -> None:
-        self._in_head = True
+        self._in_request = True
+        if self in self._idle:  # the request before came to its end just now
+            self._idle.pop(self)
+            self._unset_keepalive_if_required()
         super().on_message_begin()
+        self.scope["extensions"] = _EXTENSIONS
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        # What uvicorn's own does (its call costs), but for trailers: nobody here wants one.
+        if self._in_head:
+            name = name.lower()
+            if name == b"expect" and value.lower() == b"100-continue":
+                self.expect_100_continue = True
+            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         self._in_head = False
-        self._in_body = True
-        self._head_bytes = 0
         super().on_headers_complete()
+        if not self.pipeline:
+            self._answering = self.cycle
+        elif len(self.pipeline) > MAX_PIPELINED:
+            raise ValueError("too many requests wait for their turn")
+
+    def on_chunk_header(self) -> None:
+        self._outside -= _CHUNK_FRAMING
+
+    def on_body(self, body: bytes) -> None:
+        self._outside -= len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
-        self._in_body = False
+        self._in_request, self._in_head = False, True
+        self._outside = self._unread = 0
         self._disarm()
         super().on_message_complete()
+        if self._is_answered() and not self.transport.is_closing():
+            # It was answered before it was complete, so its last bytes have ended uvicorn's own timer.
+            self._unset_keepalive_if_required()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+            self._rest()
+
+    # What uvicorn calls
+
+    def on_response_complete(self) -> None:
+        if self.pipeline:
+            self._answering = self.pipeline[-1][0]  # which it starts now
+            super().on_response_complete()
+            return
+        super().on_response_complete()
+        if not self._in_request and not self.transport.is_closing():
+            self._rest()
+
+    def send_400_response(self, msg: str) -> None:
+        self._end(b"400 Bad Request", msg.encode())
+
+    # Idle connections
+
+    def _rest(self) -> None:
+        """Nothing is under way here: of too many such connections the oldest is closed."""
+        self._idle[self] = None
+        if len(self._idle) > self.max_idle:
+            oldest = next(iter(self._idle))
+            del self._idle[oldest]
+            oldest._hang_up()
+
+    # Requests that arrive slowly, or without end
 
     def _arm(self) -> None:
         if self._timer is None:
-            self._timer = self.loop.call_later(REQUEST_SECONDS, self._close, b"408 Request Timeout")
+            self._timer = self.loop.call_later(REQUEST_SECONDS, self._too_slow)
 
     def _disarm(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
 
-    def _close(self, status: bytes, *_: Any) -> None:
+    def _too_slow(self) -> None:
         self._disarm()
+        if cast(Any, self.cycle) is None or self._is_answered():
+            self._end(b"408 Request Timeout")
+        else:
+            self._arm()  # an earlier request is still being answered, or the app waits for the body
+
+    def _end(self, status: bytes, message: bytes = b"") -> None:
+        """Answer the request that is arriving with this, if it has no answer yet, and take no more of it."""
+        if self._is_answer_due():
+            head = b"HTTP/1.1 %s\r\ncontent-type: text/plain; charset=utf-8\r\n" % status
+            self.transport.write(
+                b"%scontent-length: %d\r\nconnection: close\r\n\r\n%s" % (head, len(message), message)
+            )
+            self._linger()
+        elif self._is_earlier_under_way():
+            # An earlier request has nothing to do with it, and gets its answer.
+            self._disarm()
+            self.pipeline.clear()
+            self._answering.keep_alive = False
+            self._deaf = True
+        elif self._is_answered():
+            self._linger()
+        else:
+            self._hang_up()
+
+    def _linger(self) -> None:
+        """Hang up once the client has done so, or soon: one that still sends would not read why."""
+        self._disarm()
+        self._tell_gone()
+        self._deaf = True
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._timer = self.loop.call_later(LINGER_SECONDS, self._hang_up)
+
+    def _discard(self, data: bytes) -> None:
+        self._unread += len(data)
+        if self._unread > MAX_UNREAD_BYTES:
+            self._hang_up()
+
+    def _is_answered(self) -> bool:
+        """Whether the latest request has its whole answer."""
         cycle: Any = self.cycle  # None before the first request, whatever its type says
-        if cycle is not None and not cycle.response_complete:
-            self._arm()  # an earlier request is still being answered
-        elif not self.transport.is_closing():
-            self.transport.write(b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n" % status)
+        return cycle is not None and cycle.response_complete
+
+    def _is_answer_due(self) -> bool:
+        """Whether the next bytes that we send are the answer to the request that is arriving."""
+        cycle: Any = self.cycle
+        if cycle is None:
+            return True
+        if self.transport.is_closing() or self.pipeline:
+            return False
+        return cycle.response_complete if self._in_head else not cycle.response_started
+
+    def _is_earlier_under_way(self) -> bool:
+        """Whether a request is being answered that came before the one that is arriving."""
+        answering = self._answering
+        return not answering.response_complete and (self._in_head or answering is not self.cycle)
+
+    def _hang_up(self) -> None:
+        self._disarm()
+        self._tell_gone()
+        if not self.transport.is_closing():
             self.transport.close()
+
+    def _tell_gone(self) -> None:
+        """Tell the app, also about a request that others wait behind: uvicorn knows the latest only."""
+        self.pipeline.clear()
+        for cycle in (self._answering, self.cycle):
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()

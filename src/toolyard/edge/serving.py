@@ -6,7 +6,7 @@ from typing import Any, cast
 import uvicorn
 
 from .paths import Endpoint
-from .patience import LimitedHttp
+from .patience import KEEP_ALIVE_SECONDS, MAX_IDLE, LimitedHttp
 from .running import run_to_end
 
 GRACE_SECONDS = 2
@@ -34,7 +34,15 @@ class _Uvicorn(uvicorn.Server):
                 cast(Any, connection).transport.abort()
 
 
-def server(edge: Endpoint, host: str, port: int, log_level: str = "warning") -> uvicorn.Server:
+def server(
+    edge: Endpoint,
+    host: str,
+    port: int,
+    log_level: str = "warning",
+    keep_alive: float = KEEP_ALIVE_SECONDS,
+    max_idle: int = MAX_IDLE,
+) -> uvicorn.Server:
+    """`keep_alive` is how long a connection may be idle, and `max_idle` how many may be so at a time."""
     config = uvicorn.Config(
         edge,
         host=host,
@@ -46,15 +54,22 @@ def server(edge: Endpoint, host: str, port: int, log_level: str = "warning") -> 
         proxy_headers=False,
         date_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
-        http=LimitedHttp,
+        timeout_keep_alive=cast(int, keep_alive),  # a number of any kind will do
+        http=type("Http", (LimitedHttp,), {"max_idle": max_idle}),
         # uvicorn would put its own handlers in the place of whatever was set up.
         log_config=None,
     )
     return _Uvicorn(config, edge)
 
 
-def run(edge: Endpoint, host: str, port: int) -> None:
-    serving = server(edge, host, port)
+def run(
+    edge: Endpoint,
+    host: str,
+    port: int,
+    keep_alive: float = KEEP_ALIVE_SECONDS,
+    max_idle: int = MAX_IDLE,
+) -> None:
+    serving = server(edge, host, port, keep_alive=keep_alive, max_idle=max_idle)
     # Where nothing was set up to show a log, a server that says nothing looks like one that hangs.
     sys.stderr.write(f"serving MCP at http://{host}:{port}{edge.path} (Ctrl-C stops it)\n")
     run_to_end(serving.serve(), serving.config.get_loop_factory())

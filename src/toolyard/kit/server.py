@@ -259,11 +259,24 @@ class Server:
             pace=pace,
         )
 
-    def run_http(self, host: str = "127.0.0.1", port: int = 8321, **options: Any) -> None:
-        """Serve over HTTP until interrupted. `options` are those of `asgi`."""
+    def run_http(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 8321,
+        *,
+        keep_alive: float = 150.0,
+        max_idle: int = 500,
+        **options: Any,
+    ) -> None:
+        """Serve over HTTP until interrupted. `options` are those of `asgi`.
+
+        A connection is closed after `keep_alive` idle seconds, or as the oldest of more than `max_idle`.
+        """
+        if keep_alive <= 0 or max_idle < 1:
+            raise ValueError(f"keep_alive and max_idle must be more than 0, not {keep_alive} and {max_idle}")
         from ..edge.serving import run
 
-        run(self.asgi(**options), host, port)
+        run(self.asgi(**options), host, port, keep_alive, max_idle)
 
     def run_stdio(self) -> None:
         """Serve the process that started us, until it closes our standard input."""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MAX_HEAD = 64 * 1024
+MAX_INTERIM = 20
 _WITHOUT_BODY = (204, 304)
+_CHUNK_FRAMING = 8  # a size of four digits and two ends of lines
 
 
 class Reply(Struct, frozen=True):
@@ -34,8 +36,9 @@ class _Reading:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._size = 0
-        self._silent = 0
-        """Bytes since the parser last told us something: what it gathers meanwhile is bounded too."""
+        self._outside = 0
+        """Bytes of heads, chunk extensions and trailers: what is no body, less the framing of chunks."""
+        self._interim = 0
         self.parser: HttpResponseParser | None = HttpResponseParser(self)
         self.headers: dict[str, str] = {}
         self.body: list[bytes] = []
@@ -46,8 +49,7 @@ class _Reading:
 
     def feed(self, data: bytes) -> None:
         assert self.parser is not None
-        self._silent += len(data)
-        before = len(data) if self.in_head else 0
+        self._outside += len(data)  # `on_body` takes away what is body
         try:
             self.parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
@@ -55,16 +57,14 @@ class _Reading:
                 self.surplus = True
             elif self.problem is None:
                 self.problem = Garbled(f"not a usable HTTP reply ({type(error).__name__})")
-        if self.in_head:
-            self._size += before
-        if (self._size if self.in_head else self._silent) > MAX_HEAD and self.problem is None:
+        self._outside = max(self._outside, 0)
+        if self._outside > MAX_HEAD and self.problem is None and not self.complete:
             self.problem = Garbled(f"the reply has a head or a trailer of more than {MAX_HEAD} bytes")
 
     def on_message_begin(self) -> None:
         self.surplus = self.surplus or self.complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        self._silent = 0
         if not self.in_head or self.complete:  # a trailer, or what nobody asked for
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -73,13 +73,16 @@ class _Reading:
     def on_headers_complete(self) -> None:
         if self.complete:
             return
-        self.in_head, self._size = False, 0
+        self.in_head = False
         length = self.headers.get("content-length", "")
         if length.isdecimal() and int(length[:18]) > self._limit:
             self.problem = TooLarge(self._limit)
 
+    def on_chunk_header(self) -> None:
+        self._outside -= _CHUNK_FRAMING
+
     def on_body(self, data: bytes) -> None:
-        self._silent = 0
+        self._outside -= len(data)
         if self.complete or self.problem is not None:
             return
         self._size += len(data)
@@ -93,6 +96,11 @@ class _Reading:
         assert self.parser is not None
         if 100 <= self.parser.get_status_code() < 200:  # an interim reply; the real one follows
             self.headers, self.in_head = {}, True
+            self._interim += 1
+            if self._interim > MAX_INTERIM:
+                status = self.parser.get_status_code()
+                self.problem = Garbled(f"more than {MAX_INTERIM} interim replies (status {status})")
+                raise self.problem  # the parser reads no more
         else:
             self.complete = True
 

@@ -49,6 +49,11 @@ class EventReader:
         self._retry: int | None = None
 
     @property
+    def _is_blank(self) -> bool:
+        """Whether nothing of an event has come: a server may send empty lines without end."""
+        return self._data is None and self._id is None and self._retry is None and self._event == "message"
+
+    @property
     def is_long(self) -> bool:
         """Whether the event that is being read is longer than one slice."""
         return self._open is not None
@@ -74,7 +79,7 @@ class EventReader:
                 self._line.clear()
             if line:
                 self._take(line)
-            else:
+            elif not self._is_blank:
                 event = self._finish()
                 if event is not None:
                     yield event

@@ -33,9 +33,11 @@ class HttpClient:
         if self._session is None:
             import aiohttp  # 90 ms of CPU, and not needed where all upstreams are processes
 
+            from .http_limits import limited_connector
+
             self._session = aiohttp.ClientSession(
                 # How many calls an upstream gets at a time is decided per upstream, not here.
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=30),
+                connector=limited_connector(limit=0, keepalive_timeout=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
@@ -66,6 +68,8 @@ class Address:
         import aiohttp
         from yarl import URL
 
+        from .http_limits import Endless
+
         self.server = server
         self.url = URL(url)
         if self.url.user is not None and any(name.lower() == "authorization" for name in headers):
@@ -81,6 +85,7 @@ class Address:
         self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
         self._max_result = max_result
         self._failures = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
+        self._endless = Endless
         self._unsent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
 
     async def send(
@@ -99,7 +104,7 @@ class Address:
         except self._unsent as error:
             raise NotReached(self.server, f"cannot be reached ({_why(error)})") from None
         except self._failures as error:
-            raise Lost(self.server, f"the connection broke ({_why(error)})") from None
+            raise self.failed(error) from None
         if response.status in (307, 308) and url is None:
             return await self._redirected(method, headers, body, response, hops + 1)
         if response.headers.get("Content-Encoding", "identity") != "identity":
@@ -131,7 +136,9 @@ class Address:
         self.url = target
         return await self.send(method, headers, body, hops=hops)
 
-    def failed(self, error: BaseException) -> Lost:
+    def failed(self, error: BaseException) -> Lost | Garbled:
+        if isinstance(error, self._endless):
+            return Garbled(self.server, f"it sent {error}")
         return Lost(self.server, f"the connection broke ({_why(error)})")
 
     @property

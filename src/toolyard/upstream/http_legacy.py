@@ -15,7 +15,7 @@ from ..wire.errors import HEADER_MISMATCH, UNSUPPORTED_VERSION, McpError
 from ..wire.messages import Id, Message, Notification, Request, decode_params, encode
 from ..wire.versions import LATEST_LEGACY
 from .desk import Desk
-from .errors import Lost, NotReached, Stale, UpstreamError
+from .errors import Garbled, Lost, NotReached, Stale, UpstreamError
 from .handshake import opening, read_opening
 from .http_client import Address, Reply
 from .http_modern import names_session, refusal, spoken
@@ -57,7 +57,10 @@ class LegacyHttp:
         )
         if reply.status != 200:
             raise await self._refused(reply)
-        session = reply.headers.get("Mcp-Session-Id")
+        session, *others = reply.headers.getall("Mcp-Session-Id", [None])
+        if others:
+            reply.abandon()
+            raise Garbled(self._address.server, "its header 'Mcp-Session-Id' came more than once")
         result = await self._answer(reply, 1, DEAF)
         self.about = read_opening(self._address.server, result)
         self._headers["MCP-Protocol-Version"] = self.about.version

@@ -72,6 +72,21 @@ class Head:
             seen.add(name)
         return None
 
+    @property
+    def repeated(self) -> str | None:
+        """The first header that came twice, of those that may say who calls: any that is no list.
+
+        Leaves out those of the message itself, which are `doubled`: their refusal has the message's id.
+        """
+        if len(self.raw) == len(self.pairs):
+            return None
+        seen: set[bytes] = set()
+        for name, _ in self.pairs:
+            if name in seen and name not in _NOT_WHO and not name.startswith(b"mcp-"):
+                return name.decode("latin-1")
+            seen.add(name)
+        return None
+
     def params(self) -> dict[str, str]:
         """The Mcp-Param-* headers."""
         return {
@@ -81,7 +96,17 @@ class Head:
         }
 
 
-_ONCE = (b"host", b"origin", b"content-type", b"content-length", b"last-event-id")
+_OF_MESSAGE = (b"content-type", b"content-length", b"last-event-id")
+_ONCE = frozenset({b"host", b"origin", b"authorization", b"x-toolyard-thread", *_OF_MESSAGE})
+# Most are fields whose values are lists, so that HTTP allows, and proxies make, several lines of them.
+_NOT_WHO = frozenset(
+    {
+        *b"accept accept-charset accept-encoding accept-language access-control-request-headers".split(),
+        *b"baggage cache-control cdn-loop connection forwarded if-match if-none-match keep-alive".split(),
+        *b"link pragma prefer te trailer tracestate upgrade via warning x-forwarded-for".split(),
+        *_OF_MESSAGE,
+    }
+)
 
 
 def encode_value(value: str | int | bool) -> str:
@@ -126,6 +151,13 @@ def check_doubles(head: Head) -> None:
     doubled = head.doubled
     if doubled is not None:
         raise HeaderMismatch(f"header {doubled!r} came more than once")
+
+
+def check_repeated(head: Head) -> None:
+    """Refuse any header that came twice and may say who calls."""
+    repeated = head.repeated
+    if repeated is not None:
+        raise HeaderMismatch(f"header {repeated!r} came more than once")
 
 
 def _is_plain(text: str) -> bool:

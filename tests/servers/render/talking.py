@@ -70,6 +70,7 @@ async def talking(era: str = "2026-07-28", **settings: Any) -> AsyncIterator[Tal
 
 @asynccontextmanager
 async def at(render: RenderEmulator, era: str = "2026-07-28", **settings: Any) -> AsyncIterator[Talk]:
-    """A server that asks the emulated Render."""
-    async with talking(era, **{"url": render.url, "api_key": API_KEY} | settings) as talk:
+    """A server that asks the emulated Render, and gives up or forgets nothing while a test runs."""
+    calm = {"timeout": 300.0, "patience": 600.0, "cache_seconds": 3600.0}
+    async with talking(era, **{"url": render.url, "api_key": API_KEY} | calm | settings) as talk:
         yield talk
