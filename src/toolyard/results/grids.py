@@ -26,12 +26,16 @@ def columns_of(members: Mapping[str, Raw]) -> tuple[str, ...]:
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Two columns of one name would be one in a record: the second gets a number."""
     found: dict[str, None] = {}
+    numbers: dict[str, int] = {}
     for name in names:
-        number = 1
+        number = numbers.get(name, 1)
         shown = name
         while shown in found:
             number += 1
             shown = f"{name}_{number}"
+        numbers[name] = (
+            number  # where the next of this name goes on: thousands of one name are no search each
+        )
         found[shown] = None
     return tuple(found)
 

@@ -81,7 +81,9 @@ class Worker:
         try:
             return found.part(request.offset, request.limit, request.room)
         except duckdb.Error as error:
-            raise self._database.failure(error, request.memory) from None
+            raise self._database.failure(error, request.text, request.memory) from None
+        finally:
+            found.close()
 
     def _limit(self, request: Request) -> None:
         """By what was taken in the beginning, so that nobody gets more for having taken much before."""
