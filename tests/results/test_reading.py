@@ -115,7 +115,7 @@ ANSWERS: dict[str, Any] = {
     "length(@)": {"value": 100},
     "[0]": {"value": records(1)[0]},
     "[?state=='closed'] | [0].id": {"value": 1},
-    "nope": {"value": None},
+    "nope": {"note": "A list has no 'nope': write [].nope for that of each item.", "value": None},
     "[:3].id": {"total": 3, "offset": 0, "shown": 3, "left": 0, "items": [0, 1, 2]},
     "sum([].id)": {"value": 4950},
 }

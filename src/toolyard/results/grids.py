@@ -10,12 +10,16 @@ import msgspec
 from msgspec import Raw
 
 COLUMNS, ROWS = "columns", "rows"
+LONGEST_NAMES = 2**20
+"""Bytes; no table has more."""
 _decode_names = msgspec.json.Decoder(list[str]).decode
 
 
 def columns_of(members: Mapping[str, Raw]) -> tuple[str, ...]:
     """Of an object that is such a table; none of any other."""
     if COLUMNS not in members or ROWS not in members:
+        return ()
+    if len(memoryview(members[COLUMNS])) > LONGEST_NAMES:
         return ()
     try:
         return distinct(_decode_names(members[COLUMNS]))
@@ -33,9 +37,7 @@ def distinct(names: Sequence[str]) -> tuple[str, ...]:
         while shown in found:
             number += 1
             shown = f"{name}_{number}"
-        numbers[name] = (
-            number  # where the next of this name goes on: thousands of one name are no search each
-        )
+        numbers[name] = number  # the next of this name goes on from here: there may be thousands
         found[shown] = None
     return tuple(found)
 

@@ -4,6 +4,7 @@ Only results whose first block is a text that is no JSON are read so; NotText fo
 decoded as a whole.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 
@@ -67,7 +68,8 @@ class Streaming:
             end = _STRING_END.match(carry)
             if end is not None:
                 carry, rest = carry[: end.end() - 1], carry[end.end() :]
-            text, carry = self._read(carry, end is not None)
+            # Others go on meanwhile: a piece may take some milliseconds.
+            text, carry = await asyncio.to_thread(self._read, carry, end is not None)
             yield text
             if end is not None:
                 break

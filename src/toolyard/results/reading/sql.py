@@ -15,13 +15,14 @@ from typing import Any, cast
 import msgspec
 
 from ..grids import distinct
-from .expressions import Failed
 from .parts import Part, of_items
 from .tables import load
+from .values import Failed
 
 AT_A_TIME = 1_000
 MOST_COUNTED = 100_000
 LONGEST_TOLD = 1_000
+NO_FORM = "The SQL gives values that JSON has no form for; ask for text: CAST(… AS VARCHAR)"
 
 _READING = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
 _SOURCES = frozenset(
@@ -37,9 +38,9 @@ _PLACES = frozenset({"", "main", "memory"})
 # Python's values of all other types come by way of packages that few have, or are no JSON.
 _DIRECT = re.compile(
     r'(?:BOOLEAN|U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|VARCHAR|DATE|TIME|UUID|"NULL"'
-    r"|TIMESTAMP(?:_M?S)?|DECIMAL\(\d+,\d+\))"
+    r"|TIMESTAMP(?:_M?S)?|DECIMAL\(\d++,\d++\))"
 )
-_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]+/)+[\w.@+-]*")
+_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]++/)++[\w.@+-]*+")
 
 
 class Database:
@@ -221,14 +222,19 @@ class Selection:
             return self._as_it_is(text)
         self._names = distinct([column[0] for column in columns])
         self._encoded = [_DIRECT.fullmatch(column[1]) is None for column in columns]
-        return self._run(self._as_json() if any(self._encoded) else text)
+        if not any(self._encoded):
+            return self._run(text)
+        try:
+            return self._run(self._as_json())
+        except duckdb.ParserException:  # it has something behind its end
+            raise Failed(NO_FORM) from None
 
     def _as_it_is(self, text: str) -> Any:
         found = self._run(text)
         self._names = distinct([column[0] for column in found.description])
         self._encoded = [False] * len(self._names)
         if not all(_DIRECT.fullmatch(str(column[1])) for column in found.description):
-            raise Failed("The SQL gives values that JSON has no form for; ask for text: CAST(… AS VARCHAR)")
+            raise Failed(NO_FORM)
         return found
 
     def _as_json(self) -> str:
