@@ -15,6 +15,7 @@ LONGEST_CELL = 2**31 - 1
 COMPARED = 20
 _NO_NAME = '{}"'
 # As JSON writes them, so that `007` and `+49…` stay what they are; longer ones are no quantities.
+_FIRST = frozenset("-.0123456789") | {""}
 _WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17}+)")
 _REAL = re.compile(r"-?(?:0|[1-9][0-9]{0,17}+)?\.[0-9]{1,30}+(?:[eE][+-]?[0-9]{1,2})?")
 
@@ -60,12 +61,19 @@ def _is_name(cell: str) -> bool:
 
 def records_of(text: str, separator: str) -> Iterator[dict[str, Any]]:
     """Every row of a table."""
-    csv.field_size_limit(LONGEST_CELL)  # a row too long for it would be the end of all that follow
-    whole = io.StringIO(text.replace("\r\n", "\n").replace("\r", "\n"))
-    rows = (row for row in csv.reader(whole, delimiter=separator) if not is_blank(row))
+    rows = rows_of(text, separator)
     names = names_in(next(rows, ()))
     for row in rows:
         yield record_of(names, row)
+
+
+def rows_of(text: str, separator: str) -> Iterator[list[str]]:
+    """Those of a table, or of whole rows of it; without blank ones."""
+    csv.field_size_limit(LONGEST_CELL)  # a row too long for it would be the end of all that follow
+    whole = io.StringIO(text.replace("\r\n", "\n").replace("\r", "\n"))
+    for row in csv.reader(whole, delimiter=separator):
+        if len(row) > 1 or (row and row[0].strip()):
+            yield row
 
 
 def names_in(row: Sequence[str]) -> tuple[str, ...]:
@@ -73,12 +81,10 @@ def names_in(row: Sequence[str]) -> tuple[str, ...]:
     return tuple(name.removeprefix("\ufeff") for name in row)
 
 
-def is_blank(row: Sequence[str]) -> bool:
-    return not row or (len(row) == 1 and not row[0].strip())
-
-
 def record_of(names: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
     """No cell is lost: those behind the last name are called by their numbers."""
+    if len(row) == len(names):
+        return dict(zip(names, map(typed, row), strict=True))
     found: dict[str, Any] = dict.fromkeys(names)
     found.update(zip(names, map(typed, row), strict=False))
     for at, cell in enumerate(row[len(names) :], len(names) + 1):
@@ -89,6 +95,8 @@ def record_of(names: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
 def typed(cell: str | None) -> int | float | str | None:
     """A cell as the value it stands for."""
     text = (cell or "").strip()
+    if text[:1] not in _FIRST:  # most have none of these, and there may be millions
+        return text
     if _WHOLE.fullmatch(text):
         return int(text)
     return float(text) if _REAL.fullmatch(text) else text or None

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..csv_texts import is_blank, names_in
+from ..csv_texts import names_in, rows_of
 from ..envelopes import place_of, seen_through
 from ..json_parts import Buffer, is_json, items_of
 from ..ndjson import lines_of_json
@@ -25,7 +25,8 @@ SPAN = 4096
 """Bytes between two places that are kept; a longer item has one of its own."""
 MOST_KEPT = 4_000_000
 _BETWEEN = re.compile(rb"[ \t\r\n,]*+")
-_ROWS = re.compile(rb"[^\n]++")
+_CELL = rb'(?:"[^"]*+(?:""[^"]*+)*+"|[^"\r\nSEP]*+)'
+_ROW = _CELL + rb"(?:SEP" + _CELL + rb")*+\r?(?:\n|\Z)"
 _LONG = re.compile(rb"^[^\n]{%d}" % (FOLD + 1), re.MULTILINE)
 
 
@@ -123,31 +124,27 @@ def _of_text(body: bytes) -> Index:
     separator = separator_in(body)
     if separator is None:
         return Index("lines", *_lines(body).packed(len(body)))
-    if b'"' in body or body.count(b"\r") != body.count(b"\r\n"):
-        return Index("value")  # a row may have several lines
     return _of_rows(body, separator)
 
 
 def _of_rows(body: bytes, separator: str) -> Index:
+    """A row may have several lines. One that is quoted in no regular way makes all of it a `value`."""
     places = _Places()
+    row = re.compile(_ROW.replace(b"SEP", separator.encode()))
     names: tuple[str, ...] = ()
-    for row in _ROWS.finditer(body):
-        if row[0].isspace():
+    at = 0
+    while at < len(body):
+        found = row.match(body, at)
+        if found is None:
+            return Index("value")
+        start, at = at, found.end()
+        if found[0].isspace():
             continue
-        if not names:
-            names = names_in(_cells(row[0], separator))
+        if names:
+            places.add(start, at - start)
         else:
-            places.add(row.start(), row.end() - row.start())
+            names = names_in(next(rows_of(found[0].decode("utf-8", "replace"), separator), ()))
     return Index("rows", *places.packed(len(body)), columns=names, separator=separator)
-
-
-def _cells(row: bytes, separator: str) -> list[str]:
-    return row.decode("utf-8", "replace").removesuffix("\r").split(separator)
-
-
-def rows_of(body: bytes, separator: str) -> list[list[str]]:
-    rows = [_cells(row, separator) for row in body.split(b"\n")]
-    return [row for row in rows if not is_blank(row)]
 
 
 def _lines(body: bytes) -> _Places:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ...artifacts.store import Reading, Store, StoreError
 from ...config import ResultsConfig
-from ..csv_texts import record_of
+from ..csv_texts import record_of, rows_of
 from ..envelopes import plain
 from ..grids import as_record
 from ..json_parts import items_of, value_of
@@ -21,7 +21,7 @@ from ..limits import Limits
 from ..ndjson import value_in
 from ..tables import cut
 from .asked import Asked, Wrong, asked
-from .indexes import Index, Indexes, index_file, lines_of, rows_of
+from .indexes import Index, Indexes, index_file, lines_of
 from .parts import Part, of_items
 from .worker import LONGEST_PATH, Request
 from .workers import Workers
@@ -139,7 +139,8 @@ def _records(body: bytes, index: Index) -> list[Any]:
 
 
 def _rows(body: bytes, index: Index) -> list[Any]:
-    return [record_of(index.columns, row) for row in rows_of(body, index.separator)]
+    rows = rows_of(body.decode("utf-8", "replace"), index.separator)
+    return [record_of(index.columns, row) for row in rows]
 
 
 def _lines(body: bytes, index: Index) -> list[Any]:

@@ -113,6 +113,8 @@ class Worker:
             import_module("duckdb")  # so that it is among what was taken
         self._taken = self._taken or _data_space()
         spare = SPARE_FOR_SQL if request.way == "sql" else SPARE
+        if request.way == "index":  # of a long one pages can be had, though nothing can be asked of it
+            spare += Path(request.path).stat().st_size
         _lower(resource.RLIMIT_DATA, self._taken + request.memory + spare)
         # Who started this ends it in time; should they be gone, this does.
         _lower(resource.RLIMIT_CPU, int(time.process_time() + request.seconds) + GRACE_SECONDS)
