@@ -127,13 +127,19 @@ def _patterns() -> dict[str, re.Pattern[Any]]:
 
 
 MOST_TRIED = 16
+LETTERS = (parser.IN, parser.LITERAL, parser.NOT_LITERAL, parser.ANY)
 
 
 def _gives_back(tree: Any) -> list[str]:
-    """Repetitions that try again with fewer, more often than a few times."""
+    """Runs of letters that try again with fewer, more often than a few times. Of groups that is cheap where
+    each begins in one way only, and Python before 3.11.5 cannot do without."""
     found: list[str] = []
     for operation, argument in tree:
-        if operation in (parser.MAX_REPEAT, parser.MIN_REPEAT) and argument[1] > max(MOST_TRIED, argument[0]):
+        if operation in (parser.MAX_REPEAT, parser.MIN_REPEAT) and (
+            argument[1] > max(MOST_TRIED, argument[0])
+            and len(argument[2]) == 1
+            and argument[2][0][0] in LETTERS
+        ):
             found.append(str(argument[2]))
         for part in argument if isinstance(argument, tuple | list) else [argument]:
             if isinstance(part, parser.SubPattern):

@@ -25,12 +25,12 @@ LONGEST_ESCAPE = 6
 # Members that may stand before `content`, and a first block that begins with its type or with its text.
 _FLAG = rb'\s*+"(?:resultType|isError)"\s*+:\s*+[\w"]++\s*+,'
 _META = rb'\s*+"_meta"\s*+:\s*+\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}\s*+,'
-_BEFORE = rb"\s*+\{(?:" + _FLAG + rb"|" + _META + rb")*+"
+_BEFORE = rb"\s*+\{(?:" + _FLAG + rb"|" + _META + rb")*"
 _START = re.compile(
     _BEFORE + rb'\s*+"content"\s*+:\s*+\[\s*+\{\s*+(?:"type"\s*+:\s*+"text"\s*+,\s*+)?+"text"\s*+:\s*+"'
 )
 _STRING_END = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_JSON = re.compile(rb"(?:\\[nrt]|\s)*+[\[{]")
+_JSON = re.compile(rb"(?:\\[nrt]|\s)*[\[{]")
 
 
 class NotText(Exception):

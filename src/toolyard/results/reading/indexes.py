@@ -25,8 +25,8 @@ SPAN = 4096
 """Bytes between two places that are kept; a longer item has one of its own."""
 MOST_KEPT = 4_000_000
 _BETWEEN = re.compile(rb"[ \t\r\n,]*+")
-_CELL = rb'(?:"[^"]*+(?:""[^"]*+)*+"|[^"\r\nSEP]*+)'
-_ROW = _CELL + rb"(?:SEP" + _CELL + rb")*+\r?(?:\n|\Z)"
+_CELL = rb'(?:"[^"]*+(?:""[^"]*+)*"|[^"\r\nSEP]*+)'
+_ROW = _CELL + rb"(?:SEP" + _CELL + rb")*\r?(?:\n|\Z)"
 _LONG = re.compile(rb"^[^\n]{%d}" % (FOLD + 1), re.MULTILINE)
 
 

@@ -40,7 +40,7 @@ _DIRECT = re.compile(
     r'(?:BOOLEAN|U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|VARCHAR|DATE|TIME|UUID|"NULL"'
     r"|TIMESTAMP(?:_M?S)?|DECIMAL\(\d++,\d++\))"
 )
-_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]++/)++[\w.@+-]*+")
+_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]++/)+[\w.@+-]*+")
 
 
 class Database:
