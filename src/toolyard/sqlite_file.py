@@ -1,5 +1,6 @@
 """SQLite files of our own: private, and shared by as many processes as like."""
 
+import errno
 import logging
 import os
 import sqlite3
@@ -34,6 +35,30 @@ def connect(
         connection.close()
         raise
     return connection
+
+
+_REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk cannot be written to or read; it may be full",
+    sqlite3.SQLITE_READONLY: "it may be read and not written",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+    sqlite3.SQLITE_PERM: "the file cannot be opened",
+    sqlite3.SQLITE_NOTADB: "the file is no database",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_BUSY: "somebody else is writing to it and does not end",
+    sqlite3.SQLITE_LOCKED: "somebody else is writing to it and does not end",
+}
+
+
+def reason(error: sqlite3.Error | OSError, path: Path | None) -> str:
+    """Why a file cannot be used, for those who call a tool: where it lies is for the log."""
+    if path is not None:
+        logger.warning("the database %s cannot be used: %s", path, error)
+    if isinstance(error, OSError):
+        return "the disk is full" if error.errno == errno.ENOSPC else error.strerror or "it cannot be reached"
+    # Python before 3.12 gives some errors no code, as of a connection that is closed.
+    code = getattr(error, "sqlite_errorcode", None)
+    return "it cannot be used" if code is None else _REASONS.get(code & 0xFF, "it cannot be used")
 
 
 def _make(path: Path) -> None:

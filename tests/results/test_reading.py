@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,77 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.results.shelf import TENANT, local_store, records
-from tests.thirdparty.mounting import all_gone, children_of
+from tests.results.library import TEXT, Library, refused, workers
+from tests.results.shelf import records
+from tests.thirdparty.mounting import all_gone
 from toolyard.config import ResultsConfig
-from toolyard.results.reading import Reader
 from toolyard.results.reading.asked import Wrong
-
-JSON, TEXT = "application/json", "text/plain; charset=utf-8"
-
-
-class Library:
-    def __init__(self, folder: Path, **settings: Any) -> None:
-        self.store = local_store(folder)
-        self.reader = Reader(self.store, ResultsConfig(**settings))
-
-    async def keep(self, body: Any, kind: str = JSON, tenant: str = TENANT) -> str:
-        writing = await self.store.begin(tenant, "tool", kind)
-        await writing.write(body if isinstance(body, bytes) else json.dumps(body).encode())
-        return (await writing.finish()).artifact.id
-
-    async def ask(self, id: str, tenant: str = TENANT, **arguments: Any) -> dict[str, Any]:
-        found = await self.reader.read(tenant, {"id": id, **arguments})
-        assert len(json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()) <= 4000
-        return found
-
-    async def pages(self, id: str, **arguments: Any) -> list[Any]:
-        """All of it, page by page, as told."""
-        found: list[Any] = []
-        offset = 0
-        while True:
-            page = await self.ask(id, offset=offset, **arguments)
-            part = next(page[kind] for kind in ("items", "lines", "rows", "members") if kind in page)
-            assert page["offset"] == offset
-            assert page["shown"] == len(part)
-            assert page["left"] == page["total"] - offset - len(part)
-            found += part.items() if isinstance(part, dict) else part
-            if not page["left"]:
-                assert "next_offset" not in page
-                return found
-            assert page["shown"] > 0
-            offset = page["next_offset"]
-
-    async def close(self) -> None:
-        await self.reader.close()
-        await self.store.close()
-
-
-@pytest.fixture
-async def opened(tmp_path: Path) -> AsyncIterator[Callable[..., Library]]:
-    """Makes one with settings; when it is over, none of its workers is left."""
-    found: list[Library] = []
-
-    def make(**settings: Any) -> Library:
-        found.append(Library(tmp_path, **settings))
-        return found[-1]
-
-    yield make
-    for library in found:
-        await library.close()
-    assert all_gone(workers())
-
-
-@pytest.fixture
-def library(opened: Callable[..., Library]) -> Library:
-    return opened()
-
-
-async def refused(asking: Any) -> str:
-    with pytest.raises(Wrong) as raised:
-        await asking
-    return str(raised.value)
-
 
 # Pages
 
@@ -181,7 +115,7 @@ ANSWERS: dict[str, Any] = {
     "length(@)": {"value": 100},
     "[0]": {"value": records(1)[0]},
     "[?state=='closed'] | [0].id": {"value": 1},
-    "nope": {"value": None},
+    "nope": {"note": "A list has no 'nope': write [].nope for that of each item.", "value": None},
     "[:3].id": {"total": 3, "offset": 0, "shown": 3, "left": 0, "items": [0, 1, 2]},
     "sum([].id)": {"value": 4950},
 }
@@ -311,17 +245,6 @@ async def test_there_is_nothing_to_ask_of_an_empty_list(library: Library):
 
 
 FOREVER = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT count(*) FROM t"
-
-
-def workers() -> set[int]:
-    return {pid for pid in children_of(os.getpid()) if b"reading.worker" in _command(pid)}
-
-
-def _command(pid: int) -> bytes:
-    try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
-        return b""
 
 
 async def test_a_query_that_would_run_forever_is_ended(opened: Callable[..., Library]):

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from .tables import Table
@@ -9,8 +11,13 @@ from .tables import Table
 SHOWN_COLUMNS = 15
 MOST_CELLS = 200
 LONGEST_NAME = 60
+LONGEST_CELL = 2**31 - 1
 COMPARED = 20
 _NO_NAME = '{}"'
+# As JSON writes them, so that `007` and `+49…` stay what they are; longer ones are no quantities.
+_FIRST = frozenset("-.0123456789") | {""}
+_WHOLE = re.compile(r"-?(?:0|[1-9][0-9]{0,17}+)")
+_REAL = re.compile(r"-?(?:0|[1-9][0-9]{0,17}+)?\.[0-9]{1,30}+(?:[eE][+-]?[0-9]{1,2})?")
 
 
 def separator_of(lines: list[str]) -> str | None:
@@ -52,14 +59,44 @@ def _is_name(cell: str) -> bool:
     return readable and isinstance(typed(cell), str)
 
 
+def records_of(text: str, separator: str) -> Iterator[dict[str, Any]]:
+    """Every row of a table."""
+    rows = rows_of(text, separator)
+    names = names_in(next(rows, ()))
+    for row in rows:
+        yield record_of(names, row)
+
+
+def rows_of(text: str, separator: str) -> Iterator[list[str]]:
+    """Those of a table, or of whole rows of it; without blank ones."""
+    csv.field_size_limit(LONGEST_CELL)  # a row too long for it would be the end of all that follow
+    whole = io.StringIO(text.replace("\r\n", "\n").replace("\r", "\n"))
+    for row in csv.reader(whole, delimiter=separator):
+        if len(row) > 1 or (row and row[0].strip()):
+            yield row
+
+
+def names_in(row: Sequence[str]) -> tuple[str, ...]:
+    """Those of the first row, without the mark that some programs put before everything."""
+    return tuple(name.removeprefix("\ufeff") for name in row)
+
+
+def record_of(names: Sequence[str], row: Sequence[str]) -> dict[str, Any]:
+    """No cell is lost: those behind the last name are called by their numbers."""
+    if len(row) == len(names):
+        return dict(zip(names, map(typed, row), strict=True))
+    found: dict[str, Any] = dict.fromkeys(names)
+    found.update(zip(names, map(typed, row), strict=False))
+    for at, cell in enumerate(row[len(names) :], len(names) + 1):
+        found[f"column_{at}"] = typed(cell)
+    return found
+
+
 def typed(cell: str | None) -> int | float | str | None:
     """A cell as the value it stands for."""
     text = (cell or "").strip()
-    for kind in (int, float):
-        try:
-            value = kind(text)
-        except ValueError:
-            continue
-        # `1_000`, `nan` and `inf` are numbers to Python, and to nobody who writes tables.
-        return value if text[-1:].isdigit() and "_" not in text else text
-    return text or None
+    if text[:1] not in _FIRST:  # most have none of these, and there may be millions
+        return text
+    if _WHOLE.fullmatch(text):
+        return int(text)
+    return float(text) if _REAL.fullmatch(text) else text or None

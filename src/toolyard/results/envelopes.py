@@ -1,5 +1,6 @@
 """Envelopes seen through: of `{"data": {"items": [...], "total": 412}}` the items are what matters."""
 
+import re
 from typing import Any
 
 from msgspec import Raw, Struct
@@ -12,6 +13,9 @@ MOST_AROUND = 12
 LONGEST_AROUND = 1_000
 """Bytes of a list or object of plain values that may be beside what matters: names of columns, what page
 it is."""
+
+
+_NAME = re.compile(rb'[ \t\r\n{,]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
 
 
 class Inside(Struct, frozen=True):
@@ -44,6 +48,38 @@ def seen_through(body: Buffer) -> Inside:
         inner, columns = value, named
     shown = list(around.items())[:MOST_AROUND]
     return Inside(tuple(path), inner, {name: plain(raw) for name, raw in shown}, columns)
+
+
+def place_of(body: Buffer, inside: Inside) -> int | None:
+    """Where it begins; None when an object on the way has a name twice, of which only the last counts."""
+    place = 0
+    inner = memoryview(body)
+    for name in inside.path:
+        at = _place_in(inner, name)
+        if at is None:
+            return None
+        place += at
+        inner = memoryview((members_of(inner) or {})[name])
+    return place
+
+
+def _place_in(body: memoryview, wanted: str) -> int | None:
+    """Of a member in an object, found by the sizes of those before it."""
+    members = members_of(body) or {}
+    at = 0
+    for _ in range(len(members)):
+        found = _NAME.match(body, at)
+        name = None if found is None else value_of(found[1])
+        if found is None or name not in members:
+            return None
+        at = found.end()
+        value = memoryview(members[name])
+        if bytes(body[at : at + len(value)]) != bytes(value):
+            return None
+        if name == wanted:
+            return at
+        at += len(value)
+    return None
 
 
 def _is_nested(body: Buffer) -> bool:

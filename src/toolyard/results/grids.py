@@ -10,12 +10,16 @@ import msgspec
 from msgspec import Raw
 
 COLUMNS, ROWS = "columns", "rows"
+LONGEST_NAMES = 2**20
+"""Bytes; no table has more."""
 _decode_names = msgspec.json.Decoder(list[str]).decode
 
 
 def columns_of(members: Mapping[str, Raw]) -> tuple[str, ...]:
     """Of an object that is such a table; none of any other."""
     if COLUMNS not in members or ROWS not in members:
+        return ()
+    if len(memoryview(members[COLUMNS])) > LONGEST_NAMES:
         return ()
     try:
         return distinct(_decode_names(members[COLUMNS]))
@@ -26,12 +30,14 @@ def columns_of(members: Mapping[str, Raw]) -> tuple[str, ...]:
 def distinct(names: Sequence[str]) -> tuple[str, ...]:
     """Two columns of one name would be one in a record: the second gets a number."""
     found: dict[str, None] = {}
+    numbers: dict[str, int] = {}
     for name in names:
-        number = 1
+        number = numbers.get(name, 1)
         shown = name
         while shown in found:
             number += 1
             shown = f"{name}_{number}"
+        numbers[name] = number  # the next of this name goes on from here: there may be thousands
         found[shown] = None
     return tuple(found)
 

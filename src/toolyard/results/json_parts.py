@@ -22,8 +22,9 @@ LIST, OBJECT, STRING = b'[{"'
 _FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _decode_items = msgspec.json.Decoder(list[Raw]).decode
 _decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
-_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{},]', re.DOTALL)
-_SPACE = b" \t\r\n"
+# A string without an end is one too, or each quote in it would be tried as the beginning of another.
+_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_FILLED = re.compile(rb"[^ \t\r\n]")
 
 
 class Items(Struct, frozen=True):
@@ -36,10 +37,8 @@ class Items(Struct, frozen=True):
 
 def first_byte(body: Buffer) -> int:
     """Of what is not white space; 0 when there is none."""
-    for at in range(min(len(body), HEAD)):
-        if body[at] not in _SPACE:
-            return body[at]
-    return 0
+    found = _FILLED.search(body, 0, HEAD)
+    return found[0][0] if found else 0
 
 
 def items_of(body: Buffer) -> Items | None:

@@ -2,7 +2,7 @@
 
 import re
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, overload
 
@@ -16,7 +16,7 @@ LOOKED_AT = 50
 MOST_LINES = 2_000_000
 BROKEN = 0.1
 """So many of them may be no objects: a log that was cut off is still a log."""
-_LINES = re.compile(rb"[^\n]+")
+_LINES = re.compile(rb"[^\n]++")
 
 
 class Lines(Sequence[Raw]):
@@ -30,9 +30,10 @@ class Lines(Sequence[Raw]):
             if not line[0].isspace():
                 self._places.extend(line.span())
 
-    @property
-    def starts(self) -> "array[int]":
-        return self._places[::2]
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Where each begins, and how long it is."""
+        for at in range(0, len(self._places), 2):
+            yield self._places[at], self._places[at + 1] - self._places[at]
 
     def __len__(self) -> int:
         return len(self._places) // 2

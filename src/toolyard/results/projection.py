@@ -41,9 +41,25 @@ def _pick(members: dict[str, Any], path: list[str], found: dict[str, Any]) -> No
         if inner:
             found[name] = _merged(found.get(name), inner)
     elif isinstance(value, list):
-        items = projected(cast(list[Any], value), (".".join(rest),))
+        items = _picked(cast(list[Any], value), rest)
         if items is not None:
             found[name] = _merged(found.get(name), items)
+
+
+def _picked(items: list[Any], path: list[str]) -> list[Any] | None:
+    """Of each item what is at the path; nowhere else, or the work would double with each name of it."""
+    found: list[Any] = []
+    whole = ".".join(path)
+    for item in items:
+        inner: dict[str, Any] = {}
+        if isinstance(item, list):
+            found.append(_picked(cast(list[Any], item), path))
+            continue
+        if isinstance(item, dict):
+            members = cast(dict[str, Any], item)
+            _pick(members, [whole] if whole in members else path, inner)
+        found.append(inner or None)
+    return None if all(item is None for item in found) else found
 
 
 def _merged(old: Any, new: Any) -> Any:

@@ -4,6 +4,7 @@ Only results whose first block is a text that is no JSON are read so; NotText fo
 decoded as a whole.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 
@@ -24,12 +25,12 @@ LONGEST_ESCAPE = 6
 # Members that may stand before `content`, and a first block that begins with its type or with its text.
 _FLAG = rb'\s*+"(?:resultType|isError)"\s*+:\s*+[\w"]++\s*+,'
 _META = rb'\s*+"_meta"\s*+:\s*+\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}\s*+,'
-_BEFORE = rb"\s*+\{(?:" + _FLAG + rb"|" + _META + rb")*+"
+_BEFORE = rb"\s*+\{(?:" + _FLAG + rb"|" + _META + rb")*"
 _START = re.compile(
     _BEFORE + rb'\s*+"content"\s*+:\s*+\[\s*+\{\s*+(?:"type"\s*+:\s*+"text"\s*+,\s*+)?+"text"\s*+:\s*+"'
 )
 _STRING_END = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
-_JSON = re.compile(rb"(?:\\[nrt]|\s)*+[\[{]")
+_JSON = re.compile(rb"(?:\\[nrt]|\s)*[\[{]")
 
 
 class NotText(Exception):
@@ -67,7 +68,8 @@ class Streaming:
             end = _STRING_END.match(carry)
             if end is not None:
                 carry, rest = carry[: end.end() - 1], carry[end.end() :]
-            text, carry = self._read(carry, end is not None)
+            # Others go on meanwhile: a piece may take some milliseconds.
+            text, carry = await asyncio.to_thread(self._read, carry, end is not None)
             yield text
             if end is not None:
                 break

@@ -1,35 +1,40 @@
 """Texts as they come, piece by piece and in constant memory: what form they have, and what is worth knowing.
 
 Every pass over a piece is one of a regular expression or of `bytes`' own; lines are taken one by one only at
-the beginning.
+the beginning. No expression looks at a letter more than a few times, whatever the text is: runs of letters
+are possessive, and end where the next attempt would begin. (Groups are not: before 3.11.5 those go wrong.)
 """
 
 import re
 from collections import Counter
+from itertools import islice
 from typing import Any
 
 from .csv_texts import csv_columns, separator_of
+from .json_parts import Buffer
 from .tables import cut
 
 FIRST_LINES, LAST_LINES = 3, 3
 MOST_HEADINGS = 12
 LONGEST_LINE = 120
 LONGEST_HEADING = 80
+LONGEST_TAGGED = 200
+"""Letters between two tags that may be a heading."""
 LOOKED_AT = 50
 LONGEST_KEPT = 2_000
 BEGINNING = 8_000
 
-_MARKS = re.compile(r"^(?:```|#{1,6} +\S[^\n]*)", re.MULTILINE)
-_TAG = re.compile(r"<h([1-3])\b[^>]{0,200}>(.{0,200}?)</h\1>", re.IGNORECASE | re.DOTALL)
-_TITLE = re.compile(r"<title\b[^>]{0,200}>(.{0,200}?)</title>", re.IGNORECASE | re.DOTALL)
+_MARKS = re.compile(r"^(?:```|#{1,6} ++\S[^\n]*+)", re.MULTILINE)
+_TAG = re.compile(r"<h([1-3])\b[^<>]*+>((?:[^<]++|<(?!/?h[1-3]\b)){0,200})</h\1>", re.IGNORECASE)
+_TITLE = re.compile(r"<title\b[^<>]*+>((?:[^<]++|<(?!/?title\b)){0,200})</title>", re.IGNORECASE)
 _TAGS = "html|head|body|title|meta|div|p|h[1-6]|table|ul|ol|section|article|main|header|nav|form|span|a|img"
 _HTML = re.compile(
-    rf"\s*+(?:<\?xml[^>]*+>\s*+|<!--.{{0,2000}}?-->\s*+)*+<(?:!doctype html|(?:{_TAGS})[\s/>])", re.I | re.S
+    rf"\s*+(?:<\?xml[^>]*+>\s*+|<!--(?:[^-]++|-(?!->))*-->\s*+)*<(?:!doctype html|(?:{_TAGS})[\s/>])", re.I
 )
-_MARKUP = re.compile(r"<[^>]*>")
+_MARKUP = re.compile(r"<[^<>]*+>")
 _NAMES = r"(?:trace|debug|info|notice|warn(?:ing)?|error|critical|fatal)\b"
 # Word by word, in small letters: a third of the time that it takes to look for any letter anywhere.
-_LEVEL = re.compile(rf"^[^a-z_\n]*+(?:(?!{_NAMES})[a-z_]\w*+[^a-z_\n]*+){{0,12}}+({_NAMES})", re.MULTILINE)
+_LEVEL = re.compile(rf"^[^a-z_\n]*+(?:(?!{_NAMES})[a-z_]\w*+[^a-z_\n]*+){{0,12}}({_NAMES})", re.MULTILINE)
 _TIME = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\b\d\d:\d\d:\d\d\b")
 _UNREADABLE = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 
@@ -71,7 +76,7 @@ class Reading:
         parts = piece.split('"')
         outside = parts[self._quoted :: 2]
         self._quoted ^= len(parts) % 2 == 0
-        return sum(part.count("\n") for part in outside)
+        return "".join(outside).count("\n")
 
     def _lines(self, lines: str) -> None:
         """Whole ones."""
@@ -91,14 +96,17 @@ class Reading:
         for mark in _MARKS.finditer(lines):
             if mark[0] == "```":
                 self._fenced = not self._fenced
-            elif not self._fenced and len(self._headings) < MOST_HEADINGS:
+            elif not self._fenced:
                 self._headings.append(cut(mark[0], LONGEST_HEADING))
+                if len(self._headings) == MOST_HEADINGS:
+                    break
 
     def _find_tags(self, markup: str) -> None:
         if not self._title and (title := _TITLE.search(markup)):
-            self._title = _stripped(title[1])
-        found = [_stripped(tag[2]) for tag in _TAG.finditer(markup)]
-        self._headings += found[: MOST_HEADINGS - len(self._headings)]
+            self._title = _stripped(title[1][: LONGEST_TAGGED * 2])
+        found = (tag[2] for tag in _TAG.finditer(markup))
+        short = (words for words in found if len(words) <= LONGEST_TAGGED)
+        self._headings += map(_stripped, islice(short, MOST_HEADINGS - len(self._headings)))
 
     def _count_levels(self, lines: str) -> None:
         for found, count in Counter(_LEVEL.findall(lines.lower())).items():
@@ -116,10 +124,18 @@ class Reading:
         """Whether no line was begun after the last line break."""
         return self._tail.endswith("\n") or not self.chars
 
-    def summary(self) -> dict[str, Any]:
+    def _finish(self) -> None:
         rest, self._rest = self._rest, ""
         if rest:
             self._lines(rest)
+
+    def separator(self) -> str | None:
+        """Of a text that is a table, between its cells."""
+        self._finish()
+        return separator_of(self._filled()) if self._form() == "csv" else None
+
+    def summary(self) -> dict[str, Any]:
+        self._finish()
         form = self._form()
         found: dict[str, Any] = {
             "kind": "text",
@@ -165,6 +181,21 @@ class Reading:
         if separator_of(self._filled()) is not None:
             return "csv"
         return "markdown" if self._headings else "plain"
+
+
+def separator_in(body: Buffer) -> str | None:
+    """Of a text that its summary calls a table; None for every other."""
+    end = at = 0
+    whole = bytes(body)
+    for _ in range(LOOKED_AT):
+        at = whole.find(b"\n", at) + 1
+        end = at or len(whole)
+        if not at:
+            break
+    reading = Reading()
+    # As much as a summary goes by: so many lines, and so many letters.
+    reading.feed(whole[: max(end, BEGINNING * 4)].decode("utf-8", "replace"))
+    return reading.separator()
 
 
 def _shown(lines: list[str]) -> list[str]:

@@ -11,6 +11,9 @@ StateError          names the store by kind and place; `hint` says what to do
 
 
 class StateError(Exception):
+    told = "the gateway's state cannot be used just now"
+    """What a client may know: the message names places, which are for who runs the gateway."""
+
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message}; hint: {hint}")
         self.message = message
@@ -36,7 +39,7 @@ class Late(Unavailable):
 
 
 class Full(StateError):
-    pass
+    told = "the gateway's state has no room left"
 
 
 class BadEntry(StateError):

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ipaddress
 
 import pytest
 
@@ -98,6 +99,10 @@ async def test_an_answer_without_end_is_cut_off(site: Site):
         ("", "a", "fec0::1", 80, False),
         ("", "a", "::127.0.0.1", 80, False),
         ("", "a", "0.0.0.0", 80, False),
+        ("", "a", "5.2.3.4", 80, True),
+        ("", "a", "64:ff9b::502:304", 80, True),
+        ("168.63.129.16", "a", "168.63.129.16", 80, True),
+        ("168.63.129.16", "a", "::ffff:168.63.129.16", 80, True),
         ("10.0.0.0/8", "a", "10.1.2.3", 80, True),
         ("10.0.0.0/8", "a", "192.168.0.1", 80, False),
         ("127.0.0.1:8000", "a", "127.0.0.1", 8000, True),
@@ -111,6 +116,92 @@ async def test_an_answer_without_end_is_cut_off(site: Site):
 )
 async def test_the_rules(allow: str, host: str, address: str, port: int, admitted: bool):
     assert Rules([allow] if allow else []).admits(host, address, port) is admitted
+
+
+INSIDE = {
+    "168.63.129.16": "Azure's wire server",
+    "169.254.169.254": "metadata of most clouds",
+    "169.254.170.2": "credentials of an ECS task",
+    "100.100.100.200": "Alibaba Cloud's metadata",
+    "192.0.0.192": "Oracle Cloud's metadata",
+    "161.26.0.10": "IBM Cloud's services",
+    "166.9.1.1": "IBM Cloud's services",
+    "0.1.2.3": "this network",
+    "10.0.0.1": "private",
+    "100.64.0.1": "behind a carrier",
+    "127.0.0.1": "loopback",
+    "127.255.255.254": "loopback",
+    "172.16.0.1": "private",
+    "172.31.255.255": "private",
+    "192.0.0.1": "protocols",
+    "192.0.0.9": "protocols",
+    "192.0.2.1": "documentation",
+    "192.88.99.1": "6to4 relays",
+    "192.168.0.1": "private",
+    "198.18.0.1": "measurements",
+    "198.19.255.255": "measurements",
+    "198.51.100.1": "documentation",
+    "203.0.113.1": "documentation",
+    "224.0.0.1": "many at once",
+    "239.255.255.250": "many at once",
+    "240.0.0.1": "reserved",
+    "255.255.255.255": "everybody",
+}
+INSIDE_6 = [
+    *(
+        "::",
+        "::1",
+        "::127.0.0.1",
+        "::ffff:0:127.0.0.1",
+        "fc00::1",
+        "fd00:ec2::254",
+        "fd20:ce::254",
+        "fe80::1",
+    ),
+    *(
+        "fe80::1",
+        "fe80::1%eth0",
+        "fec0::1",
+        "ff02::1",
+        "100::1",
+        "100:0:0:1::1",
+        "64:ff9b:1::a00:1",
+        "2001:db8::1",
+    ),
+    *("2001:2::1", "2001:10::1", "2001:20::1", "3fff::1", "5f00::1", "4000::1", "e000::1"),
+]
+
+
+def disguised(address: str) -> list[str]:
+    """The ways to write an IPv4 address as one of IPv6, which some machine on the way may undo."""
+    four = int(ipaddress.IPv4Address(address))
+    made = {
+        "mapped": 0xFFFF << 32 | four,
+        "compatible": four,
+        "translated": 0xFFFF << 48 | four,
+        "NAT64": 0x64FF9B << 96 | four,
+        "local NAT64": 0x64FF9B0001 << 80 | four,
+        "6to4": 0x2002 << 112 | four << 80 | 1,
+        "Teredo": 0x20010000 << 96 | four ^ 0xFFFF_FFFF,
+        "ISATAP": 0x26064700 << 96 | 0x5EFE << 32 | four,
+        "ISATAP, universal": 0x26064700 << 96 | 0x02005EFE << 32 | four,
+    }
+    return [str(ipaddress.IPv6Address(one)) for one in made.values()]
+
+
+@pytest.mark.parametrize("address", [*INSIDE, *INSIDE_6])
+async def test_no_address_of_the_inside_is_public_however_it_is_written(address: str):
+    rules = Rules([])
+    forms = [address] if ":" in address else [address, *disguised(address)]
+    assert [form for form in forms if rules.admits("cloud.example", form, 80)] == []
+    assert rules.admits("cloud.example", "93.184.216.34", 80)
+
+
+async def test_names_of_metadata_services_are_refused_by_what_they_lead_to(site: Site):
+    async with opened([], ["168.63.129.16"], ["169.254.169.254"], ["fd00:ec2::254"]) as (door, address):
+        for name in ("wire.example", "metadata.google.internal", "instance-data.ec2.internal"):
+            assert await asked(address, get(site, name)) == ""
+        assert [trouble.kind for trouble in door.troubles] == ["refused"] * 3
 
 
 async def test_a_rule_that_is_none_is_refused():

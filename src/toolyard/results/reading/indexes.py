@@ -1,6 +1,12 @@
-"""Where the items of a stored list, or the lines of a text, begin: found once, kept for the next page."""
+"""Where the items of a stored list, or the lines of a text, begin: found once, kept for the next page.
 
+Of many small ones only some places are kept, one for every few kilobytes: a page reads from the last of them
+before it. The work is linear in the size, whatever the bytes are, and long ones are for a worker.
+"""
+
+import re
 from array import array
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -8,126 +14,184 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ..envelopes import seen_through
+from ..csv_texts import names_in, rows_of
+from ..envelopes import place_of, seen_through
 from ..json_parts import Buffer, is_json, items_of
 from ..ndjson import lines_of_json
+from ..texts import separator_in
 from .parts import FOLD
 
-MOST_PLACES = 1_000_000
-"""Of one index, of eight bytes each; where there are more, every second is kept."""
+SPAN = 4096
+"""Bytes between two places that are kept; a longer item has one of its own."""
 MOST_KEPT = 4_000_000
-_BETWEEN = b" \t\r\n,"
+_BETWEEN = re.compile(rb"[ \t\r\n,]*+")
+_CELL = rb'(?:"[^"]*+(?:""[^"]*+)*"|[^"\r\nSEP]*+)'
+_ROW = _CELL + rb"(?:SEP" + _CELL + rb")*\r?(?:\n|\Z)"
+_LONG = re.compile(rb"^[^\n]{%d}" % (FOLD + 1), re.MULTILINE)
 
 
 class Index(Struct, frozen=True):
-    """`starts` has the place of every `stride`-th one, and at last where all of it ends."""
+    """`starts` are places, the last where all of it ends; `before` says how many items come before each."""
 
     kind: str
-    """`items`, `lines`, `records` for lines of JSON, or `members` for an object, which has no places."""
-    starts: "array[int]"
-    count: int = 0
-    stride: int = 1
+    """`items`, `lines`, `records` for lines of JSON, `rows` for those of a table in a text; or `value`, which
+    has no places and has to be read as a whole."""
+    starts: bytes = b""
+    before: bytes = b""
     path: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     """Of a table, whose items are rows."""
+    separator: str = ""
+
+    @property
+    def count(self) -> int:
+        return _numbers(self.before)[-1] if self.before else 0
 
     def span(self, offset: int, count: int) -> tuple[int, int, int]:
         """The bytes that have all of these, and how many others come first in them."""
-        first = offset // self.stride
-        last = -(-(offset + count) // self.stride)
-        return self.starts[first], self.starts[min(last, len(self.starts) - 1)], offset - first * self.stride
+        starts, before = _numbers(self.starts), _numbers(self.before)
+        first = max(0, bisect_right(before, offset) - 1)
+        last = bisect_left(before, offset + count)
+        return starts[first], starts[min(last, len(starts) - 1)], offset - before[first]
 
 
-class TooMany(Exception):
-    """So many small items that their places are not worth keeping."""
+def _numbers(packed: bytes) -> memoryview:
+    """As they go from process to process."""
+    return memoryview(packed).cast("Q")
 
 
-def index_of(body: bytes, json: bool) -> Index:
-    if not json or not is_json(body):
-        return _of_text(body)
+class _Places:
+    """Those worth keeping, of all that are found."""
+
+    def __init__(self) -> None:
+        self.starts, self.before = array("Q"), array("Q")
+        self.count = 0
+
+    def add(self, start: int, size: int) -> None:
+        if not self.starts or size >= SPAN or start - self.starts[-1] >= SPAN:
+            self.starts.append(start)
+            self.before.append(self.count)
+        self.count += 1
+
+    def add_many(self, start: int, count: int) -> None:
+        """So many of them, within a span."""
+        self.starts.append(start)
+        self.before.append(self.count)
+        self.count += count
+
+    def packed(self, end: int) -> tuple[bytes, bytes]:
+        self.starts.append(end)
+        self.before.append(self.count)
+        return self.starts.tobytes(), self.before.tobytes()
+
+
+def index_file(path: Path, json: bool) -> Index:
+    """Reads all of it."""
+    body = path.read_bytes()
+    return _of_json(body) if json and is_json(body) else _of_text(body)
+
+
+def _of_json(body: bytes) -> Index:
     inside = seen_through(body)
+    items = items_of(inside.inner)
+    base = place_of(body, inside)
+    if items is None or not items.exact or base is None:
+        return Index("value", path=inside.path)
     inner = inside.inner
-    items = items_of(inner)
-    if items is None:
-        return Index("members", array("Q"), path=inside.path)
-    if not items.exact:
-        raise TooMany
-    base = 0 if inner is body else _place_of(body, inner)
-    starts = array("Q")
-    at = 1 + _skipped(inner, 0)
+    places = _Places()
+    at = _skipped(inner, 0) + 1
     for part in items.parts:
         at = _skipped(inner, at)
-        starts.append(base + at)
-        at += len(memoryview(part))
-    starts.append(base + at)
-    return Index("items", starts, items.count, path=inside.path, columns=inside.columns)
+        size = len(memoryview(part))
+        places.add(base + at, size)
+        at += size
+    return Index("items", *places.packed(base + at), inside.path, inside.columns)
+
+
+def _skipped(body: Buffer, at: int) -> int:
+    found = _BETWEEN.match(body, at)
+    assert found is not None
+    return found.end()
 
 
 def _of_text(body: bytes) -> Index:
     records = lines_of_json(body)
-    if records is None:
-        return _thinned(_lines(body), "lines", len(body))
-    starts = records.starts
-    starts.append(len(body))
-    return Index("records", starts, len(records))
+    if records is not None:
+        places = _Places()
+        for start, size in records.spans():
+            places.add(start, size)
+        return Index("records", *places.packed(len(body)))
+    separator = separator_in(body)
+    if separator is None:
+        return Index("lines", *_lines(body).packed(len(body)))
+    return _of_rows(body, separator)
 
 
-def _skipped(body: Buffer, at: int) -> int:
-    while body[at] in _BETWEEN:
-        at += 1
-    return at
-
-
-def _place_of(body: bytes, inner: Buffer) -> int:
-    """Where a part of a text begins in it."""
-    start = bytes(inner[:1024])
-    at = body.find(start)
-    while body[at : at + len(inner)] != inner:
-        at = body.index(start, at + 1)
-    return at
-
-
-def _lines(body: bytes) -> Iterator[int]:
-    """Where each begins; a long one counts as several."""
+def _of_rows(body: bytes, separator: str) -> Index:
+    """A row may have several lines. One that is quoted in no regular way makes all of it a `value`."""
+    places = _Places()
+    row = re.compile(_ROW.replace(b"SEP", separator.encode()))
+    names: tuple[str, ...] = ()
     at = 0
     while at < len(body):
+        found = row.match(body, at)
+        if found is None:
+            return Index("value")
+        start, at = at, found.end()
+        if found[0].isspace():
+            continue
+        if names:
+            places.add(start, at - start)
+        else:
+            names = names_in(next(rows_of(found[0].decode("utf-8", "replace"), separator), ()))
+    return Index("rows", *places.packed(len(body)), columns=names, separator=separator)
+
+
+def _lines(body: bytes) -> _Places:
+    """A long one counts as several."""
+    places = _Places()
+    at = 0
+    while at < len(body):
+        long = _LONG.search(body, at)
+        end = len(body) if long is None else long.start()
+        while at < end:  # of short ones only their number matters
+            stop = body.rfind(b"\n", at, min(at + SPAN, end)) + 1 or end
+            places.add_many(at, max(1, body.count(b"\n", at, stop) + (body[stop - 1] != 0x0A)))
+            at = stop
+        if long is not None:
+            end = body.find(b"\n", at) + 1 or len(body)
+            for start, stop in pairwise([*_folds(body, at, end), end]):
+                places.add(start, stop - start)
+            at = end
+    return places
+
+
+def _folds(body: bytes, at: int, end: int) -> Iterator[int]:
+    """Where the pieces of a long line begin."""
+    yield at
+    while end - at > FOLD + 1:
+        at += _letters_up_to(body, at, FOLD)
         yield at
-        end = body.find(b"\n", at)
-        end = len(body) if end < 0 else end + 1
-        while end - at > FOLD + 1:
-            at += _letters_up_to(body, at, FOLD)
-            yield at
-        at = end
 
 
 def lines_of(body: bytes) -> list[str]:
     """Those of a part that begins and ends where lines do."""
-    starts = [*_lines(body), len(body)]
-    pieces = [body[start:end] for start, end in pairwise(starts)]
+    starts: list[int] = []
+    at = 0
+    while at < len(body):
+        end = body.find(b"\n", at) + 1 or len(body)
+        starts += _folds(body, at, end)
+        at = end
+    pieces = [body[start:end] for start, end in pairwise([*starts, len(body)])]
     return [piece.removesuffix(b"\n").decode("utf-8", "replace") for piece in pieces]
 
 
 def _letters_up_to(body: Buffer, at: int, most: int) -> int:
     """How many bytes of whole letters there are, from a place on."""
     end = at + most
-    while end > at + 1 and end < len(body) and body[end] & 0xC0 == 0x80:
+    while end > at + most - 4 and end < len(body) and body[end] & 0xC0 == 0x80:
         end -= 1
     return end - at
-
-
-def _thinned(places: Iterator[int], kind: str, end: int) -> Index:
-    starts = array("Q")
-    stride = 1
-    count = 0
-    for place in places:
-        if count % stride == 0:
-            starts.append(place)
-            if len(starts) > MOST_PLACES:
-                starts = starts[::2]
-                stride *= 2
-        count += 1
-    starts.append(end)
-    return Index(kind, starts, count, stride)
 
 
 class Indexes:
@@ -144,10 +208,5 @@ class Indexes:
 
     def put(self, id: str, index: Index) -> None:
         self._kept[id] = index
-        while sum(len(one.starts) for one in self._kept.values()) > MOST_KEPT:
+        while sum(len(one.starts) // 8 + 1 for one in self._kept.values()) > MOST_KEPT:
             self._kept.popitem(last=False)
-
-
-def index_file(path: Path, json: bool) -> Index:
-    """Reads all of it; for a thread."""
-    return index_of(path.read_bytes(), json)

@@ -26,11 +26,17 @@ class Part(Struct, frozen=True):
     """The only one shown is too big, and what fits of it is shown."""
     at_least: bool = False
     """There may be more than `total`: nobody counted on."""
+    note: str = ""
+    """On what a query found nothing."""
+    path: str = ""
+    """Where it is in the whole."""
 
     def told(self, id: str) -> dict[str, Any]:
         """As a model reads it, with where to go on."""
+        beside = {"note": self.note, "path": self.path}
+        named = {name: text for name, text in beside.items() if text}
         if self.kind == "value":
-            return {"id": id, "value": self.shown}
+            return {"id": id, **named, "value": self.shown}
         left = max(0, self.total - self.offset - self.count)
         told: dict[str, Any] = {"id": id, "total": self.total, "offset": self.offset, "shown": self.count}
         if self.at_least:
@@ -40,7 +46,7 @@ class Part(Struct, frozen=True):
             told["next_offset"] = self.offset + self.count
         if self.cut:
             told["cut"] = "it is too big to be shown whole; ask for parts of it with 'query' or 'sql'"
-        return {**told, self.kind: self.shown}
+        return {**told, **named, self.kind: self.shown}
 
 
 def of_items(items: Sequence[Any], total: int, offset: int, room: int, kind: str = "items") -> Part:

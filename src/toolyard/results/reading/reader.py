@@ -9,25 +9,30 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from ...artifacts.store import Reading, Store, StoreError
 from ...config import ResultsConfig
+from ..csv_texts import record_of, rows_of
+from ..envelopes import plain
 from ..grids import as_record
-from ..json_parts import value_of
+from ..json_parts import items_of, value_of
 from ..limits import Limits
 from ..ndjson import value_in
 from ..tables import cut
 from .asked import Asked, Wrong, asked
-from .indexes import Index, Indexes, TooMany, index_file, lines_of
+from .indexes import Index, Indexes, index_file, lines_of
 from .parts import Part, of_items
-from .worker import Request
+from .worker import LONGEST_PATH, Request
 from .workers import Workers
 
 AROUND = 400
 """Bytes of an answer that are not the part itself."""
-LONGEST_PATH = 100
 WORTH_READING = 8
 """So many times what there is room for: white space between items takes some of it."""
 LONGEST_READ = 2**20
+IN_A_THREAD = 256 * 1024
+"""A longer result is looked through by a worker, which has a limit and can be ended."""
 
 
 class Reader:
@@ -52,26 +57,29 @@ class Reader:
             if reading is None:
                 raise Wrong(f"No result {request.id[:40]!r}: it has expired, or never was")
             try:
-                return await self._answer(request, reading)
+                return await self._answer(tenant, request, reading)
             finally:
                 await reading.close()
         except StoreError as error:
             raise Wrong(f"The stored result cannot be read now: {error.reason}") from None
 
-    async def _answer(self, request: Asked, reading: Reading) -> dict[str, Any]:
-        index = await self._index(request, reading) if request.way == "page" else None
-        if index is None or index.kind == "members":
-            return (await self._workers.ask(await self._request(request, reading))).told(request.id)
-        told = (await self._page(request, reading, index)).told(request.id)
-        return {**told, "path": cut(".".join(index.path), LONGEST_PATH)} if index.path else told
+    async def _answer(self, tenant: str, request: Asked, reading: Reading) -> dict[str, Any]:
+        index = await self._index(tenant, request, reading) if request.way == "page" else None
+        if index is None or index.kind == "value":
+            wanted = await self._request(request.way, request, reading)
+            part = await self._workers.part(tenant, wanted)
+        else:
+            part = await self._page(request, reading, index)
+        return part.told(request.id)
 
-    async def _index(self, request: Asked, reading: Reading) -> Index | None:
+    async def _index(self, tenant: str, request: Asked, reading: Reading) -> Index:
         index = self._indexes.get(request.id)
         if index is None:
-            try:
+            if reading.artifact.size <= IN_A_THREAD:
                 index = await asyncio.to_thread(index_file, await reading.path(), _is_json(reading))
-            except TooMany:
-                return None
+            else:
+                wanted = await self._request("index", request, reading)
+                index = await self._workers.index(tenant, wanted)
             self._indexes.put(request.id, index)
         return index
 
@@ -82,18 +90,18 @@ class Reader:
         while count > 1 and ends - begins > self._room * WORTH_READING:
             count = count // 2
             begins, ends, skipped = index.span(start, count)
+        path = cut(".".join(index.path), LONGEST_PATH)
         if ends - begins > LONGEST_READ:
             told = f"it has {ends - begins} bytes"
-            return Part("items", [told], start, 1, index.count, cut=True)
+            return Part("items", [told], start, 1, index.count, cut=True, path=path)
         body = await reading.read(begins, ends - begins)
-        read = _READ[index.kind](body)[skipped : skipped + count]
-        found = [as_record(index.columns, item) for item in read]
+        found = _READ[index.kind](body, index)[skipped : skipped + count]
         kind = "lines" if index.kind == "lines" else "items"
-        return of_items(found, index.count, start, self._room, kind)
+        return replace(of_items(found, index.count, start, self._room, kind), path=path)
 
-    async def _request(self, request: Asked, reading: Reading) -> Request:
+    async def _request(self, way: str, request: Asked, reading: Reading) -> Request:
         return Request(
-            way=request.way,
+            way=way,
             path=str(await reading.path()),
             json=_is_json(reading),
             text=request.text,
@@ -115,13 +123,33 @@ def _is_json(reading: Reading) -> bool:
     return reading.artifact.content_type.startswith("application/json")
 
 
-def _items(body: bytes) -> list[Any]:
+def _items(body: bytes, index: Index) -> list[Any]:
     """Of a part of a list, with the comma behind it."""
-    return cast(list[Any], value_of(b"[" + body.rstrip(b" \t\r\n,") + b"]"))
+    part = b"[" + body.rstrip(b" \t\r\n,") + b"]"
+    try:
+        found = cast(list[Any], value_of(part))
+    except ValueError:  # one of them cannot be decoded
+        items = items_of(part)
+        found = [] if items is None else [plain(raw) for raw in items.parts]
+    return [as_record(index.columns, item) for item in found]
 
 
-def _records(body: bytes) -> list[Any]:
+def _records(body: bytes, index: Index) -> list[Any]:
     return [value_in(line) for line in body.split(b"\n") if line.strip()]
 
 
-_READ: dict[str, Callable[[bytes], list[Any]]] = {"items": _items, "records": _records, "lines": lines_of}
+def _rows(body: bytes, index: Index) -> list[Any]:
+    rows = rows_of(body.decode("utf-8", "replace"), index.separator)
+    return [record_of(index.columns, row) for row in rows]
+
+
+def _lines(body: bytes, index: Index) -> list[Any]:
+    return lines_of(body)
+
+
+_READ: dict[str, Callable[[bytes, Index], list[Any]]] = {
+    "items": _items,
+    "records": _records,
+    "rows": _rows,
+    "lines": _lines,
+}

@@ -1,18 +1,46 @@
-"""SQL over a stored result: one SELECT, on one table, with no way out. Runs in the worker."""
+"""SQL over a stored result: one SELECT, on one table, with no way out. Runs in the worker.
 
+DuckDB's own tree of a statement says whether it only reads, and gives a good error where it does not. What
+holds whatever the tree says is the transaction: it is read-only, and nobody commits it. So no query changes
+what the next one reads, though the table stays loaded.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
-from .expressions import Failed
+from ..grids import distinct
 from .parts import Part, of_items
 from .tables import load
+from .values import Failed
 
 AT_A_TIME = 1_000
 MOST_COUNTED = 100_000
 LONGEST_TOLD = 1_000
-ZONED = "WITH TIME ZONE"
+NO_FORM = "The SQL gives values that JSON has no form for; ask for text: CAST(… AS VARCHAR)"
+
+_READING = frozenset({"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"})
+_SOURCES = frozenset(
+    {
+        *("range", "generate_series", "repeat", "repeat_row", "unnest", "json_each", "json_tree", "summary"),
+        *("histogram", "histogram_values", "test_all_types", "test_vector_types"),
+        *("pragma_table_info", "duckdb_columns", "duckdb_functions", "duckdb_types", "duckdb_keywords"),
+    }
+)
+"""Table functions that read neither files nor the state of the process, and change none."""
+_PLACES = frozenset({"", "main", "memory"})
+
+# Python's values of all other types come by way of packages that few have, or are no JSON.
+_DIRECT = re.compile(
+    r'(?:BOOLEAN|U?(?:TINYINT|SMALLINT|INTEGER|BIGINT|HUGEINT)|FLOAT|DOUBLE|VARCHAR|DATE|TIME|UUID|"NULL"'
+    r"|TIMESTAMP(?:_M?S)?|DECIMAL\(\d++,\d++\))"
+)
+_PATH = re.compile(r"(?<![\w/])/(?:[\w.@+-]++/)+[\w.@+-]*+")
 
 
 class Database:
@@ -23,15 +51,17 @@ class Database:
         self._connection: Any = None
 
     def select(self, path: Path, json: bool, text: str, memory: int) -> "Selection":
+        """Close it when it is read; errors of that are for `failure`."""
         import duckdb
 
         try:
-            check(text)
+            _check_kind(text)
             if self._loaded != (path, memory):
                 self._load(path, json, memory)
+            _check_tree(self._connection, text)
             return Selection(self._connection, text)
         except duckdb.Error as error:
-            raise self.failure(error, memory) from None
+            raise self.failure(error, text, memory) from None
 
     def _load(self, path: Path, json: bool, memory: int) -> None:
         import duckdb
@@ -51,7 +81,8 @@ class Database:
         self._connection.execute("SET lock_configuration = true")
         self._loaded = (path, memory)
 
-    def failure(self, error: Exception, memory: int) -> Failed:
+    def failure(self, error: Exception, text: str, memory: int) -> Failed:
+        """What the author of a statement may know of an error."""
         import duckdb
 
         if isinstance(error, duckdb.OutOfMemoryException):
@@ -59,9 +90,12 @@ class Database:
             return Failed(f"The SQL needs more than the {memory // 2**20} MiB that a query may take")
         if isinstance(error, duckdb.FatalException | duckdb.InternalException):
             self.close()
-        told = str(error)[:LONGEST_TOLD]
+            return Failed("The SQL cannot be run: DuckDB fails on it; put it in another way")
+        told = _without_internals(str(error), text)
         if "disabled by configuration" in told:
             told = "files and addresses cannot be read, only the table `result`"
+        if "read-only mode" in told:
+            told = "a stored result is for reading"
         return Failed(f"The SQL cannot be run: {told}")
 
     def close(self) -> None:
@@ -69,6 +103,14 @@ class Database:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _without_internals(told: str, statement: str) -> str:
+    """An error without traces of programs and without paths, unless the statement itself has them."""
+    for mark in ("Traceback (most recent call last)", "Stack Trace"):
+        told = told.partition(mark)[0]
+    told = _PATH.sub(lambda found: found[0] if found[0] in statement else "…", told)
+    return told.strip()[:LONGEST_TOLD] or "DuckDB fails on it"
 
 
 def _settings(memory: int) -> dict[str, Any]:
@@ -84,7 +126,7 @@ def _settings(memory: int) -> dict[str, Any]:
     }
 
 
-def check(text: str) -> None:
+def _check_kind(text: str) -> None:
     import duckdb
 
     statements = duckdb.extract_statements(text)
@@ -95,45 +137,123 @@ def check(text: str) -> None:
         raise Failed(f"Only SELECT can be run, not {kind}: a stored result is for reading")
 
 
+def _check_tree(connection: Any, text: str) -> None:
+    """A SELECT may have other statements inside, and ask for more than the table."""
+    with closing(connection.cursor()) as cursor:
+        (found,) = cursor.execute("SELECT json_serialize_sql(?::VARCHAR)", [text]).fetchone()
+    tree = json.loads(found)
+    if tree["error"]:
+        raise Failed(f"The SQL cannot be run: {str(tree.get('error_message', ''))[:LONGEST_TOLD]}")
+    nodes = list(_nodes(tree["statements"]))
+    named = {entry["key"].lower() for node in nodes for entry in node.get("cte_map", {}).get("map", ())}
+    for node in nodes:
+        kind = str(node.get("type", ""))
+        if kind.endswith("_NODE") and kind not in _READING:
+            shown = kind.removesuffix("_NODE").removesuffix("_QUERY")
+            raise Failed(f"Only SELECT can be run, not {shown}: a stored result is for reading")
+        if kind == "TABLE_FUNCTION":
+            _check_function(node["function"]["qualified_name"]["path"])
+        if kind == "BASE_TABLE":
+            _check_table(node["qualified_name"]["path"], named)
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    """Every object in it, without recursion: a statement may be nested deeply."""
+    waiting: list[Any] = [tree]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, dict):
+            members = cast(dict[str, Any], node)
+            yield members
+            waiting.extend(members.values())
+        elif isinstance(node, list):
+            waiting.extend(cast(list[Any], node))
+
+
+def _check_function(path: list[str]) -> None:
+    if path[-1].lower() not in _SOURCES:
+        raise Failed(
+            f"The SQL cannot be run: {path[-1][:60]}() is not there:"
+            " files and addresses cannot be read, only the table `result`"
+        )
+
+
+def _check_table(path: list[str], named: set[str]) -> None:
+    name = path[-1].lower()
+    places = {place.lower() for place in path[:-1]}
+    if name in named and not places - {""}:
+        return
+    if places - {""} == {"information_schema"} or (name == "result" and places <= _PLACES):
+        return
+    raise Failed(f"The SQL cannot be run: there is no table {path[-1][:60]!r}, only the table `result`")
+
+
 class Selection:
     """What a SELECT gives, row by row."""
 
     def __init__(self, connection: Any, text: str) -> None:
         self._connection = connection
+        self._cursors: list[Any] = []
         self._whole = text.strip().rstrip(";")
-        self._cursor = connection.cursor().execute(text)
-        columns = self._cursor.description
-        self._names = _distinct([column[0] for column in columns])
-        self._zoned = [ZONED in str(column[1]) for column in columns]
-        if any(self._zoned):
-            self._cursor = self._without_zones()
+        self._encoded: list[bool] = []
+        try:
+            self._rows = self._selected(text)
+        except BaseException:
+            self.close()
+            raise
 
-    def _without_zones(self) -> Any:
-        """Times with a zone as JSON: as values DuckDB makes them with a package that few have."""
+    def _run(self, text: str) -> Any:
+        """In a transaction of its own, which ends with the cursor and leaves nothing behind."""
+        cursor = self._connection.cursor()
+        self._cursors.append(cursor)
+        cursor.execute("BEGIN TRANSACTION READ ONLY")
+        return cursor.execute(text)
+
+    def close(self) -> None:
+        for cursor in self._cursors:
+            cursor.close()
+
+    def _selected(self, text: str) -> Any:
         import duckdb
 
-        names = [f"c{at}" for at in range(len(self._names))]
-        shown = [
-            f"to_json({name})" if zoned else name for name, zoned in zip(names, self._zoned, strict=True)
-        ]
-        text = f"SELECT {', '.join(shown)} FROM (\n{self._whole}\n) AS found({', '.join(names)})"
         try:
-            return self._connection.cursor().execute(text)
-        except (duckdb.ParserException, duckdb.BinderException):
-            raise Failed(
-                "The SQL gives times with a zone; ask for them as text: CAST(… AS VARCHAR)"
-            ) from None
+            columns = self._run(f"DESCRIBE\n{self._whole}").fetchall()
+        except duckdb.Error:  # it is no query that has a description; if it is wrong, it says so itself
+            return self._as_it_is(text)
+        self._names = distinct([column[0] for column in columns])
+        self._encoded = [_DIRECT.fullmatch(column[1]) is None for column in columns]
+        if not any(self._encoded):
+            return self._run(text)
+        try:
+            return self._run(self._as_json())
+        except duckdb.ParserException:  # it has something behind its end
+            raise Failed(NO_FORM) from None
+
+    def _as_it_is(self, text: str) -> Any:
+        found = self._run(text)
+        self._names = distinct([column[0] for column in found.description])
+        self._encoded = [False] * len(self._names)
+        if not all(_DIRECT.fullmatch(str(column[1])) for column in found.description):
+            raise Failed(NO_FORM)
+        return found
+
+    def _as_json(self) -> str:
+        """What has no plain form is made JSON by DuckDB, in which everything has one."""
+        names = [f"c{at}" for at in range(len(self._names))]
+        pairs = zip(names, self._encoded, strict=True)
+        shown = [f"to_json({name})" if encoded else name for name, encoded in pairs]
+        return f"SELECT {', '.join(shown)} FROM (\n{self._whole}\n) AS found({', '.join(names)})"
 
     def _record(self, row: tuple[Any, ...]) -> dict[str, Any]:
         values = (
-            msgspec.json.decode(value) if zoned and value is not None else _plain(value)
-            for value, zoned in zip(row, self._zoned, strict=True)
+            _decoded(value) if encoded and value is not None else _plain(value)
+            for value, encoded in zip(row, self._encoded, strict=True)
         )
         return dict(zip(self._names, values, strict=True))
 
     def part(self, offset: int, limit: int, room: int) -> Part:
         passed = self._passed(offset)
-        rows = self._cursor.fetchmany(limit)
+        rows = self._rows.fetchmany(limit)
         found = [self._record(row) for row in rows]
         total, exact = passed + len(rows), True
         if len(rows) == limit:
@@ -143,7 +263,7 @@ class Selection:
 
     def _passed(self, most: int) -> int:
         passed = 0
-        while passed < most and (rows := self._cursor.fetchmany(min(AT_A_TIME, most - passed))):
+        while passed < most and (rows := self._rows.fetchmany(min(AT_A_TIME, most - passed))):
             passed += len(rows)
         return passed
 
@@ -152,25 +272,23 @@ class Selection:
         import duckdb
 
         try:
-            count = f"SELECT count(*) FROM (\n{self._whole}\n)"
-            found = self._connection.cursor().execute(count).fetchone()
+            found = self._run(f"SELECT count(*) FROM (\n{self._whole}\n)").fetchone()
             return int(found[0]), True
         except (duckdb.ParserException, duckdb.BinderException):  # it cannot stand inside another one
             more = self._passed(MOST_COUNTED)
             return so_far + more, more < MOST_COUNTED
 
 
-def _distinct(names: list[str]) -> list[str]:
-    """Of two columns of one name the second gets a number, or one of them would be lost."""
-    found: list[str] = []
-    for name in names:
-        number = 1
-        shown = name
-        while shown in found:
-            number += 1
-            shown = f"{name}_{number}"
-        found.append(shown)
-    return found
+def _decoded(text: str) -> Any:
+    """DuckDB's JSON, which has numbers that are none, and whatever was called JSON by a statement."""
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        pass
+    try:
+        return _plain(json.loads(text, parse_constant=str))
+    except (ValueError, RecursionError):
+        return text
 
 
 def _plain(value: Any) -> Any:

@@ -3,8 +3,6 @@
 What DuckDB can read itself it reads from the file; the rest is rewritten, one JSON object a line.
 """
 
-import csv
-import io
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -13,19 +11,19 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ..csv_texts import separator_of, typed
+from ..csv_texts import records_of
 from ..envelopes import seen_through
 from ..grids import as_record
 from ..json_parts import OBJECT, Items, first_byte, is_json, items_of, members_of
 from ..ndjson import json_lines, value_in
-from .expressions import Failed
+from ..texts import separator_in
+from .values import Failed
 
 SHORTEST_BUFFER = 2**20
 _READ_JSON = (
     "CREATE TABLE result AS SELECT * FROM read_json(?, format = ?, maximum_object_size = ?, "
     "sample_size = -1, map_inference_threshold = -1)"
 )
-_READ_CSV = "CREATE TABLE result AS SELECT * FROM read_csv(?, delim = ?, header = true, sample_size = -1)"
 
 
 def load(connection: Any, path: Path, json: bool) -> None:
@@ -35,7 +33,7 @@ def load(connection: Any, path: Path, json: bool) -> None:
         return
     lines = json_lines(body)
     if lines is None:
-        _load_text(connection, path, body.decode("utf-8", "replace"))
+        _load_text(connection, body)
     else:
         _load_lines(connection, path, lines)
 
@@ -92,24 +90,15 @@ def _wrapped(part: Raw) -> bytes:
     return body if body[:1] == b"{" else b'{"value":%s}' % body
 
 
-def _load_text(connection: Any, path: Path, text: str) -> None:
-    import duckdb
-
-    head = [line for line in text[:100_000].split("\n")[:50] if line.strip()]
-    separator = separator_of(head)
-    if separator is None:
+def _load_text(connection: Any, body: bytes) -> None:
+    """DuckDB has a reader of tables, which takes other things for numbers than expressions and pages do."""
+    text = body.decode("utf-8", "replace")
+    separator = separator_in(body)
+    if separator is not None:
+        _rewrite(connection, map(msgspec.json.encode, records_of(text, separator)))
+    else:
         lines = enumerate(text.removesuffix("\n").split("\n"), 1)
         _rewrite(connection, (msgspec.json.encode({"line": at, "text": line}) for at, line in lines))
-        return
-    try:
-        connection.execute(_READ_CSV, [str(path), separator])
-    except duckdb.Error:  # it is stricter than those who write tables
-        _rewrite(connection, _records(text, separator))
-
-
-def _records(text: str, separator: str) -> Iterator[bytes]:
-    for record in csv.DictReader(io.StringIO(text), delimiter=separator):
-        yield msgspec.json.encode({name: typed(cell) for name, cell in record.items() if name})
 
 
 def _rewrite(connection: Any, records: Iterator[bytes]) -> None:

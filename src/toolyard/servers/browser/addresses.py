@@ -12,6 +12,28 @@ Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
+UNICAST = ipaddress.ip_network("2000::/3")
+"""All of IPv6 that anybody on the internet has."""
+# Beside what the standard library of any version calls public: its lists differ, and none knows of clouds.
+_CLOSED: tuple[Network, ...] = tuple(
+    map(
+        ipaddress.ip_network,
+        (
+            "168.63.129.16/32",  # Azure: keys and certificates of the machine
+            "161.26.0.0/16",  # IBM Cloud: services inside
+            "166.8.0.0/14",
+            "192.0.0.0/24",  # protocols, and Oracle Cloud's metadata
+            "192.88.99.0/24",  # relays of 6to4
+            "100.64.0.0/10",  # behind a carrier, and Alibaba Cloud's metadata
+            "198.18.0.0/15",
+            "0.0.0.0/8",
+            "2001::/23",
+            "2001:db8::/32",
+            "3fff::/20",
+        ),
+    )
+)
+_ISATAP = 0x0000_5EFE, 0x0200_5EFE
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):(?!\d+(?:[/?#]|$))", re.IGNORECASE)
 """Of an address; `host:8080` has none."""
 
@@ -75,14 +97,17 @@ def _without_port(text: str) -> tuple[str, int | None]:
 def plain(ip: Ip) -> Ip:
     """The IPv4 address that an IPv6 one stands for, so that neither hides the other."""
     if isinstance(ip, ipaddress.IPv6Address):
-        if ip in NAT64:
+        # Whatever network it is in: ISATAP has the other address at the end of its own.
+        if ip in NAT64 or (int(ip) >> 32) & 0xFFFF_FFFF in _ISATAP:
             return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None) or ip
     return ip
 
 
 def is_public(ip: Ip) -> bool:
-    if isinstance(ip, ipaddress.IPv6Address) and ip.is_site_local:  # what fc00::/7 was before
+    if isinstance(ip, ipaddress.IPv6Address) and ip not in UNICAST:
+        return False
+    if any(ip.version == network.version and ip in network for network in _CLOSED):
         return False
     return ip.is_global and not (ip.is_multicast or ip.is_reserved)
 

@@ -1,6 +1,7 @@
 """How it stands with servers, and with the apps that a remote has: connected, to be authorised, missing."""
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Literal
 
@@ -14,6 +15,8 @@ from ...wire.errors import McpError
 from ..instructions import brief
 from .known import COMING
 from .supplies import Supplies
+
+logger = logging.getLogger("toolyard.views")
 
 Action = Literal["status", "link", "wait"]
 
@@ -118,7 +121,8 @@ class Connecting:
         except TimeoutError:
             reason = f"it did not answer within {patience:g} s"
         except StateError as error:
-            reason = str(error)
+            logger.warning("connections of %s cannot be looked up: %s", remote.server, error)
+            reason = error.told
         except McpError as error:
             reason = error.reason if isinstance(error, UpstreamError) else error.message
         return [Connection(remote.server, app, "failed", message=reason) for app in apps or [""]]

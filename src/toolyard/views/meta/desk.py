@@ -4,6 +4,7 @@ Owns the order of things: which thread, who is asked, what is checked before any
 the index's and the remotes' work, calling the yard's.
 """
 
+import logging
 import uuid
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime, timedelta
@@ -28,6 +29,8 @@ from .known import Known, UnknownTool
 from .searching import Searching
 from .supplies import Supplies
 from .threads import Threads, is_known
+
+logger = logging.getLogger("toolyard.views")
 
 MAX_ITEMS = 50
 MAX_QUERIES = 20
@@ -79,7 +82,8 @@ class Desk:
             return await self.supplies.leases.get(call.caller.tenant, thread_of(call), "")
         except StateError as error:
             # What was found is worth having though nothing can be kept.
-            missing["state"] = error.message
+            logger.warning("a session of a search is not kept: %s", error)
+            missing["state"] = error.told
             expires = (datetime.now(UTC) + timedelta(seconds=60)).isoformat(timespec="seconds")
             return Lease(f"local-{uuid.uuid4()}", 60.0, expires, True, "local")
 

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from .desk import Desk
 
 NAME = "read_result"
-MORE = f"{NAME}(id='{{id}}') shows more of it: pages, a JMESPath query, or SQL"
+MORE = f"{NAME}(id='{{id}}') shows more of it: pages, or JMESPath or SQL over what the preview shows"
 _DESCRIPTION = (
-    "Read more of a truncated result: a page of items or lines, a JMESPath query over it, or one SQL SELECT "
-    "over the table `result`, a row per item. Prefer a query that answers the question to paging."
+    "Read more of a truncated result: a page of items or lines, a JMESPath query, or one SQL SELECT over the "
+    "table `result`, a row per item. All of them see what the preview shows: a list of records is a list of "
+    "records, however it was sent. Prefer a query that answers the question to paging."
 )
 _INPUT: dict[str, Any] = {
     "type": "object",
@@ -28,7 +29,7 @@ _INPUT: dict[str, Any] = {
         "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS},
         "query": {
             "type": "string",
-            "description": "JMESPath, on the whole: items[?state=='open'].title",
+            "description": "JMESPath from what the preview shows: [?state=='open'].title, length(@)",
         },
         "sql": {"type": "string", "description": "SELECT state, count(*) FROM result GROUP BY state"},
     },

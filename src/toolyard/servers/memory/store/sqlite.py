@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ....sqlite_file import connect
+from ....sqlite_file import connect, reason
 from ..problems import StoreFailed
 from .database import Row, Session
 from .tables import tables
@@ -72,7 +72,7 @@ class SqliteDatabase:
         except (sqlite3.Error, OSError) as error:
             if self._path is not None:  # in memory there would be nothing to come back to
                 self._disconnect()
-            raise StoreFailed(f"{str(self._path or 'memory')!r}: {error}") from None
+            raise StoreFailed(f"SQLite: {reason(error, self._path)}") from None
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:

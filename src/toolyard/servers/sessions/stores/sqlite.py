@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from ....sqlite_file import connect
+from ....sqlite_file import connect, reason
 from .dialect import SQLITE
 from .engine import Engine
 from .errors import StoreError
@@ -77,12 +77,12 @@ class SqliteEngine:
             connection.close()
 
     def _explained(self, error: sqlite3.Error | OSError) -> StoreError:
-        where = f"the sessions in {str(self._path)!r}" if self._path else "the sessions in memory"
+        said = f"their database cannot be used: {reason(error, self._path)}"
         if isinstance(error, OSError):
-            return StoreError(f"{where} cannot be used: {error.strerror}", "may this user write there?")
-        if isinstance(error, sqlite3.DatabaseError) and "not a database" in str(error):
-            return StoreError(f"{where} cannot be read: {error}", "name another file with 'url'")
-        return StoreError(f"{where} cannot be used: {error}", "is there room on the disk, and may we write?")
+            return StoreError(said, "may this user write there?")
+        if "not a database" in str(error):
+            return StoreError(said, "name another file with 'url'")
+        return StoreError(said, "is there room on the disk, and may we write?")
 
 
 class _Borrowed:
