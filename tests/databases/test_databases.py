@@ -187,8 +187,6 @@ async def test_what_is_wrong_has_a_kind(database: Database, sql: str, kind: str)
 @pytest.mark.parametrize(
     "url",
     [
-        "sqlite:/nowhere/at/all.db",
-        "duckdb:/nowhere/at/all.db",
         "postgresql://me:hush%21@127.0.0.1:1/x",
         "mysql://me:hush%21@127.0.0.1:1/x",
         # Signs that had to be written otherwise: the driver takes a part of the password for a host or port.
@@ -203,6 +201,19 @@ async def test_what_cannot_be_reached_says_so_without_a_password(url: str):
     error = await failure(database, "SELECT 1")
     assert error.kind == "unreachable"
     assert "hush" not in error.reason + database.name
+    with pytest.raises(DatabaseError):
+        await database.tables()
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:/nowhere/at/all.db", "duckdb:/nowhere/at/all.db", "duckdb:/no/a.csv"]
+)
+async def test_a_file_that_is_not_there_is_nothing_to_wait_for(url: str):
+    database = open_database(url)
+    error = await failure(database, "SELECT 1")
+    assert error.kind == "unusable"
+    assert error.reason == f"there is no file {url.rpartition('/')[2]!r}"
     with pytest.raises(DatabaseError):
         await database.tables()
     await database.close()

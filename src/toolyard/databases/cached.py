@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable
 from .model import Table
 
 CACHE_SECONDS = 60.0
+LOOKING = "\0tables"
+"""In whose name tables are looked at: all callers wait for that, so it has a share of its own."""
 
 
 class CachedTables:

@@ -1,98 +1,167 @@
-"""DuckDB: a file opened read-only, with no way out of it: no other files, no network, extensions or settings.
+"""DuckDB: a database file opened read-only, or views over data files, with no way out of either.
 
-DuckDB's own parser says whether the text is one SELECT before anything runs.
+No other file, no network, no extension and no setting can be reached by a statement. DuckDB's own parser says
+whether the text is one SELECT before anything runs. Runs in a worker, which `embedded` asks and ends.
 """
 
-import threading
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import duckdb
 from duckdb import DuckDBPyConnection, StatementType
 
-from .blocking import Threads
-from .cached import CACHE_SECONDS, CachedTables
+from .duckdb_files import DataFiles, View, is_data, literal
 from .duckdb_tables import look
 from .model import DatabaseError, ErrorKind, Rows, Table
-from .sending import sendable
-from .values import gather, in_chunks, iso_timestamp, plain_rows
+from .values import Row, gather, in_chunks, iso_timestamp, plain_rows
 
-LOOK_SECONDS = 30.0
-_LOCKED_UP: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    # Otherwise a table that is not there is looked for among the variables of this program.
-    "python_enable_replacements": "false",
-    # What does not fit in memory is an error, not a file beside the database.
-    "temp_directory": "",
-    "memory_limit": "2GB",
-    "lock_configuration": "true",
-}
+THREADS = 4
+_MAGIC = b"DUCK"
+_MAGIC_AT = 8
+_SQLITE_MAGIC = b"SQLite format 3"
+_OF_ITS_OWN = 3 / 4
+"""How much of the memory DuckDB itself gives out; the rest is for what it takes without counting."""
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_EXACT_DIGITS = 15
 T = TypeVar("T")
+Config = dict[str, str | bool | int | float | list[str]]
 
 
-class DuckDatabase:
-    dialect = "duckdb"
+def _settings(memory: int) -> Config:
+    return {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        # Otherwise a table that is not there is looked for among the variables of this program.
+        "python_enable_replacements": "false",
+        # What does not fit in memory is an error, not a file beside the database.
+        "temp_directory": "",
+        "memory_limit": f"{int(memory * _OF_ITS_OWN) // 2**20}MiB",
+        "threads": min(THREADS, os.cpu_count() or 1),
+    }
 
-    def __init__(self, path: Path, *, cache_seconds: float = CACHE_SECONDS) -> None:
-        self.name = path.name
-        self._path = path
+
+class DuckEngine:
+    def __init__(self, path: str, memory: int) -> None:
+        self._path = Path(path)
+        self._memory = memory
         self._root: DuckDBPyConnection | None = None
-        self._opening = threading.Lock()
-        self._threads = Threads()
-        self._tables = CachedTables(self._look, cache_seconds)
+        self._files: DataFiles | None = None
 
-    async def tables(self) -> list[Table]:
-        return await self._tables.all()
+    def look(self) -> list[Table]:
+        return self._run(look)
 
-    async def table(self, name: str) -> Table | None:
-        return await self._tables.named(name)
+    def read(self, sql: str, rows: int, bytes: int) -> Rows:
+        return self._run(lambda cursor: _read(cursor, sql, rows, bytes))
 
-    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
-        statement = sendable(sql)
-        return await self._run(lambda cursor: _read(cursor, statement, rows, bytes), seconds)
-
-    async def close(self) -> None:
-        self._threads.close()
-        if self._root is not None:
-            self._root.close()
-            self._root = None
-
-    async def _look(self) -> list[Table]:
-        return await self._run(look, LOOK_SECONDS)
-
-    async def _run(self, work: Callable[[DuckDBPyConnection], T], seconds: float) -> T:
+    def _run(self, work: Callable[[DuckDBPyConnection], T]) -> T:
         """On a connection of its own, so nothing (a temporary table, a prepared statement) outlives it."""
-        running: list[DuckDBPyConnection] = []
-
-        def worked() -> T:
-            cursor = self._open().cursor()
-            running.append(cursor)
-            try:
-                return work(cursor)
-            except duckdb.Error as error:
-                raise _explained(error) from error
-            finally:
-                running.clear()
-                cursor.close()
-
-        def interrupt() -> None:
-            for cursor in list(running):
-                cursor.interrupt()
-
-        return await self._threads.run(worked, interrupt=interrupt, seconds=seconds)
+        cursor = self._open().cursor()
+        try:
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            return work(cursor)
+        except duckdb.Error as error:
+            if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+                self._close()  # it takes no more statements
+            raise self._explained(error) from error
+        finally:
+            cursor.close()
 
     def _open(self) -> DuckDBPyConnection:
-        with self._opening:
-            if self._root is None:
-                try:
-                    self._root = duckdb.connect(str(self._path), read_only=True, config=_LOCKED_UP)
-                except duckdb.Error as error:
-                    said = str(error).replace(str(self._path), self.name)
-                    raise DatabaseError(f"cannot open {self.name!r}: {said}", "unreachable") from error
-            return self._root
+        if is_data(self._path):
+            return self._open_files()
+        if self._root is None:
+            self._root = self._open_database()
+        return self._root
+
+    def _open_files(self) -> DuckDBPyConnection:
+        """As they are now: a file that came, went or changed makes the views anew."""
+        found = DataFiles.found(self._path)
+        if self._root is None or found != self._files:
+            self._close()
+            connection = duckdb.connect(":memory:", config=_settings(self._memory))
+            try:
+                _make_views(connection, found)
+            except BaseException:
+                connection.close()
+                raise
+            self._root, self._files = connection, found
+        return self._root
+
+    def _open_database(self) -> DuckDBPyConnection:
+        _check_database(self._path)
+        locked: Config = {"enable_external_access": "false", "lock_configuration": "true"}
+        try:
+            return duckdb.connect(str(self._path), read_only=True, config=_settings(self._memory) | locked)
+        except duckdb.OutOfMemoryException:
+            raise MemoryError from None
+        except duckdb.Error as error:
+            said = str(error).replace(str(self._path), self._path.name).splitlines()[0]
+            raise DatabaseError(f"cannot open {self._path.name!r}: {said}", "unreachable") from error
+
+    def _close(self) -> None:
+        if self._root is not None:
+            self._root.close()
+        self._root = self._files = None
+
+    def _explained(self, error: duckdb.Error) -> Exception:
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return MemoryError()
+        said = str(error).strip().splitlines()[0]
+        if self._files is not None:
+            said = self._files.without_paths(said)
+        _, _, shorter = said.partition("Error: ")
+        kinds: list[ErrorKind] = [kind for error_type, kind in _KINDS if isinstance(error, error_type)]
+        return DatabaseError(shorter or said, kinds[0] if kinds else "other")
+
+
+def _check_database(path: Path) -> None:
+    """What would never become a database by trying again."""
+    if not path.exists():
+        raise DatabaseError(f"there is no file {path.name!r}", "unusable")
+    try:
+        with path.open("rb") as file:
+            start = file.read(32)
+    except OSError as error:
+        raise DatabaseError(f"cannot open {path.name!r}: {error.strerror}", "unusable") from error
+    if start.startswith(_SQLITE_MAGIC):
+        raise DatabaseError(f"{path.name!r} is a SQLite database; hint: sqlite:PATH", "unusable")
+    if start[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] != _MAGIC:
+        raise DatabaseError(
+            f"{path.name!r} is no DuckDB database, and its name does not say that it is a data file;"
+            " hint: data files end in .csv, .tsv, .json, .jsonl, .ndjson or .parquet, the texts also in .gz",
+            "unusable",
+        )
+
+
+def _make_views(connection: DuckDBPyConnection, files: DataFiles) -> None:
+    """From the end of this on nothing but these files can be read."""
+    # A name that looks like a pattern is judged as that, and again as the file that it means.
+    paths = {path for view in files.views for path in (*view.patterns, *(file.path for file in view.files))}
+    allowed = ", ".join(map(literal, sorted(paths)))
+    connection.execute(f"SET allowed_paths = [{allowed}]")
+    for view in files.views:
+        try:
+            connection.execute(f"CREATE VIEW {view.quoted} AS {view.question}")
+            comment = view.origin
+        except duckdb.OutOfMemoryException:
+            raise MemoryError from None
+        except duckdb.Error as error:
+            comment = _unreadable(view, files, error)
+            if len(files.views) == 1:
+                raise DatabaseError(comment, "unusable") from error
+            # One bad file among others does not hide them; whoever asks for it learns what is wrong.
+            connection.execute(f"CREATE VIEW {view.quoted} AS SELECT error({literal(comment)}) AS problem")
+        connection.execute(f"COMMENT ON VIEW {view.quoted} IS {literal(comment)}")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def _unreadable(view: View, files: DataFiles, error: duckdb.Error) -> str:
+    said = " ".join(files.without_paths(str(error)).partition("Error: ")[2].split())
+    return f"{view.origin} cannot be read as {view.kind}: {said[:300]}"
 
 
 def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
@@ -105,35 +174,41 @@ def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
     columns, types = asked.columns, [str(kind) for kind in asked.types]
     zoned = [place for place, kind in enumerate(types) if "TIME ZONE" in kind]
     # The new line ends a comment that the statement may end with.
-    cursor.execute(f"SELECT {_projection(len(types), zoned)} FROM ({sql}\n) AS asked LIMIT {rows + 1}")
-    kept, truncated = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=plain_rows)
-    for row in kept:
-        for place in zoned:
-            row[place] = row[place] and iso_timestamp(row[place])
-    return Rows(columns, types, kept, truncated)
+    cursor.execute(f"SELECT {_projection(types)} FROM ({sql}\n) AS asked LIMIT {rows + 1}")
+
+    def convert(chunk: Sequence[Row]) -> list[list[Any]]:
+        plain = plain_rows(chunk)
+        for row in plain if zoned else ():
+            for place in zoned:
+                row[place] = row[place] and iso_timestamp(row[place])
+        return plain
+
+    kept = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=convert)
+    return Rows(columns, types, kept.json, kept.count, kept.truncated)
 
 
-def _projection(width: int, zoned: list[int]) -> str:
-    """Times with a zone as text: the driver gives them only with the help of another package."""
-    if not zoned:
-        return "*"
-    return ", ".join(f"CAST(#{n + 1} AS VARCHAR)" if n in zoned else f"#{n + 1}" for n in range(width))
+def _projection(types: Sequence[str]) -> str:
+    shown = [_shown(f"#{number}", kind) for number, kind in enumerate(types, 1)]
+    return ", ".join(shown) if any("(" in one for one in shown) else "*"
 
 
-def _explained(error: duckdb.Error) -> DatabaseError:
-    said = str(error).strip().splitlines()[0]
-    _, _, shorter = said.partition("Error: ")
-    kinds: list[ErrorKind] = [kind for error_type, kind in _KINDS if isinstance(error, error_type)]
-    return DatabaseError(shorter or said, kinds[0] if kinds else "other")
+def _shown(column: str, kind: str) -> str:
+    """Times with a zone as text: the driver gives them only with the help of another package. Decimals that a
+    float holds without losing a digit as one, which costs a tenth."""
+    if "TIME ZONE" in kind:
+        return f"CAST({column} AS VARCHAR)"
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal and int(decimal[1]) <= _EXACT_DIGITS:
+        return f"CAST({column} AS {'DOUBLE' if int(decimal[2]) else 'BIGINT'})"
+    return column
 
 
 _KINDS: tuple[tuple[type[duckdb.Error], ErrorKind], ...] = (
-    (duckdb.InterruptException, "timeout"),
     (duckdb.PermissionException, "read_only"),
+    (duckdb.TransactionException, "read_only"),
     (duckdb.ParserException, "syntax"),
     (duckdb.SyntaxException, "syntax"),
     (duckdb.CatalogException, "unknown"),
     (duckdb.BinderException, "unknown"),
-    (duckdb.OutOfMemoryException, "too_big"),
     (duckdb.IOException, "unreachable"),
 )

@@ -1,26 +1,25 @@
-"""From a URL to a database. A driver is imported when its kind is asked for: DuckDB's alone costs 100 ms."""
+"""From a URL to a database. A driver is imported when its kind is asked for, or only in a worker."""
+
+from pathlib import Path
 
 from .addresses import dialect_of, file_of
 from .cached import CACHE_SECONDS
+from .embedded import MEMORY, EmbeddedDatabase
 from .model import Database
 
 
-def open_database(url: str, *, cache_seconds: float = CACHE_SECONDS) -> Database:
-    """Nothing is connected yet. "" is the sample of the package; DatabaseError for what is no URL."""
+def open_database(url: str, *, memory: int = MEMORY, cache_seconds: float = CACHE_SECONDS) -> Database:
+    """Nothing is connected yet. "" is the sample of the package; DatabaseError for what is no URL.
+
+    `memory` is how many bytes a statement on SQLite or DuckDB may take; other databases have limits
+    of their own.
+    """
     if not url:
-        from .sample import sample_image
-        from .sqlite import SqliteDatabase
-
-        return SqliteDatabase("the sample shop", sample_image, cache_seconds=cache_seconds)
+        return EmbeddedDatabase("sqlite", "the sample shop", None, memory=memory, cache_seconds=cache_seconds)
     match dialect_of(url):
-        case "sqlite":
-            from .sqlite import SqliteDatabase
-
-            return SqliteDatabase(file_of(url).name, file_of(url), cache_seconds=cache_seconds)
-        case "duckdb":
-            from .duckdb import DuckDatabase
-
-            return DuckDatabase(file_of(url), cache_seconds=cache_seconds)
+        case "sqlite" | "duckdb" as dialect:
+            path: Path = file_of(url)
+            return EmbeddedDatabase(dialect, path.name, path, memory=memory, cache_seconds=cache_seconds)
         case "postgres":
             from .postgres import PostgresDatabase
 
