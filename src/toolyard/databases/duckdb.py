@@ -160,7 +160,8 @@ def _make_views(connection: DuckDBPyConnection, files: DataFiles) -> None:
 
 
 def _unreadable(view: View, files: DataFiles, error: duckdb.Error) -> str:
-    said = " ".join(files.without_paths(str(error)).partition("Error: ")[2].split())
+    told = files.without_paths(str(error)).partition("Error: ")[2].partition("LINE 1:")[0]
+    said = " ".join(told.split())
     return f"{view.origin} cannot be read as {view.kind}: {said[:300]}"
 
 

@@ -164,7 +164,7 @@ def _matching(path: Path) -> tuple[str, tuple[View, ...]]:
             "one kind, or the folder for a table of each file",
             "unusable",
         )
-    files = [file for kind, file in found if kind]
+    files = list(dict.fromkeys(file for kind, file in found if kind))  # a link and what it leads to are one
     _check_count(len(files), path)
     stem = _OTHERS.sub("_", _stem(_WILD.split(parts[-1])[0])).strip("_")
     name = stem or next((part for part in reversed(parts[:-1]) if not _WILD.search(part)), "") or "files"

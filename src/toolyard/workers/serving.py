@@ -36,22 +36,36 @@ def serve(answer: Callable[[bytes], bytes]) -> None:
     requests: queue.SimpleQueue[tuple[bytes, float]] = queue.SimpleQueue()
     threading.Thread(target=_read, args=(requests,), daemon=True).start()
     _send(answers, b"")
-    while True:
-        request, seconds = requests.get()
-        _end_after(seconds + GRACE_SECONDS)
-        found = answer(request)
-        _end_after(0)
-        _send(answers, found)
+    try:
+        while True:
+            request, seconds = requests.get()
+            _end_after(seconds + GRACE_SECONDS)
+            found = answer(request)
+            _end_after(0)
+            _send(answers, found)
+    except BaseException:  # this process is no use any more, and says why before it ends
+        import traceback  # 3 ms, for what hardly happens
+
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)
 
 
 def _read(requests: "queue.SimpleQueue[tuple[bytes, float]]") -> None:
     """In a thread of its own, so that the end of the input is seen in the middle of a request."""
-    given = sys.stdin.buffer
-    while len(head := given.read(REQUEST.size)) == REQUEST.size:
+    while len(head := _exactly(REQUEST.size)) == REQUEST.size:
         length, seconds = REQUEST.unpack(head)
-        requests.put((given.read(length), seconds))
-    # Nothing is left to do: a library's own end would only take time, and some complain of each other then.
+        requests.put((_exactly(length), seconds))
+    # Without taking libraries apart: that takes time, and some complain of each other then.
     os._exit(0)
+
+
+def _exactly(length: int) -> bytes:
+    """Fewer only where the input ends. Unbuffered: the lock of a buffer would be in the way of an exit."""
+    found = b""
+    while len(found) < length and (more := os.read(0, length - len(found))):
+        found += more
+    return found
 
 
 def _send(answers: int, found: bytes) -> None:
