@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import duckdb
 from duckdb import DuckDBPyConnection, StatementType
@@ -177,15 +177,18 @@ def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
     # The new line ends a comment that the statement may end with.
     cursor.execute(f"SELECT {_projection(types)} FROM ({sql}\n) AS asked LIMIT {rows + 1}")
 
-    def convert(chunk: Sequence[Row]) -> list[list[Any]]:
-        plain = plain_rows(chunk)
-        for row in plain if zoned else ():
-            for place in zoned:
-                row[place] = row[place] and iso_timestamp(row[place])
-        return plain
+    def convert(chunk: Sequence[Row]) -> Sequence[Row]:
+        return plain_rows([_with_iso(row, zoned) for row in chunk] if zoned else chunk)
 
     kept = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=convert)
     return Rows(columns, types, kept.json, kept.count, kept.truncated)
+
+
+def _with_iso(row: Row, zoned: Sequence[int]) -> Row:
+    made = list(row)
+    for place in zoned:
+        made[place] = made[place] and iso_timestamp(made[place])
+    return made
 
 
 def _projection(types: Sequence[str]) -> str:

@@ -18,6 +18,7 @@ from .values import Row, gather, in_chunks, plain_rows
 
 # A long pattern on a long text is compared for minutes; one of this length is told at once.
 _PATTERN_BYTES = 250
+_NO_UTF8 = "Could not decode to UTF-8"
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 # What SQLite asks for before it reads json_each or a full-text index. An UPDATE that is meant as one
 # fails all the same: no pragma makes the schema writable here.
@@ -34,6 +35,7 @@ class SqliteEngine:
 
     def look(self) -> list[Table]:
         with closing(self._connect()) as connection:
+            connection.text_factory = _text
             try:
                 return look(connection)
             except sqlite3.Error as error:
@@ -61,8 +63,6 @@ class SqliteEngine:
             connection.close()
             raise self._explained(error) from error
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        # Bytes that are no UTF-8 are in some files; one of them is not to cost the whole answer.
-        connection.text_factory = _text
         return connection
 
     def _opened(self) -> sqlite3.Connection:
@@ -104,13 +104,25 @@ def _authorize(
 
 
 def _read(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) -> Rows:
+    try:
+        return _fetched(connection, sql, rows, bytes)
+    except sqlite3.OperationalError as error:
+        if _NO_UTF8 not in str(error):
+            raise
+        # Some files hold such bytes, and one of them is not to cost the whole answer. Not done at first: it
+        # takes a third more time.
+        connection.text_factory = _text
+        return _fetched(connection, sql, rows, bytes)
+
+
+def _fetched(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) -> Rows:
     cursor = connection.execute(sql)
     if cursor.description is None:
         raise DatabaseError("the statement is not a question: it gives no rows", "read_only")
     columns = [column[0] for column in cursor.description]
     seen: dict[int, str] = {}
 
-    def convert(chunk: Sequence[Row]) -> list[list[Any]]:
+    def convert(chunk: Sequence[Row]) -> Sequence[Row]:
         _note_types(chunk, seen)
         return plain_rows(chunk)
 
@@ -121,11 +133,11 @@ def _read(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) -> Ro
 
 def _note_types(chunk: Sequence[Row], seen: dict[int, str]) -> None:
     """SQLite has types of values, not of columns: those of the first rows speak for their column."""
-    for place in range(len(chunk[0])):
-        if place not in seen:
-            kinds = {_TYPES[type(row[place])] for row in chunk if row[place] is not None}
-            if kinds:
-                seen[place] = kinds.pop() if len(kinds) == 1 else ""
+    if len(seen) < len(chunk[0]):
+        for place, column in enumerate(zip(*chunk, strict=True)):
+            kinds = {*map(type, column)} - {type(None)}
+            if kinds and place not in seen:
+                seen[place] = _TYPES[kinds.pop()] if len(kinds) == 1 else ""
 
 
 _KINDS: tuple[tuple[str, ErrorKind], ...] = (

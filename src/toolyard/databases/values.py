@@ -4,6 +4,7 @@ A number stays a number as long as no digit is lost; what JSON cannot say become
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -33,25 +34,30 @@ def json_value(value: Any) -> Any:
     return convert(value) if convert else _by_kinship(value)
 
 
-def plain_rows(rows: Sequence[Row]) -> list[list[Any]]:
-    """By columns: most hold values of one kind, which is looked at once."""
-    columns = [_plain_column(column) for column in zip(*rows, strict=True)]
-    return [list(row) for row in zip(*columns, strict=True)]
+def plain_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    """By columns: most hold values of one kind, which is looked at once; those of many need no change."""
+    columns = [*zip(*rows, strict=True)]
+    plain = [_plain_column(column) for column in columns]
+    if all(map(operator.is_, columns, plain)):
+        return rows
+    return [*zip(*plain, strict=True)]
 
 
 def _plain_column(values: Sequence[Any]) -> Sequence[Any]:
-    kinds = {*map(type, values)} - _PLAIN
-    if not kinds:
+    kinds = {*map(type, values)}
+    others = kinds - _PLAIN
+    if not others:
         return values
-    if len(kinds) > 1:
+    if len(others) > 1:
         return [*map(json_value, values)]
-    kind = kinds.pop()
-    convert = _CONVERSIONS.get(kind, json_value)
-    own = values if len({*map(type, values)}) == 1 else [value for value in values if type(value) is kind]
+    (kind,) = others
+    own = values if len(kinds) == 1 else [value for value in values if type(value) is kind]
     if kind is int and min(own) >= -_LARGEST and max(own) < _LARGEST:
         return values
-    if kind is float and all(map(math.isfinite, own)):
+    # Their sum is finite only if all of them are.
+    if kind is float and math.isfinite(sum(own)):
         return values
+    convert = _CONVERSIONS.get(kind, json_value)
     return [convert(value) if type(value) is kind else value for value in values]
 
 
@@ -60,7 +66,7 @@ def gather(
     *,
     rows: int,
     bytes: int,
-    convert: Callable[[Sequence[Row]], list[list[Any]]],
+    convert: Callable[[Sequence[Row]], Sequence[Row]],
 ) -> "Basket":
     """Rows up to both limits. `chunks` is not read further than needed."""
     kept = Basket(rows, bytes)
@@ -84,12 +90,12 @@ class Basket:
     def json(self) -> Raw:
         return Raw(b"[" + b",".join(self._parts) + b"]")
 
-    def put(self, chunk: list[list[Any]]) -> bool:
+    def put(self, chunk: Sequence[Row]) -> bool:
         """Whether all of it fitted."""
         room = self._limit - self.count
         self.truncated = len(chunk) > room
         if self.truncated:
-            del chunk[room:]
+            chunk = chunk[:room]
         encoded = _ENCODER.encode(chunk)
         if len(encoded) > self._bytes_left:
             self._put_what_fits(chunk)
@@ -100,7 +106,7 @@ class Basket:
             self._parts.append(encoded[1:-1])
         return not self.truncated
 
-    def _put_what_fits(self, chunk: list[list[Any]]) -> None:
+    def _put_what_fits(self, chunk: Sequence[Row]) -> None:
         for row in chunk:
             encoded = _ENCODER.encode(row)
             self._bytes_left -= len(encoded) + 1
