@@ -320,6 +320,33 @@ async def test_values_of_duckdb_are_ready_for_json(duckdb_url: str):
     await database.close()
 
 
+async def test_a_value_that_python_has_no_form_for_is_text_or_said_so(duckdb_url: str):
+    database = open_database(duckdb_url)
+    zoned = "TIMESTAMPTZ '2024-05-06 07:08:09+00'"
+    found = await ask(
+        database, f"SELECT {zoned}::TIMESTAMPTZ_NS, [{zoned}], DATE '290000-01-01', TIME '24:00:00'"
+    )
+    assert found.rows[0][0].startswith("2024-05-06T")
+    assert found.rows[0][2:] == ["290000-01-01", "24:00:00"]
+    error = await failure(database, "SELECT INTERVAL 100000000 YEAR")
+    assert error.reason.startswith("a value of the answer cannot be shown: ")
+    assert (await ask(database, "FROM test_all_types()")).count == 3
+    await database.close()
+
+
+async def test_decimals_keep_their_digits(duckdb_url: str):
+    database = open_database(duckdb_url)
+    found = await ask(
+        database,
+        "SELECT 123456789012345::DECIMAL(15, 0), 0.000000000000001::DECIMAL(15, 15),"
+        " -12345.678::DECIMAL(8, 3), 1234567890123456.78::DECIMAL(18, 2), 12345678901234567890.5::DECIMAL(21, 1), 2.50::DECIMAL(20, 2)",
+    )
+    assert found.rows == [
+        [123456789012345, 1e-15, -12345.678, "1234567890123456.78", "12345678901234567890.5", 2.5]
+    ]
+    await database.close()
+
+
 async def test_values_of_sqlite_are_ready_for_json(sqlite_url: str):
     database = open_database(sqlite_url)
     answer = await ask(

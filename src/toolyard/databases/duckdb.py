@@ -24,6 +24,7 @@ _MAGIC_AT = 8
 _SQLITE_MAGIC = b"SQLite format 3"
 _OF_ITS_OWN = 3 / 4
 """How much of the memory DuckDB itself gives out; the rest is for what it takes without counting."""
+_ZONED = re.compile("TIME ZONE|TIMESTAMPTZ")
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _EXACT_DIGITS = 15
 T = TypeVar("T")
@@ -173,7 +174,7 @@ def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
         raise DatabaseError(f"only SELECT is run, and this is {statements[0].type.name}", "read_only")
     asked = cursor.sql(sql)
     columns, types = asked.columns, [str(kind) for kind in asked.types]
-    zoned = [place for place, kind in enumerate(types) if "TIME ZONE" in kind]
+    zoned = [place for place, kind in enumerate(types) if _ZONED.search(kind)]
     # The new line ends a comment that the statement may end with.
     cursor.execute(f"SELECT {_projection(types)} FROM ({sql}\n) AS asked LIMIT {rows + 1}")
 
@@ -199,7 +200,7 @@ def _projection(types: Sequence[str]) -> str:
 def _shown(column: str, kind: str) -> str:
     """Times with a zone as text: the driver gives them only with the help of another package. Decimals that a
     float holds without losing a digit as one, which costs a tenth."""
-    if "TIME ZONE" in kind:
+    if _ZONED.search(kind):
         return f"CAST({column} AS VARCHAR)"
     decimal = _DECIMAL.fullmatch(kind)
     if decimal and int(decimal[1]) <= _EXACT_DIGITS:

@@ -214,10 +214,11 @@ def _inside(path: str, root: str) -> File | None:
 
 
 def _file(real: str) -> File | None:
-    """None for what is no ordinary file: reading a pipe would not end."""
+    """None for what is no ordinary file (reading a pipe would not end), or has a name that no text holds."""
     try:
+        real.encode()
         seen = os.stat(real)
-    except OSError:
+    except (OSError, UnicodeEncodeError):
         return None
     return File(real, seen.st_mtime_ns, seen.st_size) if stat.S_ISREG(seen.st_mode) else None
 

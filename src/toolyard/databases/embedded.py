@@ -4,27 +4,23 @@ A statement that takes too long, or whose caller has gone, is ended with its wor
 another. Owns no SQL: `sqlite` and `duckdb` are the engines, `worker` is the process they run in.
 """
 
-import logging
 import signal
 from pathlib import Path
 
 import msgspec
 
 from ..workers.pool import WorkerDied, WorkerError, WorkerNotStarted, WorkerPool, WorkerTimeout
-from .cached import CACHE_SECONDS, LOOKING, CachedTables
-from .model import DatabaseError, Rows, Table, timed_out
+from .cached import LOOKING, CachedTables
+from .model import CACHE_SECONDS, MEMORY, DatabaseError, Rows, Table, timed_out
 from .sending import sendable
 from .worker import Reply, Request, too_much_memory
 
-logger = logging.getLogger("toolyard.databases")
-
 STATEMENTS = 4
 """At once, each in a process of its own."""
-MEMORY = 2**30
 LOOK_SECONDS = 30.0
 _LONGEST_LOOK = 64 * 2**20
-_AROUND_ROWS = 2**20
-"""Bytes of an answer beside its rows: names and types of columns."""
+_AROUND_ROWS = 2**21
+"""Bytes of an answer beside its rows: names and types of columns, written as JSON."""
 _CRASHES = tuple(-getattr(signal, name, 0) for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"))
 
 
@@ -43,7 +39,7 @@ class EmbeddedDatabase:
         self.name = name
         self._path = str(path.absolute()) if path else ""
         self._memory = memory
-        self._workers = WorkerPool("toolyard.databases.worker", most=STATEMENTS)
+        self._workers = WorkerPool("toolyard.databases.worker", [dialect], most=STATEMENTS)
         self._tables = CachedTables(self._look, cache_seconds)
 
     async def tables(self) -> list[Table]:
@@ -53,7 +49,7 @@ class EmbeddedDatabase:
         return await self._tables.named(name)
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
-        request = Request(self.dialect, self._path, self._memory, sendable(sql), rows, bytes)
+        request = Request(self._path, self._memory, sendable(sql), rows, bytes)
         found = (await self._asked(request, seconds, bytes + _AROUND_ROWS, caller)).rows
         assert found is not None
         return found
@@ -62,7 +58,7 @@ class EmbeddedDatabase:
         await self._workers.close()
 
     async def _look(self) -> list[Table]:
-        request = Request(self.dialect, self._path, self._memory)
+        request = Request(self._path, self._memory)
         found = (await self._asked(request, LOOK_SECONDS, _LONGEST_LOOK, LOOKING)).tables
         assert found is not None
         return found
@@ -84,7 +80,7 @@ class EmbeddedDatabase:
     def _explained(self, error: WorkerError) -> DatabaseError:
         if isinstance(error, WorkerNotStarted):
             return DatabaseError(f"no process can be started for {self.name!r}: {error}", "unreachable")
-        if isinstance(error, WorkerDied) and error.status in _CRASHES:
+        if isinstance(error, WorkerDied) and (error.status in _CRASHES or (error.status or 0) > 0):
             return DatabaseError(f"{self.dialect} crashed on this statement", "other")
         # An engine that gets no more memory ends its process where it does not know what else to do.
         failure = too_much_memory(self._memory)

@@ -13,6 +13,12 @@ not allowed to this user. `unreachable` may pass by itself; `unusable`, such as 
 not."""
 
 
+CACHE_SECONDS = 60.0
+"""How long what tables there are is remembered."""
+MEMORY = 2**30
+"""Bytes that a statement may take where it runs on this machine."""
+
+
 class Column(Struct, frozen=True):
     name: str
     type: str

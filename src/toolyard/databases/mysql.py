@@ -18,8 +18,8 @@ from pymysql.cursors import Cursor, SSCursor
 
 from .addresses import place_of, without_secrets
 from .blocking import Threads
-from .cached import CACHE_SECONDS, LOOKING, CachedTables
-from .model import DatabaseError, ErrorKind, Rows, Table
+from .cached import LOOKING, CachedTables
+from .model import CACHE_SECONDS, DatabaseError, ErrorKind, Rows, Table
 from .mysql_tables import look
 from .sending import sendable
 from .values import gather, in_chunks, plain_rows

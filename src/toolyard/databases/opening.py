@@ -1,11 +1,7 @@
-"""From a URL to a database. A driver is imported when its kind is asked for, or only in a worker."""
-
-from pathlib import Path
+"""From a URL to a database. What a kind needs is imported when it is asked for: workers pay too."""
 
 from .addresses import dialect_of, file_of
-from .cached import CACHE_SECONDS
-from .embedded import MEMORY, EmbeddedDatabase
-from .model import Database
+from .model import CACHE_SECONDS, MEMORY, Database
 
 
 def open_database(url: str, *, memory: int = MEMORY, cache_seconds: float = CACHE_SECONDS) -> Database:
@@ -14,12 +10,14 @@ def open_database(url: str, *, memory: int = MEMORY, cache_seconds: float = CACH
     `memory` is how many bytes a statement on SQLite or DuckDB may take; other databases have limits
     of their own.
     """
-    if not url:
-        return EmbeddedDatabase("sqlite", "the sample shop", None, memory=memory, cache_seconds=cache_seconds)
-    match dialect_of(url):
-        case "sqlite" | "duckdb" as dialect:
-            path: Path = file_of(url)
-            return EmbeddedDatabase(dialect, path.name, path, memory=memory, cache_seconds=cache_seconds)
+    match dialect_of(url) if url else "sample":
+        case "sample" | "sqlite" | "duckdb" as dialect:
+            from .embedded import EmbeddedDatabase  # 50 ms with asyncio
+
+            path = file_of(url) if url else None
+            name = path.name if path else "the sample shop"
+            dialect = "sqlite" if dialect == "sample" else dialect
+            return EmbeddedDatabase(dialect, name, path, memory=memory, cache_seconds=cache_seconds)
         case "postgres":
             from .postgres import PostgresDatabase
 

@@ -14,8 +14,8 @@ from psycopg.rows import TupleRow
 
 from ..workers.shares import Shares
 from .addresses import place_of, without_secrets
-from .cached import CACHE_SECONDS, LOOKING, CachedTables
-from .model import DatabaseError, ErrorKind, Rows, Table, timed_out
+from .cached import LOOKING, CachedTables
+from .model import CACHE_SECONDS, DatabaseError, ErrorKind, Rows, Table, timed_out
 from .postgres_tables import look
 from .postgres_values import convert, converters, register
 from .sending import sendable

@@ -1,10 +1,12 @@
-"""`python -m toolyard.databases.worker`: statements on SQLite and DuckDB, in a process of their own.
+"""`python -m toolyard.databases.worker DIALECT`: statements on SQLite or DuckDB, in a process of their own.
 
 A statement is a stranger's, and in one step it may take all the time and memory there is: no limit of the
 engine's own holds for every function. So this process has limits, and `embedded` ends it in time.
 """
 
-from typing import Any, Protocol
+import sys
+from collections.abc import Callable
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -17,10 +19,13 @@ SPARE = 64 * 2**20
 OPENING = 512 * 2**20
 """What an engine may set aside when it opens a database: the stacks of its threads, most of it never used."""
 
+LONGEST_NAMES = 250_000
+"""Characters of the names and types of columns. A type may be far longer than the statement."""
+
 
 class Request(Struct, frozen=True):
-    dialect: str
     path: str
+    """Empty for the sample."""
     memory: int
     """Bytes that a statement may take."""
     sql: str | None = None
@@ -54,7 +59,8 @@ def too_much_memory(memory: int) -> Failure:
 class Worker:
     """One database, which stays open from one statement to the next."""
 
-    def __init__(self) -> None:
+    def __init__(self, open_engine: Callable[[str, int], Engine]) -> None:
+        self._open_engine = open_engine
         self._engine: Engine | None = None
 
     def answer(self, given: bytes) -> bytes:
@@ -65,6 +71,10 @@ class Worker:
             return _failed(Failure(error.reason, error.kind))
         except RecursionError:
             return _failed(Failure("the statement or its answer is nested too deeply", "too_big"))
+        except (ValueError, OverflowError, TypeError) as error:
+            # A driver's, which finds no value of Python for one of the database.
+            said = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            return _failed(Failure(f"a value of the answer cannot be shown: {said}", "other"))
         except MemoryError:
             pass  # what took it is let go of with the error, and an answer takes some too
         return _failed(too_much_memory(request.memory))
@@ -72,27 +82,29 @@ class Worker:
     def _reply(self, request: Request) -> Reply:
         if self._engine is None:
             limit_memory(OPENING + request.memory)
-            self._engine = _opened(request)
+            self._engine = self._open_engine(request.path, request.memory)
             limit_memory(request.memory + SPARE)
         if request.sql is None:
             return Reply(tables=self._engine.look())
-        return Reply(rows=self._engine.read(request.sql, request.rows, request.bytes))
+        found = self._engine.read(request.sql, request.rows, request.bytes)
+        if sum(map(len, found.columns)) + sum(map(len, found.types)) > LONGEST_NAMES:
+            raise DatabaseError("the names and types of its columns are too long", "too_big")
+        return Reply(rows=found)
 
 
-def _opened(request: Request) -> Engine:
-    if request.dialect == "sqlite":
-        from .sqlite import SqliteEngine
-
-        return SqliteEngine(request.path, request.memory)
-    from .duckdb import DuckEngine  # 100 ms of CPU
-
-    return DuckEngine(request.path, request.memory)
-
-
-def _failed(failure: Failure) -> Any:
+def _failed(failure: Failure) -> bytes:
     return msgspec.json.encode(Reply(failure=failure))
 
 
-if __name__ == "__main__":
+def main(dialect: str) -> None:
     be_modest()
-    serve(Worker().answer)
+    # Before the first request, so that its time is not spent on it: DuckDB takes 100 ms.
+    if dialect == "sqlite":
+        from .sqlite import SqliteEngine as Engine
+    else:
+        from .duckdb import DuckEngine as Engine
+    serve(Worker(Engine).answer)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
