@@ -339,7 +339,8 @@ async def test_decimals_keep_their_digits(duckdb_url: str):
     found = await ask(
         database,
         "SELECT 123456789012345::DECIMAL(15, 0), 0.000000000000001::DECIMAL(15, 15),"
-        " -12345.678::DECIMAL(8, 3), 1234567890123456.78::DECIMAL(18, 2), 12345678901234567890.5::DECIMAL(21, 1), 2.50::DECIMAL(20, 2)",
+        " -12345.678::DECIMAL(8, 3), 1234567890123456.78::DECIMAL(18, 2),"
+        " 12345678901234567890.5::DECIMAL(21, 1), 2.50::DECIMAL(20, 2)",
     )
     assert found.rows == [
         [123456789012345, 1e-15, -12345.678, "1234567890123456.78", "12345678901234567890.5", 2.5]

@@ -219,7 +219,7 @@ class _Worker:
             async with asyncio.timeout(GONE_SECONDS):
                 await self._process.wait()
                 if self._listening is not None:
-                    await self._listening
+                    await asyncio.wait({self._listening})
         return self._process.returncode
 
     async def kill(self) -> None:

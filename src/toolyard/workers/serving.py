@@ -22,6 +22,7 @@ ANSWER = struct.Struct("!Q")
 GRACE_SECONDS = 5.0
 """Beyond the time of a request, before the worker ends itself: whoever started it is stopped, or stuck."""
 LARGEST_FILE = 64 * 2**20
+_MOST_DESCRIPTORS = 2**20
 _NICER = 5
 _LIKELIER_KILLED = b"500"
 _PIPE_BYTES = 2**20
@@ -93,7 +94,11 @@ def _widen(pipe: int) -> None:
 
 
 def be_modest() -> None:
-    """Give way to the process that started this: for the CPU, in a shortage of memory, and on the disk."""
+    """Give way to the process that started this: for the CPU, in a shortage of memory, and on the disk.
+
+    And hold nothing of it: uvloop does not close what a child would inherit.
+    """
+    os.closerange(3, _MOST_DESCRIPTORS)
     with suppress(OSError, AttributeError):
         os.nice(_NICER)
     with suppress(OSError):
