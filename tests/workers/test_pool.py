@@ -117,6 +117,14 @@ async def test_a_request_whose_worker_was_killed_by_somebody_is_given_to_another
     assert await asked == "waited"
 
 
+async def test_a_fresh_worker_takes_the_place_of_an_idle_one(pool: WorkerPool):
+    first = int(await ask(pool, "pid"))
+    second = int(await pool.ask(b"pid", seconds=LONG, longest=100, fresh=True))
+    assert second != first
+    assert not _is_running(first)
+    assert int(await ask(pool, "pid")) == second
+
+
 async def test_a_worker_that_died_while_idle_costs_nobody_anything(pool: WorkerPool):
     pid = int(await ask(pool, "pid"))
     os.kill(pid, signal.SIGKILL)
@@ -126,8 +134,11 @@ async def test_a_worker_that_died_while_idle_costs_nobody_anything(pool: WorkerP
 async def test_a_worker_that_ends_by_itself_is_told_with_its_status(pool: WorkerPool):
     with pytest.raises(WorkerDied, match="status 1") as caught:
         await ask(pool, "nonsense")
-    assert caught.value.status == 1
+    assert (caught.value.status, caught.value.was_fresh) == (1, True)
     assert await ask(pool, "say again") == "again"
+    with pytest.raises(WorkerDied) as caught:
+        await ask(pool, "nonsense")
+    assert not caught.value.was_fresh
 
 
 async def test_an_answer_over_the_limit_is_not_read(pool: WorkerPool):

@@ -50,16 +50,21 @@ class DuckEngine:
         self._memory = memory
         self._root: DuckDBPyConnection | None = None
         self._files: DataFiles | None = None
+        self._made: set[str] = set()
+        """Views that there are already."""
 
     def look(self) -> list[Table]:
-        return self._run(look)
+        return self._run(look, None)
 
     def read(self, sql: str, rows: int, bytes: int) -> Rows:
-        return self._run(lambda cursor: _read(cursor, sql, rows, bytes))
+        return self._run(lambda cursor: _read(cursor, sql, rows, bytes), sql.casefold())
 
-    def _run(self, work: Callable[[DuckDBPyConnection], T]) -> T:
-        """On a connection of its own, so nothing (a temporary table, a prepared statement) outlives it."""
-        cursor = self._open().cursor()
+    def _run(self, work: Callable[[DuckDBPyConnection], T], said: str | None) -> T:
+        """On a connection of its own, so nothing (a temporary table, a prepared statement) outlives it.
+
+        `said` is where views may be named; None: all are wanted.
+        """
+        cursor = self._open(said).cursor()
         try:
             cursor.execute("BEGIN TRANSACTION READ ONLY")
             return work(cursor)
@@ -70,25 +75,29 @@ class DuckEngine:
         finally:
             cursor.close()
 
-    def _open(self) -> DuckDBPyConnection:
+    def _open(self, said: str | None) -> DuckDBPyConnection:
         if is_data(self._path):
-            return self._open_files()
+            return self._open_files(said)
         if self._root is None:
             self._root = self._open_database()
         return self._root
 
-    def _open_files(self) -> DuckDBPyConnection:
-        """As they are now: a file that came, went or changed makes the views anew."""
+    def _open_files(self, said: str | None) -> DuckDBPyConnection:
+        """As they are now: a file that came, went or changed makes the views anew.
+
+        A view is made when it may be asked for, since each looks into its files: a folder may have thousands.
+        """
         found = DataFiles.found(self._path)
         if self._root is None or found != self._files:
             self._close()
-            connection = duckdb.connect(":memory:", config=_settings(self._memory))
-            try:
-                _make_views(connection, found)
-            except BaseException:
-                connection.close()
-                raise
-            self._root, self._files = connection, found
+            self._root = duckdb.connect(":memory:", config=_settings(self._memory))
+            self._files = found
+            _lock(self._root, found)
+        for view in found.views:
+            is_wanted = said is None or view.name.casefold() in said or len(found.views) == 1
+            if is_wanted and view.name not in self._made:
+                _make_view(self._root, found, view)
+                self._made.add(view.name)
         return self._root
 
     def _open_database(self) -> DuckDBPyConnection:
@@ -106,6 +115,7 @@ class DuckEngine:
         if self._root is not None:
             self._root.close()
         self._root = self._files = None
+        self._made.clear()
 
     def _explained(self, error: duckdb.Error) -> Exception:
         if isinstance(error, duckdb.OutOfMemoryException):
@@ -137,27 +147,29 @@ def _check_database(path: Path) -> None:
         )
 
 
-def _make_views(connection: DuckDBPyConnection, files: DataFiles) -> None:
-    """From the end of this on nothing but these files can be read."""
+def _lock(connection: DuckDBPyConnection, files: DataFiles) -> None:
+    """From now on nothing but these files can be read."""
     # A name that looks like a pattern is judged as that, and again as the file that it means.
     paths = {path for view in files.views for path in (*view.patterns, *(file.path for file in view.files))}
     allowed = ", ".join(map(literal, sorted(paths)))
     connection.execute(f"SET allowed_paths = [{allowed}]")
-    for view in files.views:
-        try:
-            connection.execute(f"CREATE VIEW {view.quoted} AS {view.question}")
-            comment = view.origin
-        except duckdb.OutOfMemoryException:
-            raise MemoryError from None
-        except duckdb.Error as error:
-            comment = _unreadable(view, files, error)
-            if len(files.views) == 1:
-                raise DatabaseError(comment, "unusable") from error
-            # One bad file among others does not hide them; whoever asks for it learns what is wrong.
-            connection.execute(f"CREATE VIEW {view.quoted} AS SELECT error({literal(comment)}) AS problem")
-        connection.execute(f"COMMENT ON VIEW {view.quoted} IS {literal(comment)}")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
+
+
+def _make_view(connection: DuckDBPyConnection, files: DataFiles, view: View) -> None:
+    try:
+        connection.execute(f"CREATE VIEW {view.quoted} AS {view.question}")
+        comment = view.origin
+    except duckdb.OutOfMemoryException:
+        raise MemoryError from None
+    except duckdb.Error as error:
+        comment = _unreadable(view, files, error)
+        if len(files.views) == 1:
+            raise DatabaseError(comment, "unusable") from error
+        # One bad file among others does not hide them; whoever asks for it learns what is wrong.
+        connection.execute(f"CREATE VIEW {view.quoted} AS SELECT error({literal(comment)}) AS problem")
+    connection.execute(f"COMMENT ON VIEW {view.quoted} IS {literal(comment)}")
 
 
 def _unreadable(view: View, files: DataFiles, error: duckdb.Error) -> str:

@@ -17,6 +17,7 @@ from msgspec import Struct
 from .model import DatabaseError
 
 MOST_FILES = 10_000
+MOST_COMPARED = 100
 _KINDS = {
     ".csv": "CSV",
     ".tsv": "CSV",
@@ -62,8 +63,9 @@ class View(Struct, frozen=True):
     @property
     def question(self) -> str:
         listed = ", ".join(map(literal, self.patterns))
-        # Columns of files that do not all have the same are found by their names.
-        option = ", union_by_name = true" if len(self.files) > 1 else ""
+        # Columns of files that do not all have the same are found by their names. That looks into each file
+        # for each statement, so of many files the first ones speak for all.
+        option = ", union_by_name = true" if 1 < len(self.files) <= MOST_COMPARED else ""
         return f"SELECT * FROM {_READERS[self.kind]}([{listed}]{option})"
 
 

@@ -5,11 +5,12 @@ another. Owns no SQL: `sqlite` and `duckdb` are the engines, `worker` is the pro
 """
 
 import signal
+import time
 from pathlib import Path
 
 import msgspec
 
-from ..workers.pool import WorkerDied, WorkerError, WorkerNotStarted, WorkerPool, WorkerTimeout
+from ..workers.pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkerTimeout
 from .cached import LOOKING, CachedTables
 from .model import CACHE_SECONDS, MEMORY, DatabaseError, Rows, Table, timed_out
 from .sending import sendable
@@ -21,6 +22,7 @@ LOOK_SECONDS = 30.0
 _LONGEST_LOOK = 64 * 2**20
 _AROUND_ROWS = 2**21
 """Bytes of an answer beside its rows: names and types of columns, written as JSON."""
+_LEAST_SECONDS = 0.1
 _CRASHES = tuple(-getattr(signal, name, 0) for name in ("SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE"))
 
 
@@ -64,24 +66,33 @@ class EmbeddedDatabase:
         return found
 
     async def _asked(self, request: Request, seconds: float, longest: int, caller: str) -> Reply:
+        began = time.monotonic()
         try:
-            answer = await self._workers.ask(
-                msgspec.json.encode(request), seconds=seconds, longest=longest, caller=caller
-            )
+            reply = await self._replied(request, seconds, longest, caller, fresh=False)
+            if reply.failure is not None and reply.failure.kind == "memory" and not reply.is_first:
+                # It had less than it may take: an engine keeps some for later.
+                left = max(_LEAST_SECONDS, seconds - (time.monotonic() - began))
+                reply = await self._replied(request, left, longest, caller, fresh=True)
         except WorkerTimeout:
             raise timed_out(seconds) from None
-        except WorkerError as error:
-            raise self._explained(error) from None
-        reply = msgspec.json.decode(answer, type=Reply)
         if reply.failure is not None:
             raise DatabaseError(reply.failure.reason, reply.failure.kind)
         return reply
 
-    def _explained(self, error: WorkerError) -> DatabaseError:
-        if isinstance(error, WorkerNotStarted):
-            return DatabaseError(f"no process can be started for {self.name!r}: {error}", "unreachable")
-        if isinstance(error, WorkerDied) and (error.status in _CRASHES or (error.status or 0) > 0):
-            return DatabaseError(f"{self.dialect} crashed on this statement", "other")
-        # An engine that gets no more memory ends its process where it does not know what else to do.
-        failure = too_much_memory(self._memory)
-        return DatabaseError(failure.reason, failure.kind)
+    async def _replied(
+        self, request: Request, seconds: float, longest: int, caller: str, *, fresh: bool
+    ) -> Reply:
+        try:
+            answer = await self._workers.ask(
+                msgspec.json.encode(request), seconds=seconds, longest=longest, caller=caller, fresh=fresh
+            )
+        except WorkerNotStarted as error:
+            raise DatabaseError(
+                f"no process can be started for {self.name!r}: {error}", "unreachable"
+            ) from None
+        except WorkerDied as error:
+            if error.status in _CRASHES or (error.status or 0) > 0:
+                raise DatabaseError(f"{self.dialect} crashed on this statement", "other") from None
+            # An engine that gets no more memory ends its process where it does not know what else to do.
+            return Reply(error.was_fresh, failure=too_much_memory(self._memory))
+        return msgspec.json.decode(answer, type=Reply)

@@ -40,6 +40,9 @@ class Failure(Struct, frozen=True):
 
 
 class Reply(Struct, frozen=True):
+    """`is_first`: of its worker. An engine keeps some memory from one statement to the next."""
+
+    is_first: bool
     rows: Rows | None = None
     tables: list[Table] | None = None
     failure: Failure | None = None
@@ -62,22 +65,30 @@ class Worker:
     def __init__(self, open_engine: Callable[[str, int], Engine]) -> None:
         self._open_engine = open_engine
         self._engine: Engine | None = None
+        self._is_first = True
 
     def answer(self, given: bytes) -> bytes:
-        request = msgspec.json.decode(given, type=Request)
+        found = self._answer(msgspec.json.decode(given, type=Request))
+        self._is_first = False
+        return found
+
+    def _answer(self, request: Request) -> bytes:
         try:
             return msgspec.json.encode(self._reply(request))
         except DatabaseError as error:
-            return _failed(Failure(error.reason, error.kind))
+            return self._failed(Failure(error.reason, error.kind))
         except RecursionError:
-            return _failed(Failure("the statement or its answer is nested too deeply", "too_big"))
+            return self._failed(Failure("the statement or its answer is nested too deeply", "too_big"))
         except (ValueError, OverflowError, TypeError) as error:
             # A driver's, which finds no value of Python for one of the database.
             said = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            return _failed(Failure(f"a value of the answer cannot be shown: {said}", "other"))
+            return self._failed(Failure(f"a value of the answer cannot be shown: {said}", "other"))
         except MemoryError:
             pass  # what took it is let go of with the error, and an answer takes some too
-        return _failed(too_much_memory(request.memory))
+        return self._failed(too_much_memory(request.memory))
+
+    def _failed(self, failure: Failure) -> bytes:
+        return msgspec.json.encode(Reply(self._is_first, failure=failure))
 
     def _reply(self, request: Request) -> Reply:
         if self._engine is None:
@@ -85,15 +96,11 @@ class Worker:
             self._engine = self._open_engine(request.path, request.memory)
             limit_memory(request.memory + SPARE)
         if request.sql is None:
-            return Reply(tables=self._engine.look())
+            return Reply(self._is_first, tables=self._engine.look())
         found = self._engine.read(request.sql, request.rows, request.bytes)
         if sum(map(len, found.columns)) + sum(map(len, found.types)) > LONGEST_NAMES:
             raise DatabaseError("the names and types of its columns are too long", "too_big")
-        return Reply(rows=found)
-
-
-def _failed(failure: Failure) -> bytes:
-    return msgspec.json.encode(Reply(failure=failure))
+        return Reply(self._is_first, rows=found)
 
 
 def main(dialect: str) -> None:

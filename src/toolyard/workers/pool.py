@@ -46,9 +46,11 @@ class WorkerTimeout(WorkerError):
 
 
 class WorkerDied(WorkerError):
-    def __init__(self, status: int | None) -> None:
+    def __init__(self, status: int | None, was_fresh: bool = True) -> None:
         super().__init__(f"the worker ended ({_status(status)})")
         self.status = status
+        self.was_fresh = was_fresh
+        """Whether it had no other request before."""
 
 
 class WorkerNotStarted(WorkerError):
@@ -74,8 +76,11 @@ class WorkerPool:
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
-    async def ask(self, request: bytes, *, seconds: float, longest: int, caller: str = "") -> bytes:
-        """The answer, of at most `longest` bytes. Waiting for a worker is no part of the time.
+    async def ask(
+        self, request: bytes, *, seconds: float, longest: int, caller: str = "", fresh: bool = False
+    ) -> bytes:
+        """The answer, of at most `longest` bytes. Waiting for a worker is no part of the time; a `fresh`
+        one has had no other request.
 
         Cancelling the task ends the work. A request whose worker was killed by somebody else is given to
         another one in the time that is left, so it must do no harm to be done twice.
@@ -83,7 +88,7 @@ class WorkerPool:
         async with self._shares.place(caller):
             left = seconds
             for may_repeat in (True, False):
-                worker = await self._taken()
+                worker = await (self._started() if fresh else self._taken())
                 began = time.monotonic()
                 try:
                     return await self._exchanged(worker, request, left, longest)
@@ -105,8 +110,13 @@ class WorkerPool:
             if worker.is_running:
                 return worker
             await self._end(worker)
+        return await self._started()
+
+    async def _started(self) -> "_Worker":
         if self._closed:
             raise WorkerNotStarted("the server is closing")
+        if self._idle:  # it takes the place of one, so that there are never more than allowed
+            await self._end(self._idle.pop())
         worker = _Worker(self._command)
         self._all.add(worker)
         try:
@@ -128,10 +138,11 @@ class WorkerPool:
             status = await worker.gone()
             logger.info("a worker ended (%s): %s", _status(status), worker.last_words)
             await self._end(worker)
-            raise (WorkerTimeout() if status == _BY_TIMER else WorkerDied(status)) from None
+            raise (WorkerTimeout() if status == _BY_TIMER else WorkerDied(status, worker.is_fresh)) from None
         except BaseException:  # cancelled: this answer must not become the next one's
             await self._end(worker)
             raise
+        worker.is_fresh = False
         self._idle.append(worker)
         worker.resting = asyncio.get_running_loop().call_later(self._idle_seconds, self._rest, worker)
         return answer
@@ -153,6 +164,7 @@ class _Worker:
 
     def __init__(self, command: Sequence[str]) -> None:
         self.resting: asyncio.TimerHandle | None = None
+        self.is_fresh = True
         self._command = command
         self._process: asyncio.subprocess.Process | None = None
         self._said = b""
@@ -229,7 +241,9 @@ class _Worker:
             if self._process.returncode is None:
                 with suppress(ProcessLookupError):
                     self._process.kill()
-            await self._process.wait()
+            with suppress(TimeoutError):  # a disk that does not answer keeps even a killed process
+                async with asyncio.timeout(GONE_SECONDS):
+                    await self._process.wait()
         if self._listening is not None:
             self._listening.cancel()
 
