@@ -190,6 +190,16 @@ async def test_what_is_not_there_is_said_with_what_to_do(opened: Opened, tmp_pat
         assert (error.kind, error.reason[: len(reason)]) == ("unusable", reason)
 
 
+async def test_a_folder_of_very_many_files_is_better_one_table(opened: Opened, tmp_path: Path):
+    for number in range(1_001):
+        write(tmp_path / "logs" / f"{number}.csv", f"a\n{number}\n")
+    error = await failure(opened(tmp_path / "logs"))
+    assert error.kind == "unusable"
+    assert "would have 1001 tables, and 1000 are read; hint: a pattern, such as logs/*.csv" in error.reason
+    found = await ask(opened(tmp_path / "logs" / "*.csv"), "SELECT count(*), max(a) FROM logs")
+    assert found.rows == [[1001, 1000]]
+
+
 async def test_one_bad_file_does_not_hide_the_others(opened: Opened, tmp_path: Path):
     write(tmp_path / "good.csv", "a\n1\n")
     write(tmp_path / "bad.parquet", "nothing of the kind")

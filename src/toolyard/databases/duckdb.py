@@ -19,6 +19,8 @@ from .model import DatabaseError, ErrorKind, Rows, Table
 from .values import Row, gather, in_chunks, iso_timestamp, plain_rows
 
 THREADS = 4
+_MEMORY_OF_A_THREAD = 2**28
+"""A thread that reads a file has buffers of its own."""
 _MAGIC = b"DUCK"
 _MAGIC_AT = 8
 _SQLITE_MAGIC = b"SQLite format 3"
@@ -40,7 +42,7 @@ def _settings(memory: int) -> Config:
         # What does not fit in memory is an error, not a file beside the database.
         "temp_directory": "",
         "memory_limit": f"{int(memory * _OF_ITS_OWN) // 2**20}MiB",
-        "threads": min(THREADS, os.cpu_count() or 1),
+        "threads": max(1, min(THREADS, os.cpu_count() or 1, memory // _MEMORY_OF_A_THREAD)),
     }
 
 
@@ -52,6 +54,9 @@ class DuckEngine:
         self._files: DataFiles | None = None
         self._made: set[str] = set()
         """Views that there are already."""
+
+    def open(self) -> None:
+        self._open("")
 
     def look(self) -> list[Table]:
         return self._run(look, None)

@@ -18,6 +18,8 @@ from .model import DatabaseError
 
 MOST_FILES = 10_000
 MOST_COMPARED = 100
+MOST_TABLES = 1_000
+"""Each is looked into before it is listed, which takes some milliseconds."""
 _KINDS = {
     ".csv": "CSV",
     ".tsv": "CSV",
@@ -130,6 +132,12 @@ def _in_folder(path: Path) -> tuple[str, tuple[View, ...]]:
             f"there is no file with data in the folder {path.name!r}; {_SUFFIXES}", "unusable"
         )
     _check_count(sum(len(files) for *_, files in made), path)
+    if len(made) > MOST_TABLES:
+        raise DatabaseError(
+            f"the folder {path.name!r} would have {len(made)} tables, and {MOST_TABLES} are read; hint: a "
+            f"pattern, such as {path.name}/*.csv, makes one table of many files",
+            "unusable",
+        )
     return str(root), tuple(_with_names(made))
 
 

@@ -33,6 +33,9 @@ class SqliteEngine:
         self._path = Path(path) if path else None
         self._memory = memory
 
+    def open(self) -> None:
+        self._connect().close()
+
     def look(self) -> list[Table]:
         with closing(self._connect()) as connection:
             connection.text_factory = _text

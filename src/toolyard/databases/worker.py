@@ -49,6 +49,10 @@ class Reply(Struct, frozen=True):
 
 
 class Engine(Protocol):
+    def open(self) -> None:
+        """Set aside what it needs before any statement."""
+        ...
+
     def look(self) -> list[Table]: ...
 
     def read(self, sql: str, rows: int, bytes: int) -> Rows: ...
@@ -93,8 +97,10 @@ class Worker:
     def _reply(self, request: Request) -> Reply:
         if self._engine is None:
             limit_memory(OPENING + request.memory)
-            self._engine = self._open_engine(request.path, request.memory)
+            engine = self._open_engine(request.path, request.memory)
+            engine.open()
             limit_memory(request.memory + SPARE)
+            self._engine = engine
         if request.sql is None:
             return Reply(self._is_first, tables=self._engine.look())
         found = self._engine.read(request.sql, request.rows, request.bytes)
