@@ -187,8 +187,6 @@ async def test_what_is_wrong_has_a_kind(database: Database, sql: str, kind: str)
 @pytest.mark.parametrize(
     "url",
     [
-        "sqlite:/nowhere/at/all.db",
-        "duckdb:/nowhere/at/all.db",
         "postgresql://me:hush%21@127.0.0.1:1/x",
         "mysql://me:hush%21@127.0.0.1:1/x",
         # Signs that had to be written otherwise: the driver takes a part of the password for a host or port.
@@ -203,6 +201,19 @@ async def test_what_cannot_be_reached_says_so_without_a_password(url: str):
     error = await failure(database, "SELECT 1")
     assert error.kind == "unreachable"
     assert "hush" not in error.reason + database.name
+    with pytest.raises(DatabaseError):
+        await database.tables()
+    await database.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["sqlite:/nowhere/at/all.db", "duckdb:/nowhere/at/all.db", "duckdb:/no/a.csv"]
+)
+async def test_a_file_that_is_not_there_is_nothing_to_wait_for(url: str):
+    database = open_database(url)
+    error = await failure(database, "SELECT 1")
+    assert error.kind == "unusable"
+    assert error.reason == f"there is no file {url.rpartition('/')[2]!r}"
     with pytest.raises(DatabaseError):
         await database.tables()
     await database.close()
@@ -306,6 +317,34 @@ async def test_values_of_duckdb_are_ready_for_json(duckdb_url: str):
         *({"a": "2024-01-02"}, {"k": 1.5}),
     ]
     assert answer.rows[0][7:] == ["P1DT2H", False, "12:30:00", None]
+    await database.close()
+
+
+async def test_a_value_that_python_has_no_form_for_is_text_or_said_so(duckdb_url: str):
+    database = open_database(duckdb_url)
+    zoned = "TIMESTAMPTZ '2024-05-06 07:08:09+00'"
+    found = await ask(
+        database, f"SELECT {zoned}::TIMESTAMPTZ_NS, [{zoned}], DATE '290000-01-01', TIME '24:00:00'"
+    )
+    assert found.rows[0][0].startswith("2024-05-06T")
+    assert found.rows[0][2:] == ["290000-01-01", "24:00:00"]
+    error = await failure(database, "SELECT INTERVAL 100000000 YEAR")
+    assert error.reason.startswith("a value of the answer cannot be shown: ")
+    assert (await ask(database, "FROM test_all_types()")).count == 3
+    await database.close()
+
+
+async def test_decimals_keep_their_digits(duckdb_url: str):
+    database = open_database(duckdb_url)
+    found = await ask(
+        database,
+        "SELECT 123456789012345::DECIMAL(15, 0), 0.000000000000001::DECIMAL(15, 15),"
+        " -12345.678::DECIMAL(8, 3), 1234567890123456.78::DECIMAL(18, 2),"
+        " 12345678901234567890.5::DECIMAL(21, 1), 2.50::DECIMAL(20, 2)",
+    )
+    assert found.rows == [
+        [123456789012345, 1e-15, -12345.678, "1234567890123456.78", "12345678901234567890.5", 2.5]
+    ]
     await database.close()
 
 

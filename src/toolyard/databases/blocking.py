@@ -9,7 +9,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from .model import DatabaseError
+from ..workers.shares import Shares
+from .model import timed_out
 
 T = TypeVar("T")
 
@@ -23,10 +24,12 @@ class Threads:
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
-        self._free = asyncio.Semaphore(THREADS)
+        self._shares = Shares(THREADS)
 
-    async def run(self, work: Callable[[], T], *, interrupt: Callable[[], None], seconds: float) -> T:
-        async with self._free:
+    async def run(
+        self, work: Callable[[], T], *, interrupt: Callable[[], None], seconds: float, caller: str
+    ) -> T:
+        async with self._shares.place(caller):
             running = asyncio.get_running_loop().run_in_executor(self._pool, work)
             try:
                 done, _ = await asyncio.wait({running}, timeout=seconds)
@@ -53,7 +56,3 @@ async def _stopped(running: "asyncio.Future[T]", interrupt: Callable[[], None]) 
     # Its end is looked at, so that nobody is told of an exception that was never retrieved.
     if not running.cancelled():
         running.exception()
-
-
-def timed_out(seconds: float) -> DatabaseError:
-    return DatabaseError(f"the statement was stopped after {seconds:g} s", "timeout")

@@ -4,9 +4,10 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from .model import Table
+from .model import CACHE_SECONDS, Table
 
-CACHE_SECONDS = 60.0
+LOOKING = "\0tables"
+"""In whose name tables are looked at: all callers wait for that, so it has a share of its own."""
 
 
 class CachedTables:

@@ -1,98 +1,186 @@
-"""DuckDB: a file opened read-only, with no way out of it: no other files, no network, extensions or settings.
+"""DuckDB: a database file opened read-only, or views over data files, with no way out of either.
 
-DuckDB's own parser says whether the text is one SELECT before anything runs.
+No other file, no network, no extension and no setting can be reached by a statement. DuckDB's own parser says
+whether the text is one SELECT before anything runs. Runs in a worker, which `embedded` asks and ends.
 """
 
-import threading
-from collections.abc import Callable
+import os
+import re
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import duckdb
 from duckdb import DuckDBPyConnection, StatementType
 
-from .blocking import Threads
-from .cached import CACHE_SECONDS, CachedTables
+from .duckdb_files import DataFiles, View, is_data, literal
 from .duckdb_tables import look
 from .model import DatabaseError, ErrorKind, Rows, Table
-from .sending import sendable
-from .values import gather, in_chunks, iso_timestamp, plain_rows
+from .values import Row, gather, in_chunks, iso_timestamp, plain_rows
 
-LOOK_SECONDS = 30.0
-_LOCKED_UP: dict[str, str | bool | int | float | list[str]] = {
-    "enable_external_access": "false",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-    # Otherwise a table that is not there is looked for among the variables of this program.
-    "python_enable_replacements": "false",
-    # What does not fit in memory is an error, not a file beside the database.
-    "temp_directory": "",
-    "memory_limit": "2GB",
-    "lock_configuration": "true",
-}
+THREADS = 4
+_MEMORY_OF_A_THREAD = 2**28
+"""A thread that reads a file has buffers of its own."""
+_MAGIC = b"DUCK"
+_MAGIC_AT = 8
+_SQLITE_MAGIC = b"SQLite format 3"
+_OF_ITS_OWN = 3 / 4
+"""How much of the memory DuckDB itself gives out; the rest is for what it takes without counting."""
+_ZONED = re.compile("TIME ZONE|TIMESTAMPTZ")
+_DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
+_EXACT_DIGITS = 15
 T = TypeVar("T")
+Config = dict[str, str | bool | int | float | list[str]]
 
 
-class DuckDatabase:
-    dialect = "duckdb"
+def _settings(memory: int) -> Config:
+    return {
+        "autoinstall_known_extensions": "false",
+        "autoload_known_extensions": "false",
+        # Otherwise a table that is not there is looked for among the variables of this program.
+        "python_enable_replacements": "false",
+        # What does not fit in memory is an error, not a file beside the database.
+        "temp_directory": "",
+        "memory_limit": f"{int(memory * _OF_ITS_OWN) // 2**20}MiB",
+        "threads": max(1, min(THREADS, os.cpu_count() or 1, memory // _MEMORY_OF_A_THREAD)),
+    }
 
-    def __init__(self, path: Path, *, cache_seconds: float = CACHE_SECONDS) -> None:
-        self.name = path.name
-        self._path = path
+
+class DuckEngine:
+    def __init__(self, path: str, memory: int) -> None:
+        self._path = Path(path)
+        self._memory = memory
         self._root: DuckDBPyConnection | None = None
-        self._opening = threading.Lock()
-        self._threads = Threads()
-        self._tables = CachedTables(self._look, cache_seconds)
+        self._files: DataFiles | None = None
+        self._made: set[str] = set()
+        """Views that there are already."""
 
-    async def tables(self) -> list[Table]:
-        return await self._tables.all()
+    def open(self) -> None:
+        self._open("")
 
-    async def table(self, name: str) -> Table | None:
-        return await self._tables.named(name)
+    def look(self) -> list[Table]:
+        return self._run(look, None)
 
-    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
-        statement = sendable(sql)
-        return await self._run(lambda cursor: _read(cursor, statement, rows, bytes), seconds)
+    def read(self, sql: str, rows: int, bytes: int) -> Rows:
+        return self._run(lambda cursor: _read(cursor, sql, rows, bytes), sql.casefold())
 
-    async def close(self) -> None:
-        self._threads.close()
+    def _run(self, work: Callable[[DuckDBPyConnection], T], said: str | None) -> T:
+        """On a connection of its own, so nothing (a temporary table, a prepared statement) outlives it.
+
+        `said` is where views may be named; None: all are wanted.
+        """
+        cursor = self._open(said).cursor()
+        try:
+            cursor.execute("BEGIN TRANSACTION READ ONLY")
+            return work(cursor)
+        except duckdb.Error as error:
+            if isinstance(error, duckdb.FatalException | duckdb.InternalException):
+                self._close()  # it takes no more statements
+            raise self._explained(error) from error
+        finally:
+            cursor.close()
+
+    def _open(self, said: str | None) -> DuckDBPyConnection:
+        if is_data(self._path):
+            return self._open_files(said)
+        if self._root is None:
+            self._root = self._open_database()
+        return self._root
+
+    def _open_files(self, said: str | None) -> DuckDBPyConnection:
+        """As they are now: a file that came, went or changed makes the views anew.
+
+        A view is made when it may be asked for, since each looks into its files: a folder may have thousands.
+        """
+        found = DataFiles.found(self._path)
+        if self._root is None or found != self._files:
+            self._close()
+            self._root = duckdb.connect(":memory:", config=_settings(self._memory))
+            self._files = found
+            _lock(self._root, found)
+        for view in found.views:
+            is_wanted = said is None or view.name.casefold() in said or len(found.views) == 1
+            if is_wanted and view.name not in self._made:
+                _make_view(self._root, found, view)
+                self._made.add(view.name)
+        return self._root
+
+    def _open_database(self) -> DuckDBPyConnection:
+        _check_database(self._path)
+        locked: Config = {"enable_external_access": "false", "lock_configuration": "true"}
+        try:
+            return duckdb.connect(str(self._path), read_only=True, config=_settings(self._memory) | locked)
+        except duckdb.OutOfMemoryException:
+            raise MemoryError from None
+        except duckdb.Error as error:
+            said = str(error).replace(str(self._path), self._path.name).splitlines()[0]
+            raise DatabaseError(f"cannot open {self._path.name!r}: {said}", "unreachable") from error
+
+    def _close(self) -> None:
         if self._root is not None:
             self._root.close()
-            self._root = None
+        self._root = self._files = None
+        self._made.clear()
 
-    async def _look(self) -> list[Table]:
-        return await self._run(look, LOOK_SECONDS)
+    def _explained(self, error: duckdb.Error) -> Exception:
+        if isinstance(error, duckdb.OutOfMemoryException):
+            return MemoryError()
+        said = str(error).strip().splitlines()[0]
+        if self._files is not None:
+            said = self._files.without_paths(said)
+        _, _, shorter = said.partition("Error: ")
+        kinds: list[ErrorKind] = [kind for error_type, kind in _KINDS if isinstance(error, error_type)]
+        return DatabaseError(shorter or said, kinds[0] if kinds else "other")
 
-    async def _run(self, work: Callable[[DuckDBPyConnection], T], seconds: float) -> T:
-        """On a connection of its own, so nothing (a temporary table, a prepared statement) outlives it."""
-        running: list[DuckDBPyConnection] = []
 
-        def worked() -> T:
-            cursor = self._open().cursor()
-            running.append(cursor)
-            try:
-                return work(cursor)
-            except duckdb.Error as error:
-                raise _explained(error) from error
-            finally:
-                running.clear()
-                cursor.close()
+def _check_database(path: Path) -> None:
+    """What would never become a database by trying again."""
+    if not path.exists():
+        raise DatabaseError(f"there is no file {path.name!r}", "unusable")
+    try:
+        with path.open("rb") as file:
+            start = file.read(32)
+    except OSError as error:
+        raise DatabaseError(f"cannot open {path.name!r}: {error.strerror}", "unusable") from error
+    if start.startswith(_SQLITE_MAGIC):
+        raise DatabaseError(f"{path.name!r} is a SQLite database; hint: sqlite:PATH", "unusable")
+    if start[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] != _MAGIC:
+        raise DatabaseError(
+            f"{path.name!r} is no DuckDB database, and its name does not say that it is a data file;"
+            " hint: data files end in .csv, .tsv, .json, .jsonl, .ndjson or .parquet, the texts also in .gz",
+            "unusable",
+        )
 
-        def interrupt() -> None:
-            for cursor in list(running):
-                cursor.interrupt()
 
-        return await self._threads.run(worked, interrupt=interrupt, seconds=seconds)
+def _lock(connection: DuckDBPyConnection, files: DataFiles) -> None:
+    """From now on nothing but these files can be read."""
+    # A name that looks like a pattern is judged as that, and again as the file that it means.
+    paths = {path for view in files.views for path in (*view.patterns, *(file.path for file in view.files))}
+    allowed = ", ".join(map(literal, sorted(paths)))
+    connection.execute(f"SET allowed_paths = [{allowed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
 
-    def _open(self) -> DuckDBPyConnection:
-        with self._opening:
-            if self._root is None:
-                try:
-                    self._root = duckdb.connect(str(self._path), read_only=True, config=_LOCKED_UP)
-                except duckdb.Error as error:
-                    said = str(error).replace(str(self._path), self.name)
-                    raise DatabaseError(f"cannot open {self.name!r}: {said}", "unreachable") from error
-            return self._root
+
+def _make_view(connection: DuckDBPyConnection, files: DataFiles, view: View) -> None:
+    try:
+        connection.execute(f"CREATE VIEW {view.quoted} AS {view.question}")
+        comment = view.origin
+    except duckdb.OutOfMemoryException:
+        raise MemoryError from None
+    except duckdb.Error as error:
+        comment = _unreadable(view, files, error)
+        if len(files.views) == 1:
+            raise DatabaseError(comment, "unusable") from error
+        # One bad file among others does not hide them; whoever asks for it learns what is wrong.
+        connection.execute(f"CREATE VIEW {view.quoted} AS SELECT error({literal(comment)}) AS problem")
+    connection.execute(f"COMMENT ON VIEW {view.quoted} IS {literal(comment)}")
+
+
+def _unreadable(view: View, files: DataFiles, error: duckdb.Error) -> str:
+    told = files.without_paths(str(error)).partition("Error: ")[2].partition("LINE 1:")[0]
+    said = " ".join(told.split())
+    return f"{view.origin} cannot be read as {view.kind}: {said[:300]}"
 
 
 def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
@@ -103,37 +191,46 @@ def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
         raise DatabaseError(f"only SELECT is run, and this is {statements[0].type.name}", "read_only")
     asked = cursor.sql(sql)
     columns, types = asked.columns, [str(kind) for kind in asked.types]
-    zoned = [place for place, kind in enumerate(types) if "TIME ZONE" in kind]
+    zoned = [place for place, kind in enumerate(types) if _ZONED.search(kind)]
     # The new line ends a comment that the statement may end with.
-    cursor.execute(f"SELECT {_projection(len(types), zoned)} FROM ({sql}\n) AS asked LIMIT {rows + 1}")
-    kept, truncated = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=plain_rows)
-    for row in kept:
-        for place in zoned:
-            row[place] = row[place] and iso_timestamp(row[place])
-    return Rows(columns, types, kept, truncated)
+    cursor.execute(f"SELECT {_projection(types)} FROM ({sql}\n) AS asked LIMIT {rows + 1}")
+
+    def convert(chunk: Sequence[Row]) -> Sequence[Row]:
+        return plain_rows([_with_iso(row, zoned) for row in chunk] if zoned else chunk)
+
+    kept = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=convert)
+    return Rows(columns, types, kept.json, kept.count, kept.truncated)
 
 
-def _projection(width: int, zoned: list[int]) -> str:
-    """Times with a zone as text: the driver gives them only with the help of another package."""
-    if not zoned:
-        return "*"
-    return ", ".join(f"CAST(#{n + 1} AS VARCHAR)" if n in zoned else f"#{n + 1}" for n in range(width))
+def _with_iso(row: Row, zoned: Sequence[int]) -> Row:
+    made = list(row)
+    for place in zoned:
+        made[place] = made[place] and iso_timestamp(made[place])
+    return made
 
 
-def _explained(error: duckdb.Error) -> DatabaseError:
-    said = str(error).strip().splitlines()[0]
-    _, _, shorter = said.partition("Error: ")
-    kinds: list[ErrorKind] = [kind for error_type, kind in _KINDS if isinstance(error, error_type)]
-    return DatabaseError(shorter or said, kinds[0] if kinds else "other")
+def _projection(types: Sequence[str]) -> str:
+    shown = [_shown(f"#{number}", kind) for number, kind in enumerate(types, 1)]
+    return ", ".join(shown) if any("(" in one for one in shown) else "*"
+
+
+def _shown(column: str, kind: str) -> str:
+    """Times with a zone as text: the driver gives them only with the help of another package. Decimals that a
+    float holds without losing a digit as one, which costs a tenth."""
+    if _ZONED.search(kind):
+        return f"CAST({column} AS VARCHAR)"
+    decimal = _DECIMAL.fullmatch(kind)
+    if decimal and int(decimal[1]) <= _EXACT_DIGITS:
+        return f"CAST({column} AS {'DOUBLE' if int(decimal[2]) else 'BIGINT'})"
+    return column
 
 
 _KINDS: tuple[tuple[type[duckdb.Error], ErrorKind], ...] = (
-    (duckdb.InterruptException, "timeout"),
     (duckdb.PermissionException, "read_only"),
+    (duckdb.TransactionException, "read_only"),
     (duckdb.ParserException, "syntax"),
     (duckdb.SyntaxException, "syntax"),
     (duckdb.CatalogException, "unknown"),
     (duckdb.BinderException, "unknown"),
-    (duckdb.OutOfMemoryException, "too_big"),
     (duckdb.IOException, "unreachable"),
 )

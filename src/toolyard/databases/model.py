@@ -2,11 +2,21 @@
 
 from typing import Any, Literal, Protocol
 
-from msgspec import Struct
+import msgspec
+from msgspec import Raw, Struct
 
-ErrorKind = Literal["timeout", "read_only", "unknown", "syntax", "unreachable", "too_big", "other"]
+ErrorKind = Literal[
+    "timeout", "memory", "read_only", "unknown", "syntax", "unreachable", "unusable", "too_big", "other"
+]
 """`unknown`: a table, column or function that is not there. `read_only`: it would change something, or is
-not allowed to this user."""
+not allowed to this user. `unreachable` may pass by itself; `unusable`, such as a file that is not there, does
+not."""
+
+
+CACHE_SECONDS = 60.0
+"""How long what tables there are is remembered."""
+MEMORY = 2**30
+"""Bytes that a statement may take where it runs on this machine."""
 
 
 class Column(Struct, frozen=True):
@@ -46,9 +56,18 @@ class Table(Struct, frozen=True):
 class Rows(Struct):
     columns: list[str]
     types: list[str]
-    rows: list[list[Any]]
-    """Ready for JSON: numbers that keep their digits, dates as ISO text, bytes as hex text."""
+    json: Raw
+    """An array of arrays: numbers that keep their digits, dates as ISO text, bytes as hex text."""
+    count: int
     truncated: bool
+
+    @property
+    def rows(self) -> list[list[Any]]:
+        return msgspec.json.decode(self.json)
+
+    def first(self, most: int) -> list[list[Any]]:
+        """Without reading the values of the others."""
+        return [msgspec.json.decode(row) for row in msgspec.json.decode(self.json, type=list[Raw])[:most]]
 
 
 class DatabaseError(Exception):
@@ -58,6 +77,10 @@ class DatabaseError(Exception):
         super().__init__(reason)
         self.reason = reason
         self.kind: ErrorKind = kind
+
+
+def timed_out(seconds: float) -> DatabaseError:
+    return DatabaseError(f"the statement was stopped after {seconds:g} s", "timeout")
 
 
 class Database(Protocol):
@@ -81,10 +104,11 @@ class Database(Protocol):
         """The one of this name, whatever its case, with or without its schema."""
         ...
 
-    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
+    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
         """At most so many rows and so many bytes of JSON; the rest is cut and said so.
 
-        Cancelling the task cancels the statement in the database.
+        Cancelling the task cancels the statement in the database. Where statements wait for each other,
+        callers take turns.
         """
         ...
 

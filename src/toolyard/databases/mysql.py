@@ -18,8 +18,8 @@ from pymysql.cursors import Cursor, SSCursor
 
 from .addresses import place_of, without_secrets
 from .blocking import Threads
-from .cached import CACHE_SECONDS, CachedTables
-from .model import DatabaseError, ErrorKind, Rows, Table
+from .cached import LOOKING, CachedTables
+from .model import CACHE_SECONDS, DatabaseError, ErrorKind, Rows, Table
 from .mysql_tables import look
 from .sending import sendable
 from .values import gather, in_chunks, plain_rows
@@ -47,17 +47,17 @@ class MysqlDatabase:
     async def table(self, name: str) -> Table | None:
         return await self._tables.named(name)
 
-    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
+    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
         statement = sendable(sql)
-        return await self._run(lambda line: _read(line, statement, rows, bytes), seconds)
+        return await self._run(lambda line: _read(line, statement, rows, bytes), seconds, caller)
 
     async def close(self) -> None:
         self._threads.close()
 
     async def _look(self) -> list[Table]:
-        return await self._run(look, LOOK_SECONDS)
+        return await self._run(look, LOOK_SECONDS, LOOKING)
 
-    async def _run(self, work: Callable[[Line], T], seconds: float) -> T:
+    async def _run(self, work: Callable[[Line], T], seconds: float, caller: str) -> T:
         running: list[int] = []
         stop = threading.Event()
 
@@ -80,7 +80,7 @@ class MysqlDatabase:
                 # In a thread of its own: the loop does not wait for a connection.
                 threading.Thread(target=self._kill, args=(number,), daemon=True).start()
 
-        return await self._threads.run(worked, interrupt=interrupt, seconds=seconds)
+        return await self._threads.run(worked, interrupt=interrupt, seconds=seconds, caller=caller)
 
     def _connect(self) -> Line:
         try:
@@ -129,8 +129,8 @@ def _read(line: Line, sql: str, rows: int, bytes: int) -> Rows:
     cursor.execute(sql)
     columns = [str(column[0]) for column in cursor.description]
     types = [_TYPES.get(column[1], "") for column in cursor.description]
-    kept, truncated = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=plain_rows)
-    return Rows(columns, types, kept, truncated)
+    kept = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=plain_rows)
+    return Rows(columns, types, kept.json, kept.count, kept.truncated)
 
 
 def _check_is_question(sql: str) -> None:

@@ -1,26 +1,23 @@
-"""From a URL to a database. A driver is imported when its kind is asked for: DuckDB's alone costs 100 ms."""
+"""From a URL to a database. What a kind needs is imported when it is asked for: workers pay too."""
 
 from .addresses import dialect_of, file_of
-from .cached import CACHE_SECONDS
-from .model import Database
+from .model import CACHE_SECONDS, MEMORY, Database
 
 
-def open_database(url: str, *, cache_seconds: float = CACHE_SECONDS) -> Database:
-    """Nothing is connected yet. "" is the sample of the package; DatabaseError for what is no URL."""
-    if not url:
-        from .sample import sample_image
-        from .sqlite import SqliteDatabase
+def open_database(url: str, *, memory: int = MEMORY, cache_seconds: float = CACHE_SECONDS) -> Database:
+    """Nothing is connected yet. "" is the sample of the package; DatabaseError for what is no URL.
 
-        return SqliteDatabase("the sample shop", sample_image, cache_seconds=cache_seconds)
-    match dialect_of(url):
-        case "sqlite":
-            from .sqlite import SqliteDatabase
+    `memory` is how many bytes a statement on SQLite or DuckDB may take; other databases have limits
+    of their own.
+    """
+    match dialect_of(url) if url else "sample":
+        case "sample" | "sqlite" | "duckdb" as dialect:
+            from .embedded import EmbeddedDatabase  # 50 ms with asyncio
 
-            return SqliteDatabase(file_of(url).name, file_of(url), cache_seconds=cache_seconds)
-        case "duckdb":
-            from .duckdb import DuckDatabase
-
-            return DuckDatabase(file_of(url), cache_seconds=cache_seconds)
+            path = file_of(url) if url else None
+            name = path.name if path else "the sample shop"
+            dialect = "sqlite" if dialect == "sample" else dialect
+            return EmbeddedDatabase(dialect, name, path, memory=memory, cache_seconds=cache_seconds)
         case "postgres":
             from .postgres import PostgresDatabase
 

@@ -12,10 +12,10 @@ import psycopg
 from psycopg import AsyncConnection, AsyncRawCursor, sql
 from psycopg.rows import TupleRow
 
+from ..workers.shares import Shares
 from .addresses import place_of, without_secrets
-from .blocking import timed_out
-from .cached import CACHE_SECONDS, CachedTables
-from .model import DatabaseError, ErrorKind, Rows, Table
+from .cached import LOOKING, CachedTables
+from .model import CACHE_SECONDS, DatabaseError, ErrorKind, Rows, Table, timed_out
 from .postgres_tables import look
 from .postgres_values import convert, converters, register
 from .sending import sendable
@@ -38,7 +38,7 @@ class PostgresDatabase:
         self.name = place_of(url)
         self._url = url
         self._lines: list[_Line] = []
-        self._free = asyncio.Semaphore(CONNECTIONS)
+        self._shares = Shares(CONNECTIONS)
         self._tables = CachedTables(self._look, cache_seconds)
 
     async def tables(self) -> list[Table]:
@@ -47,9 +47,9 @@ class PostgresDatabase:
     async def table(self, name: str) -> Table | None:
         return await self._tables.named(name)
 
-    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
+    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
         statement = sendable(sql)
-        async with self._free:
+        async with self._shares.place(caller):
             line = await self._begun(seconds)
             try:
                 async with asyncio.timeout(seconds + _GRACE):
@@ -76,7 +76,7 @@ class PostgresDatabase:
             await self._lines.pop().connection.close()
 
     async def _look(self) -> list[Table]:
-        async with self._free:
+        async with self._shares.place(LOOKING):
             line = await self._begun(LOOK_SECONDS)
             try:
                 tables = await look(line.connection)
@@ -192,13 +192,13 @@ async def _read(connection: Line, statement: str, rows: int, bytes: int) -> Rows
         await cursor.execute(wrapped.encode(), (rows + 1,))
         described = cursor.description or []
         wanted = converters(connection, described)
-        fits = True
-        while fits and (fetched := await cursor.fetchmany(_CHUNK)):
+        while not kept.truncated and (fetched := await cursor.fetchmany(_CHUNK)):
             chunk = [*map(list, fetched)]
             convert(chunk, wanted)
-            fits = kept.put(chunk)
+            kept.put(chunk)
     columns = [column.name for column in described]
-    return Rows(columns, [column.type_display for column in described], kept.rows, truncated=not fits)
+    types = [column.type_display for column in described]
+    return Rows(columns, types, kept.json, kept.count, kept.truncated)
 
 
 _KINDS: dict[str, ErrorKind] = {

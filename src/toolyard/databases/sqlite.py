@@ -1,106 +1,93 @@
-"""SQLite: a file opened with `mode=ro`, or an image in memory; an authorizer lets only reading through.
+"""SQLite: a file opened with `mode=ro`, or the sample in memory; an authorizer lets only reading through.
 
-Each statement has a connection of its own, so nothing (a temporary table, a pragma) outlives it.
+Each statement has a connection of its own, so nothing (a temporary table, a pragma) outlives it. Runs in a
+worker, which `embedded` asks and ends.
 """
 
 import sqlite3
-import threading
-from collections.abc import Callable
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from .blocking import Threads
-from .cached import CACHE_SECONDS, CachedTables
 from .model import DatabaseError, ErrorKind, Rows, Table
-from .sending import sendable
+from .sample import sample_image
 from .sqlite_tables import look
-from .values import gather, in_chunks, plain_rows
+from .values import Row, gather, in_chunks, plain_rows
 
-LOOK_SECONDS = 30.0
-_STEPS_BETWEEN_CHECKS = 10_000
-# A long pattern on a long text takes minutes within one step, and SQLite stops only between steps.
+# A long pattern on a long text is compared for minutes; one of this length is told at once.
 _PATTERN_BYTES = 250
+_NO_UTF8 = "Could not decode to UTF-8"
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 # What SQLite asks for before it reads json_each or a full-text index. An UPDATE that is meant as one
 # fails all the same: no pragma makes the schema writable here.
 _OF_VIRTUAL_TABLES = {(sqlite3.SQLITE_UPDATE, "sqlite_master"), (sqlite3.SQLITE_PRAGMA, "data_version")}
 _EFFECTS = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "zipfile", "fsdir", "lsdir"}
 _TYPES: dict[type[Any], str] = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
-Source = Path | Callable[[], bytes]
 
 
-class SqliteDatabase:
-    dialect = "sqlite"
+class SqliteEngine:
+    def __init__(self, path: str, memory: int) -> None:
+        """The sample where there is no path."""
+        self._path = Path(path) if path else None
+        self._memory = memory
 
-    def __init__(self, name: str, source: Source, *, cache_seconds: float = CACHE_SECONDS) -> None:
-        self.name = name
-        self._source = source
-        self._threads = Threads()
-        self._tables = CachedTables(self._look, cache_seconds)
+    def open(self) -> None:
+        self._connect().close()
 
-    async def tables(self) -> list[Table]:
-        return await self._tables.all()
-
-    async def table(self, name: str) -> Table | None:
-        return await self._tables.named(name)
-
-    async def query(self, sql: str, *, seconds: float, rows: int, bytes: int) -> Rows:
-        stop = threading.Event()
-        statement = sendable(sql)
-
-        def work() -> Rows:
-            connection = self._connect(stop)
-            try:
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(bytes, 1_000_000))
-                connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _PATTERN_BYTES)
-                connection.set_authorizer(_authorize)
-                return _read(connection, statement, rows, bytes)
-            except (sqlite3.Error, sqlite3.Warning) as error:
-                raise _explained(error) from error
-            finally:
-                connection.close()
-
-        return await self._threads.run(work, interrupt=stop.set, seconds=seconds)
-
-    async def close(self) -> None:
-        self._threads.close()
-
-    async def _look(self) -> list[Table]:
-        stop = threading.Event()
-
-        def work() -> list[Table]:
-            connection = self._connect(stop)
+    def look(self) -> list[Table]:
+        with closing(self._connect()) as connection:
+            connection.text_factory = _text
             try:
                 return look(connection)
             except sqlite3.Error as error:
-                raise _explained(error) from error
-            finally:
-                connection.close()
+                raise self._explained(error) from error
 
-        return await self._threads.run(work, interrupt=stop.set, seconds=LOOK_SECONDS)
+    def read(self, sql: str, rows: int, bytes: int) -> Rows:
+        with closing(self._connect()) as connection:
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(bytes, 1_000_000))
+            connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _PATTERN_BYTES)
+            connection.set_authorizer(_authorize)
+            try:
+                return _read(connection, sql, rows, bytes)
+            except (sqlite3.Error, sqlite3.Warning) as error:
+                raise self._explained(error) from error
 
-    def _connect(self, stop: threading.Event) -> sqlite3.Connection:
-        connection = _opened(self._source)
-        connection.execute("PRAGMA query_only = ON")
-        connection.execute("PRAGMA trusted_schema = OFF")
+    def _connect(self) -> sqlite3.Connection:
+        connection = self._opened()
+        try:
+            connection.execute("PRAGMA query_only = ON")
+            connection.execute("PRAGMA trusted_schema = OFF")
+            # What does not fit in memory is an error, not a file on the disk.
+            connection.execute("PRAGMA temp_store = MEMORY")
+            connection.execute(f"PRAGMA hard_heap_limit = {self._memory:d}")
+        except sqlite3.Error as error:
+            connection.close()
+            raise self._explained(error) from error
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        # Bytes that are no UTF-8 are in some files; one of them is not to cost the whole answer.
-        connection.text_factory = _text
-        # Not `interrupt()`: that is lost when the statement has not begun yet.
-        connection.set_progress_handler(stop.is_set, _STEPS_BETWEEN_CHECKS)
         return connection
 
+    def _opened(self) -> sqlite3.Connection:
+        if self._path is None:
+            connection = sqlite3.connect(":memory:", isolation_level=None)
+            connection.deserialize(sample_image())
+            return connection
+        if not self._path.exists():
+            raise DatabaseError(f"there is no file {self._path.name!r}", "unusable")
+        if self._path.is_dir():
+            raise DatabaseError(f"{self._path.name!r} is a folder; hint: name a file in it", "unusable")
+        try:
+            return sqlite3.connect(f"file:{quote(str(self._path))}?mode=ro", uri=True, isolation_level=None)
+        except sqlite3.Error as error:
+            raise DatabaseError(f"cannot open {self._path.name!r}: {error}", "unreachable") from error
 
-def _opened(source: Source) -> sqlite3.Connection:
-    if not isinstance(source, Path):
-        connection = sqlite3.connect(":memory:", isolation_level=None)
-        connection.deserialize(source())
-        return connection
-    try:
-        return sqlite3.connect(f"file:{quote(str(source))}?mode=ro", uri=True, isolation_level=None)
-    except sqlite3.Error as error:
-        raise DatabaseError(f"cannot open {source.name!r}: {error}", "unreachable") from error
+    def _explained(self, error: Exception) -> DatabaseError:
+        said = str(error)
+        kinds: list[ErrorKind] = [kind for words, kind in _KINDS if words in said]
+        if kinds == ["unusable"] and self._path is not None:
+            said = f"{self._path.name!r} is no SQLite database"
+        return DatabaseError(said, kinds[0] if kinds else "other")
 
 
 def _text(raw: bytes) -> str:
@@ -120,31 +107,43 @@ def _authorize(
 
 
 def _read(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) -> Rows:
+    try:
+        return _fetched(connection, sql, rows, bytes)
+    except sqlite3.OperationalError as error:
+        if _NO_UTF8 not in str(error):
+            raise
+        # Some files hold such bytes, and one of them is not to cost the whole answer. Not done at first: it
+        # takes a third more time.
+        connection.text_factory = _text
+        return _fetched(connection, sql, rows, bytes)
+
+
+def _fetched(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) -> Rows:
     cursor = connection.execute(sql)
     if cursor.description is None:
         raise DatabaseError("the statement is not a question: it gives no rows", "read_only")
     columns = [column[0] for column in cursor.description]
     seen: dict[int, str] = {}
 
-    def convert(chunk: Any) -> list[list[Any]]:
+    def convert(chunk: Sequence[Row]) -> Sequence[Row]:
         _note_types(chunk, seen)
         return plain_rows(chunk)
 
-    kept, truncated = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=convert)
-    return Rows(columns, [seen.get(place, "") for place in range(len(columns))], kept, truncated)
+    kept = gather(in_chunks(cursor.fetchmany), rows=rows, bytes=bytes, convert=convert)
+    types = [seen.get(place, "") for place in range(len(columns))]
+    return Rows(columns, types, kept.json, kept.count, kept.truncated)
 
 
-def _note_types(chunk: list[tuple[Any, ...]], seen: dict[int, str]) -> None:
+def _note_types(chunk: Sequence[Row], seen: dict[int, str]) -> None:
     """SQLite has types of values, not of columns: those of the first rows speak for their column."""
-    for place in range(len(chunk[0])):
-        if place not in seen:
-            kinds = {_TYPES[type(row[place])] for row in chunk if row[place] is not None}
-            if kinds:
-                seen[place] = kinds.pop() if len(kinds) == 1 else ""
+    if len(seen) < len(chunk[0]):
+        for place, column in enumerate(zip(*chunk, strict=True)):
+            kinds = {*map(type, column)} - {type(None)}
+            if kinds and place not in seen:
+                seen[place] = _TYPES[kinds.pop()] if len(kinds) == 1 else ""
 
 
 _KINDS: tuple[tuple[str, ErrorKind], ...] = (
-    ("interrupted", "timeout"),
     ("not authorized", "read_only"),
     ("authorization denied", "read_only"),
     ("prohibited", "read_only"),
@@ -157,11 +156,5 @@ _KINDS: tuple[tuple[str, ErrorKind], ...] = (
     ("unrecognized token", "syntax"),
     ("too big", "too_big"),
     ("unable to open", "unreachable"),
-    ("not a database", "unreachable"),
+    ("not a database", "unusable"),
 )
-
-
-def _explained(error: Exception) -> DatabaseError:
-    said = str(error)
-    kinds: list[ErrorKind] = [kind for words, kind in _KINDS if words in said]
-    return DatabaseError(said, kinds[0] if kinds else "other")

@@ -4,20 +4,25 @@ A number stays a number as long as no digit is lost; what JSON cannot say become
 """
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, cast
 
 import msgspec
+from msgspec import Raw
 
 from .model import DatabaseError
 
 _LARGEST = 2**63
 _CHUNK = 1000
+_EXACT = 16
+"""Characters of a decimal with 15 digits at most: a float says those without losing one."""
 _PLAIN = frozenset({str, bool, type(None)})
 
 Row = Sequence[Any]
+Encoded = bytes
 
 
 def json_value(value: Any) -> Any:
@@ -29,8 +34,31 @@ def json_value(value: Any) -> Any:
     return convert(value) if convert else _by_kinship(value)
 
 
-def plain_rows(rows: Iterable[Row]) -> list[list[Any]]:
-    return [list(map(json_value, row)) for row in rows]
+def plain_rows(rows: Sequence[Row]) -> Sequence[Row]:
+    """By columns: most hold values of one kind, which is looked at once; those of many need no change."""
+    columns = [*zip(*rows, strict=True)]
+    plain = [_plain_column(column) for column in columns]
+    if all(map(operator.is_, columns, plain)):
+        return rows
+    return [*zip(*plain, strict=True)]
+
+
+def _plain_column(values: Sequence[Any]) -> Sequence[Any]:
+    kinds = {*map(type, values)}
+    others = kinds - _PLAIN
+    if not others:
+        return values
+    if len(others) > 1:
+        return [*map(json_value, values)]
+    (kind,) = others
+    own = values if len(kinds) == 1 else [value for value in values if type(value) is kind]
+    if kind is int and min(own) >= -_LARGEST and max(own) < _LARGEST:
+        return values
+    # Their sum is finite only if all of them are.
+    if kind is float and math.isfinite(sum(own)):
+        return values
+    convert = _CONVERSIONS.get(kind, json_value)
+    return [convert(value) if type(value) is kind else value for value in values]
 
 
 def gather(
@@ -38,45 +66,55 @@ def gather(
     *,
     rows: int,
     bytes: int,
-    convert: Callable[[Iterable[Row]], list[list[Any]]],
-) -> tuple[list[list[Any]], bool]:
-    """Rows up to both limits, and whether there were more. `chunks` is not read further than needed."""
+    convert: Callable[[Sequence[Row]], Sequence[Row]],
+) -> "Basket":
+    """Rows up to both limits. `chunks` is not read further than needed."""
     kept = Basket(rows, bytes)
     for chunk in chunks:
         if not kept.put(convert(chunk)):
-            return kept.rows, True
-    return kept.rows, False
+            break
+    return kept
 
 
 class Basket:
-    """Rows up to a number and a size; what comes after is refused."""
+    """Rows up to a number and a size, as JSON; what comes after is refused."""
 
     def __init__(self, rows: int, bytes: int) -> None:
-        self.rows: list[list[Any]] = []
+        self.count = 0
+        self.truncated = False
+        self._parts: list[Encoded] = []
         self._limit = rows
         self._bytes_left = bytes
 
-    def put(self, chunk: list[list[Any]]) -> bool:
-        """Whether all of it fitted."""
-        room = self._limit - len(self.rows)
-        cut = len(chunk) > room
-        if cut:
-            del chunk[room:]
-        size = _size(chunk)
-        if size > self._bytes_left:
-            self._put_what_fits(chunk)
-            return False
-        self._bytes_left -= size
-        self.rows += chunk
-        return not cut
+    @property
+    def json(self) -> Raw:
+        return Raw(b"[" + b",".join(self._parts) + b"]")
 
-    def _put_what_fits(self, chunk: list[list[Any]]) -> None:
+    def put(self, chunk: Sequence[Row]) -> bool:
+        """Whether all of it fitted."""
+        room = self._limit - self.count
+        self.truncated = len(chunk) > room
+        if self.truncated:
+            chunk = chunk[:room]
+        encoded = _ENCODER.encode(chunk)
+        if len(encoded) > self._bytes_left:
+            self._put_what_fits(chunk)
+            self.truncated = True
+        elif chunk:
+            self._bytes_left -= len(encoded)
+            self.count += len(chunk)
+            self._parts.append(encoded[1:-1])
+        return not self.truncated
+
+    def _put_what_fits(self, chunk: Sequence[Row]) -> None:
         for row in chunk:
-            self._bytes_left -= _size(row) + 1
+            encoded = _ENCODER.encode(row)
+            self._bytes_left -= len(encoded) + 1
             if self._bytes_left < 0:
                 break
-            self.rows.append(row)
-        if not self.rows:
+            self.count += 1
+            self._parts.append(encoded)
+        if not self.count:
             raise DatabaseError(
                 "one row alone is larger than the limit of bytes; hint: ask for fewer columns", "too_big"
             )
@@ -96,21 +134,20 @@ def in_chunks(fetch: Callable[[int], Sequence[Row]]) -> Iterable[Sequence[Row]]:
         yield chunk
 
 
-def _size(part: Any) -> int:
-    return len(_ENCODER.encode(part))
-
-
 _ENCODER = msgspec.json.Encoder()
 
 
 def _decimal(value: Decimal) -> float | int | str:
+    text = str(value)
+    if len(text) <= _EXACT and text.replace(".", "").lstrip("-").isdigit():
+        return float(text) if "." in text else int(text)
     if not value.is_finite():
-        return str(value)
+        return text
     if value == value.to_integral_value() and abs(value) < _LARGEST and value.as_tuple().exponent == 0:
         return int(value)
     close = float(value)
     # `repr` is the shortest text of a float: when it says the same number, no digit was lost.
-    return close if math.isfinite(close) and Decimal(repr(close)) == value else str(value)
+    return close if math.isfinite(close) and Decimal(repr(close)) == value else text
 
 
 def _float(value: float) -> float | str:

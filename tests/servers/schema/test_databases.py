@@ -178,12 +178,12 @@ async def test_values_that_are_books_are_not_listed(tmp_path: Path):
         assert 0 < titles["value_count"] < 39
 
 
-async def test_a_database_that_cannot_be_reached_is_said_and_costs_no_list(tmp_path: Path):
+async def test_a_database_that_is_not_there_is_said_and_costs_no_list(tmp_path: Path):
     async with talking(database=f"sqlite:{tmp_path}/nothing.db") as talk:
         said = await talk.describe()
         assert said.failed
-        assert said.text.startswith("The database cannot be reached: ")
+        assert said.text == "The database cannot be used: there is no file 'nothing.db'"
         assert [str(one.uri) for one in (await talk.client.list_resources()).resources] == ["schema://tables"]
         assert await talk.complete("x") == []
     async with talking(database=f"sqlite:{tmp_path}/nothing.db", locale="pt") as talk:
-        assert (await talk.describe()).text.startswith("Não se consegue falar com o banco de dados: ")
+        assert (await talk.describe()).text.startswith("O banco de dados não pode ser usado: ")

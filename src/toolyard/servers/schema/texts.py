@@ -50,6 +50,7 @@ class Texts(Struct, frozen=True, kw_only=True):
 
     timeout: str
     unreachable: str
+    unusable: str
     too_big: str
     failed: str
 
@@ -107,6 +108,7 @@ _EN = Texts(
         "probably big and has no index; ask with SQL and a condition instead."
     ),
     unreachable="The database cannot be reached: {reason}",
+    unusable="The database cannot be used: {reason}",
     too_big="The values of {table}.{column} are too long to list; ask with SQL instead.",
     failed="The database refused: {reason}",
     resource_title="Tables",
@@ -163,6 +165,7 @@ _PT = Texts(
         "deve ser grande e sem índice; pergunte com SQL e uma condição."
     ),
     unreachable="Não se consegue falar com o banco de dados: {reason}",
+    unusable="O banco de dados não pode ser usado: {reason}",
     too_big="Os valores de {table}.{column} são longos demais para listar; pergunte com SQL.",
     failed="O banco de dados recusou: {reason}",
     resource_title="Tabelas",

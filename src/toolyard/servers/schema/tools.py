@@ -61,8 +61,12 @@ class Tools:
         try:
             return await self._catalogue.snapshot()
         except DatabaseError as error:
-            absent = error.kind in ("unreachable", "timeout")
-            said = self._texts.unreachable if absent else self._texts.failed
+            known = {
+                "unreachable": self._texts.unreachable,
+                "timeout": self._texts.unreachable,
+                "unusable": self._texts.unusable,
+            }
+            said = known.get(error.kind, self._texts.failed)
             raise ToolError(said.format(reason=error.reason)) from None
 
     # What is not there
@@ -98,5 +102,6 @@ class Tools:
             "timeout": self._texts.timeout,
             "too_big": self._texts.too_big,
             "unreachable": self._texts.unreachable,
+            "unusable": self._texts.unusable,
         }
         return known.get(error.kind, self._texts.failed).format(**said)

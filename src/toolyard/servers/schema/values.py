@@ -25,7 +25,7 @@ async def values(database: Database, table: Table, column: Column, seconds: floa
     rows = await database.query(
         statement(table, column, database.dialect), seconds=seconds, rows=MOST + 1, bytes=_BYTES
     )
-    if rows.truncated and not rows.rows:
+    if rows.truncated and not rows.count:
         raise DatabaseError("not even one value fits", "too_big")
     found = [_shown(row[0], column) for row in rows.rows]
     return Values(

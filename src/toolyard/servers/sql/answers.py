@@ -38,7 +38,7 @@ class Answer(Struct, kw_only=True):
 class Reply(Struct, frozen=True):
     answer: Answer
     rows: list[list[Any]]
-    """Those of the answer, for the text."""
+    """The first of the answer, for the text."""
 
 
 def as_result(reply: Reply, texts: Texts) -> ToolResult:
@@ -54,7 +54,7 @@ def _readable(answer: Answer, rows: list[list[Any]], texts: Texts) -> str:
     if answer.warning is not UNSET:
         parts.append(f"> {answer.warning}")
     if rows:
-        parts.append(_table(answer.columns, rows[:SHOWN_ROWS], texts))
+        parts.append(_table(answer.columns, rows, texts))
     more = answer.row_count - SHOWN_ROWS
     if more > 0:
         parts.append(texts.more.format(count=texts.whole(more)))

@@ -1,12 +1,9 @@
 """One call of the tool: what was asked, answered or explained."""
 
-import msgspec
-from msgspec import Raw
-
 from ...databases import DatabaseError, Rows
 from ...databases.guard import Guarded, Refused
 from ...kit import Context, ToolError
-from .answers import Answer, Reply
+from .answers import SHOWN_ROWS, Answer, Reply
 from .catalogue import Catalogue
 from .dialogues import Anthropic, OpenAi
 from .failures import Failures
@@ -46,7 +43,7 @@ class Asking:
         try:
             statement = await self._statements.checked(sql)
             async with steps.step(self._texts.running):
-                rows = await self._statements.run(statement)
+                rows = await self._statements.run(statement, ctx.caller.tenant)
         except (Refused, DatabaseError) as error:
             raise ToolError(await self._failures.told(error, statement)) from None
         await steps.end()
@@ -59,7 +56,7 @@ class Asking:
             raise ToolError(await self._without_model())
         steps = Steps(ctx, 1 + STEPS_OF_A_ROUND)
         try:
-            found = await self._pipeline.answer(question, steps)
+            found = await self._pipeline.answer(question, steps, ctx.caller.tenant)
         except (ModelFailed, DatabaseError) as error:
             raise ToolError(await self._failures.told(error)) from None
         except Unanswered as error:
@@ -75,8 +72,8 @@ class Asking:
         answer = Answer(
             success=True,
             columns=rows.columns,
-            rows=Raw(msgspec.json.encode(rows.rows)),
-            row_count=len(rows.rows),
+            rows=rows.json,
+            row_count=rows.count,
             truncated=rows.truncated,
             sql=found.statement.sql,
             original_sql=found.original,
@@ -86,7 +83,7 @@ class Asking:
         warnings = [*self._doubt(found), *self._cut(rows)]
         if warnings:
             answer.warning = " ".join(warnings)
-        return Reply(answer, rows.rows)
+        return Reply(answer, rows.first(SHOWN_ROWS))
 
     def _doubt(self, found: Found) -> list[str]:
         if found.doubt is None:
@@ -96,9 +93,9 @@ class Asking:
     def _cut(self, rows: Rows) -> list[str]:
         if not rows.truncated:
             return []
-        by_rows = len(rows.rows) >= self._settings.max_rows
+        by_rows = rows.count >= self._settings.max_rows
         words = self._texts.cut_rows if by_rows else self._texts.cut_bytes
-        return [words.format(count=self._texts.whole(len(rows.rows)))]
+        return [words.format(count=self._texts.whole(rows.count))]
 
     async def _unanswered(self, error: Unanswered) -> str:
         statement = None

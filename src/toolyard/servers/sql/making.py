@@ -29,7 +29,7 @@ def build(settings: Settings) -> Server:
     from .statements import Statements
 
     _check_models(settings)
-    database = _opened(settings.database)
+    database = _opened(settings)
     server = Server(
         "sql",
         version=__version__,
@@ -47,12 +47,13 @@ def build(settings: Settings) -> Server:
     return server
 
 
-def _opened(url: str) -> Database:
+def _opened(settings: Settings) -> Database:
+    url = settings.database
     try:
         driver = _DRIVERS.get(dialect_of(url)) if url else None
         if driver is not None:
             need("sql", *driver)
-        return open_database(url)
+        return open_database(url, memory=settings.max_memory_mb * 2**20)
     except DatabaseError as error:
         raise WrongSettings(f"field 'database': {error.reason}") from None
 

@@ -28,6 +28,7 @@ LONGEST_REASON = 300
 _MENDABLE: dict[ErrorKind, str] = {
     "unknown": "it names a table, column or function that does not exist",
     "syntax": "the database does not understand it",
+    "memory": "it needs more memory than it may take",
     "other": "the database answered with an error, such as values of types that do not fit",
 }
 
@@ -67,14 +68,14 @@ class Pipeline:
         self._texts = texts
         self._rules = {"dialect": statements.dialect, "rows": max_rows}
 
-    async def answer(self, question: str, steps: Steps) -> Found:
+    async def answer(self, question: str, steps: Steps, caller: str) -> Found:
         """ModelFailed, DatabaseError or Unanswered when there is none."""
         async with steps.step(self._texts.reading):
             tables = await self._catalogue.tables()
         complaint: Complaint | None = None
         for _ in range(ROUNDS):
             try:
-                return await self._attempt(question, tables, complaint, steps)
+                return await self._attempt(question, tables, complaint, steps, caller)
             except Complaint as found:
                 complaint = found
                 steps.expect(STEPS_OF_A_ROUND)
@@ -82,7 +83,12 @@ class Pipeline:
         raise Unanswered(complaint.sql, complaint.cause)
 
     async def _attempt(
-        self, question: str, tables: Sequence[Table], complaint: Complaint | None, steps: Steps
+        self,
+        question: str,
+        tables: Sequence[Table],
+        complaint: Complaint | None,
+        steps: Steps,
+        caller: str,
     ) -> Found:
         async with steps.step(self._texts.writing if complaint is None else self._texts.writing_again):
             draft = await self._written(question, tables, complaint)
@@ -92,7 +98,7 @@ class Pipeline:
         async with steps.step(self._texts.checking):
             statement = await self._checked(sql)
         async with steps.step(self._texts.running):
-            return Found(statement, draft, await self._run(sql, statement), doubt)
+            return Found(statement, draft, await self._run(sql, statement, caller), doubt)
 
     async def _written(self, question: str, tables: Sequence[Table], complaint: Complaint | None) -> str:
         system = GENERATOR.format(**self._rules)
@@ -129,9 +135,9 @@ class Pipeline:
         except Refused as error:
             raise Complaint(sql, f"it was refused: {error.reason}", error) from None
 
-    async def _run(self, sql: str, statement: Guarded) -> Rows:
+    async def _run(self, sql: str, statement: Guarded, caller: str) -> Rows:
         try:
-            return await self._statements.run(statement)
+            return await self._statements.run(statement, caller)
         except DatabaseError as error:
             words = _MENDABLE.get(error.kind)
             if words is None:

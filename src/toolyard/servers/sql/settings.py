@@ -13,13 +13,16 @@ class Settings(Struct, frozen=True, kw_only=True):
     locale: Locale = "en"
     """The language of names and texts."""
     database: str = ""
-    """sqlite:PATH, duckdb:PATH, postgresql://… or mysql://…; nothing: a small sample that comes with it."""
+    """sqlite:PATH, duckdb:PATH, postgresql://… or mysql://…; nothing: a small sample that comes with it.
+    After duckdb: also data files: sales.csv, a folder, data/*.parquet."""
     max_rows: Annotated[int, Meta(ge=1, le=1_000_000)] = 500
     """Rows of one answer; a statement without a limit gets this one."""
     max_bytes: Annotated[int, Meta(ge=1_000, le=1_000_000_000)] = 4_000_000
     """How big the rows of one answer may be."""
     seconds: Annotated[float, Meta(gt=0, le=3600)] = 5.0
     """How long a statement may run."""
+    max_memory_mb: Annotated[int, Meta(ge=64, le=1_000_000)] = 1024
+    """MiB that a statement on SQLite or DuckDB may take; up to four run at once."""
     blocked_tables: str | tuple[str, ...] = ()
     """Patterns of tables that do not exist for whoever asks, such as `audit_*`; as text, with commas."""
     blocked_columns: str | tuple[str, ...] = ()

@@ -44,10 +44,11 @@ class Statements:
         tables = await self._database.tables()
         return {table.name: [column.name for column in table.columns] for table in tables}
 
-    async def run(self, statement: Guarded) -> Rows:
+    async def run(self, statement: Guarded, caller: str) -> Rows:
         return await self._database.query(
             statement.sql,
             seconds=self._settings.seconds,
             rows=self._settings.max_rows,
             bytes=self._settings.max_bytes,
+            caller=caller,
         )

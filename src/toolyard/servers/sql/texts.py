@@ -37,6 +37,7 @@ class Texts(Struct, frozen=True, kw_only=True):
     refused: str
     refused_at: str
     timeout: str
+    memory: str
     read_only: str
     unknown: str
     unknown_column: str
@@ -45,6 +46,7 @@ class Texts(Struct, frozen=True, kw_only=True):
     known_tables: str
     syntax: str
     unreachable: str
+    unusable: str
     too_big: str
     other: str
     no_answer: str
@@ -116,6 +118,10 @@ EN = Texts(
     refused="Not run: {reason}. Only one statement that reads is run: SELECT, or WITH … SELECT.",
     refused_at="Not run: {reason} (line {line}, column {column}). Only one statement that reads is run.",
     timeout="It took more than {seconds} s and was ended in the database. Filter more, or aggregate less.",
+    memory=(
+        "It was ended: {reason}. Filter more, aggregate less, or make smaller values; whoever runs the "
+        "server can set 'max_memory_mb'."
+    ),
     read_only="The database refused it: this connection only reads.",
     unknown="The database does not know a name in it: {reason}.",
     unknown_column="No column {name!r} in {tables}.",
@@ -124,6 +130,7 @@ EN = Texts(
     known_tables="Tables: {names}.",
     syntax="The database does not understand the statement: {reason}.",
     unreachable="The database cannot be reached now: {reason}. Try again later.",
+    unusable="The database cannot be used: {reason}. Whoever runs the server can set 'database' right.",
     too_big="The answer is over the limit of size: {reason}. Ask for fewer rows or columns.",
     other="The database answered with an error: {reason}.",
     no_answer="The model found no SQL for this question: {reason}. Ask in other words, or pass 'sql'.",
@@ -188,6 +195,10 @@ PT = Texts(
         "Não executado: {reason} (linha {line}, coluna {column}). Só uma consulta de leitura é executada."
     ),
     timeout="Passou de {seconds} s e foi encerrada no banco. Filtre mais, ou agregue menos.",
+    memory=(
+        "Foi encerrada: {reason}. Filtre mais, agregue menos ou produza valores menores; quem opera o "
+        "servidor pode definir 'max_memory_mb'."
+    ),
     read_only="O banco recusou: esta conexão só lê.",
     unknown="O banco não conhece um nome da consulta: {reason}.",
     unknown_column="Não há coluna {name!r} em {tables}.",
@@ -196,6 +207,7 @@ PT = Texts(
     known_tables="Tabelas: {names}.",
     syntax="O banco não entende a consulta: {reason}.",
     unreachable="O banco não pode ser alcançado agora: {reason}. Tente mais tarde.",
+    unusable="O banco não pode ser usado: {reason}. Quem opera o servidor pode corrigir 'database'.",
     too_big="A resposta passa do limite de tamanho: {reason}. Peça menos linhas ou colunas.",
     other="O banco respondeu com um erro: {reason}.",
     no_answer=(

@@ -1,0 +1,254 @@
+"""The processes: started when needed, kept while warm, killed when one takes too long or its caller has gone.
+
+A worker has one request at a time, so ending it costs nobody else's. It inherits three pipes and no other
+descriptor, and of the environment only where modules and temporary files are. It ends with us.
+"""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from .serving import ANSWER, REQUEST
+from .shares import Shares
+
+logger = logging.getLogger("toolyard.workers")
+
+IDLE_SECONDS = 60.0
+START_SECONDS = 60.0
+GONE_SECONDS = 5.0
+_TOLD = 2_000
+"""Bytes of what a worker says at last on its standard error."""
+_PASSED_ON = ("SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
+_FROM_OUTSIDE = tuple(-getattr(signal, name, 0) for name in ("SIGKILL", "SIGTERM"))
+"""No limit of ours ends a worker so: somebody else did, and the request may be innocent."""
+_BY_TIMER = -getattr(signal, "SIGALRM", 0)
+_READ_AHEAD = 2**20
+
+
+class WorkerError(Exception):
+    """A request without an answer.
+
+    WorkerError
+    ├── WorkerTimeout     it took longer than it may
+    ├── WorkerDied        the process ended: `status` as of `subprocess`, negative for a signal
+    └── WorkerNotStarted  there is no process to give it to
+    """
+
+
+class WorkerTimeout(WorkerError):
+    pass
+
+
+class WorkerDied(WorkerError):
+    def __init__(self, status: int | None, was_fresh: bool = True) -> None:
+        super().__init__(f"the worker ended ({_status(status)})")
+        self.status = status
+        self.was_fresh = was_fresh
+        """Whether it had no other request before."""
+
+
+class WorkerNotStarted(WorkerError):
+    pass
+
+
+class WorkerPool:
+    """Up to `most` processes of `python -m module *arguments`, shared by those who ask."""
+
+    def __init__(
+        self,
+        module: str,
+        arguments: Sequence[str] = (),
+        *,
+        most: int,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._command = [sys.executable, "-P", "-m", module, *arguments]
+        self._shares = Shares(most)
+        self._idle_seconds = idle_seconds
+        self._idle: list[_Worker] = []
+        self._all: set[_Worker] = set()
+        self._ending: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    async def ask(
+        self, request: bytes, *, seconds: float, longest: int, caller: str = "", fresh: bool = False
+    ) -> bytes:
+        """The answer, of at most `longest` bytes. Waiting for a worker is no part of the time; a `fresh`
+        one has had no other request.
+
+        Cancelling the task ends the work. A request whose worker was killed by somebody else is given to
+        another one in the time that is left, so it must do no harm to be done twice.
+        """
+        async with self._shares.place(caller):
+            left = seconds
+            for may_repeat in (True, False):
+                worker = await (self._started() if fresh else self._taken())
+                began = time.monotonic()
+                try:
+                    return await self._exchanged(worker, request, left, longest)
+                except WorkerDied as error:
+                    left -= time.monotonic() - began
+                    if not may_repeat or left <= 0 or self._closed or error.status not in _FROM_OUTSIDE:
+                        raise
+        raise AssertionError("the second time returns or raises")
+
+    async def close(self) -> None:
+        """Ends every process, and with it what is being worked on."""
+        self._closed = True
+        self._idle.clear()
+        await asyncio.gather(*self._ending, *map(self._end, list(self._all)), return_exceptions=True)
+
+    async def _taken(self) -> "_Worker":
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.is_running:
+                return worker
+            await self._end(worker)
+        return await self._started()
+
+    async def _started(self) -> "_Worker":
+        if self._closed:
+            raise WorkerNotStarted("the server is closing")
+        if self._idle:  # it takes the place of one, so that there are never more than allowed
+            await self._end(self._idle.pop())
+        worker = _Worker(self._command)
+        self._all.add(worker)
+        try:
+            await worker.start()
+        except BaseException as error:
+            await self._end(worker)
+            if isinstance(error, OSError | EOFError):  # TimeoutError is one
+                raise WorkerNotStarted(worker.last_words or str(error)) from None
+            raise
+        return worker
+
+    async def _exchanged(self, worker: "_Worker", request: bytes, seconds: float, longest: int) -> bytes:
+        try:
+            answer = await worker.exchange(request, seconds, longest)
+        except TimeoutError:
+            await self._end(worker)
+            raise WorkerTimeout from None
+        except EOFError:
+            status = await worker.gone()
+            logger.info("a worker ended (%s): %s", _status(status), worker.last_words)
+            await self._end(worker)
+            raise (WorkerTimeout() if status == _BY_TIMER else WorkerDied(status, worker.is_fresh)) from None
+        except BaseException:  # cancelled: this answer must not become the next one's
+            await self._end(worker)
+            raise
+        worker.is_fresh = False
+        self._idle.append(worker)
+        worker.resting = asyncio.get_running_loop().call_later(self._idle_seconds, self._rest, worker)
+        return answer
+
+    def _rest(self, worker: "_Worker") -> None:
+        if worker in self._idle:
+            self._idle.remove(worker)
+            task = asyncio.ensure_future(self._end(worker))
+            self._ending.add(task)
+            task.add_done_callback(self._ending.discard)
+
+    async def _end(self, worker: "_Worker") -> None:
+        self._all.discard(worker)
+        await worker.kill()
+
+
+class _Worker:
+    """One process, which has one request at a time."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self.resting: asyncio.TimerHandle | None = None
+        self.is_fresh = True
+        self._command = command
+        self._process: asyncio.subprocess.Process | None = None
+        self._said = b""
+        self._listening: asyncio.Task[None] | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.returncode is None
+
+    @property
+    def last_words(self) -> str:
+        lines = self._said.decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    async def start(self) -> None:
+        """Until it is ready. OSError or EOFError when it does not get so far."""
+        pipe = asyncio.subprocess.PIPE
+        known = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **known}
+        # A session of its own: Ctrl-C in a terminal is for us, and we end it.
+        options: Any = {"start_new_session": True} if os.name == "posix" else {}
+        self._process = await asyncio.create_subprocess_exec(
+            *self._command, stdin=pipe, stdout=pipe, stderr=pipe, limit=_READ_AHEAD, env=env, **options
+        )
+        self._listening = asyncio.create_task(self._listen())
+        async with asyncio.timeout(START_SECONDS):
+            await self._answer(0)
+
+    async def exchange(self, request: bytes, seconds: float, longest: int) -> bytes:
+        """TimeoutError, or EOFError when the process ended instead."""
+        if self.resting is not None:
+            self.resting.cancel()
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        async with asyncio.timeout(seconds):
+            try:
+                process.stdin.write(REQUEST.pack(len(request), seconds) + request)
+                await process.stdin.drain()
+            except ConnectionError:
+                raise EOFError from None
+            return await self._answer(longest)
+
+    async def _answer(self, longest: int) -> bytes:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        (length,) = ANSWER.unpack(await self._process.stdout.readexactly(ANSWER.size))
+        if length > longest:
+            raise WorkerDied(None)
+        return await self._process.stdout.readexactly(length)
+
+    async def _listen(self) -> None:
+        """What it says on its standard error is read, or it would wait for that."""
+        assert self._process is not None
+        assert self._process.stderr is not None
+        while said := await self._process.stderr.read(_TOLD):
+            self._said = (self._said + said)[-_TOLD:]
+
+    async def gone(self) -> int | None:
+        """Its exit status. It says no more, so it ends by itself: killing a process that is just gone would
+        take its status away from whoever waits for that."""
+        assert self._process is not None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(GONE_SECONDS):
+                await self._process.wait()
+                if self._listening is not None:
+                    await asyncio.wait({self._listening})
+        return self._process.returncode
+
+    async def kill(self) -> None:
+        if self.resting is not None:
+            self.resting.cancel()
+        if self._process is not None:
+            if self._process.returncode is None:
+                with suppress(ProcessLookupError):
+                    self._process.kill()
+            with suppress(TimeoutError):  # a disk that does not answer keeps even a killed process
+                async with asyncio.timeout(GONE_SECONDS):
+                    await self._process.wait()
+        if self._listening is not None:
+            self._listening.cancel()
+
+
+def _status(status: int | None) -> str:
+    if status is None:
+        return "it does not end"
+    return signal.Signals(-status).name if status < 0 else f"status {status}"
