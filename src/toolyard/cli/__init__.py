@@ -82,7 +82,8 @@ class Commands(click.Group):
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Without a TARGET the commands use the bundled demo server. `toolyard COMMAND -h` tells more.",
+    epilog="Without a TARGET, commands use the servers of toolyard.toml, in this folder or in your"
+    " configuration, and the bundled demo where there is none. `toolyard COMMAND -h` tells more.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="toolyard", message="%(prog)s %(version)s")
 @click.pass_context
