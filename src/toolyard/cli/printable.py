@@ -50,7 +50,9 @@ def _shapes(before: str, character: str, after: str) -> bool:
     if character in _JOINERS:
         return drawn(before) and drawn(after) and after not in _JOINERS
     # A digit with a selector is the first part of a keycap. A second selector in a row shows nothing.
-    return bool(before) and not _SELECTORS.match(before) and (drawn(before) or category(before) in ("Nd", "Po"))
+    if not before or _SELECTORS.match(before):
+        return False
+    return drawn(before) or category(before) in ("Nd", "Po")
 
 
 def one_line(text: str) -> str:

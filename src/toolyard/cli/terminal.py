@@ -39,6 +39,14 @@ class Terminal:
         self._stop()
         return elicited(params)
 
+    def waiting(self, done: int, total: int, message: str) -> None:
+        """On a terminal alone: in a pipe, what is missing at the end is warned of."""
+        if not message:
+            self._stop()
+        elif is_terminal(sys.stderr):
+            bar = self._running()
+            bar.update(bar.task_ids[0], completed=done, total=total, description=one_line(message))
+
     def _progress(self, params: dict[str, Any]) -> None:
         done, total = _number(params.get("progress")), _number(params.get("total"))
         message = one_line(str(params.get("message") or ""))

@@ -30,7 +30,8 @@ def check(path: Path, draft: str, env: Mapping[str, str] = os.environ) -> Config
 
 def _built(read: list[Source], env: Mapping[str, str]) -> Config:
     asked = read[0]
-    entries = _unique([entry for source in read for entry in source.entries])
+    all_entries = [entry for source in read for entry in source.entries]
+    entries = _unique(all_entries)
     servers, broken = _servers(entries, env)
     for source in read:
         _check_tables(source)
@@ -40,6 +41,7 @@ def _built(read: list[Source], env: Mapping[str, str]) -> Config:
     return Config(
         servers=servers,
         broken=broken,
+        disabled=_turned_off(all_entries),
         gateway=settings,
         search=search(own, asked.file),
         state=state(own, asked.file, env),
@@ -92,6 +94,12 @@ def _unique(entries: list[Entry]) -> list[Entry]:
                 "rename one of them, or turn one off with enabled = false",
             )
     return list(found.values())
+
+
+def _turned_off(entries: list[Entry]) -> tuple[str, ...]:
+    """Of two entries with one name, the one that is turned on counts."""
+    on = {entry.name for entry in entries if entry.enabled}
+    return tuple(dict.fromkeys(entry.name for entry in entries if entry.name not in on))
 
 
 def _check_tables(source: Source) -> None:

@@ -162,6 +162,8 @@ class Config(Struct, frozen=True, kw_only=True):
 
     servers: tuple[ServerConfig, ...] = ()
     broken: tuple[Broken, ...] = ()
+    disabled: tuple[str, ...] = ()
+    """The names of entries that are turned off."""
     gateway: GatewayConfig = GatewayConfig()
     search: SearchConfig = SearchConfig()
     state: StateConfig = StateConfig()
