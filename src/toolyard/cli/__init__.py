@@ -23,6 +23,7 @@ COMMANDS = {
     "run": "run",
     "list": "listing",
     "search": "search",
+    "show": "show",
     "call": "call",
     "add": "add",
     "import": "importing",

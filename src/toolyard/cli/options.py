@@ -39,6 +39,12 @@ def config_option(command: F) -> F:
     )(command)
 
 
+def target_option(command: F) -> F:
+    return click.option(
+        "--target", "server", metavar="TARGET", help="The server, as for `serve`; without it as configured."
+    )(command)
+
+
 def json_option(command: F) -> F:
     return click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")(command)
 

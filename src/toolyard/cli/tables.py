@@ -62,21 +62,27 @@ class Page:
             kept = kept[:-1]
         return f"{kept.rstrip()}…"
 
+    def folded(self, text: str, room: int) -> list[str]:
+        """A cell in as many lines as it takes; blanks at its beginning stay."""
+        indent = text[: len(text) - len(text.lstrip())]
+        return self._parts(text, room, indent[: room // 2]) if text else [""]
+
     def wrapped(self, text: str, indent: int) -> list[str]:
         """Whole, in lines that begin `indent` further in; its own lines stay."""
         room = max(NARROWEST, self.width - indent)
-        lines = [part for line in printable(text).strip().split("\n") for part in self._parts(line, room)]
+        given = printable(text).strip().split("\n")
+        lines = [part for line in given for part in self._parts(line, room, _indent(line))]
         return [f"{' ' * indent}{line}".rstrip() for line in lines]
 
-    def _parts(self, line: str, room: int) -> list[str]:
-        parts = textwrap.wrap(line.rstrip(), room, subsequent_indent=_indent_of(line)) or [""]
+    def _parts(self, line: str, room: int, indent: str) -> list[str]:
+        parts = textwrap.wrap(line.rstrip(), room, subsequent_indent=indent) or [""]
         if all(self._cells(part) <= room for part in parts):
             return parts
         # Letters of double width: what textwrap takes for a line may be two.
         return textwrap.wrap(line.rstrip(), max(1, room // 2)) or [""]
 
 
-def _indent_of(line: str) -> str:
+def _indent(line: str) -> str:
     return line[: min(len(line) - len(line.lstrip()), NARROWEST // 2)]
 
 
