@@ -16,7 +16,7 @@ from .failure import report, unforeseen
 from .leaving import leave_soon
 from .options import wants_debug
 
-# The command's name, and the module that has it.
+# The command's name, and the module that has it; after a colon, what it is called there if not `command`.
 COMMANDS = {
     "serve": "serve",
     "stdio": "stdio",
@@ -25,6 +25,8 @@ COMMANDS = {
     "search": "search",
     "show": "show",
     "call": "call",
+    "read": "reading:read",
+    "prompt": "reading:prompt",
     "add": "add",
     "import": "importing",
     "remove": "remove",
@@ -49,8 +51,10 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        module = COMMANDS.get(cmd_name)
-        return import_module(f".{module}", __name__).command if module is not None else None
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        return getattr(import_module(f".{module}", __name__), attribute or "command")
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Every failure leaves in the same form, click's own included."""
