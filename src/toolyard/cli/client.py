@@ -115,6 +115,8 @@ class Where(Struct, frozen=True):
     """How long servers of a configuration that start are waited for; None: as the configuration says."""
     wanted: str | None = None
     """The name or address of what the command is about: then only whoever may have it is waited for."""
+    fresh: bool = False
+    """Whether servers whose lists are known from before are looked at anew, and waited for too."""
 
 
 @contextmanager
@@ -137,7 +139,7 @@ def _open(where: Where, user: User) -> Client:
         if file is not None:
             from .mounted import Mounted
 
-            return Mounted(file, user, where)
+            return Mounted(yard.read(file), user, where)
         from .local import InProcess
 
         return InProcess(target.load(where.target, where.debug), user)

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Coroutine, Iterator
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -54,9 +53,8 @@ def _plain(config: Config) -> Config:
 class Mounted:
     """A gateway without an edge."""
 
-    def __init__(self, file: Path, user: User, where: Where) -> None:
+    def __init__(self, config: Config, user: User, where: Where) -> None:
         check_variable()
-        config = yard.read(file)
         self._config = _plain(config)
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.
         to_stderr(True) if where.debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
@@ -65,7 +63,7 @@ class Mounted:
         self._began = time.monotonic()
         wait = config.gateway.list_wait if where.wait is None else where.wait
         try:
-            self._run(self._started(wait, where.wanted, user))
+            self._run(self._started(wait, where, user))
             self._connection = Connection(
                 self._gateway.view(),
                 capabilities=CAPABILITIES,
@@ -82,12 +80,12 @@ class Mounted:
 
     # Waiting
 
-    async def _started(self, wait: float, wanted: str | None, user: User) -> None:
+    async def _started(self, wait: float, where: Where, user: User) -> None:
         """With a fresh look at what is new or was not well; a reason from last time may be out of date."""
         await self._gateway.start()
         shelves = self._gateway.catalogue.shelves.values()
-        owners = self._owners(wanted) if wanted is not None else []
-        doubtful = [shelf for shelf in owners or shelves if shelf.fault or not shelf.known]
+        owners = self._owners(where.wanted) if where.wanted is not None else []
+        doubtful = [shelf for shelf in owners or shelves if where.fresh or shelf.fault or not shelf.known]
         try:
             # Whoever has what is wanted may take as long as it starts; nobody else is waited for then.
             await self._settled(doubtful, math.inf if owners else wait, user)
@@ -163,7 +161,13 @@ class Mounted:
     # The client
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self._loop.run_until_complete(work)
+        task = self._loop.create_task(work)
+        try:
+            return self._loop.run_until_complete(task)
+        finally:
+            if not task.done():  # Ctrl-C came out of the loop itself
+                task.cancel()
+                self._loop.run_until_complete(asyncio.wait([task]))
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         return self._run(self._connection.request(method, params))
