@@ -19,6 +19,7 @@ from ..catalogue.keeper import Keeper
 from ..catalogue.store import Store
 from ..config import Composio, Config, Http, ServerConfig, Stdio
 from ..config.places import state_home
+from ..config.tables import PLACE
 from ..dispatch import Mount
 from ..dispatch.composio import ComposioUpstream
 from ..dispatch.mount import Handles
@@ -426,7 +427,7 @@ def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:
 def _needs_restart(before: Config, now: Config) -> list[str]:
     gateway = [
         f"gateway.{name}"
-        for name in ("view", "server", "dialects", "name", "instructions", "state_dir")
+        for name in ("view", "server", "dialects", "name", "instructions", "state_dir", *PLACE)
         if getattr(before.gateway, name) != getattr(now.gateway, name)
     ]
     tables = [name for name in ("telemetry", "state", "store") if getattr(before, name) != getattr(now, name)]

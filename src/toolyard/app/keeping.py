@@ -29,7 +29,7 @@ class Keeping:
         self.state = open_state(config.state.url, folder)
         self.leases = Leases(self.state, config.state.session_ttl)
         self.profiles = Profiles(self.state, cipher_for(config.state.key, config.state.url, folder))
-        self.links = Links(sealer, config.store.public_url)
+        self.links = Links(sealer, config.store.public_url or config.gateway.public_url)
         self.store = open_store(config.store, folder, self.links)
         self.ledger = Ledger(folder)
         self._in_use = config.results.shape

@@ -73,7 +73,7 @@ def _project(data: Object, folder: Path) -> Object:
 
 
 def _rejected(file: Path) -> Iterator[str]:
-    """Servers of a project's .mcp.json that its user does not want, as any settings of Claude Code may say."""
+    """Servers of a project's .mcp.json that its user does not want; any settings of Claude Code say so."""
     if file.name != ".mcp.json":
         return
     folder, home = file.parent, Path(os.path.expanduser("~"))

@@ -46,7 +46,7 @@ def command(name: str, options: tuple[str, ...], http: bool, host: str, port: in
     if http:
         from .serve import serve_target
 
-        place = Place(host, port, "/mcp", (), (), None)
+        place = Place(host=host, port=port)
         serve_target(target.load(name, debug, settings), name, place, debug)
         return
     if is_terminal(sys.stdin):

@@ -34,9 +34,9 @@ def _built(read: list[Source], env: Mapping[str, str]) -> Config:
     entries = _unique(all_entries)
     servers, broken = _servers(entries, env)
     for source in read:
-        _check_tables(source)
+        _check_tables(source, env)
     own = {} if asked.foreign else asked.data
-    settings = gateway(asked.data, asked.file) if not asked.foreign else GatewayConfig()
+    settings = gateway(asked.data, asked.file, env) if not asked.foreign else GatewayConfig()
     _check_bare(settings, [entry.name for entry in entries], asked.file)
     return Config(
         servers=servers,
@@ -102,10 +102,10 @@ def _turned_off(entries: list[Entry]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(entry.name for entry in entries if entry.name not in on))
 
 
-def _check_tables(source: Source) -> None:
+def _check_tables(source: Source, env: Mapping[str, str]) -> None:
     """An included file keeps its gateway to itself, but a mistake in it is still one."""
     if not source.foreign:
-        gateway(source.data, source.file)
+        gateway(source.data, source.file, env)
         search(source.data, source.file)
         results(source.data, source.file)
         telemetry(source.data, source.file)

@@ -102,6 +102,12 @@ class GatewayConfig(Struct, frozen=True, kw_only=True):
     page_size: int = 500
     park_ttl: float = 600.0
     park_limit: int = 1000
+    host: str = "127.0.0.1"
+    port: int = 8321
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    public_url: str = ""
+    """Where clients reach it, without the path of the endpoint."""
 
 
 class SearchConfig(Struct, frozen=True, kw_only=True):
