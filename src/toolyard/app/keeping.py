@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +25,11 @@ SWEEP_SECONDS = 600.0
 COUNT_SECONDS = 10.0
 
 
+def identity_of(config: Config) -> str:
+    """What tells a configuration from others that keep their state in the same folder: its file."""
+    return os.path.realpath(config.files[0]) if config.files else ""
+
+
 class Keeping:
     def __init__(self, config: Config, folder: Path | None, sealer: Sealer) -> None:
         self.state = open_state(config.state.url, folder)
@@ -31,7 +37,7 @@ class Keeping:
         self.profiles = Profiles(self.state, cipher_for(config.state.key, config.state.url, folder))
         self.links = Links(sealer, config.store.public_url or config.gateway.public_url)
         self.store = open_store(config.store, folder, self.links)
-        self.ledger = Ledger(folder)
+        self.ledger = Ledger(folder, identity_of(config))
         self._in_use = config.results.shape
         """Where results pass as they are, there is nothing to store and nothing to count."""
         self._tasks: list[asyncio.Task[None]] = []
