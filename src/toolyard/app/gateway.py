@@ -7,7 +7,6 @@ configuration is taken over while it runs: what did not change stays connected, 
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -18,7 +17,7 @@ from ..catalogue.catalogue import KINDS, Catalogue, Shelf
 from ..catalogue.keeper import Keeper
 from ..catalogue.store import Store
 from ..config import Composio, Config, Http, ServerConfig, Stdio
-from ..config.places import state_home
+from ..config.places import state_folder
 from ..config.tables import PLACE
 from ..dispatch import Mount
 from ..dispatch.composio import ComposioUpstream
@@ -434,11 +433,3 @@ def _needs_restart(before: Config, now: Config) -> list[str]:
     if before.results.shape != now.results.shape:
         tables.append("results.shape")
     return gateway + tables
-
-
-def state_folder(config: Config) -> Path | None:
-    """Where the catalogue is kept."""
-    given = config.gateway.state_dir
-    if given:
-        return Path(given).expanduser()
-    return state_home()

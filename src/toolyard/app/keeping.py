@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import os
 import sqlite3
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +10,7 @@ from ..artifacts.links import Links
 from ..artifacts.opening import open_store
 from ..artifacts.store import StoreError
 from ..config import Config
+from ..config.places import identity_of
 from ..sessions.ciphers import cipher_for
 from ..sessions.leases import Leases
 from ..sessions.profiles import Profiles
@@ -23,11 +23,6 @@ logger = logging.getLogger("toolyard.app")
 
 SWEEP_SECONDS = 600.0
 COUNT_SECONDS = 10.0
-
-
-def identity_of(config: Config) -> str:
-    """What tells a configuration from others that keep their state in the same folder: its file."""
-    return os.path.realpath(config.files[0]) if config.files else ""
 
 
 class Keeping:

@@ -33,6 +33,7 @@ COMMANDS = {
     "stats": "stats",
     "openapi": "openapi",
     "deploy": "deploy",
+    "completion": "completion",
 }
 INTERRUPTED = 130
 # What `main`, or click below it, knows how to leave with.
@@ -58,6 +59,7 @@ class Commands(click.Group):
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Every failure leaves in the same form, click's own included."""
+        extra.setdefault("complete_var", "_TOOLYARD_COMPLETE")  # however the program is called
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **extra)
         try:

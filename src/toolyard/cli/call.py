@@ -5,6 +5,7 @@ from pathlib import Path
 
 import click
 
+from . import completion
 from .arguments import read_arguments
 from .client import Where, connected
 from .offers import find_tool
@@ -16,7 +17,7 @@ TOOL_FAILED = 1
 
 
 @click.command("call", short_help="Call a tool and print its result.")
-@click.argument("tool")
+@click.argument("tool", shell_complete=completion.tools)
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option(
     "--args", "whole", metavar="JSON", help="The arguments as one JSON object; - reads it from stdin."

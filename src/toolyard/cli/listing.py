@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from . import completion
 from .client import STARTING, About, Where, connected
 from .failure import hint, warn
 from .offers import Offers, offers_of
@@ -20,7 +21,7 @@ INCOMPLETE = 3
 
 
 @click.command("list", short_help="List tools, resources and prompts.")
-@click.argument("server", metavar="[TARGET]", required=False)
+@click.argument("server", metavar="[TARGET]", required=False, shell_complete=completion.targets)
 @click.option("--long", "-l", is_flag=True, help="Arguments and whole descriptions too.")
 @click.option(
     "--wait",

@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from . import completion
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_TIMEOUT = 60.0
@@ -41,7 +43,11 @@ def config_option(command: F) -> F:
 
 def target_option(command: F) -> F:
     return click.option(
-        "--target", "server", metavar="TARGET", help="The server, as for `serve`; without it as configured."
+        "--target",
+        "server",
+        metavar="TARGET",
+        shell_complete=completion.targets,
+        help="The server, as for `serve`; without it as configured.",
     )(command)
 
 

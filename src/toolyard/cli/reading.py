@@ -10,6 +10,7 @@ import click
 from msgspec import Struct
 
 from ..wire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, McpError
+from . import completion
 from .client import Client, Where, connected
 from .failure import Failure
 from .offers import listed, unknown
@@ -41,7 +42,7 @@ _OPTIONAL = ("?", "&", ";", "#")
 
 
 @click.command("read", short_help="Read a resource and print it.")
-@click.argument("uri")
+@click.argument("uri", shell_complete=completion.resources)
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option(
     "-o",
@@ -181,7 +182,7 @@ def _expanded(sign: str, names: list[str], values: dict[str, str]) -> str:
 
 
 @click.command("prompt", short_help="Fill in a prompt and print it.")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.prompts)
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
 @target_option
 @config_option

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from ..wire.seal import Sealer
-from . import logs, target, yard
+from . import completion, logs, target, yard
 from .failure import Failure
 from .host import DEFAULTS, Asked, Place, listen, own_names, warn_if_public
 from .key import session_key
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command("serve", short_help="Serve over HTTP.")
-@click.argument("server", metavar="[TARGET]", required=False)
+@click.argument("server", metavar="[TARGET]", required=False, shell_complete=completion.targets)
 @click.option(
     "--host", show_default=f"as the file has it, else {DEFAULTS.host}", help="The address to listen on."
 )

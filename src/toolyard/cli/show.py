@@ -9,6 +9,7 @@ import click
 import msgspec
 from msgspec import Struct
 
+from . import completion
 from .client import Where, connected
 from .offers import find_tool, place_of
 from .options import config_option, debug_option, json_option, remote_options, target_option
@@ -68,7 +69,7 @@ class Row(Struct, frozen=True):
 
 
 @click.command("show", short_help="Show one tool with its arguments.")
-@click.argument("tool")
+@click.argument("tool", shell_complete=completion.tools)
 @target_option
 @config_option
 @remote_options

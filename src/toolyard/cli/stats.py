@@ -36,9 +36,8 @@ def command(by: str, days: int, limit: int, everything: bool, config: Path | Non
     It is that of this configuration; with --all, or where there is none, of every one. Tokens are estimated.
     The figures are added to a file in the gateway's state folder every few seconds.
     """
-    from ..app.gateway import state_folder  # 150 ms of CPU with all that a gateway is made of
-    from ..app.keeping import identity_of
     from ..config import Config
+    from ..config.places import identity_of, state_folder
     from ..telemetry.ledger import rows
 
     file = yard.config_file(None, config)
