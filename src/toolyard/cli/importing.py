@@ -197,7 +197,7 @@ def _advise(found: list[Found], wanted: list[Found], edited: Edited, force: bool
             if len(off) == 1
             else f"{len(off)} servers are turned off where they"
         )
-        hint(f"{are} came from, and here too; enabled = true in an entry turns it on")
+        hint(f"{are} came from, and here too; enabled = true turns it on")
     if any(True for one in wanted for _ in secrets_in(one.fields)):
         hint("secrets were copied as they are; '${VARIABLE}' in their place keeps them out of the file")
         if os.name == "posix" and stat.S_IMODE(edited.path.stat().st_mode) & 0o077:
