@@ -158,16 +158,8 @@ def drawing() -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" role="img" aria-labelledby="title">'
     )
-    return "\n".join(
-        [
-            head,
-            f'<title id="title">{escape(TITLE)}</title>',
-            f"<style>\n{STYLE}</style>",
-            *parts,
-            "</svg>",
-            "",
-        ]
-    )
+    title, style = f'<title id="title">{escape(TITLE)}</title>', f"<style>\n{STYLE}</style>"
+    return "\n".join([head, title, style, *parts, "</svg>", ""])
 
 
 def main() -> None:
