@@ -113,7 +113,8 @@ class Mounted:
                 if not pending:
                     return
                 names = ", ".join(shelf.server for shelf in pending)
-                user.waiting(len(shelves) - len(pending), len(shelves), f"waiting for {names}")
+                waited = f"waiting for {names}, {time.monotonic() - self._began:.0f} s"
+                user.waiting(len(shelves) - len(pending), len(shelves), waited)
                 await asyncio.wait(tries, timeout=min(left, FRAME_SECONDS))
         finally:
             for future in tries:
