@@ -339,7 +339,8 @@ os.execv(sys.executable, [sys.executable, "-m", "toolyard", "stdio", "demo"])
 
 
 def test_a_program_is_started_once_and_its_tools_are_counted(toolyard: Toolyard):
-    toolyard.write("toolyard.toml", '[servers.other]\ncommand = "no-such-program"\n')
+    other = '[servers.other]\ncommand = "no-such-program"\n'
+    toolyard.write("toolyard.toml", f'[state]\nurl = "redis://127.0.0.1:9"\n{other}')
     outcome = toolyard("add", "demo", "--", *DEMO)
     assert (outcome.status, outcome.out) == (0, "added 'demo' to toolyard.toml: 7 tools\n"), outcome.err
     assert "no-such-program" not in outcome.err

@@ -97,7 +97,8 @@ def _tried(name: str, fields: dict[str, Any], config: Config, debug: bool) -> st
     if not own:  # it lacks a variable, which the advice names
         return ", unchecked"
     _refuse_absent(fields)
-    alone = replace(config, servers=own, broken=(), disabled=(), gateway=replace(config.gateway, view="all"))
+    # Without the rest of the file: a store that cannot be reached says nothing about this server.
+    alone = Config(servers=own, gateway=replace(config.gateway, view="all"), files=config.files)
     where = Where(None, None, None, (), 0.0, debug, wait=math.inf, fresh=True)
     with Terminal() as user, stdout_kept_clean():
         client = Mounted(alone, user, where)
