@@ -112,7 +112,7 @@ EXAMPLE = {name: (ROOT / "examples" / name).read_text("utf-8") for name in ("too
 
 MCP_JSON = """\
 {"mcpServers": {
-  "memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"]},
+  "memory": {"command": "npx", "args": ["-y", "@modelcontextprotocol/server-memory"], "disabled": true},
   "git": {"command": "uvx", "args": ["mcp-server-git"]}
 }}
 """
@@ -143,7 +143,8 @@ path = "/tickets"
 metod = "GET"
 """
 PICTURES = {
-    "list": Picture("toolyard list", (Command("toolyard list"),), width=126),
+    "list": Picture("toolyard list", (Command("toolyard list"),), width=100),
+    "show": Picture("toolyard show", (Command("toolyard show text_statistics"),), width=100),
     "call": Picture(
         "toolyard call",
         (

@@ -101,7 +101,7 @@ class Served:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
         self.welcome = self._read_welcome()
-        found = re.search(r"http://\S+", self.welcome)
+        found = re.search(r"https?://\S+", self.welcome)
         assert found, self.welcome or process.communicate()[1]
         self.url = found[0]
 

@@ -1,6 +1,7 @@
 """`toolyard add`."""
 
 import json
+import signal
 import stat
 import sys
 import tomllib
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import Toolyard
+from tests.cli.running import Served, Toolyard
 from toolyard.config import Http, InProcess, Stdio, load
 
 COMMENTED = """\
@@ -50,7 +51,7 @@ def where(toolyard: Toolyard, name: str, file: str = "toolyard.toml") -> Stdio |
 
 
 def test_a_command_with_options_of_its_own_goes_after_two_dashes(toolyard: Toolyard):
-    outcome = toolyard("add", "git", "--", sys.executable, "-m", "server", "--repository", ".")
+    outcome = toolyard("add", "--no-check", "git", "--", sys.executable, "-m", "server", "--repository", ".")
     assert (outcome.status, outcome.out) == (0, "added 'git' to toolyard.toml\n")
     assert outcome.err.startswith("hint: `toolyard list --config toolyard.toml` shows its tools")
     expected = Stdio(command=sys.executable, args=("-m", "server", "--repository", "."))
@@ -66,7 +67,12 @@ def test_what_a_server_is_for_is_written_down(toolyard: Toolyard):
 
 
 def test_a_bundled_server_is_added_by_its_name_with_its_settings(toolyard: Toolyard):
-    assert toolyard("add", "db", "--module", "sql", "-o", "url=sqlite:shop.db", "-o", "locale=pt").status == 0
+    assert (
+        toolyard(
+            "add", "--no-check", "db", "--module", "sql", "-o", "url=sqlite:shop.db", "-o", "locale=pt"
+        ).status
+        == 0
+    )
     options = {"url": "sqlite:shop.db", "locale": "pt"}
     assert where(toolyard, "db") == InProcess(module="toolyard.servers.sql", options=options)
     assert tomllib.loads((toolyard.folder / "toolyard.toml").read_text())["servers"]["db"]["module"] == "sql"
@@ -74,7 +80,7 @@ def test_a_bundled_server_is_added_by_its_name_with_its_settings(toolyard: Tooly
 
 def test_a_command_without_options_needs_no_dashes(toolyard: Toolyard):
     options = ["--env", "A=b=c", "--env", "EMPTY=", "--cwd", "src"]
-    outcome = toolyard("add", "one", sys.executable, "server.py", *options)
+    outcome = toolyard("add", "--no-check", "one", sys.executable, "server.py", *options)
     assert outcome.status == 0, outcome.err
     cwd = str(toolyard.folder / "src")
     expected = Stdio(command=sys.executable, args=("server.py",), env={"A": "b=c", "EMPTY": ""}, cwd=cwd)
@@ -83,7 +89,14 @@ def test_a_command_without_options_needs_no_dashes(toolyard: Toolyard):
 
 def test_an_address_takes_headers_and_a_transport(toolyard: Toolyard):
     outcome = toolyard(
-        "add", "docs", "https://example.com/mcp", "--header", "X-Team: a:b", "--transport", "sse"
+        "add",
+        "--no-check",
+        "docs",
+        "https://example.com/mcp",
+        "--header",
+        "X-Team: a:b",
+        "--transport",
+        "sse",
     )
     assert outcome.status == 0, outcome.err
     assert where(toolyard, "docs") == Http(
@@ -92,30 +105,30 @@ def test_an_address_takes_headers_and_a_transport(toolyard: Toolyard):
 
 
 def test_a_module_runs_in_process(toolyard: Toolyard):
-    assert toolyard("add", "demo", "--module", "toolyard.servers.demo:server").status == 0
+    assert toolyard("add", "--no-check", "demo", "--module", "toolyard.servers.demo:server").status == 0
     assert where(toolyard, "demo") == InProcess(module="toolyard.servers.demo:server")
 
 
 def test_the_file_is_made_for_its_user_alone_and_an_old_one_keeps_its_mode(toolyard: Toolyard):
-    toolyard("add", "a", sys.executable)
+    toolyard("add", "--no-check", "a", sys.executable)
     file = toolyard.folder / "toolyard.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     file.chmod(0o644)
-    toolyard("add", "b", sys.executable)
+    toolyard("add", "--no-check", "b", sys.executable)
     assert stat.S_IMODE(file.stat().st_mode) == 0o644
     assert sorted(path.name for path in toolyard.folder.iterdir()) == ["toolyard.toml"]
 
 
 def test_what_was_in_the_file_stays_to_the_letter(toolyard: Toolyard):
     file = toolyard.write("toolyard.toml", COMMENTED)
-    assert toolyard("add", "docs", "https://example.com/mcp").status == 0
+    assert toolyard("add", "--no-check", "docs", "https://example.com/mcp").status == 0
     assert file.read_text() == COMMENTED + '\n[servers.docs]\nurl = "https://example.com/mcp"\n'
 
 
 def test_lines_end_as_they_did(toolyard: Toolyard):
     file = toolyard.folder / "toolyard.toml"
     file.write_bytes(b'[gateway]\r\nname = "x"')
-    assert toolyard("add", "docs", "https://example.com/mcp").status == 0
+    assert toolyard("add", "--no-check", "docs", "https://example.com/mcp").status == 0
     assert file.read_bytes() == (
         b'[gateway]\r\nname = "x"\r\n\r\n[servers.docs]\r\nurl = "https://example.com/mcp"\r\n'
     )
@@ -123,7 +136,7 @@ def test_lines_end_as_they_did(toolyard: Toolyard):
 
 def test_a_name_that_is_taken_is_refused(toolyard: Toolyard):
     file = toolyard.write("toolyard.toml", COMMENTED)
-    outcome = toolyard("add", "git", "https://example.com/mcp")
+    outcome = toolyard("add", "--no-check", "git", "https://example.com/mcp")
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err == "error: toolyard.toml has a server 'git' already\nhint: --force replaces it\n"
     assert file.read_text() == COMMENTED
@@ -131,7 +144,7 @@ def test_a_name_that_is_taken_is_refused(toolyard: Toolyard):
 
 def test_force_changes_how_a_server_is_reached_and_keeps_what_was_decided_about_it(toolyard: Toolyard):
     file = toolyard.write("toolyard.toml", COMMENTED)
-    outcome = toolyard("add", "git", "--force", "https://example.com/git")
+    outcome = toolyard("add", "--no-check", "git", "--force", "https://example.com/git")
     assert (outcome.status, outcome.out) == (0, "replaced 'git' in toolyard.toml\n")
     text = file.read_text()
     assert tomllib.loads(text)["servers"]["git"] == {"url": "https://example.com/git", "deny": ["git_push"]}
@@ -162,7 +175,7 @@ def test_force_changes_how_a_server_is_reached_and_keeps_what_was_decided_about_
 )
 def test_every_form_of_an_entry_can_be_replaced_and_removed(toolyard: Toolyard, form: str):
     file = toolyard.write("toolyard.toml", form)
-    assert toolyard("add", "git", "--force", sys.executable).status == 0
+    assert toolyard("add", "--no-check", "git", "--force", sys.executable).status == 0
     git, other = sorted(load(file).servers, key=lambda server: server.name)
     assert (git.where, git.deny) == (Stdio(command=sys.executable), ("a",))
     assert other.where == Stdio(command="y")
@@ -174,7 +187,7 @@ def test_every_form_of_an_entry_can_be_replaced_and_removed(toolyard: Toolyard, 
 def test_a_name_that_an_included_file_has_is_refused_with_that_file(toolyard: Toolyard):
     toolyard.write("mcp.json", '{"mcpServers": {"git": {"command": "x"}}}')
     toolyard.write("toolyard.toml", 'include = ["mcp.json"]\n')
-    outcome = toolyard("add", "git", "--force", sys.executable)
+    outcome = toolyard("add", "--no-check", "git", "--force", sys.executable)
     assert outcome.status == 2
     assert outcome.err.startswith("error: 'git' is taken: toolyard.toml includes it from mcp.json\nhint: ")
 
@@ -196,7 +209,7 @@ def test_a_name_that_an_included_file_has_is_refused_with_that_file(toolyard: To
 )
 def test_what_would_not_load_is_not_written(toolyard: Toolyard, arguments: list[str], said: str):
     file = toolyard.write("toolyard.toml", COMMENTED)
-    outcome = toolyard("add", *arguments)
+    outcome = toolyard("add", "--no-check", *arguments)
     assert (outcome.status, outcome.out) == (2, "")
     assert said in outcome.err.splitlines()[0]
     assert "hush" not in outcome.err
@@ -204,7 +217,7 @@ def test_what_would_not_load_is_not_written(toolyard: Toolyard, arguments: list[
 
 
 def test_an_option_of_the_command_without_the_dashes_is_explained(toolyard: Toolyard):
-    outcome = toolyard("add", "git", "uvx", "--repository", ".")
+    outcome = toolyard("add", "--no-check", "git", "uvx", "--repository", ".")
     assert outcome.status == 2
     assert outcome.err.splitlines()[0] == "error: no option '--repository'"
     assert "toolyard add NAME -- COMMAND" in outcome.err.splitlines()[1]
@@ -212,7 +225,7 @@ def test_an_option_of_the_command_without_the_dashes_is_explained(toolyard: Tool
 
 def test_a_file_that_cannot_be_read_is_left_alone(toolyard: Toolyard):
     file = toolyard.write("toolyard.toml", "[servers\n")
-    outcome = toolyard("add", "git", sys.executable)
+    outcome = toolyard("add", "--no-check", "git", sys.executable)
     assert outcome.status == 2
     assert outcome.err.startswith("error: toolyard.toml, line 1: ")
     assert file.read_text() == "[servers\n"
@@ -220,13 +233,13 @@ def test_a_file_that_cannot_be_read_is_left_alone(toolyard: Toolyard):
 
 def test_a_place_that_cannot_be_written_is_an_error(toolyard: Toolyard):
     toolyard.write("file", "")
-    outcome = toolyard("add", "git", sys.executable, "--config", "file/toolyard.toml")
+    outcome = toolyard("add", "--no-check", "git", sys.executable, "--config", "file/toolyard.toml")
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.startswith("error: cannot write 'file/toolyard.toml': ")
 
 
 def test_what_is_not_ready_yet_is_told(toolyard: Toolyard):
-    outcome = toolyard("add", "git", "no-such-program", "--env", "TOKEN=${NOT_SET}")
+    outcome = toolyard("add", "--no-check", "git", "no-such-program", "--env", "TOKEN=${NOT_SET}")
     assert outcome.status == 0
     lines = outcome.err.splitlines()
     assert lines[0].startswith("warning: 'git' cannot be used yet: 'env.TOKEN' needs the variable 'NOT_SET'")
@@ -234,20 +247,24 @@ def test_what_is_not_ready_yet_is_told(toolyard: Toolyard):
 
 
 def test_a_secret_in_the_file_gives_a_hint_that_does_not_repeat_it(toolyard: Toolyard):
-    outcome = toolyard("add", "docs", "https://x.example", "--header", "Authorization: Bearer hush")
+    outcome = toolyard(
+        "add", "--no-check", "docs", "https://x.example", "--header", "Authorization: Bearer hush"
+    )
     assert outcome.status == 0
     assert outcome.err.startswith("hint: 'headers.Authorization' is in the file as it is; '${VARIABLE}'")
     assert "hush" not in outcome.err
     assert (
         "is in the file"
-        not in toolyard("add", "b", "https://x.example", "--header", "Authorization: ${T:-}").err
+        not in toolyard(
+            "add", "--no-check", "b", "https://x.example", "--header", "Authorization: ${T:-}"
+        ).err
     )
 
 
 @pytest.mark.parametrize("name", ["a.b", "with space", 'quo"te', "é", "'", "a\\b", "[x]", "#"])
 def test_any_name_goes_in_and_comes_out_again(toolyard: Toolyard, name: str):
     toolyard.write("toolyard.toml", COMMENTED)
-    assert toolyard("add", name, sys.executable).status == 0
+    assert toolyard("add", "--no-check", name, sys.executable).status == 0
     assert where(toolyard, name) == Stdio(command=sys.executable)
     assert toolyard("remove", name).status == 0
     assert (toolyard.folder / "toolyard.toml").read_text() == COMMENTED
@@ -256,8 +273,8 @@ def test_any_name_goes_in_and_comes_out_again(toolyard: Toolyard, name: str):
 def test_json_keeps_its_other_keys(toolyard: Toolyard):
     before = {"gateway": {"name": "é"}, "servers": {"a": {"command": "x", "deny": ["b"]}}}
     file = toolyard.write("toolyard.json", json.dumps(before))
-    assert toolyard("add", "b", "https://example.com/mcp").out == "added 'b' to toolyard.json\n"
-    assert toolyard("add", "a", "y", "--force").status == 0
+    assert toolyard("add", "--no-check", "b", "https://example.com/mcp").out == "added 'b' to toolyard.json\n"
+    assert toolyard("add", "--no-check", "a", "y", "--force").status == 0
     after = {
         "gateway": {"name": "é"},
         "servers": {"a": {"command": "y", "deny": ["b"]}, "b": {"url": "https://example.com/mcp"}},
@@ -268,21 +285,21 @@ def test_json_keeps_its_other_keys(toolyard: Toolyard):
 def test_a_file_of_another_program_gets_an_entry_as_that_program_writes_it(toolyard: Toolyard):
     file = toolyard.write("mcp.json", '{"other": 1, "mcpServers": {},}')
     for arguments in (["a", "x"], ["b", "https://x/"], ["c", "https://x/", "--transport", "sse"]):
-        assert toolyard("add", *arguments, "--config", "mcp.json").status == 0
+        assert toolyard("add", "--no-check", *arguments, "--config", "mcp.json").status == 0
     entries = {
         "a": {"type": "stdio", "command": "x"},
         "b": {"type": "http", "url": "https://x/"},
         "c": {"type": "sse", "url": "https://x/"},
     }
     assert json.loads(file.read_text()) == {"other": 1, "mcpServers": entries}
-    outcome = toolyard("add", "d", "--module", "m", "--config", "mcp.json")
+    outcome = toolyard("add", "--no-check", "d", "--module", "m", "--config", "mcp.json")
     assert outcome.err.startswith("error: mcp.json is another program's: it has no modules")
 
 
 def test_json_with_comments_is_not_changed(toolyard: Toolyard):
     text = '{"mcpServers": {} // mine\n}'
     file = toolyard.write("mcp.json", text)
-    outcome = toolyard("add", "a", "x", "--config", "mcp.json")
+    outcome = toolyard("add", "--no-check", "a", "x", "--config", "mcp.json")
     assert outcome.err == (
         "error: mcp.json has comments, which would be lost\nhint: change it in an editor\n"
     )
@@ -295,16 +312,127 @@ def test_the_users_own_file_is_changed_when_the_folder_has_none_and_paths_still_
     own = home / ".config" / "toolyard" / "toolyard.toml"
     own.parent.mkdir(parents=True)
     own.touch()
-    outcome = toolyard("add", "a", sys.executable, "--cwd", "src")
+    outcome = toolyard("add", "--no-check", "a", sys.executable, "--cwd", "src")
     assert outcome.out == "added 'a' to home/.config/toolyard/toolyard.toml\n"
     assert load(own).servers[0].where == Stdio(command=sys.executable, cwd=str(toolyard.folder / "src"))
-    assert toolyard("add", "b", "--module", "own.py:app").status == 0
+    assert toolyard("add", "--no-check", "b", "--module", "own.py:app").status == 0
     assert load(own).servers[1].where == InProcess(module=f"{toolyard.folder}/own.py:app")
 
 
 def test_a_link_to_the_file_stays_a_link(toolyard: Toolyard):
     real = toolyard.write("dotfiles.toml", "")
     (toolyard.folder / "toolyard.toml").symlink_to(real)
-    assert toolyard("add", "a", sys.executable).status == 0
+    assert toolyard("add", "--no-check", "a", sys.executable).status == 0
     assert (toolyard.folder / "toolyard.toml").is_symlink()
     assert "[servers.a]" in real.read_text()
+
+
+# What is added is tried first
+
+DEMO = [sys.executable, "-m", "toolyard", "stdio", "demo"]
+FAILS = """
+import sys
+
+print("reading the settings", file=sys.stderr)
+sys.exit("Error: SHOP_KEY is not set")
+"""
+LATE = """
+import os, sys, time
+
+print("fetching the package", file=sys.stderr, flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.02)
+os.execv(sys.executable, [sys.executable, "-m", "toolyard", "stdio", "demo"])
+"""
+
+
+def test_a_program_is_started_once_and_its_tools_are_counted(toolyard: Toolyard):
+    other = '[servers.other]\ncommand = "no-such-program"\n'
+    toolyard.write("toolyard.toml", f'[state]\nurl = "redis://127.0.0.1:9"\n{other}')
+    outcome = toolyard("add", "demo", "--", *DEMO)
+    assert (outcome.status, outcome.out) == (0, "added 'demo' to toolyard.toml: 7 tools\n"), outcome.err
+    assert "no-such-program" not in outcome.err
+    again = toolyard("add", "demo", "--force", "--", *DEMO)
+    assert again.out == "replaced 'demo' in toolyard.toml: 7 tools\n"
+
+
+def test_an_address_is_connected_to(toolyard: Toolyard, demo: Served):
+    outcome = toolyard("add", "demo", demo.url)
+    assert (outcome.status, outcome.out) == (0, "added 'demo' to toolyard.toml: 7 tools\n"), outcome.err
+    outcome = toolyard("add", "dead", "http://127.0.0.1:9/mcp")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: 'dead' does not work: cannot be reached")
+    assert "dead" not in (toolyard.folder / "toolyard.toml").read_text()
+
+
+def test_a_module_is_loaded(toolyard: Toolyard):
+    assert toolyard("add", "demo", "--module", "demo").out == "added 'demo' to toolyard.toml: 7 tools\n"
+    outcome = toolyard("add", "nope", "--module", "nope.py")
+    assert (outcome.status, outcome.out) == (2, "")
+    first, second = outcome.err.splitlines()
+    assert first.startswith("error: 'nope' does not work: no file ")
+    assert second == "hint: nothing was written; --no-check adds it as it is"
+    assert "nope" not in (toolyard.folder / "toolyard.toml").read_text()
+
+
+def test_a_program_that_fails_is_not_added_and_its_own_words_say_why(toolyard: Toolyard):
+    program = toolyard.write("fails.py", FAILS)
+    outcome = toolyard("add", "shop", sys.executable, str(program))
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: 'shop' does not work: ")
+    assert "SHOP_KEY is not set" in outcome.err
+    assert "hint: nothing was written; --no-check adds it as it is" in outcome.err
+    assert not (toolyard.folder / "toolyard.toml").exists()
+    assert toolyard("add", "--no-check", "shop", sys.executable, str(program)).status == 0
+
+
+def test_a_server_that_worked_before_is_tried_anew(toolyard: Toolyard):
+    program = toolyard.write("shop.py", LATE)
+    toolyard.write("go", "")
+    assert toolyard("add", "shop", sys.executable, str(program)).status == 0
+    toolyard.write("shop.py", FAILS)
+    outcome = toolyard("add", "shop", "--force", sys.executable, str(program))
+    assert outcome.status == 2
+    assert "SHOP_KEY is not set" in outcome.err
+
+
+def test_a_program_that_is_not_there_is_not_added(toolyard: Toolyard):
+    outcome = toolyard("add", "git", "no-such-program")
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err.startswith("error: there is no program 'no-such-program' on PATH\nhint: install it")
+    assert not (toolyard.folder / "toolyard.toml").exists()
+
+
+def test_a_variable_that_is_not_set_is_named_and_the_server_is_added_without_a_check(toolyard: Toolyard):
+    outcome = toolyard("add", "demo", "--env", "TOKEN=${NOT_SET}", "--", *DEMO)
+    assert (outcome.status, outcome.out) == (0, "added 'demo' to toolyard.toml, unchecked\n")
+    assert outcome.err.startswith(
+        "warning: 'demo' cannot be used yet: 'env.TOKEN' needs the variable 'NOT_SET'"
+    )
+    checked = toolyard("add", "demo", "--force", "--env", "TOKEN=${SET}", "--", *DEMO, SET="x")
+    assert checked.out == "replaced 'demo' in toolyard.toml: 7 tools\n"
+
+
+def test_while_a_program_starts_it_is_shown_who_is_waited_for(toolyard: Toolyard):
+    program = toolyard.write("late.py", LATE)
+    with toolyard.terminal("add", "late", sys.executable, str(program)) as terminal:
+        terminal.expect("waiting for late")
+        toolyard.write("go", "")
+        assert terminal.end() == 0
+    assert "added 'late' to toolyard.toml: 7 tools" in terminal.seen
+
+
+def test_an_interrupted_check_writes_nothing(toolyard: Toolyard):
+    program = toolyard.write("late.py", LATE)
+    with toolyard.terminal("add", "late", sys.executable, str(program)) as terminal:
+        terminal.expect("waiting for late")
+        terminal.interrupt(signal.SIGINT)
+        assert terminal.end() == 130
+    assert not (toolyard.folder / "toolyard.toml").exists()
+    assert "Traceback" not in terminal.seen
+
+
+def test_the_entry_of_another_programs_file_is_tried_too(toolyard: Toolyard):
+    toolyard.write("mcp.json", '{"mcpServers": {}}')
+    outcome = toolyard("add", "demo", "--config", "mcp.json", "--", *DEMO)
+    assert outcome.out == "added 'demo' to mcp.json: 7 tools\n"

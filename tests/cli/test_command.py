@@ -21,6 +21,12 @@ def test_help_names_every_command(toolyard: Toolyard, arguments: list[str]):
     assert all(f"  {name}  " in outcome.out for name in ("serve", "stdio", "list", "call"))
 
 
+def test_help_says_which_servers_are_meant_without_a_target(toolyard: Toolyard):
+    told = " ".join(toolyard("--help").out.split())
+    assert "Without a TARGET, commands use the servers of toolyard.toml" in told
+    assert "the bundled demo where there is none" in told
+
+
 @pytest.mark.parametrize("arguments", [["lisst"], ["list", "--nope"], ["call"], ["serve", "--port", "many"]])
 def test_wrong_usage_exits_with_2_and_points_to_the_help(toolyard: Toolyard, arguments: list[str]):
     outcome = toolyard(*arguments)

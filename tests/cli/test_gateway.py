@@ -98,7 +98,7 @@ def test_a_server_that_is_missing_is_named_with_the_reason_and_the_others_are_li
     unset = '[servers.unset]\nurl = "${NO_SUCH_VARIABLE_HERE}"'
     yard.write("toolyard.toml", configured(yard.folder, "garden", more=f"{dead}\n{unset}"))
     outcome = yard("list")
-    assert outcome.status == 0
+    assert outcome.status == 3
     assert "mcp__garden__water" in outcome.out
     lines = outcome.err.splitlines()
     assert any(line.startswith("warning: dead: ") for line in lines)

@@ -61,6 +61,54 @@ def test_every_programs_files_are_found(toolyard: Toolyard, home: Path):
     assert imported == {name for found in names.values() for name in found}
 
 
+def test_what_claude_code_has_turned_off_here_is_marked_and_imported_turned_off(
+    toolyard: Toolyard, home: Path
+):
+    here, one = toolyard.folder, {"command": "x"}
+    projects = {
+        str(here): {
+            "mcpServers": {"local": one, "local-off": one},
+            "disabledMcpServers": ["user-off", "local-off", "project-off-too", 5],
+            "disabledMcpjsonServers": ["project-rejected", "user"],
+        },
+        "/elsewhere": {"disabledMcpServers": ["local", "user"]},
+    }
+    put(home / ".claude.json", {"mcpServers": {"user": one, "user-off": one}, "projects": projects})
+    names = ("project", "project-off-too", "project-rejected", "by-settings", "by-own", "by-user")
+    put(here / ".mcp.json", {"mcpServers": dict.fromkeys(names, one)})
+    put(here / ".claude" / "settings.json", {"disabledMcpjsonServers": ["by-settings"]})
+    put(here / ".claude" / "settings.local.json", {"disabledMcpjsonServers": ["by-own", "local"]})
+    put(home / ".claude" / "settings.json", {"disabledMcpjsonServers": ["by-user"]})
+    off = {"local-off", "user-off", "project-off-too", "project-rejected", "by-settings", "by-own", "by-user"}
+    outcome = toolyard("import", "--from", "claude-code")
+    assert outcome.status == 0, outcome.err
+    marked = {row[0] for row in rows(outcome.out) if row[-1] == "(disabled)"}
+    assert marked == off
+    config = load(here / "toolyard.toml")
+    assert {server.name for server in config.servers} == {"local", "user", "project"}
+    assert set(config.disabled) == off
+    assert "hint: 7 servers are turned off where they came from, and here too" in outcome.err
+    found = {one["name"]: one["enabled"] for one in json.loads(toolyard("import", "--json").out)}
+    assert {name for name, enabled in found.items() if not enabled} == off
+
+
+def test_settings_of_claude_code_that_make_no_sense_turn_nothing_off(toolyard: Toolyard, home: Path):
+    here = toolyard.folder
+    put(here / ".mcp.json", {"mcpServers": {"a": {"command": "x"}}})
+    put(here / ".claude" / "settings.json", "{ not json")
+    put(here / ".claude" / "settings.local.json", {"disabledMcpjsonServers": "a"})
+    put(home / ".claude.json", {"projects": {str(here): {"disabledMcpjsonServers": {"a": 1}}}})
+    assert toolyard("import", "--from", "claude-code", "--dry-run").out.splitlines()[1].endswith("new")
+
+
+def test_a_server_that_is_turned_off_needs_no_variable(toolyard: Toolyard):
+    off = {"url": "https://x/", "headers": {"A": "${NOT_SET_HERE}"}, "disabled": True}
+    put(toolyard.folder / ".cursor" / "mcp.json", {"mcpServers": {"off": off}})
+    outcome = toolyard("import")
+    assert rows(outcome.out)[1] == ["off", ".cursor/mcp.json", "http", "new", "(disabled)"]
+    assert "NOT_SET_HERE" not in outcome.err
+
+
 def test_new_ones_come_in_the_same_stay_and_conflicts_are_kept(toolyard: Toolyard, home: Path):
     put(home / ".cursor" / "mcp.json", {"mcpServers": {"fs": FS, "git": {"command": "theirs"}, "new": FS}})
     text = '[servers.git]\ncommand = "mine" # mine\ndeny = ["a"]\n\n[servers.fs]\ncommand = "npx"\n'
@@ -121,7 +169,7 @@ def test_a_named_file_is_read_whatever_its_name(toolyard: Toolyard):
     outcome = toolyard("import", "sub/team.json")
     assert rows(outcome.out)[1:] == [
         ["a", "sub/team.json", "sse", "new"],
-        ["b", "sub/team.json", "stdio", "new"],
+        ["b", "sub/team.json", "stdio", "new", "(disabled)"],
     ]
     text = (toolyard.folder / "toolyard.toml").read_text()
     assert load(toolyard.folder / "toolyard.toml").servers[0].where == Http(url="https://x/", transport="sse")
@@ -179,7 +227,7 @@ def test_json_lists_what_was_found(toolyard: Toolyard, home: Path):
     put(home / ".cursor" / "mcp.json", {"mcpServers": {"fs": FS}})
     outcome = toolyard("import", "--json", "--dry-run")
     where = "home/.cursor/mcp.json"
-    row = {"name": "fs", "where": where, "kind": "stdio", "status": "new", "reason": None}
+    row = {"name": "fs", "where": where, "kind": "stdio", "status": "new", "enabled": True, "reason": None}
     assert json.loads(outcome.out) == [row]
 
 

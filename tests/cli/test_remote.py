@@ -219,6 +219,13 @@ def test_headers_are_sent_along(toolyard: Toolyard, demo: Served):
     assert "answered 403 Forbidden: Host 'evil.example' is not allowed" in outcome.err
 
 
+def test_a_refused_name_is_told_by_which_option_and_setting_it_is_admitted(toolyard: Toolyard, demo: Served):
+    refused = toolyard("list", "--url", demo.url, "--header", "Host: evil.example").err
+    assert "add it with --allow-host or to allowed_hosts" in refused
+    refused = toolyard("list", "--url", demo.url, "--header", "Origin: https://evil.example").err
+    assert "add it with --allow-origin or to allowed_origins" in refused
+
+
 @pytest.mark.parametrize("header", ["no colon", ": x", "A: b\nC: d"])
 def test_a_header_that_is_none_is_refused(toolyard: Toolyard, header: str):
     outcome = toolyard("list", "--url", "http://127.0.0.1:1/", "--header", header)

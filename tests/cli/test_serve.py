@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import signal
 import stat
 from typing import Any
@@ -197,3 +198,83 @@ def test_without_a_place_for_the_key_it_serves_with_a_random_one_and_says_so(too
     assert outcome.status == 0
     assert "warning: no place for the session key" in outcome.err
     assert "hint: set TOOLYARD_KEY, or name a file with --key-file" in outcome.err
+
+
+# In the file
+
+PLACE = """
+[gateway]
+host = "0.0.0.0"
+port = {port}
+allowed_hosts = ["yard.example"]
+allowed_origins = ["https://app.example"]
+public_url = "{public}"
+
+[servers.demo]
+module = "demo"
+"""
+
+
+def test_where_a_gateway_listens_and_by_which_names_it_is_called_can_stand_in_the_file(toolyard: Toolyard):
+    toolyard.write("toolyard.toml", PLACE.format(port=0, public="https://tools.example.com/"))
+    process = toolyard.start("serve")
+    try:
+        welcome = Served(process).welcome
+        assert "\n  https://tools.example.com/mcp\n" in welcome
+        found = re.search(r"listens on 0\.0\.0\.0, port (\d+)", welcome)
+        assert found
+        port = int(found[1])
+        for host, status in (
+            ("yard.example", 200),
+            ("tools.example.com", 200),
+            ("localhost", 200),
+            ("evil.example", 403),
+        ):
+            assert discover(port, Host=host) == status
+        assert discover(port, Host="localhost", Origin="https://app.example") == 200
+        assert discover(port, Host="localhost", Origin="https://evil.example") == 403
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_options_win_over_the_file(toolyard: Toolyard):
+    toolyard.write("toolyard.toml", PLACE.format(port=1, public=""))
+    arguments = [
+        "--host",
+        "127.0.0.1",
+        "--allow-host",
+        "other.example",
+        "--allow-origin",
+        "https://b.example",
+    ]
+    with toolyard.serving(*arguments) as served:
+        assert served.url.startswith("http://127.0.0.1:")
+        port = int(served.port)
+        assert port > 1
+        assert discover(port, Host="other.example") == 200
+        assert discover(port, Host="yard.example") == 403
+        assert discover(port, Host="localhost", Origin="https://app.example") == 403
+        outcome = served.stop(signal.SIGTERM)
+    assert outcome.err == ""
+
+
+def test_the_port_may_come_from_a_variable(toolyard: Toolyard):
+    toolyard.write("toolyard.toml", PLACE.format(port='"${PORT}"', public="").replace("0.0.0.0", "127.0.0.1"))
+    process = toolyard.start("serve", PORT="0")
+    try:
+        assert Served(process).url.startswith("http://127.0.0.1:")
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def discover(port: int, **headers: str) -> int:
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    meta: dict[str, Any] = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    meta["io.modelcontextprotocol/clientCapabilities"] = {}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "server/discover", "params": {"_meta": meta}}
+    sent = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    sent |= {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "server/discover"}
+    connection.request("POST", "/mcp", json.dumps(body), sent | headers)
+    return connection.getresponse().status

@@ -128,7 +128,7 @@ def test_a_schema_of_any_shape_can_be_listed_and_called(toolyard: Toolyard, sche
         return answer(message, {"tools": [{"name": "t", "inputSchema": schema}]})
 
     with stranger(modern, tools_list=tools) as url:
-        assert shown in toolyard("list", "--url", url).out
+        assert shown in toolyard("list", "--long", "--url", url).out
         assert toolyard("call", "t", "a=x", "--url", url) == Outcome(0, "fine\n", "")
 
 

@@ -138,3 +138,24 @@ def test_a_key_that_is_too_short_is_told_before_anything_is_loaded(toolyard: Too
     assert outcome.status == 2
     assert "error: TOOLYARD_KEY has 5 bytes and needs at least 16" in outcome.err
     assert "hint: make one: " in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("command", "hint"),
+    [
+        (["list", "toolyard.toml"], "`toolyard list --config toolyard.toml` takes it"),
+        (["call", "x", "--target", "toolyard.toml"], "`toolyard call --config toolyard.toml` takes it"),
+        (["run", "toolyard.toml"], "`toolyard serve --config toolyard.toml` serves it"),
+        (["deploy", "lambda", "toolyard.toml", "--no-lint"], "name servers, as in toolyard deploy lambda"),
+    ],
+)
+def test_a_configuration_in_the_place_of_a_table_is_sent_to_an_option_that_exists(
+    toolyard: Toolyard, command: list[str], hint: str
+):
+    toolyard.write("toolyard.toml", '[servers.demo]\nmodule = "demo"\n')
+    outcome = toolyard(*command)
+    assert outcome.status == 2
+    first, *hints = outcome.err.splitlines()
+    assert first.startswith("error: toolyard.toml")
+    assert "--config" not in first
+    assert any(hint in line for line in hints)

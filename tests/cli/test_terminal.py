@@ -193,6 +193,48 @@ def test_marks_that_nobody_sees_are_spelt_out(toolyard: Toolyard):
         assert shown in terminal.seen
 
 
+HIDDEN = r"""
+import sys
+import unicodedata
+
+from toolyard.kit import Server
+
+server = Server("hidden")
+
+# Arabic, Syriac and Kaithi signs before numbers are of this category too, and can be seen.
+SEEN = {*range(0x600, 0x606), 0x6DD, 0x70F, 0x890, 0x891, 0x8E2, 0x110BD, 0x110CD}
+FORMATS = [code for code in range(sys.maxunicode + 1) if unicodedata.category(chr(code)) == "Cf"]
+FILLERS = [0x034F, 0x115F, 0x1160, 0x17B4, 0x17B5, 0x180B, 0x180C, 0x180D, 0x180F, 0x3164, 0xFFA0]
+SELECTORS = [*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)]
+
+@server.tool
+def spelt() -> str:
+    codes = [*(code for code in FORMATS if code not in SEEN), *FILLERS, *SELECTORS]
+    return " ".join(f"a{chr(code)}b" for code in codes)
+
+@server.tool
+def whole() -> str:
+    return "👩‍👩‍👧 ❤️ 1️⃣ می‌خواهم क्‍ष"
+"""
+
+
+def test_no_character_that_cannot_be_seen_reaches_the_terminal(toolyard: Toolyard):
+    toolyard.write("hidden.py", HIDDEN)
+    with toolyard.terminal("call", "spelt", "--target", "hidden.py") as terminal:
+        assert terminal.end() == 0
+    hidden = {character for character in terminal.seen if character not in "\n" and not character.isascii()}
+    assert hidden == set()
+    for spelt in (r"a\ufeffb", r"a\xadb", r"a\u200bb", r"a\u200db", r"a\u2060b", r"a\ufe0fb", r"a\u3164b"):
+        assert spelt in terminal.seen
+
+
+def test_what_emoji_and_scripts_are_joined_by_is_left_to_them(toolyard: Toolyard):
+    toolyard.write("hidden.py", HIDDEN)
+    with toolyard.terminal("call", "whole", "--target", "hidden.py") as terminal:
+        assert terminal.end() == 0
+    assert "👩‍👩‍👧 ❤️ 1️⃣ می‌خواهم क्‍ष" in terminal.seen
+
+
 def test_a_form_cannot_steer_the_terminal_or_begin_a_line(toolyard: Toolyard):
     toolyard.write("hostile.py", HOSTILE)
     spelt = r"\x1b]0;owned\x07\x1b[2J"

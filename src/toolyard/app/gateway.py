@@ -7,7 +7,6 @@ configuration is taken over while it runs: what did not change stays connected, 
 import asyncio
 import logging
 from collections.abc import Coroutine, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
@@ -18,7 +17,8 @@ from ..catalogue.catalogue import KINDS, Catalogue, Shelf
 from ..catalogue.keeper import Keeper
 from ..catalogue.store import Store
 from ..config import Composio, Config, Http, ServerConfig, Stdio
-from ..config.places import state_home
+from ..config.places import state_folder
+from ..config.tables import PLACE
 from ..dispatch import Mount
 from ..dispatch.composio import ComposioUpstream
 from ..dispatch.mount import Handles
@@ -430,18 +430,10 @@ def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:
 def _needs_restart(before: Config, now: Config) -> list[str]:
     gateway = [
         f"gateway.{name}"
-        for name in ("view", "server", "dialects", "name", "instructions", "state_dir")
+        for name in ("view", "server", "dialects", "name", "instructions", "state_dir", *PLACE)
         if getattr(before.gateway, name) != getattr(now.gateway, name)
     ]
     tables = [name for name in ("telemetry", "state", "store") if getattr(before, name) != getattr(now, name)]
     if before.results.shape != now.results.shape:
         tables.append("results.shape")
     return gateway + tables
-
-
-def state_folder(config: Config) -> Path | None:
-    """Where the catalogue is kept."""
-    given = config.gateway.state_dir
-    if given:
-        return Path(given).expanduser()
-    return state_home()

@@ -10,6 +10,7 @@ from ..artifacts.links import Links
 from ..artifacts.opening import open_store
 from ..artifacts.store import StoreError
 from ..config import Config
+from ..config.places import identity_of
 from ..sessions.ciphers import cipher_for
 from ..sessions.leases import Leases
 from ..sessions.profiles import Profiles
@@ -29,9 +30,9 @@ class Keeping:
         self.state = open_state(config.state.url, folder)
         self.leases = Leases(self.state, config.state.session_ttl)
         self.profiles = Profiles(self.state, cipher_for(config.state.key, config.state.url, folder))
-        self.links = Links(sealer, config.store.public_url)
+        self.links = Links(sealer, config.store.public_url or config.gateway.public_url)
         self.store = open_store(config.store, folder, self.links)
-        self.ledger = Ledger(folder)
+        self.ledger = Ledger(folder, identity_of(config))
         self._in_use = config.results.shape
         """Where results pass as they are, there is nothing to store and nothing to count."""
         self._tasks: list[asyncio.Task[None]] = []

@@ -2,8 +2,10 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 from ..artifacts.links import PATH
+from ..config import GatewayConfig
 from ..edge.http import HttpEdge
 from ..edge.identity import Identify
 from ..edge.pace import Pace
@@ -26,8 +28,13 @@ def asgi(
     on_start: Callable[[], Awaitable[Any]] | None = None,
     on_stop: Callable[[], Awaitable[Any]] | None = None,
 ) -> Paths:
-    """`on_start` and `on_stop` are for whoever needs the gateway running, such as a watcher of its file."""
+    """`on_start` and `on_stop` are for whoever needs the gateway running, such as a watcher of its file.
 
+    Hosts and origins that are not given are those of the configuration; that of `public_url` may always call.
+    """
+    settings = gateway.config.gateway
+    hosts = [*(settings.allowed_hosts if allowed_hosts is None else allowed_hosts), *_public_host(settings)]
+    origins = list(settings.allowed_origins) if allowed_origins is None else allowed_origins
     gateway.many_tenants = identify is not None or gateway.caller_keys() is not None
 
     def edge(service: Service, at: str, name: str | None = None) -> HttpEdge:
@@ -35,8 +42,8 @@ def asgi(
             service,
             gateway.sealer,
             path=at,
-            allowed_hosts=allowed_hosts,
-            allowed_origins=allowed_origins,
+            allowed_hosts=hosts,
+            allowed_origins=origins,
             identify=identify,
             keys=lambda: gateway.caller_keys(name),
             max_body=max_body,
@@ -67,3 +74,8 @@ def asgi(
         stop=stop,
         routes={PATH: Downloads(gateway.keeping.store, gateway.keeping.links)},
     )
+
+
+def _public_host(settings: GatewayConfig) -> list[str]:
+    host = urlsplit(settings.public_url).hostname
+    return [f"[{host}]" if ":" in host else host] if host else []

@@ -16,20 +16,24 @@ from .failure import report, unforeseen
 from .leaving import leave_soon
 from .options import wants_debug
 
-# The command's name, and the module that has it.
+# The command's name, and the module that has it; after a colon, what it is called there if not `command`.
 COMMANDS = {
     "serve": "serve",
     "stdio": "stdio",
     "run": "run",
     "list": "listing",
     "search": "search",
+    "show": "show",
     "call": "call",
+    "read": "reading:read",
+    "prompt": "reading:prompt",
     "add": "add",
     "import": "importing",
     "remove": "remove",
     "stats": "stats",
     "openapi": "openapi",
     "deploy": "deploy",
+    "completion": "completion",
 }
 INTERRUPTED = 130
 # What `main`, or click below it, knows how to leave with.
@@ -48,11 +52,14 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        module = COMMANDS.get(cmd_name)
-        return import_module(f".{module}", __name__).command if module is not None else None
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name].partition(":")
+        return getattr(import_module(f".{module}", __name__), attribute or "command")
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Every failure leaves in the same form, click's own included."""
+        extra.setdefault("complete_var", "_TOOLYARD_COMPLETE")  # however the program is called
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **extra)
         try:
@@ -82,7 +89,8 @@ class Commands(click.Group):
     cls=Commands,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Without a TARGET the commands use the bundled demo server. `toolyard COMMAND -h` tells more.",
+    epilog="Without a TARGET, commands use the servers of toolyard.toml, in this folder or in your"
+    " configuration, and the bundled demo where there is none. `toolyard COMMAND -h` tells more.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="toolyard", message="%(prog)s %(version)s")
 @click.pass_context

@@ -23,8 +23,15 @@ PROGRESS_TOKEN = "call"
 MAX_ROUNDS = 20
 
 
+READY, STARTING, DOWN, UNUSABLE, DISABLED = "ready", "starting", "down", "not usable", "disabled"
+
+
 class User(Protocol):
     """Who sits in front of the command."""
+
+    def waiting(self, done: int, total: int, message: str) -> None:
+        """Servers are being waited for; an empty message when that is over."""
+        ...
 
     def hear(self, method: str, params: dict[str, Any]) -> None:
         """A notification of the server."""
@@ -35,6 +42,30 @@ class User(Protocol):
         ...
 
 
+class Standing(Struct, frozen=True):
+    """How one server of a configuration stands."""
+
+    name: str
+    state: str
+    """`ready`, `starting`, `down`, `not usable` (as the file has it) or `disabled`."""
+    detail: str = ""
+    """Why, or what it is doing."""
+    seconds: float = 0.0
+    """For how long it has been starting."""
+    holds: Mapping[str, frozenset[str]] = {}
+    """What the lists show of it, by list."""
+
+    @property
+    def is_missing(self) -> bool:
+        return self.state not in (READY, DISABLED)
+
+    @property
+    def shown(self) -> str:
+        """`starting for 7 s: fetching`, `down: it refused the connection`."""
+        state = f"starting for {self.seconds:.0f} s" if self.state == STARTING else self.state
+        return f"{state}: {self.detail}" if self.detail and self.is_missing else state
+
+
 class About(Struct, frozen=True):
     """What a server says of itself."""
 
@@ -43,6 +74,8 @@ class About(Struct, frozen=True):
     instructions: str | None = None
     missing: Mapping[str, str] = {}
     """Of a gateway: the servers that are not there, and why."""
+    servers: tuple[Standing, ...] = ()
+    """Of a configuration: all of its servers."""
     unlisted: Mapping[str, Object] = {}
     """Of a server in this process: tools that it answers to without listing them."""
 
@@ -78,6 +111,12 @@ class Where(Struct, frozen=True):
     headers: tuple[str, ...]
     timeout: float
     debug: bool = False
+    wait: float | None = None
+    """How long servers of a configuration that start are waited for; None: as the configuration says."""
+    wanted: str | None = None
+    """The name or address of what the command is about: then only whoever may have it is waited for."""
+    fresh: bool = False
+    """Whether servers whose lists are known from before are looked at anew, and waited for too."""
 
 
 @contextmanager
@@ -100,7 +139,7 @@ def _open(where: Where, user: User) -> Client:
         if file is not None:
             from .mounted import Mounted
 
-            return Mounted(file, user, where.debug)
+            return Mounted(yard.read(file), user, where)
         from .local import InProcess
 
         return InProcess(target.load(where.target, where.debug), user)

@@ -6,13 +6,17 @@ import click
 
 from .printable import is_terminal, one_line
 
-Finding = tuple[str, str, str, str]
+Finding = tuple[str, str, str, str, bool]
+"""Name, where it was found, kind, status, and whether it is turned on there."""
 HEADINGS = ("name", "where", "kind", "status")
 _COLOURS = {"new": "green", "conflict": "yellow", "unusable": "red"}
 
 
 def print_findings(findings: list[Finding]) -> None:
-    rows = [tuple(one_line(cell) for cell in finding) for finding in findings]
+    rows = [
+        tuple(one_line(cell) for cell in (name, where, kind, status if enabled else f"{status} (disabled)"))
+        for name, where, kind, status, enabled in findings
+    ]
     if is_terminal(sys.stdout):
         _draw(rows)
         return
@@ -30,5 +34,6 @@ def _draw(rows: list[tuple[str, ...]]) -> None:
     for heading in HEADINGS:
         table.add_column(heading, overflow="fold", style="cyan" if heading == "name" else "")
     for row in rows:
-        table.add_row(*(Text(cell, _COLOURS.get(cell, "") if cell == row[-1] else "") for cell in row))
+        colour = _COLOURS.get(row[-1].partition(" ")[0], "")
+        table.add_row(*(Text(cell, colour if at == len(row) - 1 else "") for at, cell in enumerate(row)))
     Console(highlight=False).print(table)

@@ -13,7 +13,7 @@ import click
 
 from .. import __version__
 from . import yard
-from .host import Place, listen, own_names, url_of, warn_if_public
+from .host import Asked, listen, own_names, warn_if_public
 from .key import check_variable, session_key
 from .welcome import program, snippets
 
@@ -22,23 +22,25 @@ if TYPE_CHECKING:
     from ..config import Config
 
 
-def serve_gateway(file: Path, place: Place, debug: bool) -> None:
+def serve_gateway(file: Path, asked: Asked, debug: bool) -> None:
     from ..app import asgi
     from .serve import run
 
     check_variable()
     config = yard.read(file)
     _log(config, debug)
+    place = asked.place(config.gateway)
     gateway = yard.make(config, session_key(place.key_file))
     watch, stop = _watching(gateway, file)
     listening = listen(place.host, place.port)
-    url = url_of(place.host, listening, place.path)
+    url = place.url(listening)
     links = gateway.keeping.links
-    links.base = links.base or url_of(place.host, listening, "")
+    links.base = config.store.public_url.rstrip("/") or place.base(listening)
+    listens = f"  (listens on {place.host}, port {listening.getsockname()[1]})" if place.public_url else ""
 
     async def start() -> None:
         await watch()
-        _ready(config, url, file)
+        _ready(config, url, file, listens)
 
     edge = asgi(
         gateway,
@@ -142,21 +144,22 @@ def _names(config: "Config") -> str:
     return ", ".join(item.name for item in config.servers[:20]) or "none yet; `toolyard add` adds one"
 
 
-def _ready(config: "Config", url: str, file: Path) -> None:
+def _ready(config: "Config", url: str, file: Path, listens: str) -> None:
     # What is there by now stays; looking for garbage in it again and again was a tenth of every call's CPU.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
-    _welcome(config, url, file)
+    _welcome(config, url, file, listens)
 
 
-def _welcome(config: "Config", url: str, file: Path) -> None:
+def _welcome(config: "Config", url: str, file: Path, listens: str) -> None:
     count = f"{len(config.servers)} server{'' if len(config.servers) == 1 else 's'}"
     lines = [
         f"Toolyard {__version__} serves {count} of {file}: {_names(config)}",
         *(f"  left out: {item.name}: {item.reason}" for item in config.broken),
         "",
         f"  {click.style(url, bold=True)}",
+        *([listens] if listens else []),
         "",
         *snippets("toolyard", url, ["stdio", "--config", str(file.resolve())]),
         "In another terminal:",

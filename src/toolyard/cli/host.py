@@ -8,21 +8,59 @@ from typing import Any
 
 from msgspec import Struct
 
+from ..config.models import GatewayConfig
 from .failure import Failure, warn
 
 WILDCARDS = ("0.0.0.0", "::", "")
 BACKLOG = 2048
+DEFAULTS = GatewayConfig()
 
 
-class Place(Struct, frozen=True):
-    """Where to serve, as the options say."""
+class Place(Struct, frozen=True, kw_only=True):
+    """Where to serve, as the options say, or the file where they say nothing."""
 
-    host: str
-    port: int
+    host: str = DEFAULTS.host
+    port: int = DEFAULTS.port
+    path: str = "/mcp"
+    hosts: tuple[str, ...] = ()
+    origins: tuple[str, ...] = ()
+    key_file: Path | None = None
+    public_url: str = ""
+
+    def url(self, listening: socket.socket) -> str:
+        """Where clients find the endpoint."""
+        return f"{self.base(listening)}{self.path}"
+
+    def base(self, listening: socket.socket) -> str:
+        return _without(self.path, self.public_url) or url_of(self.host, listening, "")
+
+
+class Asked(Struct, frozen=True, kw_only=True):
+    """What was given on the command line; None and nothing: it was not."""
+
+    host: str | None
+    port: int | None
     path: str
     hosts: tuple[str, ...]
     origins: tuple[str, ...]
     key_file: Path | None
+
+    def place(self, settings: GatewayConfig) -> Place:
+        """Options win over the file."""
+        return Place(
+            host=settings.host if self.host is None else self.host,
+            port=settings.port if self.port is None else self.port,
+            path=self.path,
+            hosts=self.hosts or settings.allowed_hosts,
+            origins=self.origins or settings.allowed_origins,
+            key_file=self.key_file,
+            public_url=settings.public_url,
+        )
+
+
+def _without(path: str, url: str) -> str:
+    """A public address is where everything is found; many would write it with the endpoint's path."""
+    return url.rstrip("/").removesuffix(path.rstrip("/"))
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -92,5 +130,5 @@ def warn_if_public(host: str, hosts: tuple[str, ...]) -> None:
     warn("anybody who can reach this address can call these tools: there is no authentication yet")
     if not hosts:
         known = "localhost" if host in WILDCARDS else f"{host!r} and localhost"
-        advice = "add --allow-host NAME for each name that clients use"
+        advice = "add --allow-host NAME, or allowed_hosts in the file, for each name that clients use"
         warn(f"requests are refused unless they are addressed to {known}", advice)

@@ -33,6 +33,8 @@ class Found(Struct, frozen=True):
     status: str
     fields: dict[str, Any]
     reason: str | None = None
+    enabled: bool = True
+    """Whether it is turned on where it is found; it is imported as it is there."""
 
 
 @click.command("import", short_help="Import servers from Claude, Cursor and VS Code.")
@@ -56,7 +58,8 @@ def command(
 ) -> None:
     """Import the servers in FILE, or in the files of Claude Desktop, Claude Code, Cursor and VS Code.
 
-    Servers that are there already stay as they are, unless --force replaces those that differ.
+    Servers that are there already stay as they are, unless --force replaces those that differ. What is
+    turned off there is imported turned off.
     """
     if files and program:
         raise Failure("a file and --from at once", "give one of them")
@@ -127,12 +130,12 @@ def _judged(entry: Entry, here: dict[str, dict[str, Any] | None]) -> Found:
     try:
         server_config(entry, os.environ)
     except Unusable as error:  # it can be used once its user has done something about it
-        reason = f"{error.message}; {error.hint}"
+        reason = f"{error.message}; {error.hint}" if entry.enabled else None
     except Wrong as error:
         return Found(entry.name, where, "?", UNUSABLE, {}, error.message)
     fields = own_fields(entry)
     status = NEW if entry.name not in here else SAME if here[entry.name] == _reached(entry) else CONFLICT
-    return Found(entry.name, where, _kind(fields), status, fields, reason)
+    return Found(entry.name, where, _kind(fields), status, fields, reason, entry.enabled)
 
 
 def _replacing(found: list[Found], edited: Edited) -> list[Found]:
@@ -160,10 +163,10 @@ def _kind(fields: dict[str, Any]) -> str:
 def _show(found: list[Found], as_json: bool) -> None:
     if as_json:
         # Without the fields, which have secrets in them.
-        shown_keys = ("name", "where", "kind", "status", "reason")
+        shown_keys = ("name", "where", "kind", "status", "enabled", "reason")
         print_json([{key: getattr(one, key) for key in shown_keys} for one in found])
     else:
-        print_findings([(one.name, one.where, one.kind, one.status) for one in found])
+        print_findings([(one.name, one.where, one.kind, one.status, one.enabled) for one in found])
 
 
 def _write(wanted: list[Found], edited: Edited) -> None:
@@ -188,6 +191,13 @@ def _advise(found: list[Found], wanted: list[Found], edited: Edited, force: bool
         hint("what differs was kept as it is here; --force replaces it")
     if dry_run or not wanted:
         return
+    if off := [one for one in wanted if not one.enabled]:
+        are = (
+            "1 server is turned off where it"
+            if len(off) == 1
+            else f"{len(off)} servers are turned off where they"
+        )
+        hint(f"{are} came from, and here too; enabled = true turns it on")
     if any(True for one in wanted for _ in secrets_in(one.fields)):
         hint("secrets were copied as they are; '${VARIABLE}' in their place keeps them out of the file")
         if os.name == "posix" and stat.S_IMODE(edited.path.stat().st_mode) & 0o077:

@@ -1,26 +1,44 @@
-"""`toolyard list`: what a server offers."""
+"""`toolyard list`: what a server offers, or every server of a configuration."""
 
+import math
+import sys
 from pathlib import Path
 
 import click
 
-from .client import Where, connected
-from .failure import warn
-from .offers import offers_of
+from . import completion
+from .client import STARTING, About, Where, connected
+from .failure import hint, warn
+from .offers import Offers, offers_of
 from .options import config_option, debug_option, json_option, remote_options
+from .printable import is_terminal
 from .render import print_json
 from .tables import print_offers
 from .terminal import Terminal
 
+INCOMPLETE = 3
+"""The exit status when servers are missing from the list."""
+
 
 @click.command("list", short_help="List tools, resources and prompts.")
-@click.argument("server", metavar="[TARGET]", required=False)
+@click.argument("server", metavar="[TARGET]", required=False, shell_complete=completion.targets)
+@click.option("--long", "-l", is_flag=True, help="Arguments and whole descriptions too.")
+@click.option(
+    "--wait",
+    is_flag=False,
+    flag_value=math.inf,
+    type=click.FloatRange(min=0),
+    metavar="[SECONDS]",
+    help="Wait until every server has started or failed, or so long; without it as configured.",
+)
 @config_option
 @remote_options
 @json_option
 @debug_option
 def command(
     server: str | None,
+    long: bool,
+    wait: float | None,
     config: Path | None,
     url: str | None,
     headers: tuple[str, ...],
@@ -31,15 +49,44 @@ def command(
     """List what TARGET offers, or the server at --url, or all servers of a configuration.
 
     TARGET is package.module:attribute or path/to/file.py:attribute; without one, --config or the
-    toolyard.toml found here says what to list, and servers that are missing are shown with the reason.
-    A question mark after an argument means that it may be left out.
+    toolyard.toml found here says what to list, grouped by server. A question mark after an argument of
+    --long means that it may be left out. Exit status: 0, or 3 when a server of the configuration is
+    missing: still starting, down or not usable.
     """
-    with Terminal() as user, connected(Where(server, config, url, headers, timeout, debug), user) as client:
-        about, offers = client.about, offers_of(client)
+    where = Where(server, config, url, headers, timeout, debug, wait)
+    with Terminal() as user, connected(where, user) as client:
+        offers = offers_of(client)
+        about = client.about
     if as_json:
-        missing = {"missing": about.missing} if about.missing else {}
-        print_json({"server": about.info, "instructions": about.instructions, **offers, **missing})
+        print_json(_object(about, offers))
     else:
-        print_offers(about, offers)
-        for name, reason in about.missing.items():
+        print_offers(about, offers, long)
+        _warn(about)
+    if any(one.is_missing for one in about.servers):
+        raise click.exceptions.Exit(INCOMPLETE)
+
+
+def _object(about: About, offers: Offers) -> dict[str, object]:
+    missing = {"missing": about.missing} if about.missing else {}
+    servers = {
+        one.name: {"state": one.state}
+        | ({"reason": one.detail} if one.detail else {})
+        | ({"tools": len(one.holds["tools"])} if one.holds else {})
+        for one in about.servers
+    }
+    more = {"servers": servers} if servers else {}
+    return {"server": about.info, "instructions": about.instructions, **offers, **more, **missing}
+
+
+def _warn(about: About) -> None:
+    """The reasons are on standard output too; whoever sees both is told of each server once."""
+    shown = {one.name for one in about.servers if one.is_missing} if _seen_together() else set[str]()
+    for name, reason in about.missing.items():
+        if name not in shown:
             warn(f"{name}: {reason}")
+    if any(one.state == STARTING for one in about.servers):
+        hint("--wait waits until every server has started or failed")
+
+
+def _seen_together() -> bool:
+    return is_terminal(sys.stdout) and is_terminal(sys.stderr)

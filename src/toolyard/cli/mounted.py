@@ -2,10 +2,11 @@
 
 import asyncio
 import logging
-from collections.abc import Coroutine
+import math
+import time
+from collections.abc import Coroutine, Iterator
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -14,30 +15,55 @@ from ..config import Config
 from ..kit.connection import Connection
 from ..wire.eras import SERVER_KEY, ClientInfo
 from . import yard
-from .client import CAPABILITIES, LOG_LEVEL, PROGRESS_TOKEN, About, User, about_of
+from .client import (
+    CAPABILITIES,
+    DISABLED,
+    DOWN,
+    LOG_LEVEL,
+    PROGRESS_TOKEN,
+    READY,
+    STARTING,
+    UNUSABLE,
+    About,
+    Standing,
+    User,
+    Where,
+    about_of,
+)
 from .key import check_variable
 from .logs import to_stderr
 
+if TYPE_CHECKING:
+    from ..catalogue.catalogue import Shelf
+
+FRAME_SECONDS = 0.1
+"""How often whoever waits is told what for."""
+
 
 def _plain(config: Config) -> Config:
-    """Whoever types a command wants the tools themselves, and whole results: those are for models."""
+    """Whoever types a command wants the tools themselves, and whole results: those are for models.
+
+    Servers are waited for here, before the first list, and not again with every list.
+    """
     view = "all" if config.gateway.view == "search" else config.gateway.view
-    gateway, results = replace(config.gateway, view=view), replace(config.results, shape=False)
-    return replace(config, gateway=gateway, results=results)
+    gateway = replace(config.gateway, view=view, list_wait=0.0)
+    return replace(config, gateway=gateway, results=replace(config.results, shape=False))
 
 
 class Mounted:
     """A gateway without an edge."""
 
-    def __init__(self, file: Path, user: User, debug: bool) -> None:
+    def __init__(self, config: Config, user: User, where: Where) -> None:
         check_variable()
-        config = _plain(yard.read(file))
+        self._config = _plain(config)
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.
-        to_stderr(debug) if debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
+        to_stderr(True) if where.debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
         self._loop = asyncio.new_event_loop()
-        self._gateway = yard.make(config, None)
+        self._gateway = yard.make(self._config, None)
+        self._began = time.monotonic()
+        wait = config.gateway.list_wait if where.wait is None else where.wait
         try:
-            self._run(self._started(config.gateway.list_wait))
+            self._run(self._started(wait, where, user))
             self._connection = Connection(
                 self._gateway.view(),
                 capabilities=CAPABILITIES,
@@ -51,22 +77,98 @@ class Mounted:
             self.close()
             raise
         self._about = about_of(found["_meta"][SERVER_KEY], found)
-        self._broken = {item.name: item.reason for item in config.broken}
 
-    async def _started(self, wait: float) -> None:
+    # Waiting
+
+    async def _started(self, wait: float, where: Where, user: User) -> None:
         """With a fresh look at what is new or was not well; a reason from last time may be out of date."""
         await self._gateway.start()
+        shelves = self._gateway.catalogue.shelves.values()
+        owners = self._owners(where.wanted) if where.wanted is not None else []
+        doubtful = [shelf for shelf in owners or shelves if where.fresh or shelf.fault or not shelf.known]
+        try:
+            # Whoever has what is wanted may take as long as it starts; nobody else is waited for then.
+            await self._settled(doubtful, math.inf if owners else wait, user)
+        finally:
+            user.waiting(0, 0, "")
+
+    def _owners(self, wanted: str) -> "list[Shelf]":
+        """Who has what is wanted, or would have it by its name."""
+        from ..catalogue.catalogue import KINDS
+        from ..catalogue.names import shown_name
+
         catalogue = self._gateway.catalogue
-        doubtful = [shelf for shelf in catalogue.shelves.values() if shelf.fault or not shelf.known]
-        await catalogue.settled(wait, doubtful)
+        for kind in KINDS:
+            if entry := catalogue.find(kind, wanted):
+                return [catalogue.shelves[entry.server]]
+        prefixes = {name: shown_name(name, "x").removesuffix("x") for name in catalogue.shelves}
+        return [catalogue.shelves[name] for name, prefix in prefixes.items() if wanted.startswith(prefix)]
+
+    async def _settled(self, shelves: "list[Shelf]", wait: float, user: User) -> None:
+        tries = {asyncio.ensure_future(shelf.settled.wait()): shelf for shelf in shelves}
+        end = time.monotonic() + wait
+        try:
+            while (left := end - time.monotonic()) > 0:
+                pending = [shelf for shelf in shelves if not shelf.settled.is_set()]
+                if not pending:
+                    return
+                names = ", ".join(shelf.server for shelf in pending)
+                waited = f"waiting for {names}, {time.monotonic() - self._began:.0f} s"
+                user.waiting(len(shelves) - len(pending), len(shelves), waited)
+                await asyncio.wait(tries, timeout=min(left, FRAME_SECONDS))
+        finally:
+            for future in tries:
+                future.cancel()
+
+    # What is there
 
     @property
     def about(self) -> About:
-        missing = {**self._broken, **self._gateway.catalogue.missing()}
-        return About(self._about.info, self._about.capabilities, self._about.instructions, missing)
+        servers = tuple(self._standings())
+        notes = self._gateway.catalogue.missing()
+        missing = {one.name: notes[one.name] for one in servers if one.name in notes}
+        missing |= {
+            one.name: f"still {one.shown}" if one.state == STARTING else one.detail
+            for one in servers
+            if one.is_missing
+        }
+        about = self._about
+        return About(about.info, about.capabilities, about.instructions, missing, servers)
+
+    def _standings(self) -> Iterator[Standing]:
+        from ..catalogue.catalogue import KINDS
+
+        settings, catalogue = self._config.gateway, self._gateway.catalogue
+        bare = settings.view == "bare"
+        listed = {
+            kind.name: [(entry.server, entry.bare if bare else entry.name) for entry in catalogue.all(kind)]
+            for kind in KINDS
+        }
+        for shelf in catalogue.shelves.values():
+            if bare and shelf.server != settings.server:
+                continue
+            holds = {
+                kind: frozenset(name for server, name in names if server == shelf.server)
+                for kind, names in listed.items()
+            }
+            state = DOWN if shelf.fault else READY if shelf.known else STARTING
+            seconds = time.monotonic() - self._began
+            yield Standing(shelf.server, state, shelf.fault or "", seconds, holds)
+        for item in self._config.broken:
+            yield Standing(item.name, UNUSABLE, item.reason)
+        for name in self._config.disabled:
+            yield Standing(name, DISABLED)
+
+    # The client
 
     def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        return self._loop.run_until_complete(work)
+        task = self._loop.create_task(work)
+        try:
+            return self._loop.run_until_complete(task)
+        finally:
+            if not task.done():  # Ctrl-C came out of the loop itself
+                task.cancel()
+                self._loop.run_until_complete(asyncio.wait([task]))
 
     def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         return self._run(self._connection.request(method, params))

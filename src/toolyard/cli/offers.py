@@ -1,10 +1,13 @@
-"""What a server offers: its lists, read to the end."""
+"""What a server offers: its lists, read to the end, and one thing of them by its name."""
 
+import shlex
+from collections.abc import Iterable
 from typing import Any, cast
 
 from ..wire.errors import METHOD_NOT_FOUND, McpError
-from .client import Client
+from .client import Client, Where
 from .failure import Failure
+from .shapes import as_list, as_object
 
 MAX_PAGES = 1000
 
@@ -28,8 +31,53 @@ def offers_of(client: Client) -> Offers:
     }
 
 
-def tools_of(client: Client) -> dict[str, dict[str, Any]]:
-    return {tool["name"]: tool for tool in _items(client, "tools/list", "tools", "name")}
+def listed(client: Client, name: str) -> list[dict[str, Any]]:
+    """One of the lists, by its name; empty when the server has none."""
+    method, key = next((method, key) for kind, method, _, key in LISTS if kind == name)
+    return _items(client, method, name, key)
+
+
+def find_tool(client: Client, name: str, where: Where) -> dict[str, Any]:
+    """The definition of a tool, listed or not; Failure with the nearest names when there is none."""
+    tools = {tool["name"]: tool for tool in listed(client, "tools")}
+    if name in tools:
+        return tools[name]
+    if name in client.about.unlisted:
+        return dict(client.about.unlisted[name])
+    if "describe_tools" in tools and (found := _described(client, tools["describe_tools"], name)):
+        return found
+    raise unknown("tool", name, tools, client, where)
+
+
+def _described(client: Client, describe: dict[str, Any], name: str) -> dict[str, Any] | None:
+    """A gateway that shows few of its tools tells of the others when asked."""
+    answer = as_object(client.call_tool(describe, {"tools": [name]}).get("structuredContent"))
+    words = {"title": "title", "description": "description", "annotations": "annotations"}
+    words |= {"input_schema": "inputSchema", "output_schema": "outputSchema"}
+    for tool in map(as_object, as_list(answer.get("tools"))):
+        if tool.get("tool") == name:
+            found = {ours: tool[theirs] for theirs, ours in words.items() if tool.get(theirs) is not None}
+            return {"name": name, "inputSchema": {}, **found}
+    return None
+
+
+def unknown(what: str, name: str, known: Iterable[str], client: Client, where: Where) -> Failure:
+    """There is nothing of that name: what is near, who is missing, and where all of it is."""
+    from difflib import get_close_matches
+
+    near = get_close_matches(name, list(known), 3, 0.5)
+    hints = [f"did you mean {' or '.join(map(repr, near))}?"] if near else []
+    hints += [f"server {server!r} is missing: {why}" for server, why in client.about.missing.items()]
+    return Failure(f"no {what} {name!r}", *hints, f"`toolyard list{place_of(where)}` shows them all")
+
+
+def place_of(where: Where, target: str = "") -> str:
+    """The options by which another command reaches the same server."""
+    if where.url:
+        return f" --url {shlex.quote(where.url)}"
+    if where.config is not None:
+        return f" --config {shlex.quote(str(where.config))}"
+    return f" {target}{' ' if target else ''}{shlex.quote(where.target)}" if where.target else ""
 
 
 def _items(client: Client, method: str, name: str, key: str) -> list[dict[str, Any]]:

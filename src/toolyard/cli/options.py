@@ -6,6 +6,8 @@ from typing import Any, TypeVar
 
 import click
 
+from . import completion
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_TIMEOUT = 60.0
@@ -36,6 +38,16 @@ def config_option(command: F) -> F:
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
         help="The servers to put behind one endpoint; toolyard.toml is found by itself.",
+    )(command)
+
+
+def target_option(command: F) -> F:
+    return click.option(
+        "--target",
+        "server",
+        metavar="TARGET",
+        shell_complete=completion.targets,
+        help="The server, as for `serve`; without it as configured.",
     )(command)
 
 

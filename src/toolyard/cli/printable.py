@@ -1,21 +1,24 @@
 """What strangers wrote, made safe for a terminal.
 
 Descriptions, results and errors come from servers that nobody vouches for; an escape sequence in
-them could rewrite the screen, and a direction mark could reorder what is read.
+them could rewrite the screen, a direction mark could reorder what is read, and a character without a
+shape could hide in a name.
 """
 
+import re
 from typing import TextIO
 
-_HARMLESS = "\n\t"
-_CONTROLS = [*range(0x20), *range(0x7F, 0xA0)]
-_DIRECTIONS = [0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
-_SEPARATORS = [0x2028, 0x2029]  # a line ends there for some terminals and for no others
-_TAGS = [*range(0xE0000, 0xE0080)]  # letters that nobody sees
-_VISIBLE = {
-    code: chr(code).encode("unicode_escape").decode()
-    for code in (*_CONTROLS, *_DIRECTIONS, *_SEPARATORS, *_TAGS)
-    if chr(code) not in _HARMLESS
-}
+_CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # but for tabs and line feeds
+_SEPARATORS = r"\u2028\u2029"  # a line ends there for some terminals and for no others
+# What Unicode calls default ignorable (nothing is drawn for it), and the marks around annotations.
+_WITHOUT_SHAPE = (
+    r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
+    r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    r"\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_HIDDEN = re.compile(f"[{_CONTROLS}{_SEPARATORS}{_WITHOUT_SHAPE}]")
+_JOINERS = "\u200c\u200d"
+_SELECTORS = re.compile(r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -24,8 +27,32 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def printable(text: str) -> str:
-    """The text with control characters spelt out (`\\x1b`)."""
-    return text.replace("\r\n", "\n").translate(_VISIBLE)
+    """The text with characters that steer a terminal or cannot be seen spelt out (`\\x1b`, `\\ufeff`)."""
+    return _HIDDEN.sub(_spelt, text.replace("\r\n", "\n"))
+
+
+def _spelt(found: re.Match[str]) -> str:
+    character = found[0]
+    if character in _JOINERS or _SELECTORS.match(character):
+        before = found.string[found.start() - 1 : found.start()]
+        if _shapes(before, character, found.string[found.end() : found.end() + 1]):
+            return character
+    return character.encode("unicode_escape").decode()
+
+
+def _shapes(before: str, character: str, after: str) -> bool:
+    """Whether it changes what is drawn: between emoji and in some scripts, but never among Latin letters."""
+    from unicodedata import category  # 1 ms, and few texts have any of these
+
+    def drawn(other: str) -> bool:
+        return bool(other) and category(other)[0] in "LMS" and category(other) not in ("Lu", "Ll", "Lt")
+
+    if character in _JOINERS:
+        return drawn(before) and drawn(after) and after not in _JOINERS
+    # A digit with a selector is the first part of a keycap. A second selector in a row shows nothing.
+    if not before or _SELECTORS.match(before):
+        return False
+    return drawn(before) or category(before) in ("Nd", "Po")
 
 
 def one_line(text: str) -> str:

@@ -5,13 +5,14 @@ from pathlib import Path
 import click
 
 from ..config.errors import nearest_or_all
+from . import completion
 from .editing import Edited, chosen, config_option
 from .failure import Failure, warn
 from .options import debug_option
 
 
 @click.command("remove", short_help="Remove a server from the configuration.")
-@click.argument("name")
+@click.argument("name", shell_complete=completion.servers)
 @config_option
 @debug_option
 def command(name: str, file: Path | None, debug: bool) -> None:

@@ -43,13 +43,13 @@ def print_result(result: Object, save: "Folder | None") -> None:
     structured = result.get("structuredContent")
     for block in _blocks(result):
         if not (structured is not None and _is_twin(block, structured)):
-            print_text(_shown(block, save))
+            print_text(shown_block(block, save))
     if structured is not None:
         print_json(structured)
 
 
 def print_error(result: Object) -> None:
-    text = "\n".join(_shown(block, None) for block in _blocks(result))
+    text = "\n".join(shown_block(block, None) for block in _blocks(result))
     print_text(text or "the tool failed and does not say why", err=True)
 
 
@@ -73,7 +73,8 @@ def _is_twin(block: Object, structured: Any) -> bool:
     return value == structured or (wrapped and value == structured["result"])
 
 
-def _shown(block: Object, save: "Folder | None") -> str:
+def shown_block(block: Object, save: "Folder | None") -> str:
+    """A content block as text; of images and audio their type and size."""
     kind = block.get("type")
     if kind == "text":
         return str(block.get("text", ""))
@@ -89,10 +90,17 @@ def _shown(block: Object, save: "Folder | None") -> str:
     return f"[{kind}]"
 
 
-def _media(mime_type: str, encoded: Any, save: "Folder | None") -> str:
+def decoded(encoded: Any) -> bytes | None:
+    """The bytes of a base64 text; None when it is none."""
     try:
-        data = base64.b64decode(str(encoded), validate=True)
+        return base64.b64decode(encoded, validate=True) if isinstance(encoded, str) else None
     except (binascii.Error, ValueError):
+        return None
+
+
+def _media(mime_type: str, encoded: Any, save: "Folder | None") -> str:
+    data = decoded(encoded)
+    if data is None:
         return f"[{mime_type}, not base64]"
     label = f"[{mime_type}, {len(data)} bytes]"
     return label if save is None else f"{label} {save.put(data, mime_type)}"

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ..config.bundled import BUNDLED, is_table
-from . import logs, target
+from . import completion, logs, target
 from .failure import Failure, hint
 from .host import Place
 from .options import debug_option
@@ -18,7 +18,7 @@ EPILOG = "Servers: " + ", ".join(BUNDLED) + "."
 
 
 @click.command("run", short_help="Run a server that comes with Toolyard.", epilog=EPILOG)
-@click.argument("name")
+@click.argument("name", shell_complete=completion.bundled)
 @click.option(
     "-o",
     "--option",
@@ -46,7 +46,7 @@ def command(name: str, options: tuple[str, ...], http: bool, host: str, port: in
     if http:
         from .serve import serve_target
 
-        place = Place(host, port, "/mcp", (), (), None)
+        place = Place(host=host, port=port)
         serve_target(target.load(name, debug, settings), name, place, debug)
         return
     if is_terminal(sys.stdin):

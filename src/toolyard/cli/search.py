@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import yard
+from . import completion, yard
 from .failure import Failure, hint, warn
 from .key import check_variable
 from .logs import to_stderr
@@ -27,7 +27,14 @@ MOST = 25
 
 @click.command("search", short_help="Find the tools that fit a use case.")
 @click.argument("words", nargs=-1, required=True, metavar="USE_CASE...")
-@click.option("--server", metavar="NAME", default="", help="Only tools of this server.")
+@click.option(
+    "--server",
+    "only",
+    metavar="NAME",
+    default="",
+    shell_complete=completion.servers,
+    help="Only tools of this server.",
+)
 @click.option("--limit", type=click.IntRange(1, MOST), help="How many; without it as configured.")
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @config_option
@@ -35,7 +42,7 @@ MOST = 25
 @debug_option
 def command(
     words: tuple[str, ...],
-    server: str,
+    only: str,
     limit: int | None,
     explain: bool,
     config: Path | None,
@@ -57,7 +64,7 @@ def command(
     # What goes wrong with a server is shown as a warning of the command, not as a log line too.
     to_stderr(debug) if debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
     with stdout_kept_clean():
-        answer = asyncio.run(_searched(chosen, Query(use_case, server=server, limit=limit)))
+        answer = asyncio.run(_searched(chosen, Query(use_case, server=only, limit=limit)))
     (finding,) = answer.findings
     if as_json:
         print_json(_shown(answer, explain))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from ..wire.seal import Sealer
-from . import logs, target, yard
+from . import completion, logs, target, yard
 from .failure import Failure
-from .host import Place, listen, own_names, url_of, warn_if_public
+from .host import DEFAULTS, Asked, Place, listen, own_names, warn_if_public
 from .key import session_key
 from .options import config_option, debug_option
 from .welcome import welcome
@@ -22,12 +22,13 @@ if TYPE_CHECKING:
 
 
 @click.command("serve", short_help="Serve over HTTP.")
-@click.argument("server", metavar="[TARGET]", required=False)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.argument("server", metavar="[TARGET]", required=False, shell_complete=completion.targets)
+@click.option(
+    "--host", show_default=f"as the file has it, else {DEFAULTS.host}", help="The address to listen on."
+)
 @click.option(
     "--port",
-    default=8321,
-    show_default=True,
+    show_default=f"as the file has it, else {DEFAULTS.port}",
     type=click.IntRange(0, 65535),
     help="The port; 0 takes a free one.",
 )
@@ -48,8 +49,8 @@ if TYPE_CHECKING:
 def command(
     server: str | None,
     config: Path | None,
-    host: str,
-    port: int,
+    host: str | None,
+    port: int | None,
     path: str,
     hosts: tuple[str, ...],
     origins: tuple[str, ...],
@@ -65,15 +66,14 @@ def command(
     if not path.startswith("/") or path in ("/health", "/metrics", "/results") or set(path) & set("?# "):
         raise Failure(f"--path {path!r} cannot be the endpoint", "give one such as /mcp; /health is taken")
     file = yard.config_file(server, config)
+    asked = Asked(host=host, port=port, path=path, hosts=hosts, origins=origins, key_file=key_file)
     if file is not None:
         from .gateway import serve_gateway
 
-        place = Place(host, port, path, hosts, origins, key_file)
-        serve_gateway(file, place, debug)
+        serve_gateway(file, asked, debug)
         return
     logs.to_stderr(debug)
-    place = Place(host, port, path, hosts, origins, key_file)
-    serve_target(target.load(server, debug), server, place, debug)
+    serve_target(target.load(server, debug), server, asked.place(DEFAULTS), debug)
 
 
 def serve_target(found: "Server", named: str | None, place: Place, debug: bool) -> None:
@@ -87,7 +87,7 @@ def serve_target(found: "Server", named: str | None, place: Place, debug: bool) 
     )
     with listen(place.host, place.port) as listening:
         warn_if_public(place.host, place.hosts)
-        run(edge, listening, debug, lambda: welcome(found, url_of(place.host, listening, place.path), named))
+        run(edge, listening, debug, lambda: welcome(found, place.url(listening), named))
 
 
 def run(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import click
 
-from . import logs, target, yard
+from . import completion, logs, target, yard
 from .failure import Failure, hint
 from .options import config_option, debug_option
 from .output import stdout_kept_clean
@@ -13,9 +13,15 @@ from .printable import is_terminal
 
 
 @click.command("stdio", short_help="Serve one client on standard input and output.")
-@click.argument("server", metavar="[TARGET]", required=False)
+@click.argument("server", metavar="[TARGET]", required=False, shell_complete=completion.targets)
 @config_option
-@click.option("--server", "name", metavar="NAME", help="With a configuration: this server alone, as it is.")
+@click.option(
+    "--server",
+    "name",
+    metavar="NAME",
+    shell_complete=completion.servers,
+    help="With a configuration: this server alone, as it is.",
+)
 @debug_option
 def command(server: str | None, config: Path | None, name: str | None, debug: bool) -> None:
     """Serve the program that started this one, over standard input and output.

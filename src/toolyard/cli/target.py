@@ -1,9 +1,12 @@
 """From what the user typed to the `Server` it names."""
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..config.bundled import module_of, served
+import click
+
+from ..config.bundled import is_table, module_of, served
 from .failure import Failure
 from .key import check_variable
 
@@ -24,7 +27,30 @@ def load(target: str | None, debug: bool = False, options: Mapping[str, Any] | N
     except LoadError as error:
         # Of a table, its own file and line say enough.
         message = error.message.removeprefix(f"{module_of('rest')!r}: ")
-        raise Failure(message, *error.hints, details=error.details) from error
+        hints = [_meant(target)] if target and _is_configuration(target) else error.hints
+        raise Failure(message, *hints, details=error.details) from error
+
+
+def _is_configuration(target: str) -> bool:
+    """Whether it is the other file of Toolyard's, which people name where a table is meant."""
+    from ..config import ConfigError
+    from ..config.reading import read
+
+    try:
+        data = read(Path(target).expanduser()) if is_table(target) else {}
+    except ConfigError:
+        return False
+    return ("servers" in data or "mcpServers" in data) and "base_url" not in data
+
+
+def _meant(target: str) -> str:
+    """What to do with a configuration that was given in the place of a table."""
+    context = click.get_current_context()
+    if any("--config" in parameter.opts for parameter in context.command.params):
+        return f"`{context.command_path} --config {target}` takes it"
+    if context.info_name == "lambda":
+        return "a configuration cannot be a function; name servers, as in toolyard deploy lambda sql crm.toml"
+    return f"`toolyard serve --config {target}` serves it"
 
 
 def split(target: str) -> tuple[str, str]:

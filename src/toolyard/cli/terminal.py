@@ -13,13 +13,15 @@ from .printable import is_terminal, one_line, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress
+    from rich.status import Status
 
 
 class Terminal:
-    """Use it as a context: leaving it takes the progress bar away."""
+    """Use it as a context: leaving it takes away what moves."""
 
     def __init__(self) -> None:
         self._bar: Progress | None = None
+        self._spinner: Status | None = None
 
     def __enter__(self) -> "Terminal":
         return self
@@ -38,6 +40,23 @@ class Terminal:
             raise MethodNotFound(method)
         self._stop()
         return elicited(params)
+
+    def waiting(self, done: int, total: int, message: str) -> None:
+        """On a terminal alone: in a pipe, what is missing at the end is warned of."""
+        if not message:
+            self._stop()
+        elif is_terminal(sys.stderr):
+            if self._spinner is None:
+                from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
+
+                self._spinner = Console(stderr=True).status("")
+                self._spinner.start()
+            from rich.text import Text
+
+            share = f"{done}/{total} " if total > 1 else ""
+            text = Text(one_line(f"{share}{message}"), no_wrap=True, overflow="ellipsis")
+            text.truncate(self._spinner.console.width - 3)
+            self._spinner.update(text)
 
     def _progress(self, params: dict[str, Any]) -> None:
         done, total = _number(params.get("progress")), _number(params.get("total"))
@@ -75,6 +94,9 @@ class Terminal:
             click.echo(text, err=True)
 
     def _stop(self) -> None:
+        if self._spinner is not None:
+            self._spinner.stop()
+            self._spinner = None
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

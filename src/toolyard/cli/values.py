@@ -51,6 +51,15 @@ def _kinds(schema: Object, root: Object, seen: set[str]) -> set[str]:
     return {_kind_of(value) for value in values}
 
 
+def resolved(schema: Object, root: Object) -> Object:
+    """The schema that a reference leads to, or the schema itself; what leads nowhere is empty."""
+    seen: set[str] = set()
+    while isinstance(reference := schema.get("$ref"), str) and reference not in seen:
+        seen.add(reference)
+        schema = _resolve(reference, root)
+    return schema
+
+
 def _resolve(reference: str, root: Object) -> Object:
     found: Any = root
     for step in reference.removeprefix("#/").split("/"):

@@ -30,16 +30,18 @@ def check(path: Path, draft: str, env: Mapping[str, str] = os.environ) -> Config
 
 def _built(read: list[Source], env: Mapping[str, str]) -> Config:
     asked = read[0]
-    entries = _unique([entry for source in read for entry in source.entries])
+    all_entries = [entry for source in read for entry in source.entries]
+    entries = _unique(all_entries)
     servers, broken = _servers(entries, env)
     for source in read:
-        _check_tables(source)
+        _check_tables(source, env)
     own = {} if asked.foreign else asked.data
-    settings = gateway(asked.data, asked.file) if not asked.foreign else GatewayConfig()
+    settings = gateway(asked.data, asked.file, env) if not asked.foreign else GatewayConfig()
     _check_bare(settings, [entry.name for entry in entries], asked.file)
     return Config(
         servers=servers,
         broken=broken,
+        disabled=_turned_off(all_entries),
         gateway=settings,
         search=search(own, asked.file),
         state=state(own, asked.file, env),
@@ -94,10 +96,16 @@ def _unique(entries: list[Entry]) -> list[Entry]:
     return list(found.values())
 
 
-def _check_tables(source: Source) -> None:
+def _turned_off(entries: list[Entry]) -> tuple[str, ...]:
+    """Of two entries with one name, the one that is turned on counts."""
+    on = {entry.name for entry in entries if entry.enabled}
+    return tuple(dict.fromkeys(entry.name for entry in entries if entry.name not in on))
+
+
+def _check_tables(source: Source, env: Mapping[str, str]) -> None:
     """An included file keeps its gateway to itself, but a mistake in it is still one."""
     if not source.foreign:
-        gateway(source.data, source.file)
+        gateway(source.data, source.file, env)
         search(source.data, source.file)
         results(source.data, source.file)
         telemetry(source.data, source.file)

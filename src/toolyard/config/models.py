@@ -106,6 +106,12 @@ class GatewayConfig(Struct, frozen=True, kw_only=True):
     park_limit: int = 1000
     keep_alive: float = 150.0
     max_idle: int = 500
+    host: str = "127.0.0.1"
+    port: int = 8321
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    public_url: str = ""
+    """Where clients reach it, without the path of the endpoint."""
 
 
 class SearchConfig(Struct, frozen=True, kw_only=True):
@@ -168,6 +174,8 @@ class Config(Struct, frozen=True, kw_only=True):
 
     servers: tuple[ServerConfig, ...] = ()
     broken: tuple[Broken, ...] = ()
+    disabled: tuple[str, ...] = ()
+    """The names of entries that are turned off."""
     gateway: GatewayConfig = GatewayConfig()
     search: SearchConfig = SearchConfig()
     state: StateConfig = StateConfig()

@@ -3,6 +3,8 @@
 import os
 from pathlib import Path
 
+from .models import Config
+
 
 def state_home() -> Path | None:
     """The folder for what outlives a process; None where this user has no home."""
@@ -13,3 +15,14 @@ def state_home() -> Path | None:
     except RuntimeError:
         return None
     return home / "toolyard"
+
+
+def state_folder(config: Config) -> Path | None:
+    """Where a gateway of this configuration keeps what it has seen and counted."""
+    given = config.gateway.state_dir
+    return Path(given).expanduser() if given else state_home()
+
+
+def identity_of(config: Config) -> str:
+    """What tells a configuration from others that keep their state in the same folder: its file."""
+    return os.path.realpath(config.files[0]) if config.files else ""

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from .entry import absolute
-from .errors import ConfigError, Wrong, nearest_or_all
+from .errors import ConfigError, Unusable, Wrong, nearest_or_all
 from .models import GatewayConfig, ResultsConfig, SearchConfig, StateConfig, StoreConfig, TelemetryConfig
 from .reading import shown
 from .substitution import substitute
@@ -13,8 +13,11 @@ from .values import (
     Reader,
     filled,
     flag,
+    host_names,
     names,
     one_of,
+    origins,
+    port,
     seconds,
     seconds_or_none,
     size,
@@ -41,7 +44,14 @@ GATEWAY: dict[str, Reader] = {
     "park_limit": whole(1),
     "keep_alive": seconds,
     "max_idle": whole(1),
+    "host": filled,
+    "port": port,
+    "allowed_hosts": host_names,
+    "allowed_origins": origins,
+    "public_url": url_or_nothing,
 }
+PLACE = ("host", "port", "allowed_hosts", "allowed_origins", "public_url")
+"""What of `[gateway]` depends on the machine, and may name variables."""
 SEARCH: dict[str, Reader] = {
     "learn": flag,
     "limit": whole(1),
@@ -87,8 +97,8 @@ TELEMETRY: dict[str, Reader] = {
 }
 
 
-def gateway(data: Mapping[str, Any], file: Path) -> GatewayConfig:
-    values = _read(data, "gateway", GATEWAY, file)
+def gateway(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> GatewayConfig:
+    values = _read(data, "gateway", GATEWAY, file, env, PLACE)
     if values.get("state_dir"):
         values["state_dir"] = absolute(values["state_dir"], file.parent)
     found = GatewayConfig(**values)
@@ -140,8 +150,9 @@ def _read(
     readers: Mapping[str, Reader],
     file: Path,
     env: Mapping[str, str] | None = None,
+    only: tuple[str, ...] | None = None,
 ) -> dict[str, Any]:
-    """The values of a table; with `env`, variables in its texts are filled in."""
+    """The values of a table; with `env`, variables in its texts, or in these keys only, are filled in."""
     try:
         fields = table(data.get(name, {}))
     except Wrong as error:
@@ -152,7 +163,10 @@ def _read(
             hint = nearest_or_all(key, readers)
             raise ConfigError(f"{shown(file)}: [{name}] has an unknown key {key!r}", hint)
         try:
-            values[key] = readers[key](value if env is None else substitute(value, env, key))
+            fills = env is not None and (only is None or key in only)
+            values[key] = readers[key](substitute(value, env or {}, key) if fills else value)
+        except Unusable as error:
+            raise ConfigError(f"{shown(file)}: [{name}] {error.message}", error.hint) from None
         except Wrong as error:
             raise ConfigError(f"{shown(file)}: {key!r} of [{name}] {error.message}", error.hint) from None
     return values

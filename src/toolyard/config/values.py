@@ -30,6 +30,8 @@ _KINDS = {
 }
 _LONGEST_WAIT = 1e9
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HOST_NAME = re.compile(r"\*|(?:[^\s/:\[\]@]+|\[[0-9A-Fa-f:.]+\])(?::\d+)?")
+_ORIGIN = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/@]+/?")
 _PLACE = re.compile(r"\{([^{}]*)\}")
 _SHOWN_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
@@ -233,6 +235,30 @@ def url(value: Any) -> str:
     if not usable or any(character.isspace() or ord(character) < 32 for character in address):
         raise Wrong("is not an http or https address", "as in https://example.com/mcp")
     return address
+
+
+def port(value: Any) -> int:
+    """A number, or a text of one: a variable may hold it."""
+    number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
+    if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
+        raise Wrong("must be 0 to 65535")
+    return number
+
+
+def host_names(value: Any) -> tuple[str, ...]:
+    """Names by which clients call a server, with or without a port; `*` is any."""
+    for name in names(value):
+        if not _HOST_NAME.fullmatch(name):
+            raise Wrong("has a text in it that is not a host name", "as in tools.example.com or [::1]:8321")
+    return tuple(value)
+
+
+def origins(value: Any) -> tuple[str, ...]:
+    """Web pages as browsers name them; `*` is any."""
+    for origin in names(value):
+        if origin != "*" and not _ORIGIN.fullmatch(origin):
+            raise Wrong("has a text in it that is not an origin", "as in https://app.example.com")
+    return tuple(value)
 
 
 def url_or_nothing(value: Any) -> str:

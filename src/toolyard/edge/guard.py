@@ -28,12 +28,14 @@ class Guard:
         if raw_host != self._last_host and not self._any_host:
             host = head.get(b"host")
             if not self._known_host(host):
-                return 403, f"Host {(host or '')[:80]!r} is not allowed; add it to allowed_hosts"
+                what = f"Host {(host or '')[:80]!r} is not allowed"
+                return 403, f"{what}; add it with --allow-host or to allowed_hosts"
             self._last_host = raw_host or b"\0"
         if b"origin" in head.raw:
             origin = head.get(b"origin") or ""
             if not self._known_origin(origin):
-                return 403, f"Origin {origin[:80]!r} is not allowed; add it to allowed_origins"
+                what = f"Origin {origin[:80]!r} is not allowed"
+                return 403, f"{what}; add it with --allow-origin or to allowed_origins"
         # `raw` keeps one of several headers of a name, so then the pairs are looked at one by one.
         values = head.raw.values() if len(head.raw) == len(head.pairs) else [value for _, value in head.pairs]
         if len(head.pairs) > MAX_HEADERS or max(map(len, values), default=0) > MAX_VALUE_BYTES:

@@ -90,8 +90,7 @@ def _refuse_configuration(file: Path, raw: Any) -> None:
     """The other file of Toolyard's, which people name where a table is meant."""
     for key in ("servers", "mcpServers"):
         if isinstance(raw, dict) and key in raw and "base_url" not in raw:
-            told = f"{file}: this is a configuration with {key!r}, not a table; `--config {file}` takes it"
-            raise TableError(file, [told])
+            raise TableError(file, [f"{file}: this is a configuration with {key!r}, not a table"])
 
 
 def _text(file: Path, data: bytes) -> str:

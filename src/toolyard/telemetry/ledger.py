@@ -1,6 +1,7 @@
 """How much came from tools and how much went on to models, by day, tenant, agent, server and tool.
 
-Counted in memory and added to a small SQLite file now and then, so that several processes can share one.
+Counted in memory and added to a small SQLite file now and then, so that several processes can share one; of
+several configurations that share it, each row says which it is of.
 """
 
 import sqlite3
@@ -18,14 +19,16 @@ MOST_OPEN = 10_000
 KEPT_DAYS = 400
 
 _TABLE = """
-CREATE TABLE IF NOT EXISTS ledger (
-  day TEXT, tenant TEXT, agent TEXT, server TEXT, tool TEXT,
+CREATE TABLE IF NOT EXISTS counted (
+  config TEXT, day TEXT, tenant TEXT, agent TEXT, server TEXT, tool TEXT,
   calls INTEGER, came INTEGER, went INTEGER,
-  PRIMARY KEY (day, tenant, agent, server, tool)
+  PRIMARY KEY (config, day, tenant, agent, server, tool)
 ) WITHOUT ROWID
 """
+_EARLIER = "ledger"
+"""The table of earlier versions, which do not say of which configuration a row is."""
 _ADD = """
-INSERT INTO ledger VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO counted VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE
 SET calls = calls + excluded.calls, came = came + excluded.came, went = went + excluded.went
 """
@@ -53,8 +56,11 @@ class Row(Struct, frozen=True):
 
 
 class Ledger:
-    def __init__(self, folder: Path | None) -> None:
+    """`config` names the configuration that is counted for, as `rows` is asked for it."""
+
+    def __init__(self, folder: Path | None, config: str = "") -> None:
         self._file = None if folder is None else folder / "ledger.db"
+        self._config = config
         self._open: Counts = {}
 
     def note(self, tenant: str, agent: str, server: str, tool: str, came: int, went: int) -> None:
@@ -89,8 +95,10 @@ class Ledger:
         self._file.parent.mkdir(0o700, parents=True, exist_ok=True)
         with closing(_connected(self._file)) as file, file:
             file.execute(_TABLE)
-            file.executemany(_ADD, [(_day(now), *who, *counts) for who, counts in taken.items()])
-            file.execute("DELETE FROM ledger WHERE day < ?", [_day(now - KEPT_DAYS * 86_400)])
+            today, oldest = _day(now), _day(now - KEPT_DAYS * 86_400)
+            file.executemany(_ADD, [(self._config, today, *who, *counts) for who, counts in taken.items()])
+            for table in _tables(file):
+                file.execute(f"DELETE FROM {table} WHERE day < ?", [oldest])
 
 
 def _day(seconds: float) -> str:
@@ -104,18 +112,35 @@ def _connected(file: Path) -> sqlite3.Connection:
     return found
 
 
-def rows(folder: Path, by: str, days: int) -> list[Row]:
-    """What the last days came to, grouped by `tool`, `server`, `agent`, `tenant` or `day`; biggest first."""
-    if by not in ("tool", "server", "agent", "tenant", "day"):
+def _tables(file: sqlite3.Connection) -> list[str]:
+    found = file.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return [name for (name,) in found if name in ("counted", _EARLIER)]
+
+
+GROUPS = ("tool", "server", "agent", "tenant", "day", "config")
+
+
+def rows(folder: Path, by: str, days: int, config: str | None = None) -> list[Row]:
+    """What the last days came to, grouped by one of GROUPS, biggest first; of one configuration, or all."""
+    if by not in GROUPS:
         raise ValueError(f"cannot group by {by!r}")
     file = folder / "ledger.db"
     if not file.exists():
         return []
     first = _day(time.time() - (days - 1) * 86_400)
-    query = (
-        f"SELECT {by}, SUM(calls), SUM(came), SUM(went) FROM ledger WHERE day >= ? "
-        f"GROUP BY {by} ORDER BY {'day' if by == 'day' else 'SUM(came) DESC'}"
-    )
+    columns = "day, tenant, agent, server, tool, calls, came, went"
     with closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, timeout=10)) as opened:
-        found: Iterable[tuple[str, int, int, int]] = opened.execute(query, [first])
+        parts = [
+            f"SELECT {'config' if table == 'counted' else repr('')} AS config, {columns} FROM {table}"
+            for table in _tables(opened)
+        ]
+        if not parts:
+            return []
+        query = (
+            f"SELECT {by}, SUM(calls), SUM(came), SUM(went) FROM ({' UNION ALL '.join(parts)}) "
+            f"WHERE day >= ?{'' if config is None else ' AND config = ?'} "
+            f"GROUP BY {by} ORDER BY {'day' if by == 'day' else 'SUM(came) DESC'}"
+        )
+        wanted = [first] if config is None else [first, config]
+        found: Iterable[tuple[str, int, int, int]] = opened.execute(query, wanted)
         return [Row(name or "(none)", calls, came, went) for name, calls, came, went in found]
