@@ -8,6 +8,7 @@ import msgspec
 from .limits import NO_LIMIT
 from .tables import LONGEST_WHOLE, cut
 
+LONGEST_TEXT = 1_200
 LONGEST_TEXTS = (300, 80, 24)
 WIDEST = 8
 NARROWEST = 3
@@ -36,8 +37,24 @@ def fitting(items: Sequence[Any], room: int) -> list[Any]:
     return shown
 
 
+def beginning(text: str, chars: int, room: int) -> str:
+    """The whole lines that fit; a line that is longer than all of that is cut at a word."""
+    end = min(len(text), chars)
+    while end and (size := size_of(text[:end])) > room:
+        end = min(end - 1, max(0, end * room // size))
+    if end == len(text):
+        return text
+    line = text.rfind("\n", 0, end + 1)
+    if line * 2 >= end:
+        return text[:line]
+    word = text.rfind(" ", 0, end + 1)
+    return text[: word if word * 2 >= end else end]
+
+
 def shortened(value: Any, room: int) -> Any:
     """What fits of one value: texts cut, lists and objects thinned out; at the worst a word on it."""
+    if isinstance(value, str):
+        return beginning(value, min(len(value) - 1, LONGEST_TEXT), room - len("…".encode())) + "…"
     for length in LONGEST_TEXTS:
         width = WIDEST if length == LONGEST_TEXTS[0] else NARROWEST
         found = _thinned(value, length, width, DEEPEST)

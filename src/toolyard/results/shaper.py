@@ -1,4 +1,8 @@
-"""Lets results pass that fit, and puts what fits in the place of those that do not."""
+"""Passes results that fit; replaces others, if what takes their place is clearly smaller.
+
+What is over a limit is looked at. It is replaced only when that costs a model clearly fewer tokens: a small
+result of many lines passes as it is. Also passes what a tool has bounded for a model itself.
+"""
 
 import asyncio
 from collections.abc import Callable
@@ -6,27 +10,41 @@ from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
 
-from ..artifacts.store import Store
+from ..artifacts.store import Artifact, Store, Stored
 from ..wire.call import Caller, Streamed
 from ..wire.messages import encode
 from .cutting import size_of
 from .glance import surely_fits
 from .grids import as_records
 from .json_parts import Buffer, value_of
-from .limits import Limits
+from .limits import NO_LIMIT, Limits
 from .measuring import Measured, is_big, measure, whole_of
 from .options import NONE, Options
-from .payload import Payload, Said, payload_of
+from .payload import NOTHING, Payload, Said, payload_of
 from .projection import projected
-from .shaping import Beside, as_result, shaped
+from .seen import bound_in, reads_structured, seen_of, short_text
+from .shaping import CLEARLY, Beside, as_result, beside_of, cost_of, shaped
 from .storing import JSON, TEXT, Kept, keep, pieces_of
-from .streaming import NotText, Streaming, is_surely_big
+from .streaming import LONGEST_ESCAPE, NotText, Streaming, is_surely_big
 from .survey import Survey, survey
+from .tokens import estimated_in
 
 T = TypeVar("T")
 
 IN_A_THREAD = 256 * 1024
 UNTOUCHED = ("input_required", "task")
+_SOME_ID = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
+_LIKE = Kept(
+    "local",
+    Stored(
+        Artifact(_SOME_ID, "", 10_000, JSON, "", 0.0, 0.0),
+        "local",
+        f"mcp/{_SOME_ID}.json",
+        f"https://gateway.example.com/results/{_SOME_ID * 4}",
+        expires_at="2026-01-01T00:00:00Z",
+    ),
+)
+"""What a kept result is like, before the first one is kept."""
 
 
 class Tool(Struct, frozen=True):
@@ -37,6 +55,8 @@ class Tool(Struct, frozen=True):
     server: str
     limits: Limits | None
     """None: its results pass as they are."""
+    bounded: int = 0
+    """Its results pass up to so many bytes: its own word, as far as that is taken."""
 
 
 class Wanted(Struct, frozen=True):
@@ -55,33 +75,35 @@ class Wanted(Struct, frozen=True):
 
 
 Noted = Callable[[Caller, Tool, int, int], None]
-"""Told of every result: how many bytes came, and how many went on."""
+"""Told of every result: how many bytes came and how many went on, of the form that a model sees."""
 
 
 class Shaper:
     def __init__(self, store: Store, noted: Noted) -> None:
         self._store = store
         self._noted = noted
+        self._like = _LIKE
 
     def passes(self, caller: Caller, tool: Tool, body: bytes) -> bool:
         """Whether it surely fits, and was counted as such: the short way, that nearly all of them take."""
-        if tool.limits is not None and not surely_fits(body, tool.limits):
+        if tool.limits is not None and len(body) > tool.bounded and not surely_fits(body, tool.limits):
             return False
-        size = len(body)
+        size = seen_of(body, caller)
         self._noted(caller, tool, size, size)
         return True
 
     async def fit(self, result: Any, wanted: Wanted) -> Any:
         """The result itself, or what takes its place."""
         if isinstance(result, Raw):
-            came = len(memoryview(result))
+            came = seen_of(bytes(result), wanted.caller)
             fitting = await self._of_bytes(result, wanted)
         elif isinstance(result, Streamed):
             came = result.size
             fitting = await self._of_file(result, wanted)
         else:
             return result
-        self._noted(wanted.caller, wanted.tool, came, came if fitting is result else len(memoryview(fitting)))
+        went = came if fitting is result else seen_of(bytes(fitting), wanted.caller)
+        self._noted(wanted.caller, wanted.tool, came, went)
         return fitting
 
     async def _of_bytes(self, result: Raw, wanted: Wanted) -> Raw:
@@ -96,7 +118,8 @@ class Shaper:
             return result
         try:
             fitting = None
-            if limits is not None and not fields and is_surely_big(result, limits):
+            is_bounded = result.size <= wanted.tool.bounded * LONGEST_ESCAPE
+            if limits is not None and not fields and not is_bounded and is_surely_big(result, limits):
                 fitting = await self._streamed(result, wanted, limits)
             if fitting is None:
                 fitting = await self._of_body(await _collected(result), wanted)
@@ -116,7 +139,7 @@ class Shaper:
         except NotText:
             return None
         beside = Beside(streaming.blocks, streaming.meta, streaming.is_error)
-        return _answer(streaming.survey(), kept, beside, wanted, limits)
+        return _answer(streaming.survey(), kept, beside, wanted, limits)[0]
 
     async def _of_body(self, body: Buffer, wanted: Wanted) -> Raw | None:
         """None when it can go as it is."""
@@ -130,21 +153,35 @@ class Shaper:
             found = await self._projected(payload, wanted)
             if found is not None:
                 return found
-        if limits is None:
+        if limits is None or _is_bounded(payload, wanted, limits):
             return None
         # An error is there to be read: it is cut only when it is long.
         allowed = limits.by_bytes_alone() if payload.is_error else limits
-        measured = await _worked(size, measure, payload, allowed)
-        return None if measured is None else await self._shaped(measured, payload, wanted, limits)
+        for measured in await _worked(size, measure, payload, allowed):
+            found = await self._shaped(measured, payload, wanted, limits)
+            if found is not None:
+                return found
+        return None
 
-    async def _shaped(self, measured: Measured, payload: Payload, wanted: Wanted, limits: Limits) -> Raw:
+    async def _shaped(
+        self, measured: Measured, payload: Payload, wanted: Wanted, limits: Limits
+    ) -> Raw | None:
+        """None when what would be sent is not clearly smaller."""
         whole = measured.whole
         found = await _worked(len(whole.body), survey, whole)
         if payload.uri:
             found.summary["uri"] = payload.uri[:200]
+        beside = beside_of(measured, payload)
+        most = NO_LIMIT if limits.always else measured.came
+        # Who asks for few bytes wants whatever is smaller.
+        share = CLEARLY if wanted.options.max_bytes is None else 1.0
+        if _answer(found, self._like, beside, wanted, limits)[1] > share * most:
+            return None
         kept = await self._kept(JSON if whole.is_json else TEXT, pieces_of(whole.body), wanted)
-        beside = Beside(measured.beside, payload.meta, payload.is_error)
-        return _answer(found, kept, beside, wanted, limits)
+        if kept.stored is not None:
+            self._like = kept
+        answer, cost = _answer(found, kept, beside, wanted, limits)
+        return answer if cost <= most else None  # the links of some stores are long
 
     async def _projected(self, payload: Payload, wanted: Wanted) -> Raw | None:
         """None where there is nothing of these fields."""
@@ -157,16 +194,37 @@ class Shaper:
         beside = (*payload.links, *payload.media)
         answer = {"tool_name": wanted.tool.name, "truncated": False, "fields": fields, "result": value}
         if limits is not None and (is_big(part, limits) or size_of(answer) > limits.max_bytes):
-            return await self._shaped(Measured(part, beside), payload, wanted, limits)
+            measured = Measured(part, beside, estimated_in(part.body))
+            found = await self._shaped(measured, payload, wanted, limits)
+            if found is not None:
+                return found
         return as_result(answer, Beside(beside, payload.meta), None, wanted.caller.era)
 
     async def _kept(self, kind: str, pieces: Any, wanted: Wanted) -> Kept:
         return await keep(self._store, wanted.caller.tenant, wanted.tool.name, kind, pieces)
 
 
-def _answer(found: Survey, kept: Kept, beside: Beside, wanted: Wanted, limits: Limits) -> Raw:
+def _is_bounded(payload: Payload, wanted: Wanted, limits: Limits) -> bool:
+    """Whether its tool says that a model should have all of it, and it is not too long for that. Who asks
+    for so many bytes gets so many."""
+    if wanted.options.max_bytes is not None or limits.always:
+        return False
+    most = max(wanted.tool.bounded, bound_in(payload.meta, limits.bounded))
+    said = [sum(len(text.body) for text in payload.texts)]
+    if payload.structured is not None:
+        said.append(len(payload.structured.body))
+    return max(said) <= most
+
+
+def _answer(found: Survey, kept: Kept, beside: Beside, wanted: Wanted, limits: Limits) -> tuple[Raw, int]:
+    """And what it costs, in tokens."""
     answer = shaped(wanted.tool.name, found, kept, limits, wanted.hint)
-    return as_result(answer, beside, kept.link(wanted.tool.name), wanted.caller.era)
+    is_all = beside.texts is None and beside.structured is NOTHING
+    # Beside a form that stays as it is, a link would be more than came.
+    link = kept.link(wanted.tool.name) if is_all else None
+    short = is_all and not beside.is_error and reads_structured(wanted.caller)
+    text = short_text(found.summary["approx_size_bytes"], answer) if short else None
+    return as_result(answer, beside, link, wanted.caller.era, text), cost_of(answer, link)
 
 
 def _fields_of(whole: Said, fields: tuple[str, ...]) -> Any:

@@ -1,7 +1,8 @@
 """What takes the place of a big result: summary, preview, and where the whole is kept.
 
 The JSON of it is held to the limits of its tool. It goes out as text and as structured content, with a
-link to the whole as a resource; what was neither text nor data in the result stays with it.
+link to the whole as a resource; what was neither text nor data in the result stays with it. Where a result
+says one thing as text and another as data, only one of the two may be replaced.
 """
 
 from typing import Any
@@ -11,14 +12,24 @@ from msgspec import Raw, Struct
 
 from .cutting import size_of
 from .limits import SUMMARY_BYTES, Limits
-from .payload import NOTHING
-from .previews import preview_of
+from .measuring import Measured
+from .payload import NOTHING, Payload
+from .previews import has_marks, preview_of
 from .storing import Kept
 from .summaries import fitted
 from .survey import Survey
+from .tokens import estimated
 
+CLEARLY = 0.5
+"""What takes the place of a result costs at most this share of its tokens. The rest may be wanted after all,
+and then it costs what it would have cost, and another turn: half is where that pays if every second result
+is read on."""
 PREVIEW_LEAST = 200
 SUMMARY_LEAST = 100
+SUMMARY_SHARE = 8
+SUMMARY_OF_FEW = 400
+"""A summary takes an eighth of the size of its result, or so many bytes if that is more."""
+_QUOTED = ("last_lines", "headings", "title")
 _PREVIEW = len(',"preview":,"preview_format":"table"')
 
 SHAPED_SCHEMA: dict[str, Any] = {
@@ -40,6 +51,22 @@ class Beside(Struct, frozen=True):
     blocks: tuple[Raw, ...] = ()
     meta: Raw = NOTHING
     is_error: bool = False
+    texts: tuple[Raw, ...] | None = None
+    """The texts, where only the structured content is replaced."""
+    structured: Raw = NOTHING
+    """The structured content, where only the texts are replaced."""
+
+
+def beside_of(measured: Measured, payload: Payload) -> Beside:
+    """What of a result stays as it was sent."""
+    as_sent, place = payload.as_sent, measured.place
+    return Beside(
+        measured.beside,
+        payload.meta,
+        payload.is_error,
+        as_sent.texts if as_sent is not None and place == "structured" else None,
+        as_sent.structured if as_sent is not None and place == "text" else NOTHING,
+    )
 
 
 def shaped(tool: str, survey: Survey, kept: Kept, limits: Limits, hint: str) -> dict[str, Any]:
@@ -56,8 +83,25 @@ def shaped(tool: str, survey: Survey, kept: Kept, limits: Limits, hint: str) -> 
         answer["hint"] = hint.replace("{id}", kept.stored.artifact.id)
     fixed = size_of(answer) + _PREVIEW
     most = min(SUMMARY_BYTES, max(room - fixed - PREVIEW_LEAST, SUMMARY_LEAST))
-    answer["summary"] = fitted(survey.summary, most)
-    return answer | preview_of(survey, limits, room - fixed - size_of(answer["summary"]))
+    if not limits.always:
+        most = min(most, max(survey.summary["approx_size_bytes"] // SUMMARY_SHARE, SUMMARY_OF_FEW))
+    answer["summary"] = fitted(survey.summary if limits.always else _beside_preview(survey), most)
+    preview, is_all = preview_of(survey, limits, room - fixed - size_of(answer["summary"]))
+    return answer | preview | {"truncated": limits.always or not is_all}
+
+
+def _beside_preview(survey: Survey) -> dict[str, Any]:
+    """The summary without what the preview shows, and without words that have to stand between marks."""
+    if survey.text is None:
+        return survey.summary
+    left_out = ("first_lines", *(_QUOTED if has_marks(survey.text) else ()))
+    return {name: value for name, value in survey.summary.items() if name not in left_out}
+
+
+def cost_of(answer: dict[str, Any], link: dict[str, Any] | None) -> int:
+    """In tokens, as a model reads it."""
+    links = "" if link is None else f"{link['name']} {link['uri']}"
+    return estimated(msgspec.json.encode(answer).decode()) + estimated(links)
 
 
 def _storage(kept: Kept, room: int) -> dict[str, Any]:
@@ -68,13 +112,18 @@ def _storage(kept: Kept, room: int) -> dict[str, Any]:
     )
 
 
-def as_result(answer: dict[str, Any], beside: Beside, link: dict[str, Any] | None, era: str) -> Raw:
-    """The tool result that carries an answer."""
+def as_result(
+    answer: dict[str, Any], beside: Beside, link: dict[str, Any] | None, era: str, text: str | None = None
+) -> Raw:
+    """The tool result that carries an answer. `text`: what the text says, for who reads the other form."""
     body = msgspec.json.encode(answer)
-    content: list[Any] = [{"type": "text", "text": body.decode()}]
+    content: list[Any] = [{"type": "text", "text": body.decode() if text is None else text}]
+    if beside.texts is not None:
+        content = list(beside.texts)
+    structured = beside.structured if len(memoryview(beside.structured)) else Raw(body)
     if link is not None:
         content.append(link)
-    result: dict[str, Any] = {"content": [*content, *beside.blocks], "structuredContent": Raw(body)}
+    result: dict[str, Any] = {"content": [*content, *beside.blocks], "structuredContent": structured}
     if beside.is_error:
         result["isError"] = True
     if era == "modern":
