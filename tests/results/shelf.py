@@ -16,6 +16,7 @@ from toolyard.results.limits import Limits
 from toolyard.results.options import Options
 from toolyard.results.shaper import Shaper, Tool, Wanted
 from toolyard.wire.call import Caller, Identity
+from toolyard.wire.eras import ClientInfo
 from toolyard.wire.seal import Sealer
 
 TENANT = "acme"
@@ -83,6 +84,7 @@ class Shelf:
         result: Any,
         limits: Limits | None = ANY_SIZE,
         version: str = MODERN,
+        client: str = "unknown",
         **options: Any,
     ) -> Fitted:
         """`result`: JSON as a value or as bytes, or an object as an upstream hands it over."""
@@ -90,7 +92,8 @@ class Shelf:
             result = json.dumps(result, ensure_ascii=False).encode()
         if isinstance(result, bytes):
             result = Raw(result)
-        caller, tool = Caller(version, {}, identity=Identity(TENANT)), Tool(NAME, "up", limits)
+        caller = Caller(version, {}, ClientInfo(client), Identity(TENANT))
+        tool = Tool(NAME, "up", limits)
         # As the pipeline does it: the short way first.
         if not options and isinstance(result, Raw) and self.shaper.passes(caller, tool, bytes(result)):
             return Fitted(self, result, result)

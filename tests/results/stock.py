@@ -27,7 +27,7 @@ async def words(lines: int = 900) -> str:
 
 
 @server.tool
-async def letters(lines: int = 300) -> str:
+async def letters(lines: int = 1500) -> str:
     """Say something in letters of one to four bytes."""
     return "aé€😀\n" * lines
 

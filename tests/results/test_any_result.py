@@ -212,7 +212,7 @@ def test_what_a_glance_lets_pass_would_have_passed_when_measured(body: bytes, li
         assert measure(payload, limits.by_bytes_alone() if payload.is_error else limits) == ()
 
 
-WORDS = st.text(st.sampled_from("ab =-\n\t.éж中😀0\x00\"\\{}[],:"), max_size=40)
+WORDS = st.text(st.sampled_from('ab =-\n\t.éж中😀0\x00"\\{}[],:'), max_size=40)
 
 
 @st.composite

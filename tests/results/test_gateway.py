@@ -195,12 +195,12 @@ async def test_a_stored_result_is_a_resource_with_ranges():
 
 
 async def test_ranges_of_bytes_cut_no_letter_in_two_and_always_go_on():
-    words = "é☃\U0001f600\n" * 400
+    words = "é☃\U0001f600\n" * 1500
     async with speaking(Speaker()) as url, yard(at(url), results=ON) as front:
         uri = answer_of((await front.call("mcp__up__echo", {"text": words})).result)["storage"]["resource"]
         found, next = "", uri + "?length=1"
         while next:
-            (contents,) = (await front.modern("resources/read", {"uri": next + "&length=5"})).result[
+            (contents,) = (await front.modern("resources/read", {"uri": next + "&length=500"})).result[
                 "contents"
             ]
             found += contents["text"]
@@ -230,7 +230,8 @@ async def test_another_tenant_knows_nothing_of_a_result():
 
 async def test_limits_are_a_servers_and_a_tools_own_and_follow_the_configuration():
     mine = ServerResults(
-        max_items=150, tools={"words": ResultLimits(max_bytes=90_000, max_lines=800), "picture": ResultLimits(shape=False)}
+        max_items=150,
+        tools={"words": ResultLimits(max_bytes=90_000, max_lines=800), "picture": ResultLimits(shape=False)},
     )
     async with mounted("inprocess", results=mine) as up, yard(up, results=ON) as front:
         assert "truncated" not in str(
@@ -246,7 +247,9 @@ async def test_limits_are_a_servers_and_a_tools_own_and_follow_the_configuration
                 servers=(plain,), gateway=settings, results=ResultsConfig(exempt=("mcp__up__wor*",))
             )
             await front.gateway.reload(changed)
-            assert answer_of((await front.call("mcp__up__things", {"count": 100})).result)["truncated"] is True
+            assert (
+                answer_of((await front.call("mcp__up__things", {"count": 100})).result)["truncated"] is True
+            )
             assert (await front.says("mcp__up__words", {"lines": 900})).count("\n") == 899
             assert front.gateway.needs_restart == []
             settings = Config(servers=(plain,), gateway=settings, results=ResultsConfig(shape=False))
@@ -281,7 +284,7 @@ async def test_a_range_has_whole_letters_wherever_it_begins_and_ends():
                 (some,) = read.result["contents"]
                 told = some["_meta"]["toolyard/range"]
                 assert start <= told["start"] <= told["end"] <= start + length
-                whole = ("aé€😀\n" * 300).encode()
+                whole = ("aé€😀\n" * 1500).encode()
                 assert some["text"].encode() == whole[told["start"] : told["end"]]
 
 

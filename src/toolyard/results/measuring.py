@@ -13,55 +13,45 @@ from .envelopes import seen_through
 from .json_parts import Buffer, items_of, members_of
 from .limits import Limits
 from .ndjson import json_lines
-from .payload import AsSent, Payload, Said
+from .payload import Payload, Said
 from .tokens import estimated_in
 
 LARGE = 64 * 1024
 
 
 class Measured(Struct, frozen=True):
-    """What of a big result is shaped and kept, and what stays beside what takes its place."""
+    """What of a big result may be replaced, and is kept then."""
 
     whole: Said
-    beside: tuple[Raw, ...]
     came: int
-    """Tokens that it costs a model as it is: of two forms, the one that costs less."""
+    """Tokens that it costs a model as it is."""
     place: Literal["all", "text", "structured"] = "all"
-    """Which of its two forms is replaced; the other stays as it was sent."""
+    """Which of the two forms it is, where they say different things."""
+    beside: tuple[Raw, ...] = ()
+    """The blocks that stay as they are."""
 
 
 def measure(payload: Payload, limits: Limits) -> tuple[Measured, ...]:
-    """What may be shaped, the best first; nothing when it fits."""
+    """What is big of it: all, or one form or both where they say different things; nothing when it fits."""
     links = Said(msgspec.json.encode(payload.links), True)
-    beside = (*payload.links, *payload.media)
     if payload.links and is_big(links, limits):
         whole = whole_of(payload, links)
-        return (Measured(whole, payload.media, estimated_in(whole.body)),)
-    texts_are_big = any(is_big(said, limits) for said in _texts(payload))
+        return (Measured(whole, estimated_in(whole.body), beside=payload.media),)
+    beside = (*payload.links, *payload.media)
     structured = payload.structured
+    texts_are_big = any(is_big(said, limits) for said in _texts(payload))
     is_structured_big = structured is not None and is_big(structured, limits)
+    if structured is not None and payload.as_sent is not None and not limits.always:
+        found: list[Measured] = []
+        if texts_are_big:
+            found.append(Measured(_text_of(payload), _cost_of_texts(payload), "text", beside))
+        if is_structured_big:
+            found.append(Measured(structured, _cost_of_value(structured), "structured", beside))
+        return tuple(found)
     if not texts_are_big and not is_structured_big:
         return ()
-    if structured is None or payload.as_sent is None or limits.always:
-        cost = _cost_of_texts(payload) if structured is None else _cost_of_value(structured)
-        return (Measured(whole_of(payload), beside, cost),)
-    return tuple(_forms(payload, payload.as_sent, structured, beside, (texts_are_big, is_structured_big)))
-
-
-def _forms(
-    payload: Payload, as_sent: AsSent, structured: Said, beside: tuple[Raw, ...], big: tuple[bool, bool]
-) -> Iterator[Measured]:
-    """A client shows its model one form or the other. One that is small stays as it is; so does one that is
-    big and would not become smaller."""
-    costs = _cost_of_texts(payload), _cost_of_value(structured)
-    texts_are_big, is_structured_big = big
-    may_stay = bool(as_sent.texts), bool(len(memoryview(as_sent.structured)))
-    if big == (True, True) or not (may_stay[0] if is_structured_big else may_stay[1]):
-        yield Measured(whole_of(payload), beside, min(costs))
-    if is_structured_big and may_stay[0]:
-        yield Measured(structured, beside, costs[1], "structured")
-    if texts_are_big and may_stay[1]:
-        yield Measured(_text_of(payload), beside, costs[0], "text")
+    cost = _cost_of_texts(payload) if structured is None else _cost_of_value(structured)
+    return (Measured(whole_of(payload), cost, beside=beside),)
 
 
 def _cost_of_texts(payload: Payload) -> int:

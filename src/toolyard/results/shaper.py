@@ -5,7 +5,7 @@ result of many lines passes as it is. Also passes what a tool has bounded for a 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
@@ -20,10 +20,10 @@ from .json_parts import Buffer, value_of
 from .limits import NO_LIMIT, Limits
 from .measuring import Measured, is_big, measure, whole_of
 from .options import NONE, Options
-from .payload import NOTHING, Payload, Said, payload_of
+from .payload import Payload, Said, payload_of
 from .projection import projected
 from .seen import bound_in, reads_structured, seen_of, short_text
-from .shaping import CLEARLY, Beside, as_result, beside_of, cost_of, shaped
+from .shaping import CLEARLY, Beside, Forms, as_result, cost_of, shaped
 from .storing import JSON, TEXT, Kept, keep, pieces_of
 from .streaming import LONGEST_ESCAPE, NotText, Streaming, is_surely_big
 from .survey import Survey, survey
@@ -139,7 +139,8 @@ class Shaper:
         except NotText:
             return None
         beside = Beside(streaming.blocks, streaming.meta, streaming.is_error)
-        return _answer(streaming.survey(), kept, beside, wanted, limits)[0]
+        answer = _Answer(streaming.survey(), kept, wanted, limits)
+        return _in_place_of_all(answer, beside, wanted)
 
     async def _of_body(self, body: Buffer, wanted: Wanted) -> Raw | None:
         """None when it can go as it is."""
@@ -157,31 +158,28 @@ class Shaper:
             return None
         # An error is there to be read: it is cut only when it is long.
         allowed = limits.by_bytes_alone() if payload.is_error else limits
-        for measured in await _worked(size, measure, payload, allowed):
-            found = await self._shaped(measured, payload, wanted, limits)
-            if found is not None:
-                return found
-        return None
+        parts = await _worked(size, measure, payload, allowed)
+        answers = {part.place: await self._shaped(part, payload, wanted, limits) for part in parts}
+        return _composed(answers, parts[0].beside, payload, wanted) if any(answers.values()) else None
 
     async def _shaped(
         self, measured: Measured, payload: Payload, wanted: Wanted, limits: Limits
-    ) -> Raw | None:
-        """None when what would be sent is not clearly smaller."""
+    ) -> "_Answer | None":
+        """None when it is not clearly smaller."""
         whole = measured.whole
         found = await _worked(len(whole.body), survey, whole)
         if payload.uri:
             found.summary["uri"] = payload.uri[:200]
-        beside = beside_of(measured, payload)
         most = NO_LIMIT if limits.always else measured.came
         # Who asks for few bytes wants whatever is smaller.
         share = CLEARLY if wanted.options.max_bytes is None else 1.0
-        if _answer(found, self._like, beside, wanted, limits)[1] > share * most:
+        if _Answer(found, self._like, wanted, limits).cost > share * most:
             return None
         kept = await self._kept(JSON if whole.is_json else TEXT, pieces_of(whole.body), wanted)
         if kept.stored is not None:
             self._like = kept
-        answer, cost = _answer(found, kept, beside, wanted, limits)
-        return answer if cost <= most else None  # the links of some stores are long
+        answer = _Answer(found, kept, wanted, limits)
+        return answer if answer.cost <= most else None  # the links of some stores are long
 
     async def _projected(self, payload: Payload, wanted: Wanted) -> Raw | None:
         """None where there is nothing of these fields."""
@@ -194,11 +192,10 @@ class Shaper:
         beside = (*payload.links, *payload.media)
         answer = {"tool_name": wanted.tool.name, "truncated": False, "fields": fields, "result": value}
         if limits is not None and (is_big(part, limits) or size_of(answer) > limits.max_bytes):
-            measured = Measured(part, beside, estimated_in(part.body))
-            found = await self._shaped(measured, payload, wanted, limits)
+            found = await self._shaped(Measured(part, estimated_in(part.body)), payload, wanted, limits)
             if found is not None:
-                return found
-        return as_result(answer, Beside(beside, payload.meta), None, wanted.caller.era)
+                return _in_place_of_all(found, Beside(beside, payload.meta), wanted)
+        return as_result(Forms.of(answer), Beside(beside, payload.meta), None, wanted.caller.era)
 
     async def _kept(self, kind: str, pieces: Any, wanted: Wanted) -> Kept:
         return await keep(self._store, wanted.caller.tenant, wanted.tool.name, kind, pieces)
@@ -216,15 +213,40 @@ def _is_bounded(payload: Payload, wanted: Wanted, limits: Limits) -> bool:
     return max(said) <= most
 
 
-def _answer(found: Survey, kept: Kept, beside: Beside, wanted: Wanted, limits: Limits) -> tuple[Raw, int]:
-    """And what it costs, in tokens."""
-    answer = shaped(wanted.tool.name, found, kept, limits, wanted.hint)
-    is_all = beside.texts is None and beside.structured is NOTHING
-    # Beside a form that stays as it is, a link would be more than came.
-    link = kept.link(wanted.tool.name) if is_all else None
-    short = is_all and not beside.is_error and reads_structured(wanted.caller)
-    text = short_text(found.summary["approx_size_bytes"], answer) if short else None
-    return as_result(answer, beside, link, wanted.caller.era, text), cost_of(answer, link)
+class _Answer:
+    """What takes the place of a result, or of one of its forms."""
+
+    def __init__(self, found: Survey, kept: Kept, wanted: Wanted, limits: Limits) -> None:
+        self.body = shaped(wanted.tool.name, found, kept, limits, wanted.hint)
+        self.link = kept.link(wanted.tool.name)
+        self.size: int = found.summary["approx_size_bytes"]
+        self.cost = cost_of(self.body, self.link)
+        """In tokens."""
+
+
+def _in_place_of_all(answer: _Answer, beside: Beside, wanted: Wanted) -> Raw:
+    is_short = not beside.is_error and reads_structured(wanted.caller)
+    forms = Forms.of(answer.body, short_text(answer.size, answer.body) if is_short else None)
+    return as_result(forms, beside, answer.link, wanted.caller.era)
+
+
+def _composed(
+    answers: Mapping[str, _Answer | None], blocks: tuple[Raw, ...], payload: Payload, wanted: Wanted
+) -> Raw | None:
+    beside = Beside(blocks, payload.meta, payload.is_error)
+    whole = answers.get("all")
+    if whole is not None:
+        return _in_place_of_all(whole, beside, wanted)
+    assert payload.as_sent is not None
+    texts, structured = payload.as_sent.texts, payload.as_sent.structured
+    if (answer := answers.get("text")) is not None:
+        texts = Forms.of(answer.body).texts
+    if (answer := answers.get("structured")) is not None:
+        structured = Forms.of(answer.body).structured
+    if not texts or not len(memoryview(structured)):
+        return None
+    # No link: beside the form that stays as it is, that would be more than came.
+    return as_result(Forms(texts, structured), beside, None, wanted.caller.era)
 
 
 def _fields_of(whole: Said, fields: tuple[str, ...]) -> Any:

@@ -2,7 +2,7 @@
 
 The JSON of it is held to the limits of its tool. It goes out as text and as structured content, with a
 link to the whole as a resource; what was neither text nor data in the result stays with it. Where a result
-says one thing as text and another as data, only one of the two may be replaced.
+says one thing as text and another as data, each is replaced by itself or stays as it was sent.
 """
 
 from typing import Any
@@ -10,11 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from .cutting import size_of
+from .cutting import has_marks, size_of
 from .limits import SUMMARY_BYTES, Limits
-from .measuring import Measured
-from .payload import NOTHING, Payload
-from .previews import has_marks, preview_of
+from .payload import NOTHING
+from .previews import preview_of
 from .storing import Kept
 from .summaries import fitted
 from .survey import Survey
@@ -51,22 +50,23 @@ class Beside(Struct, frozen=True):
     blocks: tuple[Raw, ...] = ()
     meta: Raw = NOTHING
     is_error: bool = False
-    texts: tuple[Raw, ...] | None = None
-    """The texts, where only the structured content is replaced."""
-    structured: Raw = NOTHING
-    """The structured content, where only the texts are replaced."""
 
 
-def beside_of(measured: Measured, payload: Payload) -> Beside:
-    """What of a result stays as it was sent."""
-    as_sent, place = payload.as_sent, measured.place
-    return Beside(
-        measured.beside,
-        payload.meta,
-        payload.is_error,
-        as_sent.texts if as_sent is not None and place == "structured" else None,
-        as_sent.structured if as_sent is not None and place == "text" else NOTHING,
-    )
+class Forms(Struct, frozen=True):
+    """What a result says as texts and as structured content; each may be an answer in the place of it."""
+
+    texts: tuple[Raw, ...]
+    structured: Raw
+
+    @classmethod
+    def of(cls, answer: dict[str, Any], text: str | None = None) -> "Forms":
+        """An answer in both. `text`: what the text says instead, for who reads the other form."""
+        body = msgspec.json.encode(answer)
+        return cls((as_block(body.decode() if text is None else text),), Raw(body))
+
+
+def as_block(text: str) -> Raw:
+    return Raw(msgspec.json.encode({"type": "text", "text": text}))
 
 
 def shaped(tool: str, survey: Survey, kept: Kept, limits: Limits, hint: str) -> dict[str, Any]:
@@ -112,18 +112,13 @@ def _storage(kept: Kept, room: int) -> dict[str, Any]:
     )
 
 
-def as_result(
-    answer: dict[str, Any], beside: Beside, link: dict[str, Any] | None, era: str, text: str | None = None
-) -> Raw:
-    """The tool result that carries an answer. `text`: what the text says, for who reads the other form."""
-    body = msgspec.json.encode(answer)
-    content: list[Any] = [{"type": "text", "text": body.decode() if text is None else text}]
-    if beside.texts is not None:
-        content = list(beside.texts)
-    structured = beside.structured if len(memoryview(beside.structured)) else Raw(body)
-    if link is not None:
-        content.append(link)
-    result: dict[str, Any] = {"content": [*content, *beside.blocks], "structuredContent": structured}
+def as_result(forms: Forms, beside: Beside, link: dict[str, Any] | None, era: str) -> Raw:
+    """The tool result that carries an answer."""
+    links = () if link is None else (link,)
+    result: dict[str, Any] = {
+        "content": [*forms.texts, *links, *beside.blocks],
+        "structuredContent": forms.structured,
+    }
     if beside.is_error:
         result["isError"] = True
     if era == "modern":
