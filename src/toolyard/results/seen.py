@@ -16,7 +16,12 @@ from .payload import NOTHING
 
 MOST_CHARS = "anthropic/maxResultSizeChars"
 """In the same place, for Claude Code: up to so many characters it is to be shown whole."""
-READ_STRUCTURED = ("claude-code", "Visual Studio Code", "Visual Studio Code - Insiders")
+READ_STRUCTURED = (
+    "claude-code",
+    "codex-mcp-client",
+    "Visual Studio Code",
+    "Visual Studio Code - Insiders",
+)
 """Clients that show their model the structured content alone wherever there is any, by the name they give."""
 
 _MARK = b'"structuredContent":'
