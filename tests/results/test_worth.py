@@ -13,7 +13,7 @@ from tests.results.stock import mounted
 from toolyard.config import ResultLimits, ResultsConfig, ServerResults
 from toolyard.kit.suspicion import CLOSE, OPEN
 from toolyard.results.limits import Limits
-from toolyard.results.seen import seen_of
+from toolyard.results.seen import about_seen_of, seen_of
 from toolyard.wire.call import Caller
 from toolyard.wire.eras import ClientInfo
 
@@ -215,6 +215,14 @@ async def test_in_the_dialect_suna_all_that_is_over_a_limit_is_shaped():
 
 def caller(name: str) -> Caller:
     return Caller("2026-07-28", {}, ClientInfo(name))
+
+
+@pytest.mark.parametrize("name", ["claude-code", "unknown"])
+@pytest.mark.parametrize("result", [*FEW_TOKENS.values(), structured({"a": list(range(30))})])
+def test_what_is_counted_at_a_glance_is_nearly_that(name: str, result: dict[str, Any]):
+    first = {name: result[name] for name in sorted(result, reverse=True)}
+    for body in (json.dumps(result).encode(), json.dumps(first).encode()):
+        assert abs(about_seen_of(body, caller(name)) - seen_of(body, caller(name))) <= 50
 
 
 def test_of_two_forms_the_one_that_its_client_shows_is_counted():

@@ -22,7 +22,7 @@ from .measuring import Measured, is_big, measure, whole_of
 from .options import NONE, Options
 from .payload import Payload, Said, payload_of
 from .projection import projected
-from .seen import bound_in, reads_structured, seen_of, short_text
+from .seen import about_seen_of, bound_in, reads_structured, seen_of, short_text
 from .shaping import CLEARLY, Beside, Forms, as_result, cost_of, shaped
 from .storing import JSON, TEXT, Kept, keep, pieces_of
 from .streaming import LONGEST_ESCAPE, NotText, Streaming, is_surely_big
@@ -88,7 +88,7 @@ class Shaper:
         """Whether it surely fits, and was counted as such: the short way, that nearly all of them take."""
         if tool.limits is not None and len(body) > tool.bounded and not surely_fits(body, tool.limits):
             return False
-        size = seen_of(body, caller)
+        size = about_seen_of(body, caller)
         self._noted(caller, tool, size, size)
         return True
 
