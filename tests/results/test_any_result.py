@@ -14,6 +14,8 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 
 from tests.results.shelf import Fitted, Shelf, seen, shelf_in, structured, text, tokens
+from toolyard.kit.suspicion import CLOSE, OPEN
+from toolyard.results.cutting import excerpt
 from toolyard.results.glance import surely_fits
 from toolyard.results.limits import Limits
 from toolyard.results.measuring import measure
@@ -58,7 +60,8 @@ def dumped(value: Any) -> str:
 
 
 def holds(found: Fitted, limits: Limits) -> None:
-    assert len(dumped(found.answer).encode()) <= max(limits.max_bytes, 1500) * 1.1
+    written = json.dumps(found.answer, ensure_ascii=False, separators=(",", ":"))
+    assert len(written.encode()) <= max(limits.max_bytes, 1500)
     assert len(json.dumps(found.summary, ensure_ascii=False, separators=(",", ":")).encode()) <= 2000
     assert found.summary["approx_size_bytes"] > 0
     for validator in LISTED:
@@ -242,6 +245,26 @@ def long_results(draw: st.DrawFn) -> bytes:
         )
     )
     return json.dumps(body, ensure_ascii=draw(st.booleans())).encode()
+
+
+pieces = st.one_of(
+    texts,
+    st.sampled_from(
+        ["<page-1a2b3c4d> x\n", "\n</page-1a2b3c4d>\n", "<page-ffffffff>\n", f"{OPEN}so", CLOSE, "w " * 400]
+    ),
+)
+
+
+@given(st.lists(pieces, max_size=30), st.integers(50, 3_000))
+def test_an_excerpt_fits_and_closes_the_marks_that_it_opens(parts: list[str], room: int):
+    whole = "".join(parts)
+    shown = excerpt(whole, 1_200, room)
+    assert len(json.dumps(shown, ensure_ascii=False).encode()) <= max(room, 120)
+    if shown != whole:
+        assert shown.rfind(CLOSE) >= shown.rfind(OPEN)
+        for mark in ("page-1a2b3c4d", "page-ffffffff"):
+            if re.search(f"^<{mark}>", shown, re.MULTILINE):
+                assert f"</{mark}>" in shown
 
 
 @settings(max_examples=300)
