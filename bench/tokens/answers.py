@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 from mcp import Client, StdioServerParameters
 
 from bench.process import ROOT
+from scripts.bootstrap import missing_program
 from tests.results.shelf import seen
 from tests.servers.sessions.archive import session
 from tests.servers.warehouse import fill_sqlite
@@ -151,7 +152,7 @@ async def _servers(folder: Path, site: str) -> list[Server]:
     repo = {"repo_path": str(work / "repository")}
     remembering = {"MEMORY_FILE_PATH": str(folder / "memory.json")}
     first = "SELECT id, name FROM customers ORDER BY id LIMIT 13"
-    return [
+    servers = [
         _program(
             "filesystem",
             npm("server-filesystem/dist/index.js", str(work)),
@@ -263,6 +264,7 @@ async def _servers(folder: Path, site: str) -> list[Server]:
             ("closed", "browser_close", {}),
         ),
     ]
+    return [one for one in servers if one.name != "browser" or missing_program("chromium") is None]
 
 
 def _program(name: str, entry: dict[str, Any], *asks: Ask) -> Server:

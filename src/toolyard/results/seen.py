@@ -24,6 +24,7 @@ READ_STRUCTURED = (
 )
 """Clients that show their model the structured content alone wherever there is any, by the name they give."""
 
+LONG = 64 * 1024
 _MARK, _TEXTS = b'"structuredContent":', b'"content":'
 _NO_TEXTS = len(b'{"resultType": "complete", "content": [], ')
 
@@ -46,17 +47,17 @@ def reads_structured(caller: Caller) -> bool:
     return caller.client.name in READ_STRUCTURED
 
 
-def about_seen_of(body: bytes, caller: Caller) -> int:
-    """What `seen_of` says, but for a few bytes, of a result that is not decoded for anything else."""
+def about_seen_of(body: bytes | bytearray, caller: Caller) -> int:
+    """What `seen_of` says, but for a few bytes, without decoding: results may be long."""
     at = body.find(_MARK)
     if at < 0:
         return len(body)
     if body.find(_TEXTS, 0, at) < 0:  # few send the structured content first
-        return seen_of(body, caller)
+        return seen_of(body, caller) if len(body) <= LONG else len(body) // 2
     return len(body) - at - len(_MARK) if at <= _NO_TEXTS or reads_structured(caller) else at
 
 
-def seen_of(body: bytes, caller: Caller) -> int:
+def seen_of(body: bytes | bytearray, caller: Caller) -> int:
     """Of a result's JSON: how many bytes of it a model sees."""
     if _MARK not in body:
         return len(body)

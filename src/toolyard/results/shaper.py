@@ -16,13 +16,13 @@ from ..wire.messages import encode
 from .cutting import size_of
 from .glance import surely_fits
 from .grids import as_records
-from .json_parts import Buffer, value_of
+from .json_parts import value_of
 from .limits import NO_LIMIT, Limits
 from .measuring import Measured, is_big, measure, whole_of
 from .options import NONE, Options
 from .payload import Payload, Said, payload_of
 from .projection import projected
-from .seen import about_seen_of, bound_in, reads_structured, seen_of, short_text
+from .seen import about_seen_of, bound_in, reads_structured, short_text
 from .shaping import CLEARLY, Beside, Forms, as_result, cost_of, shaped
 from .storing import JSON, TEXT, Kept, keep, pieces_of
 from .streaming import LONGEST_ESCAPE, NotText, Streaming, is_surely_big
@@ -95,41 +95,41 @@ class Shaper:
     async def fit(self, result: Any, wanted: Wanted) -> Any:
         """The result itself, or what takes its place."""
         if isinstance(result, Raw):
-            came = seen_of(bytes(result), wanted.caller)
-            fitting = await self._of_bytes(result, wanted)
+            fitting, came = await self._of_bytes(result, wanted)
         elif isinstance(result, Streamed):
-            came = result.size
-            fitting = await self._of_file(result, wanted)
+            fitting, came = await self._of_file(result, wanted)
         else:
             return result
-        went = came if fitting is result else seen_of(bytes(fitting), wanted.caller)
+        went = came if fitting is result else about_seen_of(bytes(fitting), wanted.caller)
         self._noted(wanted.caller, wanted.tool, came, went)
         return fitting
 
-    async def _of_bytes(self, result: Raw, wanted: Wanted) -> Raw:
+    async def _of_bytes(self, result: Raw, wanted: Wanted) -> tuple[Raw, int]:
+        """And how many bytes came."""
         if wanted.limits is None and not wanted.options.fields:
-            return result
-        return await self._of_body(bytes(result), wanted) or result
+            return result, about_seen_of(bytes(result), wanted.caller)
+        fitting, came = await self._of_body(bytes(result), wanted)
+        return fitting or result, came
 
-    async def _of_file(self, result: Streamed, wanted: Wanted) -> Any:
-        """It is closed when it is not what goes on."""
-        limits, fields = wanted.limits, wanted.options.fields
+    async def _of_file(self, result: Streamed, wanted: Wanted) -> tuple[Any, int]:
+        """And how many bytes came. It is closed when it is not what goes on."""
+        limits, fields, came = wanted.limits, wanted.options.fields, result.size
         if limits is None and not fields:
-            return result
+            return result, came
         try:
             fitting = None
             is_bounded = result.size <= wanted.tool.bounded * LONGEST_ESCAPE
             if limits is not None and not fields and not is_bounded and is_surely_big(result, limits):
                 fitting = await self._streamed(result, wanted, limits)
             if fitting is None:
-                fitting = await self._of_body(await _collected(result), wanted)
+                fitting, came = await self._of_body(await _collected(result), wanted)
         except BaseException:
             result.close()
             raise
         if fitting is None:
-            return result
+            return result, came
         result.close()
-        return fitting
+        return fitting, came
 
     async def _streamed(self, result: Streamed, wanted: Wanted, limits: Limits) -> Raw | None:
         """A long text, in constant memory: written to the store as it is read. None for what is no text."""
@@ -142,12 +142,16 @@ class Shaper:
         answer = _Answer(streaming.survey(), kept, wanted, limits)
         return _in_place_of_all(answer, beside, wanted)
 
-    async def _of_body(self, body: Buffer, wanted: Wanted) -> Raw | None:
-        """None when it can go as it is."""
-        limits = wanted.limits
-        size = len(body)
+    async def _of_body(self, body: bytes | bytearray, wanted: Wanted) -> tuple[Raw | None, int]:
+        """None when it can go as it is; and how many bytes came."""
+        size, came = len(body), about_seen_of(body, wanted.caller)
         payload = await _worked(size, payload_of, body)
         del body  # a long one need not be there while its parts are worked on
+        return await self._of_payload(payload, wanted, size), came
+
+    async def _of_payload(self, payload: Payload, wanted: Wanted, size: int) -> Raw | None:
+        """None when it can go as it is."""
+        limits = wanted.limits
         if wanted.caller.era == "modern" and payload.kind in UNTOUCHED:
             return None
         if wanted.options.fields and not payload.is_error:
@@ -225,7 +229,8 @@ class _Answer:
 
 
 def _in_place_of_all(answer: _Answer, beside: Beside, wanted: Wanted) -> Raw:
-    is_short = not beside.is_error and reads_structured(wanted.caller)
+    is_suna = wanted.limits is not None and wanted.limits.always
+    is_short = not beside.is_error and not is_suna and reads_structured(wanted.caller)
     forms = Forms.of(answer.body, short_text(answer.size, answer.body) if is_short else None)
     return as_result(forms, beside, answer.link, wanted.caller.era)
 

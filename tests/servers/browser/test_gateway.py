@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from tests.app.yard import yard
+from tests.programs import needs
 from tests.servers.browser.site import Site
 from toolyard.config import InProcess, ResultsConfig, ServerConfig
 
-pytestmark = pytest.mark.asyncio(loop_scope="module")
+pytestmark = [pytest.mark.asyncio(loop_scope="module"), needs("chromium")]
 
 BUTTONS = 400
 PAGE = "<title>Rows</title>" + "".join(
