@@ -3,9 +3,9 @@
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
+from mcp import Client
 
 from tests.app.yard import yard
 from tests.programs import needs
@@ -31,15 +31,13 @@ async def test_a_long_snapshot_keeps_its_references_and_a_click_by_one_works(
     view: str, site: Site, tmp_path: Path
 ):
     site.pages["/rows"] = PAGE
-    async with yard(mounted(tmp_path, site), results=ResultsConfig(), view=view) as front:
-
-        async def use(tool: str, **arguments: Any) -> dict[str, Any]:
-            found = await front.call(f"mcp__web__browser_{tool}", arguments)
-            return found.result
-
-        await front.tools()
-        opened = await use("navigate", url=site.url("/rows"))
-        shown = opened["content"][0]["text"]
+    async with (
+        yard(mounted(tmp_path, site), results=ResultsConfig(), view=view) as front,
+        Client(f"http://127.0.0.1:{front.client.port}/mcp") as client,
+    ):
+        await client.list_tools()
+        opened = await client.call_tool("mcp__web__browser_navigate", {"url": site.url("/rows")})
+        shown = opened.content[0].text
         assert len(shown) > 8_000, "over every limit"
         opening = re.search(r"^<(page-[0-9a-f]{8})>", shown, re.MULTILINE)
         assert opening is not None
@@ -47,20 +45,23 @@ async def test_a_long_snapshot_keeps_its_references_and_a_click_by_one_works(
         line = next(line for line in shown.splitlines() if "Number 237" in line)
         ref = re.search(r"\[ref=(\w+)\]", line)
         assert ref is not None, line
-        pressed = await use("click", ref=ref[1])
-        assert pressed["structuredContent"]["title"] == "Pressed 237"
+        pressed = await client.call_tool("mcp__web__browser_click", {"ref": ref[1]})
+        assert pressed.structured_content["title"] == "Pressed 237"
 
 
 async def test_where_no_tool_is_believed_a_preview_has_whole_lines_with_their_references_between_marks(
     site: Site, tmp_path: Path
 ):
     site.pages["/rows"] = PAGE
-    async with yard(mounted(tmp_path, site), results=ResultsConfig(bounded=0)) as front:
-        await front.tools()
-        opened = (await front.call("mcp__web__browser_navigate", {"url": site.url("/rows")})).result
-        text = json.loads(opened["content"][0]["text"])["preview"]
+    async with (
+        yard(mounted(tmp_path, site), results=ResultsConfig(bounded=0)) as front,
+        Client(f"http://127.0.0.1:{front.client.port}/mcp") as client,
+    ):
+        await client.list_tools()
+        opened = await client.call_tool("mcp__web__browser_navigate", {"url": site.url("/rows")})
+        text = json.loads(opened.content[0].text)["preview"]
         mark = re.search(r"^<(page-[0-9a-f]{8})>", text, re.MULTILINE)
         assert mark is not None
         assert text.endswith(f"\n</{mark[1]}>")
         assert text.count("[ref=") > 15
-        assert opened["structuredContent"]["preview"]["snapshot"].count("[ref=") > 15
+        assert opened.structured_content["preview"]["snapshot"].count("[ref=") > 15
