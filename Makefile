@@ -89,7 +89,7 @@ bench: $(DEV) ## measure beside a bare app, the SDK and other gateways (ARGS=--n
 bench-search: $(DEV) ## how well tools are found, beside other ways (ARGS="--minilm", "--scale")
 	@$(BIN)/python -m bench.search $(ARGS)
 
-bench-tokens: $(DEV) ## what a task costs in tokens, beside listing every tool
+bench-tokens: $(DEV) ## what a task costs in tokens, beside listing every tool (ARGS=--answers: results)
 	@$(BIN)/python -m bench.tokens $(ARGS)
 
 bench-results: $(DEV) ## what it costs to keep results small, and to read the big ones

@@ -1,7 +1,8 @@
 """`python -m bench.tokens`: what a whole task costs in tokens, beside listing everything.
 
 Owns the command line. A full run writes its table and picture into `docs/`. With --estimate it holds our own
-estimate of tokens against the tokeniser instead.
+estimate of tokens against the tokeniser instead; with --answers it counts what tools answer, directly and
+through the gateway, and writes that table.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bench import chart
 from bench.__main__ import end_progress, progress
 from bench.report import plain
 from bench.search import sets
-from bench.tokens import estimate, report
+from bench.tokens import answers, estimate, report
 from bench.tokens.cost import Figures, figures
 from bench.tokens.sample import sample
 
@@ -34,6 +35,7 @@ def arguments() -> argparse.Namespace:
         "--data", type=Path, default=sets.DEFAULT, help="the folder of the sets (default: %(default)s)"
     )
     parser.add_argument("--tools", type=int, nargs="+", default=SIZES, help="how many are mounted")
+    parser.add_argument("--answers", action="store_true", help="what tools answer, directly and through us")
     parser.add_argument("--estimate", action="store_true", help="only how good our estimate of tokens is")
     return parser.parse_args()
 
@@ -48,6 +50,15 @@ def main() -> None:
 
     if options.estimate:
         print(plain(list(estimate.lines(options.data, count)), range(1, 5)))
+        return
+    if options.answers:
+        told = asyncio.run(answers.answers(count, progress))
+        end_progress()
+        print(plain(list(report.answer_lines(told)), range(2, 7)))
+        report.write_answers(told)
+        worse = [f"{one.server} {one.tool}" for one in told if one.ratio > answers.MOST_MORE]
+        if worse:
+            sys.exit(f"error: over {answers.MOST_MORE - 1:.0%} more through the gateway: {', '.join(worse)}")
         return
     found: list[Figures] = []
     for size in options.tools:

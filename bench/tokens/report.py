@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import mean
 from xml.sax.saxutils import escape
 
 from bench.chart import MARGIN, STYLE, WIDTH
 from bench.process import ROOT
+from bench.tokens.answers import FORMS, Answer
 from bench.tokens.cost import Figures
 
 PAGE = ROOT / "docs" / "concepts" / "tokens.md"
 START, END = "<!-- tokens: written by `make bench-tokens` -->", "<!-- end of tokens -->"
+ANSWERS = "<!-- answers: written by `make bench-tokens ARGS=--answers` -->"
+END_OF_ANSWERS = "<!-- end of answers -->"
 HEADINGS = (
     "tools", "everything listed", "searched for", "of that definitions", "search", "describe", "call",
     "searches", "saved",
@@ -37,13 +41,44 @@ def lines(found: Sequence[Figures]) -> Iterator[tuple[str, ...]]:
         )
 
 
+def answer_lines(found: Sequence[Answer]) -> Iterator[tuple[str, ...]]:
+    """A line for each answer, and what they come to."""
+    yield ("server", "asked for", "text: directly", "through", "data: directly", "through", "saved")
+    for one in found:
+        yield (one.server, f"{one.asked} (`{one.tool}`)", *_counts(one.tokens), _saved(one.tokens))
+    whole = {form: _sum([one.tokens[form] for one in found]) for form in FORMS}
+    yield ("**together**", f"{len(found)} answers", *_counts(whole), _saved(whole))
+    each = mean(1 - through / max(1, direct) for one in found for direct, through in one.tokens.values())
+    yield ("**mean of each**", "", "", "", "", "", f"{100 * each:.1f}%")
+
+
+def _counts(tokens: Mapping[str, tuple[int, int]]) -> Iterator[str]:
+    return (f"{count:,}" for form in FORMS for count in tokens[form])
+
+
+def _sum(pairs: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return sum(direct for direct, _ in pairs), sum(through for _, through in pairs)
+
+
+def _saved(tokens: Mapping[str, tuple[int, int]]) -> str:
+    direct, through = _sum(list(tokens.values()))
+    return f"{100 * (1 - through / max(1, direct)):.1f}%".replace("-0.0%", "0.0%")
+
+
 def write(found: Sequence[Figures]) -> None:
-    head, *rows = lines(found)
-    table = "\n".join(f"| {' | '.join(line)} |" for line in (head, ["---:"] * len(head), *rows))
+    _write(list(lines(found)), ["---:"] * len(HEADINGS), START, END)
+
+
+def write_answers(found: Sequence[Answer]) -> None:
+    _write(list(answer_lines(found)), ["---", "---", *["---:"] * 5], ANSWERS, END_OF_ANSWERS)
+
+
+def _write(rows: Sequence[Sequence[str]], align: Sequence[str], start: str, end: str) -> None:
+    table = "\n".join(f"| {' | '.join(line)} |" for line in (rows[0], align, *rows[1:]))
     body = PAGE.read_text(encoding="utf-8")
-    before, _, rest = body.partition(START)
-    _, _, after = rest.partition(END)
-    PAGE.write_text(f"{before}{START}\n\n{table}\n\n{END}{after}", encoding="utf-8")
+    before, _, rest = body.partition(start)
+    _, _, after = rest.partition(end)
+    PAGE.write_text(f"{before}{start}\n\n{table}\n\n{end}{after}", encoding="utf-8")
 
 
 def draw(found: Sequence[Figures], caption: str) -> str:

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import bpe_openai
 from msgspec import Raw
 
 from toolyard.artifacts.links import Links
@@ -15,6 +16,7 @@ from toolyard.results.limits import Limits
 from toolyard.results.options import Options
 from toolyard.results.shaper import Shaper, Tool, Wanted
 from toolyard.wire.call import Caller, Identity
+from toolyard.wire.eras import ClientInfo
 from toolyard.wire.seal import Sealer
 
 TENANT = "acme"
@@ -22,6 +24,8 @@ MODERN, LEGACY = "2026-07-28", "2025-11-25"
 NAME = "mcp__up__list_things"
 HINT = "read_result(id='{id}') shows more of it"
 GENEROUS = 2**40
+ANY_SIZE = Limits(always=True)
+"""So that results which are short enough to be read here are shaped too, though that saves nothing."""
 
 
 class Fitted:
@@ -31,7 +35,13 @@ class Fitted:
         self._shelf = shelf
         self.passed = after is before
         self.result: dict[str, Any] = {} if self.passed else json.loads(bytes(after))
-        self.answer: Any = None if self.passed else self.result["structuredContent"]
+        self.answer: Any = None if self.passed else self._answer()
+
+    def _answer(self) -> Any:
+        """Where only the text was replaced, it is there alone."""
+        structured = self.result["structuredContent"]
+        is_it = isinstance(structured, dict) and structured.get("tool_name") == NAME
+        return structured if is_it else json.loads(self.text)
 
     @property
     def text(self) -> str:
@@ -72,8 +82,9 @@ class Shelf:
     async def fit(
         self,
         result: Any,
-        limits: Limits | None = Limits(),  # noqa: B008 (frozen)
+        limits: Limits | None = ANY_SIZE,
         version: str = MODERN,
+        client: str = "unknown",
         **options: Any,
     ) -> Fitted:
         """`result`: JSON as a value or as bytes, or an object as an upstream hands it over."""
@@ -81,7 +92,8 @@ class Shelf:
             result = json.dumps(result, ensure_ascii=False).encode()
         if isinstance(result, bytes):
             result = Raw(result)
-        caller, tool = Caller(version, {}, identity=Identity(TENANT)), Tool(NAME, "up", limits)
+        caller = Caller(version, {}, ClientInfo(client), Identity(TENANT))
+        tool = Tool(NAME, "up", limits)
         # As the pipeline does it: the short way first.
         if not options and isinstance(result, Raw) and self.shaper.passes(caller, tool, bytes(result)):
             return Fitted(self, result, result)
@@ -92,6 +104,23 @@ class Shelf:
     def files(self) -> list[str]:
         """All that lies in the store."""
         return [path.name for path in self.folder.rglob("*") if path.is_file()]
+
+
+def seen(result: dict[str, Any], form: str) -> str:
+    """What a model reads of a result, by clients that show it the text or the structured content."""
+    content: list[dict[str, Any]] = result.get("content") or []
+    texts = [block["text"] for block in content if block["type"] == "text"]
+    texts += [str(block["resource"].get("text", "")) for block in content if block["type"] == "resource"]
+    links = [f"{block['name']} {block['uri']}" for block in content if block["type"] == "resource_link"]
+    structured = result.get("structuredContent")
+    if structured is not None and (form == "structured" or not texts):
+        texts = [json.dumps(structured, ensure_ascii=False, separators=(",", ":"))]
+    return "\n".join(texts + links)
+
+
+def tokens(text: str) -> int:
+    """By a real tokeniser; of what is very long, the beginning."""
+    return len(bpe_openai.get_encoding("o200k_base").encode(text[:40_000]))
 
 
 def local_store(folder: Path, **options: Any) -> LocalStore:

@@ -15,19 +15,19 @@ server = Server("stock")
 
 
 @server.tool(read_only=True)
-async def things(count: int = 30) -> list[dict[str, Any]]:
+async def things(count: int = 300) -> list[dict[str, Any]]:
     """List the things that are in stock."""
     return records(count)
 
 
 @server.tool
-async def words(lines: int = 30) -> str:
+async def words(lines: int = 900) -> str:
     """Say something at length."""
     return "\n".join(f"line {at}" for at in range(lines))
 
 
 @server.tool
-async def letters(lines: int = 30) -> str:
+async def letters(lines: int = 1500) -> str:
     """Say something in letters of one to four bytes."""
     return "aé€😀\n" * lines
 
@@ -65,7 +65,7 @@ async def picky(_fields: str = "") -> str:
 
 
 @server.tool(long=Long(detach="at_once"))
-async def report(ctx: Context, lines: int = 30) -> str:
+async def report(ctx: Context, lines: int = 900) -> str:
     """Takes its time."""
     return "\n".join(f"line {at}" for at in range(lines))
 

@@ -1,4 +1,5 @@
-"""Whatever comes in: what goes out is within the limits and valid, and what was stored is all of it."""
+"""Whatever comes in: what goes out is within the limits and valid and never costs a model more, and what was
+stored is all of it."""
 
 import asyncio
 import json
@@ -12,12 +13,15 @@ from hypothesis import strategies as st
 from jsonschema.validators import validator_for
 from referencing import Registry
 
-from tests.results.shelf import Fitted, Shelf, shelf_in, structured, text
+from tests.results.shelf import Fitted, Shelf, seen, shelf_in, structured, text, tokens
+from toolyard.kit.suspicion import CLOSE, OPEN
+from toolyard.results.cutting import excerpt
 from toolyard.results.glance import surely_fits
 from toolyard.results.limits import Limits
 from toolyard.results.measuring import measure
 from toolyard.results.payload import payload_of
 from toolyard.results.schemas import either
+from toolyard.results.tokens import estimated
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
 names = st.one_of(
@@ -56,8 +60,8 @@ def dumped(value: Any) -> str:
 
 
 def holds(found: Fitted, limits: Limits) -> None:
-    assert len(found.text.encode()) <= max(limits.max_bytes, 1500)
-    assert json.loads(found.text) == found.answer
+    written = json.dumps(found.answer, ensure_ascii=False, separators=(",", ":"))
+    assert len(written.encode()) <= max(limits.max_bytes, 1500)
     assert len(json.dumps(found.summary, ensure_ascii=False, separators=(",", ":")).encode()) <= 2000
     assert found.summary["approx_size_bytes"] > 0
     for validator in LISTED:
@@ -84,8 +88,13 @@ def runs(folder_of: Any) -> None:
     asyncio.run(run())
 
 
+CHEAP = 2 * 2_000
+"""Tokens, estimated. What takes the place of a result is 4,000 bytes at most and costs half of it at most."""
+
+
 def small(value: Any) -> bool:
-    return len(dumped(value).encode()) <= 4000 and (not isinstance(value, list | dict) or len(value) <= 20)
+    few = not isinstance(value, list | dict) or len(value) <= 20
+    return (len(dumped(value).encode()) <= 4000 and few) or estimated(dumped(value)) <= CHEAP
 
 
 @given(many(), st.sampled_from(["text", "structured", "both", "wrapped"]), st.sampled_from([100, 4000]))
@@ -114,30 +123,38 @@ def test_text_goes_out_within_the_limits_and_is_stored_byte_for_byte(lines: list
     words = "\n".join(lines * times)
 
     async def check(shelf: Shelf) -> None:
-        found = await shelf.fit(text(words))
+        found = await shelf.fit(text(words), Limits())
         if found.passed:
-            assert len(words.encode()) <= 4000
-            assert words.count("\n") <= 20
+            assert estimated(words) <= CHEAP
         else:
             holds(found, Limits())
+            assert json.loads(found.text) == found.answer
             assert await found.whole() == words.encode()
 
     runs(check)
 
 
 @given(many(), st.text(st.characters(codec="utf-8"), min_size=1, max_size=3000), st.integers(1, 3))
-def test_texts_beside_other_structured_content_are_stored_with_it(value: Any, words: str, count: int):
+def test_texts_and_other_structured_content_beside_them_are_each_stored_or_stay_as_they_are(
+    value: Any, words: str, count: int
+):
     words += "!"  # no JSON, and so no twin
+    said = words if count == 1 else [words] * count
 
     async def check(shelf: Shelf) -> None:
-        found = await shelf.fit(structured(value, *[words] * count))
+        came = structured(value, *[words] * count)
+        found = await shelf.fit(came, Limits())
         if found.passed:
             assert small(value)
-            assert len(words.encode()) <= 4000
-        else:
-            holds(found, Limits())
-            said = words if count == 1 else [words] * count
-            assert json.loads(await found.whole()) == {"text": said, "structured": value}
+            assert estimated(words) <= CHEAP
+            return
+        holds(found, Limits())
+        if found.result["structuredContent"] != value:
+            assert json.loads(await found.whole()) == value
+        if found.result["content"] != came["content"]:
+            found.answer = json.loads(found.text)
+            whole = await found.whole()
+            assert (whole.decode() if count == 1 else json.loads(whole)) == said
 
     runs(check)
 
@@ -146,7 +163,7 @@ def test_texts_beside_other_structured_content_are_stored_with_it(value: Any, wo
 @given(st.binary(max_size=3000), st.integers(1, 5))
 def test_bytes_that_are_no_result_never_raise(rubbish: bytes, times: int):
     async def check(shelf: Shelf) -> None:
-        found = await shelf.fit(b'{"content":' + rubbish * times)
+        found = await shelf.fit(b'{"content":' + rubbish * times, Limits())
         if not found.passed:
             holds(found, Limits())
             assert rubbish * times in await found.whole()
@@ -194,7 +211,77 @@ def results(draw: st.DrawFn) -> bytes:
 def test_what_a_glance_lets_pass_would_have_passed_when_measured(body: bytes, limits: Limits):
     if surely_fits(body, limits):
         payload = payload_of(body)
-        assert measure(payload, limits.by_bytes_alone() if payload.is_error else limits) is None
+        assert measure(payload, limits.by_bytes_alone() if payload.is_error else limits) == ()
+
+
+WORDS = st.text(st.sampled_from('ab =-\n\t.éж中😀0\x00"\\{}[],:'), max_size=40)
+
+
+@st.composite
+def long_results(draw: st.DrawFn) -> bytes:
+    """Of all sizes around what is shaped and what is not, the texts and the data alike or not."""
+    times = draw(st.sampled_from([1, 7, 30, 200, 900]))
+    value: Any = draw(many())
+    if isinstance(value, list) and len(dumped(value)) * times < 50_000:
+        value = value * times
+    said = [
+        dumped(value),
+        json.dumps(value, indent=draw(st.sampled_from([None, 2, 8]))),
+        draw(st.one_of(texts, WORDS)) * times,
+        "\n".join(draw(st.lists(texts, max_size=2)) * times),
+    ]
+    blocks = draw(st.lists(st.sampled_from(said), min_size=1, max_size=2))
+    body: dict[str, Any] = {"content": [{"type": "text", "text": words} for words in blocks]}
+    body |= draw(
+        st.sampled_from(
+            [
+                {},
+                {"structuredContent": value},
+                {"structuredContent": {"result": blocks[0]}},
+                {"isError": True},
+                {"content": [{"type": "resource_link", "uri": "a:b", "name": "b"}] * min(times, 60)},
+            ]
+        )
+    )
+    return json.dumps(body, ensure_ascii=draw(st.booleans())).encode()
+
+
+pieces = st.one_of(
+    texts,
+    st.sampled_from(
+        ["<page-1a2b3c4d> x\n", "\n</page-1a2b3c4d>\n", "<page-ffffffff>\n", f"{OPEN}so", CLOSE, "w " * 400]
+    ),
+)
+
+
+@given(st.lists(pieces, max_size=30), st.integers(50, 3_000))
+def test_an_excerpt_fits_and_closes_the_marks_that_it_opens(parts: list[str], room: int):
+    whole = "".join(parts)
+    shown = excerpt(whole, 1_200, room)
+    assert len(json.dumps(shown, ensure_ascii=False).encode()) <= max(room, 120)
+    if shown != whole:
+        assert shown.rfind(CLOSE) >= shown.rfind(OPEN)
+        for mark in ("page-1a2b3c4d", "page-ffffffff"):
+            if re.search(f"^<{mark}>", shown, re.MULTILINE):
+                assert f"</{mark}>" in shown
+
+
+@settings(max_examples=300)
+@given(long_results(), st.sampled_from([100, 4000, 20_000]), st.sampled_from(["off", "auto"]))
+def test_no_result_costs_a_model_more_than_it_did_whichever_form_it_reads(
+    body: bytes, size: int, compact: str
+):
+    came = json.loads(body)
+
+    async def check(shelf: Shelf) -> None:
+        found = await shelf.fit(body, Limits(max_bytes=size, compact=compact))
+        if not found.passed:
+            for form in ("text", "structured"):
+                assert tokens(seen(found.result, form)) <= 1.03 * tokens(seen(came, form)), form
+            if not found.answer["truncated"] and isinstance(found.preview, list | dict):
+                assert found.preview == json.loads(await found.whole())
+
+    runs(check)
 
 
 TREE = {"type": "object", "properties": {"children": {"type": "array", "items": {"$ref": "#"}}}}

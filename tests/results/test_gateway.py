@@ -36,11 +36,12 @@ def answer_of(result: dict[str, Any]) -> dict[str, Any]:
 async def test_big_results_are_shaped_whatever_they_come_from(way: str):
     async with mounted(way) as up, yard(up, results=ON) as front:
         things = answer_of((await front.call("mcp__up__things")).result)
-        assert things["summary"]["item_count"] == 30
+        assert things["summary"]["item_count"] == 300
         assert things["preview"] == records(10)
         assert things["tool_name"] == "mcp__up__things"
-        words = answer_of((await front.call("mcp__up__words", {"lines": 21})).result)
-        assert words["summary"]["line_count"] == 21
+        words = answer_of((await front.call("mcp__up__words", {"lines": 900})).result)
+        assert words["summary"]["line_count"] == 900
+        assert (await front.says("mcp__up__words", {"lines": 21})).count("\n") == 20, "a summary costs more"
         assert (await front.says("mcp__up__words", {"lines": 20})).count("\n") == 19
         few = (await front.call("mcp__up__things", {"count": 3})).result
         assert few["structuredContent"] == {"result": records(3)}
@@ -51,7 +52,7 @@ async def test_big_results_are_shaped_whatever_they_come_from(way: str):
         assert [block["type"] for block in picture["content"]] == ["text", "resource_link", "image"]
         session = await front.legacy()
         legacy = (await session.call("mcp__up__things")).result
-        assert answer_of(legacy)["summary"]["item_count"] == 30
+        assert answer_of(legacy)["summary"]["item_count"] == 300
         assert "resultType" not in legacy
 
 
@@ -64,8 +65,8 @@ async def test_what_is_asked_of_a_result_is_taken_out_of_the_arguments(way: str)
             (await front.call("mcp__up__things", {"count": 5, "_fields": ["id", "state"]})).result
         )
         assert few["result"] == [{"id": one["id"], "state": one["state"]} for one in records(5)]
-        whole = (await front.call("mcp__up__things", {"_max_bytes": 9000})).result
-        assert whole["structuredContent"] == {"result": records(30)}
+        whole = (await front.call("mcp__up__things", {"_max_bytes": 90_000})).result
+        assert whole["structuredContent"] == {"result": records(300)}
         assert await front.says("mcp__up__picky", {"_fields": "mine"}) == "given 'mine'"
         wrong = (await front.call("mcp__up__things", {"_max_bytes": -1})).error
         assert "_max_bytes is a number of bytes" in wrong["message"]
@@ -112,7 +113,7 @@ async def test_the_mcp_client_takes_shaped_results_for_valid(view: str, mode: st
     speaker = Speaker("modern", [tool(name, outputSchema=schema) for name, schema in schemas.items()])
 
     async def answer(exchange: Exchange) -> None:
-        big = {"id": 1, "more": records(30)} if exchange.arguments.get("big") else small[exchange.name]
+        big = {"id": 1, "more": records(300)} if exchange.arguments.get("big") else small[exchange.name]
         await exchange.result(
             {"content": [{"type": "text", "text": json.dumps(big)}], "structuredContent": big}
         )
@@ -133,7 +134,7 @@ async def test_the_mcp_client_takes_shaped_results_for_valid(view: str, mode: st
             shaped = await client.call_tool(prefix + name, {"big": True})
             assert shaped.structured_content["truncated"] is True
             read = await client.read_resource(shaped.structured_content["storage"]["resource"])
-            assert json.loads(read.contents[0].text) == {"id": 1, "more": records(30)}
+            assert json.loads(read.contents[0].text) == {"id": 1, "more": records(300)}
         templates = (await client.list_resource_templates()).resource_templates
         assert "toolyard://results/{id}{?start,length,offset,limit}" in [
             one.uri_template for one in templates
@@ -145,20 +146,20 @@ async def test_the_mcp_client_takes_shaped_results_for_valid(view: str, mode: st
 async def test_in_the_search_view_a_model_finds_calls_and_reads_on():
     async with mounted("inprocess") as up, yard(up, results=ON, view="search") as front:
         shaped = answer_of(
-            (await front.call("call_tool", {"tool": "mcp__up__things", "arguments": {"count": 99}})).result
+            (await front.call("call_tool", {"tool": "mcp__up__things", "arguments": {"count": 199}})).result
         )
         id = shaped["storage"]["resource"]
-        read = (await front.call("read_result", {"id": id, "offset": 90})).result["structuredContent"]
-        assert read["items"] == records(99)[90:]
+        read = (await front.call("read_result", {"id": id, "offset": 190})).result["structuredContent"]
+        assert read["items"] == records(199)[190:]
         few = {"tool": "mcp__up__things", "arguments": {"count": 99, "_fields": "id", "_max_bytes": 9000}}
         only = answer_of((await front.call("call_tool", few)).result)
         assert only["result"] == [{"id": one} for one in range(99)]
         calls = [
-            {"tool": "mcp__up__things", "arguments": {"count": 50}},
+            {"tool": "mcp__up__things", "arguments": {"count": 150}},
             {"tool": "mcp__up__words", "arguments": {"lines": 3}},
         ]
         both = (await front.call("call_tools", {"calls": calls})).result["structuredContent"]["results"]
-        assert both[0]["result"]["structuredContent"]["summary"]["item_count"] == 50
+        assert both[0]["result"]["structuredContent"]["summary"]["item_count"] == 150
         assert both[1]["result"]["content"][0]["text"] == "line 0\nline 1\nline 2"
         unknown = (await front.call("read_result", {"id": "0" * 32})).result
         assert unknown["isError"] is True
@@ -194,12 +195,12 @@ async def test_a_stored_result_is_a_resource_with_ranges():
 
 
 async def test_ranges_of_bytes_cut_no_letter_in_two_and_always_go_on():
-    words = "é☃\U0001f600\n" * 40
+    words = "é☃\U0001f600\n" * 1500
     async with speaking(Speaker()) as url, yard(at(url), results=ON) as front:
         uri = answer_of((await front.call("mcp__up__echo", {"text": words})).result)["storage"]["resource"]
         found, next = "", uri + "?length=1"
         while next:
-            (contents,) = (await front.modern("resources/read", {"uri": next + "&length=5"})).result[
+            (contents,) = (await front.modern("resources/read", {"uri": next + "&length=500"})).result[
                 "contents"
             ]
             found += contents["text"]
@@ -229,15 +230,16 @@ async def test_another_tenant_knows_nothing_of_a_result():
 
 async def test_limits_are_a_servers_and_a_tools_own_and_follow_the_configuration():
     mine = ServerResults(
-        max_items=50, tools={"words": ResultLimits(max_lines=40), "picture": ResultLimits(shape=False)}
+        max_items=150,
+        tools={"words": ResultLimits(max_bytes=90_000, max_lines=800), "picture": ResultLimits(shape=False)},
     )
     async with mounted("inprocess", results=mine) as up, yard(up, results=ON) as front:
         assert "truncated" not in str(
-            (await front.call("mcp__up__things", {"count": 30})).result["structuredContent"]
+            (await front.call("mcp__up__things", {"count": 70})).result["structuredContent"]
         )
-        assert answer_of((await front.call("mcp__up__things", {"count": 51})).result)["truncated"] is True
-        assert (await front.says("mcp__up__words", {"lines": 40})).count("\n") == 39
-        assert answer_of((await front.call("mcp__up__words", {"lines": 41})).result)["truncated"] is True
+        assert answer_of((await front.call("mcp__up__things", {"count": 151})).result)["truncated"] is True
+        assert (await front.says("mcp__up__words", {"lines": 800})).count("\n") == 799
+        assert answer_of((await front.call("mcp__up__words", {"lines": 801})).result)["truncated"] is True
         assert len((await front.call("mcp__up__picture")).result["content"]) == 2
         async with mounted("inprocess") as plain:
             settings = GatewayConfig(view="all", state_dir=front.gateway.config.gateway.state_dir)
@@ -245,7 +247,9 @@ async def test_limits_are_a_servers_and_a_tools_own_and_follow_the_configuration
                 servers=(plain,), gateway=settings, results=ResultsConfig(exempt=("mcp__up__wor*",))
             )
             await front.gateway.reload(changed)
-            assert answer_of((await front.call("mcp__up__things", {"count": 30})).result)["truncated"] is True
+            assert (
+                answer_of((await front.call("mcp__up__things", {"count": 100})).result)["truncated"] is True
+            )
             assert (await front.says("mcp__up__words", {"lines": 900})).count("\n") == 899
             assert front.gateway.needs_restart == []
             settings = Config(servers=(plain,), gateway=settings, results=ResultsConfig(shape=False))
@@ -280,7 +284,7 @@ async def test_a_range_has_whole_letters_wherever_it_begins_and_ends():
                 (some,) = read.result["contents"]
                 told = some["_meta"]["toolyard/range"]
                 assert start <= told["start"] <= told["end"] <= start + length
-                whole = ("aé€😀\n" * 30).encode()
+                whole = ("aé€😀\n" * 1500).encode()
                 assert some["text"].encode() == whole[told["start"] : told["end"]]
 
 
@@ -330,13 +334,13 @@ async def test_who_cancels_a_long_call_leaves_nothing_in_the_store(tmp_path: Pat
 async def test_the_result_of_a_task_fits_too_and_is_stored_once(way: str, tmp_path: Path):
     tables = {"store": StoreConfig(url=f"local:{tmp_path}")}
     async with mounted(way) as up, yard(up, results=ON, tables=tables) as front:
-        task = (await front.call("mcp__up__report", {"lines": 50}, capabilities=TASKS)).result
+        task = (await front.call("mcp__up__report", {"lines": 500}, capabilities=TASKS)).result
         state: dict[str, Any] = {}
         while state.get("status") != "completed":
             state = (await front.modern("tasks/get", {"taskId": task["taskId"]}, capabilities=TASKS)).result
         answer = answer_of(state["result"])
         assert answer["tool_name"] == "mcp__up__report"
-        assert answer["summary"]["line_count"] == 50
+        assert answer["summary"]["line_count"] == 500
         again = (await front.modern("tasks/get", {"taskId": task["taskId"]}, capabilities=TASKS)).result
         assert again["result"] == state["result"]
         line = await _listening(front, task["taskId"])
@@ -363,7 +367,7 @@ async def _listening(front: Yard, task: str) -> Line:
 async def test_the_result_of_a_task_only_tool_of_a_legacy_server_fits_and_heeds_what_is_asked():
     tasks = OldTasks()
     tasks.done.set()
-    value = {"items": records(30)}
+    value = {"items": records(300)}
 
     async def result(exchange: Exchange) -> None:
         assert exchange.params == {"taskId": "old-1"}
@@ -373,4 +377,4 @@ async def test_the_result_of_a_task_only_tool_of_a_legacy_server_fits_and_heeds_
     async with speaking(tasks.speaker) as url, yard(at(url), results=ON) as front:
         assert answer_of((await front.call("mcp__up__slow")).result)["summary"]["path"] == "items"
         some = (await front.call("mcp__up__slow", {"_fields": "id", "_max_bytes": 9000})).result
-        assert answer_of(some)["result"] == {"items": [{"id": one} for one in range(30)]}
+        assert answer_of(some)["result"] == {"items": [{"id": one} for one in range(300)]}

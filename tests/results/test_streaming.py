@@ -17,7 +17,7 @@ from toolyard.results.limits import Limits
 from toolyard.upstream.spool import Spool, Spooled
 from toolyard.wire.call import Streamed
 
-LONG = Limits(max_bytes=1500)
+LONG = Limits(always=True, max_bytes=1500)
 
 
 def spooled(body: bytes) -> Spooled:

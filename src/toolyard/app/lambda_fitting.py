@@ -20,15 +20,18 @@ async def fit(call: Call, result: Raw) -> Raw:
     from ..results.limits import Limits
     from ..results.measuring import measure
     from ..results.payload import payload_of
-    from ..results.shaping import Beside, as_result, shaped
+    from ..results.shaping import Beside, Forms, as_result, shaped
     from ..results.storing import Kept
     from ..results.survey import survey
 
-    limits = Limits(max_bytes=SHAPED_BYTES, preview_items=PREVIEW_ITEMS, preview_chars=PREVIEW_CHARS)
+    limits = Limits(
+        max_bytes=SHAPED_BYTES, preview_items=PREVIEW_ITEMS, preview_chars=PREVIEW_CHARS, always=True
+    )
     payload = payload_of(bytes(result))
     measured = measure(payload, limits.by_bytes_alone())
-    if measured is None:  # pictures or the like, of which no part would be one
+    if not measured:  # pictures or the like, of which no part would be one
         return result
     tool = decode_params(call.params, CallToolParams).name
-    answer = shaped(tool, survey(measured.whole), Kept("none", fault=TOO_BIG), limits, "")
-    return as_result(answer, Beside(measured.beside, payload.meta, payload.is_error), None, call.caller.era)
+    answer = shaped(tool, survey(measured[0].whole), Kept("none", fault=TOO_BIG), limits, "")
+    beside = Beside(measured[0].beside, payload.meta, payload.is_error)
+    return as_result(Forms.of(answer), beside, None, call.caller.era)

@@ -4,6 +4,7 @@ from collections.abc import Collection
 from typing import Any
 
 import msgspec
+from msgspec import Raw
 from msgspec.structs import replace
 
 from ..artifacts.store import Store
@@ -16,6 +17,7 @@ from ..results.limits import limits_for
 from ..results.options import NONE, OPTIONS, Options
 from ..results.reading import Reader
 from ..results.schemas import widened
+from ..results.seen import bound_in
 from ..results.shaper import Noted, Shaper, Tool, Wanted
 from ..results.tasks import Tasks
 from ..wire.call import Caller
@@ -36,7 +38,9 @@ class Shaping:
     def reconfigure(self, config: Config) -> None:
         self._config = config
         self._servers = {server.name: server for server in config.servers}
-        self._tools: dict[tuple[str, str], Tool] = {}
+        self._tools: dict[tuple[str, str], tuple[tuple[Item, ...], Tool]] = {}
+        """With the list that has its definition: another list may say otherwise."""
+        self._is_suna = config.gateway.view == "search" and "suna" in config.gateway.dialects
         self.reader.reconfigure(config.results)
 
     async def close(self) -> None:
@@ -53,25 +57,37 @@ class Shaping:
         return await self._tasks.fit(state, id, Wanted(caller, self._tool(server, tool), more))
 
     def own_parameters(self, forward: Forward) -> Collection[str]:
-        shelf = self._catalogue.shelves.get(forward.mount.server)
-        lists = () if shelf is None else shelf.lists.get(TOOLS.name, ())
-        found = next((item for item in lists if item.own == forward.name), None)
-        return () if found is None else [name for name in OPTIONS if name in _parameters(found)]
+        found = _item(self._list(forward.mount.server), forward.name)
+        parameters = () if found is None else _definition(found).input_schema.properties
+        return [name for name in OPTIONS if name in parameters]
 
     def _tool(self, server: str, own: str) -> Tool:
+        tools = self._list(server)
         found = self._tools.get((server, own))
-        if found is None:
-            if len(self._tools) >= REMEMBERED:
-                self._tools.clear()
-            found = self._tools[server, own] = self._made(server, own)
-        return found
+        if found is not None and found[0] is tools:
+            return found[1]
+        if len(self._tools) >= REMEMBERED:
+            self._tools.clear()
+        tool = self._made(server, own, tools)
+        self._tools[server, own] = (tools, tool)
+        return tool
 
-    def _made(self, server: str, own: str) -> Tool:
+    def _list(self, server: str) -> tuple[Item, ...]:
+        """Its tools, as they were last listed."""
+        shelf = self._catalogue.shelves.get(server)
+        return () if shelf is None else shelf.lists.get(TOOLS.name, ())
+
+    def _made(self, server: str, own: str, tools: tuple[Item, ...]) -> Tool:
         shelf = self._catalogue.shelves.get(server)
         name = shown_name(server, own) if shelf is None else shelf.full_name(own)
         config = self._servers.get(server)
-        limits = None if config is None else limits_for(self._config.results, config.results, own, name)
-        return Tool(name, server, limits)
+        if config is None:
+            return Tool(name, server, None)
+        limits = limits_for(self._config.results, config.results, own, name, self._is_suna)
+        item = _item(tools, own)
+        if limits is None or limits.always or item is None:
+            return Tool(name, server, limits)
+        return Tool(name, server, limits, bound_in(_definition(item).meta, limits.bounded))
 
 
 class _Schema(msgspec.Struct, frozen=True):
@@ -80,13 +96,18 @@ class _Schema(msgspec.Struct, frozen=True):
 
 class _Definition(msgspec.Struct, rename="camel"):
     input_schema: _Schema = _Schema()
+    meta: Raw = msgspec.field(default=Raw(b""), name="_meta")
 
 
-def _parameters(tool: Item) -> Collection[str]:
+def _item(tools: tuple[Item, ...], own: str | None) -> Item | None:
+    return next((item for item in tools if item.own == own), None)
+
+
+def _definition(tool: Item) -> _Definition:
     try:
-        return msgspec.json.decode(b"{" + tool.rest, type=_Definition).input_schema.properties
+        return msgspec.json.decode(b"{" + tool.rest, type=_Definition)
     except msgspec.DecodeError:
-        return ()
+        return _Definition()
 
 
 def dressed(item: Item) -> Item:

@@ -29,6 +29,7 @@ from .values import (
     seconds,
     short_text,
     size,
+    size_or_none,
     table,
     template,
     texts,
@@ -42,6 +43,7 @@ _LIMITS: dict[str, Reader] = {
     "max_bytes": size,
     "max_items": whole(1),
     "max_lines": whole(1),
+    "bounded": size_or_none,
 }
 
 

@@ -57,6 +57,7 @@ class ResultLimits(Struct, frozen=True, kw_only=True):
     max_bytes: int | None = None
     max_items: int | None = None
     max_lines: int | None = None
+    bounded: int | None = None
 
 
 class ServerResults(ResultLimits, frozen=True, kw_only=True):
@@ -140,6 +141,7 @@ class ResultsConfig(Struct, frozen=True, kw_only=True):
     max_bytes: int = 4000
     max_items: int = 20
     max_lines: int = 20
+    bounded: int = 100_000
     preview_items: int = 10
     preview_chars: int = 1200
     compact: Literal["off", "auto", "csv", "table"] = "off"

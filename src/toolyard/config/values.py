@@ -102,6 +102,14 @@ def _seconds(value: Any, zero: bool) -> float:
 
 
 def size(value: Any) -> int:
+    count = size_or_none(value)
+    if count < 1:
+        raise Wrong("must be more than 0 bytes")
+    return count
+
+
+def size_or_none(value: Any) -> int:
+    """0 for none."""
     if isinstance(value, int) and not isinstance(value, bool):
         count = value
     else:
@@ -109,8 +117,8 @@ def size(value: Any) -> int:
         if found is None:
             raise Wrong("is not a size", 'write it as "512MiB", "2GiB", "100MB", or a number of bytes')
         count = int(float(found[1]) * _FACTORS[found[2].lower()])
-    if count < 1:
-        raise Wrong("must be more than 0 bytes")
+    if count < 0:
+        raise Wrong("must be 0 bytes or more")
     return count
 
 

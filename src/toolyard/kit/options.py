@@ -17,6 +17,10 @@ class _Described(TypedDict, total=False):
     meta: Meta | None
 
 
+BOUNDED = "toolyard/bounded"
+"""In the `_meta` of a tool or of a result, true: it is made for a model's context as it is."""
+
+
 class ToolOptions(_Described, total=False):
     read_only: bool | None
     destructive: bool | None
@@ -27,6 +31,8 @@ class ToolOptions(_Described, total=False):
     """Or the type that it is made from; what is returned is then held against that."""
     long: "bool | Long"
     ui: str | None
+    bounded: bool
+    """Whether its results are made for a model's context as they are: a gateway then sends them whole."""
     listed: bool
     """Whether `tools/list` shows it; a call by its name is answered in any case."""
 

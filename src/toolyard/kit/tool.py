@@ -14,7 +14,7 @@ from ..wire.types import CallToolResult, Meta, ToolAnnotations, ToolInfo
 from .content import ToolError, ToolResult, error_result, to_result
 from .context import Context
 from .introspection import describe, name_of
-from .options import ToolOptions, check
+from .options import BOUNDED, ToolOptions, check
 from .pydantic_types import ValidatorError
 from .running import Callee, reraise_signals
 from .schema import DictSignature, Mismatch, Signature, output_of
@@ -81,7 +81,7 @@ class Tool:
             output_schema=self._output.schema,
             annotations=_annotations(options),
             icons=options.get("icons"),
-            meta=_with_ui(options.get("meta"), options.get("ui")),
+            meta=_with_ui(_with_bound(options), options.get("ui")),
         )
 
     @property
@@ -127,6 +127,11 @@ def _annotations(options: ToolOptions) -> ToolAnnotations | None:
         open_world_hint=options.get("open_world"),
     )
     return found if found != ToolAnnotations() else None
+
+
+def _with_bound(options: ToolOptions) -> Meta | None:
+    meta = options.get("meta")
+    return {**(meta or {}), BOUNDED: True} if options.get("bounded", False) else meta
 
 
 def _with_ui(meta: Meta | None, ui: str | None) -> Meta | None:

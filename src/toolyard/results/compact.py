@@ -16,16 +16,18 @@ Records = Sequence[dict[str, Any]]
 _ESCAPES = str.maketrans({"|": r"\|", "\n": r"\n", "\r": r"\r", "\\": r"\\"})
 
 
-def compacted(records: Records, form: str, room: int) -> dict[str, Any]:
-    """In the form asked for; by `auto` in that which shows most records, and of those the cheapest."""
+def compacted(records: Records, form: str, room: int) -> tuple[dict[str, Any], int]:
+    """In the form asked for, and how many are whole; by `auto` in the form that shows most of them, and of
+    those the cheapest."""
     plain = fitting(records, room)
     best: dict[str, Any] = {"preview": plain}
+    shown = len(plain) if plain == records[: len(plain)] else 0
     cost = (-len(plain), estimated(msgspec.json.encode(plain).decode())) if form == "auto" else (1, 0)
     for name, make in FORMS.items():
         text, count = _longest(records, make, room)
         if form in ("auto", name) and count and (-count, estimated(text)) < cost:
-            best, cost = {"preview": text, "preview_format": name}, (-count, estimated(text))
-    return best
+            best, cost, shown = {"preview": text, "preview_format": name}, (-count, estimated(text)), count
+    return best, shown
 
 
 def _longest(records: Records, make: Callable[[Records], str], room: int) -> tuple[str, int]:

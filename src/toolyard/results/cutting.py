@@ -1,17 +1,26 @@
 """Values cut to the room that there is for their JSON."""
 
+import re
 from collections.abc import Sequence
 from typing import Any, cast
 
 import msgspec
 
+from ..kit.suspicion import CLOSE, OPEN
 from .limits import NO_LIMIT
 from .tables import LONGEST_WHOLE, cut
 
+LONGEST_TEXT = 1_200
 LONGEST_TEXTS = (300, 80, 24)
 WIDEST = 8
 NARROWEST = 3
 DEEPEST = 6
+MOST_MARKS = 8
+_MARK = re.compile(
+    r"^<((?:[A-Za-z][\w.-]{0,40}-)?[0-9a-f]{6,32}|[\w.-]{0,40}untrusted[\w.-]{0,40})(?: [^<>\n]{0,200})?>",
+    re.MULTILINE,
+)
+"""A line that begins what is not to be trusted, under a name that its author could not know."""
 
 
 def size_of(value: Any) -> int:
@@ -36,8 +45,50 @@ def fitting(items: Sequence[Any], room: int) -> list[Any]:
     return shown
 
 
+def excerpt(text: str, chars: int, room: int, more: str = "") -> str:
+    """Its beginning, with the marks closed that it opens. `more` says that it goes on."""
+    shown = _beginning(text, chars, room)
+    if len(shown) == len(text):
+        return shown
+    marks = _marks_in(shown)
+    if not more and not marks and OPEN not in shown:
+        return shown
+    taken = size_of(more + CLOSE + "".join(marks)) - len('""')
+    shown = _beginning(text, chars, room - taken)
+    doubt = CLOSE if shown.rfind(OPEN) > shown.rfind(CLOSE) else ""
+    ends = [end for end in _marks_in(shown) if end not in shown]
+    return shown + more + doubt + "".join(ends)
+
+
+def has_marks(text: str) -> bool:
+    """Whether parts of it are marked as not to be trusted."""
+    return OPEN in text or _MARK.search(text) is not None
+
+
+def _marks_in(text: str) -> list[str]:
+    """What closes each of them, that of the outermost last."""
+    names = list(dict.fromkeys(mark[1] for mark in _MARK.finditer(text)))[:MOST_MARKS]
+    return [f"\n</{name}>" for name in reversed(names)]
+
+
+def _beginning(text: str, chars: int, room: int) -> str:
+    """The whole lines that fit; a line that is longer than all of that is cut at a word."""
+    end = min(len(text), chars)
+    while end and (size := size_of(text[:end])) > room:
+        end = min(end - 1, max(0, end * room // size))
+    if end == len(text):
+        return text
+    line = text.rfind("\n", 0, end + 1)
+    if line * 2 >= end:
+        return text[:line]
+    word = text.rfind(" ", 0, end + 1)
+    return text[: word if word * 2 >= end else end]
+
+
 def shortened(value: Any, room: int) -> Any:
     """What fits of one value: texts cut, lists and objects thinned out; at the worst a word on it."""
+    if isinstance(value, str):
+        return excerpt(value, LONGEST_TEXT, room, "…")
     for length in LONGEST_TEXTS:
         width = WIDEST if length == LONGEST_TEXTS[0] else NARROWEST
         found = _thinned(value, length, width, DEEPEST)

@@ -24,6 +24,10 @@ class Limits(Struct, frozen=True):
     preview_items: int = 10
     preview_chars: int = 1_200
     compact: str = "off"
+    bounded: int = 100_000
+    """What a tool calls bounded for a model passes up to so many bytes."""
+    always: bool = False
+    """Whether all that is over a limit is shaped, though that may save nothing: the contract of Suna."""
 
     @property
     def answer_bytes(self) -> int:
@@ -36,7 +40,9 @@ class Limits(Struct, frozen=True):
         return replace(self, max_bytes=size, max_items=NO_LIMIT, max_lines=NO_LIMIT)
 
 
-def limits_for(settings: ResultsConfig, server: ServerResults, own: str, full: str) -> Limits | None:
+def limits_for(
+    settings: ResultsConfig, server: ServerResults, own: str, full: str, always: bool = False
+) -> Limits | None:
     """Those of a tool, by its own and its full name; None where results pass as they are."""
     mine = server.tools.get(own, server)
     shape = _first(mine.shape, server.shape, settings.shape)
@@ -49,6 +55,8 @@ def limits_for(settings: ResultsConfig, server: ServerResults, own: str, full: s
         preview_items=settings.preview_items,
         preview_chars=settings.preview_chars,
         compact=settings.compact,
+        bounded=_first(mine.bounded, server.bounded, settings.bounded),
+        always=always,
     )
 
 

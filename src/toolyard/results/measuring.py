@@ -1,9 +1,10 @@
-"""Whether a result is big: over a limit in bytes, in items or keys, or in lines.
+"""Whether a result is big: over a limit in bytes, in items or keys, or in lines; and what would be shaped.
 
 Envelopes are seen through: `{"data": {"items": [...]}}` has as many items as its list.
 """
 
 from collections.abc import Iterator
+from typing import Literal
 
 import msgspec
 from msgspec import Raw, Struct
@@ -13,29 +14,58 @@ from .json_parts import Buffer, items_of, members_of
 from .limits import Limits
 from .ndjson import json_lines
 from .payload import Payload, Said
+from .tokens import estimated_in
+
+LARGE = 64 * 1024
 
 
 class Measured(Struct, frozen=True):
-    """A big result: what is kept of it, and which blocks stay beside what takes its place."""
+    """What of a big result may be replaced, and is kept then."""
 
     whole: Said
-    beside: tuple[Raw, ...]
+    came: int
+    """Tokens that it costs a model as it is."""
+    place: Literal["all", "text", "structured"] = "all"
+    """Which of the two forms it is, where they say different things."""
+    beside: tuple[Raw, ...] = ()
+    """The blocks that stay as they are."""
 
 
-def measure(payload: Payload, limits: Limits) -> Measured | None:
-    """None when it fits."""
+def measure(payload: Payload, limits: Limits) -> tuple[Measured, ...]:
+    """What is big of it: all, or one form or both where they say different things; nothing when it fits."""
     links = Said(msgspec.json.encode(payload.links), True)
-    many_links = bool(payload.links) and is_big(links, limits)
-    if not many_links and not any(is_big(said, limits) for said in _parts(payload)):
-        return None
-    beside = payload.media if many_links else (*payload.links, *payload.media)
-    return Measured(whole_of(payload, links if many_links else None), beside)
+    if payload.links and is_big(links, limits):
+        whole = whole_of(payload, links)
+        return (Measured(whole, estimated_in(whole.body), beside=payload.media),)
+    beside = (*payload.links, *payload.media)
+    structured = payload.structured
+    texts_are_big = any(is_big(said, limits) for said in _texts(payload))
+    is_structured_big = structured is not None and is_big(structured, limits)
+    if structured is not None and payload.as_sent is not None and not limits.always:
+        found: list[Measured] = []
+        if texts_are_big:
+            found.append(Measured(_text_of(payload), _cost_of_texts(payload), "text", beside))
+        if is_structured_big:
+            found.append(Measured(structured, _cost_of_value(structured), "structured", beside))
+        return tuple(found)
+    if not texts_are_big and not is_structured_big:
+        return ()
+    cost = _cost_of_texts(payload) if structured is None else _cost_of_value(structured)
+    return (Measured(whole_of(payload), cost, beside=beside),)
 
 
-def _parts(payload: Payload) -> Iterator[Said]:
-    """What a client may show its model: the structured part, or all texts."""
-    if payload.structured is not None:
-        yield payload.structured
+def _cost_of_texts(payload: Payload) -> int:
+    return sum(estimated_in(text.body) for text in payload.texts)
+
+
+def _cost_of_value(said: Said) -> int:
+    """Clients write structured content without white space."""
+    if said.is_json and len(said.body) <= LARGE:
+        return estimated_in(msgspec.json.format(said.body, indent=-1))
+    return estimated_in(said.body)
+
+
+def _texts(payload: Payload) -> Iterator[Said]:
     if len(payload.texts) == 1:
         yield payload.texts[0]
     elif payload.texts:
@@ -43,11 +73,16 @@ def _parts(payload: Payload) -> Iterator[Said]:
         yield Said(b"\n".join(text.body for text in payload.texts if not text.is_json), False)
 
 
+def _text_of(payload: Payload) -> Said:
+    """All texts as one; of several, a list."""
+    return payload.texts[0] if len(payload.texts) == 1 else _list_of(payload)
+
+
 def whole_of(payload: Payload, links: Said | None = None) -> Said:
     """All that is said, as one: a value or a text where there is only one, else an object of them."""
     said: dict[str, Said] = {}
     if payload.texts:
-        said["text"] = payload.texts[0] if len(payload.texts) == 1 else _list_of(payload)
+        said["text"] = _text_of(payload)
     if payload.structured is not None:
         said["structured"] = payload.structured
     if links is not None:

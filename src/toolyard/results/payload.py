@@ -16,6 +16,7 @@ from .twins import say_the_same
 
 NOTHING = Raw(b"")
 MEDIA = ("image", "audio")
+LONGEST_AS_SENT = 64 * 1024
 WRAPPERS = ("result",)
 """How SDKs call the one member of an object that they put around a value."""
 
@@ -43,6 +44,16 @@ class Payload(Struct, frozen=True):
     is_error: bool = False
     uri: str = ""
     """Where the text is from, when all that is said is one resource."""
+    as_sent: "AsSent | None" = None
+    """Of one whose texts and structured part say different things."""
+
+
+class AsSent(Struct, frozen=True):
+    """What a result says in each of its two forms, as it came; empty where that is long."""
+
+    texts: tuple[Raw, ...]
+    """Blocks."""
+    structured: Raw
 
 
 class _Contents(Struct):
@@ -77,6 +88,7 @@ class _Sorted:
         self.values: list[Said] = []
         self.links: list[Raw] = []
         self.media: list[Raw] = []
+        self.said: list[Raw] = []
         self.uri = ""
         for raw in content:
             self._put(raw)
@@ -84,7 +96,7 @@ class _Sorted:
     def _put(self, raw: Raw) -> None:
         block = _decode_block(raw)
         if block.type == "text" and block.text is not NOTHING:
-            self._say(of_text(text_of(block.text)))
+            self._say(raw, of_text(text_of(block.text)))
         elif block.type == "resource" and block.resource is not NOTHING:
             self._put_resource(raw, block.resource)
         else:
@@ -97,9 +109,10 @@ class _Sorted:
             self.media.append(raw.copy())
             return
         self.uri = contents.uri
-        self._say(of_text(text_of(contents.text)), Said(bytes(resource), True))
+        self._say(raw, of_text(text_of(contents.text)), Said(bytes(resource), True))
 
-    def _say(self, text: Said, value: Said | None = None) -> None:
+    def _say(self, raw: Raw, text: Said, value: Said | None = None) -> None:
+        self.said.append(raw)
         self.texts.append(text)
         self.values.append(value or text)
 
@@ -128,6 +141,17 @@ def payload_of(body: Buffer) -> Payload:
         result.result_type,
         result.is_error,
         found.uri if len(found.texts) == 1 else "",
+        None if value is None or not found.texts else _as_sent(found.said, structured),
+    )
+
+
+def _as_sent(texts: Sequence[Raw], structured: Raw | UnsetType) -> AsSent:
+    """Copied: they would keep all that they were cut from."""
+    assert structured is not UNSET
+    are_short = sum(len(memoryview(raw)) for raw in texts) <= LONGEST_AS_SENT
+    is_short = len(memoryview(structured)) <= LONGEST_AS_SENT
+    return AsSent(
+        tuple(raw.copy() for raw in texts) if are_short else (), structured.copy() if is_short else NOTHING
     )
 
 

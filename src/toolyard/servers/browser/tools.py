@@ -91,6 +91,7 @@ class Tools:
             destructive=destructive,
             idempotent=idempotent,
             open_world=open_world,
+            bounded=True,
         )
 
     def add_recipe(self, server: Server, name: str, recipe: Recipe) -> None:
@@ -113,6 +114,7 @@ class Tools:
             destructive=False,
             idempotent=False,
             open_world=True,
+            bounded=True,
         )
 
     # The tools
