@@ -209,11 +209,7 @@ class Gateway:
 
     def _change(self, known: _Mounted, server: ServerConfig) -> None:
         old = known.config
-        if (
-            old.where != server.where
-            or old.connect_timeout != server.connect_timeout
-            or (old.max_result != server.max_result)
-        ):
+        if _is_elsewhere(old, server):
             self._unmount(server.name)
             self.catalogue.remove(server.name)
             self._mount(server)
@@ -222,6 +218,11 @@ class Gateway:
         known.config = server
         known.mount.reconfigure(server)
         known.keeper.reconfigure(server)
+        if isinstance(server.where, Stdio) and isinstance(known.service, Bridge):
+            links = known.service.links
+            links.patience = server.connect_timeout
+            if isinstance(links.connector, StdioConnector):
+                links.connector.start_timeout = server.start_timeout
         self.catalogue.shelves[server.name].reconfigure(server)
         self.catalogue.changed(server.name, KINDS)
 
@@ -246,6 +247,7 @@ class Gateway:
         )
         mount.breaker.on_trouble = lambda reason, opened: look_after(keeper, reason, opened)
         if isinstance(service, Bridge):
+            shelf.opening = service.links.opening
             service.links.on_open = lambda again: self._opened(config.name, keeper, again)
         self._count_retries(mount)
         mount.version = lambda: shelf.identity.version
@@ -275,7 +277,7 @@ class Gateway:
         version = shelf.identity.version
         era: Era | None = era_of(version) if version else None
         if isinstance(where, Stdio):
-            connector = StdioConnector(name, where, config.connect_timeout, config.max_result, era)
+            connector = StdioConnector(name, where, config.start_timeout, config.max_result, era)
         elif isinstance(where, Http):
             connector = HttpConnector(name, where, self._http, config.connect_timeout, config.max_result, era)
         elif isinstance(where, Composio):
@@ -284,6 +286,8 @@ class Gateway:
         else:
             return InProcess(name, where.module, where.options)
         links = Links(name, connector)
+        if isinstance(where, Stdio):
+            links.patience = config.connect_timeout
         if isinstance(where, Http) and where.era == "caller":
             limits = config.connect_timeout, config.max_result
             legacy_first = HttpConnector(name, where, self._http, *limits, first="legacy")
@@ -419,6 +423,13 @@ class Gateway:
             )
             for name, mounted in self._mounted.items()
         ]
+
+
+def _is_elsewhere(old: ServerConfig, new: ServerConfig) -> bool:
+    """Whether it has to be connected anew. A program is not started again for another time limit."""
+    if old.where != new.where or old.max_result != new.max_result:
+        return True
+    return not isinstance(new.where, Stdio) and old.connect_timeout != new.connect_timeout
 
 
 def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ..config import ServerConfig
+from ..config import ServerConfig, Stdio
 from ..telemetry.masking import masked
 from ..upstream.errors import Garbled, UpstreamError
 from ..wire.call import Call, Caller
@@ -184,12 +184,17 @@ class Keeper:
 
     async def _refresh(self, kinds: tuple[Kind, ...]) -> None:
         shelf = self._shelf
-        async with asyncio.timeout(self._config.connect_timeout + min(self._config.timeout, 10.0)):
+        seconds = self._config.connect_timeout + min(self._config.timeout, 10.0)
+        # A program that is starting has a limit of its own, and must not be disturbed before.
+        starts = isinstance(self._config.where, Stdio)
+        async with asyncio.timeout(None if starts else seconds) as limit:
             self._reading = True
             try:
                 identity = await self._identify()
             finally:
                 self._reading = False
+            if starts:
+                limit.reschedule(asyncio.get_running_loop().time() + seconds)
             offered = identity.capabilities
             wanted = [kind for kind in kinds if kind.capability in offered]
             garbled: list[Garbled] = []

@@ -77,6 +77,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     pinned: tuple[str, ...] = ()
     timeout: float = 60.0
     connect_timeout: float = 15.0
+    start_timeout: float | None = None
+    """How long a program may take to start. None: minutes, and longer for one that may download itself."""
     concurrency: int = 64
     retries: int = 2
     max_result: int = GIB

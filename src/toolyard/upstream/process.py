@@ -124,6 +124,11 @@ class Process:
     def last_words(self) -> list[str]:
         return self._stderr.lines
 
+    @property
+    def activity(self) -> str:
+        """What it wrote last on its standard error."""
+        return self._stderr.latest[:MAX_LAST_WORDS]
+
     def write(self, line: bytes) -> None:
         """Send one line; Gone or Congested when it will not arrive."""
         if self._ending is not None:

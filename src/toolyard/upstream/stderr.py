@@ -29,6 +29,15 @@ class ErrorStream:
         """The last lines, readable."""
         return [text for line in self._kept if (text := readable(line))]
 
+    @property
+    def latest(self) -> str:
+        """The line that was written last, which may have no end yet: a progress bar is one."""
+        for line in (self._rest, *reversed(self._kept)):
+            for part in reversed(line.split(b"\r")):
+                if text := readable(part):
+                    return text
+        return ""
+
     def feed(self, data: bytes) -> float:
         """Take some in. How many seconds not to read on, so that a flood does not keep us busy."""
         now = time.monotonic()

@@ -5,11 +5,13 @@ import logging
 from contextlib import suppress
 
 from ..config import Stdio
+from ..telemetry.masking import masked
 from ..wire.errors import McpError
+from ..wire.text import clean
 from ..wire.versions import Era
 from .errors import Garbled, Lost, NotReached, UpstreamError
 from .handshake import DISCOVER, opening, read_discovery, read_opening
-from .launch import StartError
+from .launch import StartError, start_seconds
 from .lines import Line, Skipped
 from .link import DEAF, About, Profile
 from .pipe import Pipe
@@ -53,30 +55,45 @@ class StdioLink(Pipe):
 
 
 class StdioConnector:
+    """A program has minutes to start, or as long as it was given: it may have to be downloaded first."""
+
     def __init__(
-        self, server: str, where: Stdio, connect_timeout: float, max_result: int, era: Era | None = None
+        self, server: str, where: Stdio, start_timeout: float | None, max_result: int, era: Era | None = None
     ) -> None:
         self._server = server
         self._where = where
-        self._connect_timeout = connect_timeout
+        self.start_timeout = start_timeout
         self._max_result = max_result
         self._era = era
+        self._opening: list[StdioLink] = []
+
+    @property
+    def activity(self) -> str:
+        process = self._opening[0].process if self._opening else None
+        return "" if process is None else masked(clean(process.activity))
 
     async def open(self, profile: Profile) -> StdioLink:
         link = StdioLink(self._server)
+        self._opening.append(link)
+        try:
+            return await self._opened(link, profile)
+        finally:
+            self._opening.remove(link)
+
+    async def _opened(self, link: StdioLink, profile: Profile) -> StdioLink:
         try:
             await self._start(link)
         except StartError as error:
             raise NotReached(self._server, str(error)) from None
+        seconds = self.start_timeout or start_seconds(self._where)
         try:
-            async with asyncio.timeout(self._connect_timeout):
+            async with asyncio.timeout(seconds):
                 link.about = await self._agree(link, profile)
         except TimeoutError:
             self._era = None
             await link.close()
-            raise NotReached(
-                self._server, f"it started but did not answer within {self._connect_timeout:g} s"
-            ) from None
+            reason = f"it started but did not answer within {seconds:g} s"
+            raise NotReached(self._server, f"{reason}; `start_timeout` can give it longer") from None
         except Lost as error:  # it ended while we spoke; nothing of the caller's was under way
             await link.close()
             raise NotReached(self._server, error.reason) from None
