@@ -400,12 +400,17 @@ class Gateway:
     def _server_health(self, mounted: _Mounted) -> dict[str, Any]:
         shelf = self.catalogue.shelves[mounted.config.name]
         found: dict[str, Any] = {
-            "state": "down" if shelf.fault else "up" if shelf.settled.is_set() else "starting",
+            "state": "up" if shelf.state == "ready" else shelf.state,
             "transport": mounted.mount.transport,
             "version": shelf.identity.version,
             "tools": len(shelf.entries["tools"]),
             "in_flight": mounted.mount.in_flight,
         }
+        if shelf.state == "starting":
+            start = shelf.opening()
+            found["seconds"] = round(shelf.age if start is None else start.seconds, 1)
+            if start is not None and start.activity:
+                found["activity"] = start.activity
         if shelf.fault is not None:
             found["reason"] = shelf.fault
         if shelf.notes:

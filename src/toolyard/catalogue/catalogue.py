@@ -76,10 +76,10 @@ class Shelf:
 
     @property
     def state(self) -> Condition:
-        """`starting` until its first try is over, however long that takes."""
-        if not self.settled.is_set():
-            return "starting"
-        return "ready" if self.fault is None else "down"
+        """`starting` until its first try is over, however long that takes; and while a known one starts."""
+        if self.settled.is_set() and self.fault is not None:
+            return "down"
+        return "ready" if self.settled.is_set() and self.opening() is None else "starting"
 
     @property
     def age(self) -> float:
@@ -253,19 +253,26 @@ class Catalogue:
         return all(shelf.known or shelf.settled.is_set() for shelf in self.shelves.values())
 
     async def settled(self, wait: float, whose: list[Shelf] | None = None) -> None:
-        """Wait for the first try of every upstream never seen before, or of these; but not for long."""
-        shelves = self.shelves.values() if whose is None else whose
-        new = [shelf for shelf in shelves if not shelf.settled.is_set() and (whose or not shelf.known)]
-        if not new:
-            return
-        if whose is None and all(shelf.failed_before for shelf in new):
-            wait = min(wait, FAILED_BEFORE_SECONDS)
-        waiting = [asyncio.ensure_future(shelf.settled.wait()) for shelf in new]
-        try:
-            await asyncio.wait(waiting, timeout=wait)
-        finally:
-            for future in waiting:
-                future.cancel()
+        """Wait for the first try of every upstream never seen before, or of these; but not for long.
+
+        `wait` counts from when each was mounted, once for all who ask: whoever comes later waits for nobody.
+        """
+        shelves = [shelf for shelf in self.shelves.values() if not shelf.known] if whose is None else whose
+        short = min(wait, FAILED_BEFORE_SECONDS) if whose is None else wait
+        trying = [shelf for shelf in shelves if not shelf.settled.is_set()]
+        while left := [
+            (shelf, seconds)
+            for shelf in trying
+            if not shelf.settled.is_set()
+            and (seconds := (short if shelf.failed_before else wait) - shelf.age) > 0
+        ]:
+            waiting = [asyncio.ensure_future(shelf.settled.wait()) for shelf, _ in left]
+            try:
+                shortest = min(seconds for _, seconds in left)
+                await asyncio.wait(waiting, timeout=shortest, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for future in waiting:
+                    future.cancel()
 
     def missing(self) -> dict[str, str]:
         """What is not there, or not current, and why."""

@@ -1,7 +1,6 @@
 """What it takes to start a program, found out beforehand, so that an error can say what is wrong."""
 
 import os
-import re
 import shutil
 from collections.abc import Mapping
 from typing import Protocol
@@ -23,38 +22,6 @@ _NAMES = """
 PASSED_ON = frozenset(_NAMES.split())
 PASSED_ON_PREFIXES = ("LC_", "XDG_")
 NESTING = "TOOLYARD_NESTING"
-
-
-START_SECONDS = 300.0
-DOWNLOAD_SECONDS = 1800.0
-"""For a program that may have to be downloaded first. Installers give up by themselves long before."""
-
-# Programs that fetch others: by themselves, or by one of these commands.
-_RUNNERS: dict[str, tuple[str, ...]] = {
-    **dict.fromkeys(("npx", "pnpx", "bunx", "uvx", "dnx", "jbang"), ()),
-    "npm": ("exec", "x", "create", "init", "install", "i", "ci"),
-    "pnpm": ("dlx", "exec", "create", "install", "i"),
-    "yarn": ("dlx", "exec", "create", "install"),
-    "bun": ("x", "run", "install"),
-    "deno": ("run", "serve", "install", "x"),
-    "uv": ("run", "tool", "sync", "pip"),
-    "pipx": ("run", "install"),
-    "pip": ("install",),
-    "pip3": ("install",),
-    "poetry": ("run", "install"),
-    "hatch": ("run",),
-    "pixi": ("run", "exec"),
-    "docker": ("run", "compose", "mcp", "pull"),
-    "podman": ("run", "pull"),
-    "nerdctl": ("run", "pull"),
-    "nix": ("run", "shell", "develop"),
-    "go": ("run", "install"),
-    "cargo": ("run", "install"),
-    "dotnet": ("run", "tool"),
-    "mvn": (),
-    "gradle": (),
-}
-_WORDS = re.compile(r"[^\s;&|()'\"=]+")
 
 
 class Program(Protocol):
@@ -104,22 +71,6 @@ def prepare(program: Program, parent: Mapping[str, str] | None = None) -> Launch
     env[NESTING] = str(nesting(parent) + 1)
     cwd = None if program.cwd is None else _folder(program.cwd)
     return Launch((_find(program.command, env, cwd), *program.args), env, cwd)
-
-
-def may_download(program: Program) -> bool:
-    """Whether a package runner is in its command line, also behind a shell or `env`."""
-    words = _WORDS.findall(" ".join((program.command, *program.args)))
-    names = [re.sub(r"\.(cmd|exe|bat|ps1)$", "", os.path.basename(word).lower()) for word in words]
-    for at, name in enumerate(names):
-        commands = _RUNNERS.get(name)
-        if commands is not None and (not commands or set(commands) & set(names[at + 1 :])):
-            return True
-    return False
-
-
-def start_seconds(program: Program) -> float:
-    """How long it may take to start where nobody has said."""
-    return DOWNLOAD_SECONDS if may_download(program) else START_SECONDS
 
 
 def _folder(cwd: str) -> str:

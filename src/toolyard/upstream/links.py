@@ -81,8 +81,8 @@ class Links:
         return any(not link.closed for link in (*self._links.values(), *filter(None, [self._shared])))
 
     def opening(self) -> Start | None:
-        """How far the one is that has been opened for longest; None while none is."""
-        if not self._starting:
+        """How the first one comes along; None when there is one already, or none is being opened."""
+        if not self._starting or self.is_open:
             return None
         return Start(time.monotonic() - min(self._starting.values()), self.connector.activity)
 

@@ -11,7 +11,8 @@ from ..wire.text import clean
 from ..wire.versions import Era
 from .errors import Garbled, Lost, NotReached, UpstreamError
 from .handshake import DISCOVER, opening, read_discovery, read_opening
-from .launch import StartError, start_seconds
+from .installing import ANOTHER, Install, may_download, start_seconds
+from .launch import StartError, prepare
 from .lines import Line, Skipped
 from .link import DEAF, About, Profile
 from .pipe import Pipe
@@ -30,6 +31,8 @@ class StdioLink(Pipe):
     def __init__(self, server: str) -> None:
         super().__init__(server, self._put)
         self.process: Process | None = None
+        self.spoke = False
+        """It has written a message, so it runs and installs nothing any more."""
 
     def _put(self, line: bytes) -> None:
         if self.process is None:
@@ -46,6 +49,7 @@ class StdioLink(Pipe):
             # Many print a greeting or a warning there. One that says nothing else runs into its time limits.
             logger.debug("%s wrote on standard output what is no message: %r", self.server, line[:120])
         else:
+            self.spoke = True
             self.take(line)
 
     async def close(self) -> None:
@@ -66,57 +70,81 @@ class StdioConnector:
         self._max_result = max_result
         self._era = era
         self._opening: list[StdioLink] = []
+        self._installs: list[Install] = []
 
     @property
     def activity(self) -> str:
+        if any(install.waits for install in self._installs):
+            return ANOTHER
         process = self._opening[0].process if self._opening else None
         return "" if process is None else masked(clean(process.activity))
 
     async def open(self, profile: Profile) -> StdioLink:
         link = StdioLink(self._server)
         self._opening.append(link)
-        try:
-            return await self._opened(link, profile)
-        finally:
-            self._opening.remove(link)
-
-    async def _opened(self, link: StdioLink, profile: Profile) -> StdioLink:
-        try:
-            await self._start(link)
-        except StartError as error:
-            raise NotReached(self._server, str(error)) from None
         seconds = self.start_timeout or start_seconds(self._where)
         try:
             async with asyncio.timeout(seconds):
-                link.about = await self._agree(link, profile)
+                await self._start(link, profile)
         except TimeoutError:
             self._era = None
-            await link.close()
-            reason = f"it started but did not answer within {seconds:g} s"
-            raise NotReached(self._server, f"{reason}; `start_timeout` can give it longer") from None
+            words = f"it did not answer within {seconds:g} s of its start"
+            raise NotReached(self._server, f"{words}; `start_timeout` can give it longer") from None
+        except StartError as error:
+            raise NotReached(self._server, str(error)) from None
         except Lost as error:  # it ended while we spoke; nothing of the caller's was under way
-            await link.close()
             raise NotReached(self._server, error.reason) from None
         except BaseException:
             self._era = None  # should another server have taken its place, it is asked anew
-            await link.close()
             raise
+        finally:
+            self._opening.remove(link)
         self._era = link.about.era
         return link
 
-    async def _start(self, link: StdioLink) -> None:
-        starting = asyncio.ensure_future(
-            Process.start(
-                self._server, self._where, on_line=link.hear, on_end=link.end, limit=self._max_result
-            )
-        )
+    async def _start(self, link: StdioLink, profile: Profile) -> None:
+        """Nothing is left of it when this fails, but for an install that is going on."""
+        launch = prepare(self._where)
+        install = Install(self._where, launch) if may_download(self._where) else None
+        if install is None:
+            await self._run(link, profile, None)
+            return
+        self._installs.append(install)
         try:
-            link.process = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            # It is being started all the same; nobody leaves before it is gone again.
-            link.process = await starting
+            await install.turn()
+            await self._run(link, profile, install)
+        finally:
+            self._installs.remove(install)
+            install.done(well=bool(link.about.version))
+
+    async def _run(self, link: StdioLink, profile: Profile, install: Install | None) -> None:
+        try:
+            await self._spawn(link, install)
+            link.about = await self._agree(link, profile)
+        except asyncio.CancelledError:  # nobody waits for it any more, or its time is over
+            if install is None or link.spoke or not await install.leave():
+                await link.close()
+            raise
+        except BaseException:
             await link.close()
             raise
+
+    async def _spawn(self, link: StdioLink, install: Install | None) -> None:
+        """Not to be cancelled half way: whoever is, leaves when the process is there and can be seen to."""
+        working = asyncio.ensure_future(self._spawned(link, install))
+        try:
+            await asyncio.shield(working)
+        except asyncio.CancelledError:
+            await working
+            raise
+
+    async def _spawned(self, link: StdioLink, install: Install | None) -> None:
+        process = await Process.start(
+            self._server, self._where, on_line=link.hear, on_end=link.end, limit=self._max_result
+        )
+        link.process = process
+        if install is not None:
+            await install.attend(process)
 
     async def _agree(self, link: StdioLink, profile: Profile) -> About:
         if self._era == "legacy":
