@@ -99,7 +99,7 @@ class Gateway:
         """Settings that were changed while it runs and cannot be taken over."""
         self.config_fault: str | None = None
         """Why the configuration on disk is not the one that runs."""
-        forward = pipeline(self.metrics, self._traces, self.shaping)
+        forward = pipeline(self.metrics, self._traces, self.shaping, config.telemetry.access_log)
         self._yard = Yard(self.catalogue, self._mounts, forward, self.sealer)
         self._yard.page_size = config.gateway.page_size
         self._yard.list_wait = config.gateway.list_wait
@@ -380,16 +380,23 @@ class Gateway:
 
     # What can be seen from outside
 
+    async def checked_health(self) -> dict[str, Any]:
+        """With a fresh look at the state and the store, for which nobody waits long."""
+        await self.keeping.check()
+        return self.health()
+
     def health(self) -> dict[str, Any]:
         servers = {name: self._server_health(mounted) for name, mounted in self._mounted.items()}
         broken = {item.name: {"state": "broken", "reason": item.reason} for item in self.config.broken}
-        whole = all(server["state"] != "down" for server in servers.values()) and not broken
+        places = {name: place.shown() for name, place in self.keeping.places.items()}
+        whole = all(one["state"] != "down" for one in (*servers.values(), *places.values())) and not broken
         found: dict[str, Any] = {
             "status": "ok" if whole and self.config_fault is None else "degraded",
             "server": {"name": self._started_with.gateway.name, "version": __version__},
             "tools": sum(server["tools"] for server in servers.values()),
             "parked": len(self.parking),
             "servers": {**servers, **broken},
+            **places,
         }
         if self.config_fault is not None:
             found["config"] = self.config_fault

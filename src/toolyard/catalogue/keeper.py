@@ -98,6 +98,7 @@ class Keeper:
         self._reading = False
         self._calmer = False
         """Its last list was of no use: it is not asked again at once."""
+        self._down_since: float | None = None
         self._task: asyncio.Task[None] | None = None
 
     def reconfigure(self, config: ServerConfig) -> None:
@@ -175,6 +176,7 @@ class Keeper:
         if self._shelf.fault != reason:
             logger.warning("%s: %s", self._config.name, reason)
             self._shelf.fault = reason
+            self._down_since = self._down_since or time.monotonic()
             self._save()
 
     def _save(self) -> None:
@@ -214,7 +216,11 @@ class Keeper:
         shelf.identity = identity
         shelf.known = True
         well_again = shelf.fault is not None
-        shelf.fault = None
+        if well_again:
+            since = "" if self._down_since is None else f" after {time.monotonic() - self._down_since:.1f} s"
+            tools = len(shelf.entries["tools"])
+            logger.info("%s: is back%s, with %d tools", self._config.name, since, tools)
+        shelf.fault = self._down_since = None
         shelf.settled.set()
         self._health.well()
         if changed or new:

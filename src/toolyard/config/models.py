@@ -163,6 +163,8 @@ class TelemetryConfig(Struct, frozen=True, kw_only=True):
     service_name: str = "toolyard"
     logs: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    access_log: bool = False
+    """A line for each call to a server, also when all went well, with who made it and from where."""
 
 
 class Config(Struct, frozen=True, kw_only=True):

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
 from ..config import Stdio
@@ -33,6 +34,9 @@ class StdioLink(Pipe):
         self.process: Process | None = None
         self.spoke = False
         """It has written a message, so it runs and installs nothing any more."""
+        self.dismissed = False
+        self.on_death: Callable[[str], None] = lambda how: None
+        """Told when it ended though nobody here ended it."""
 
     def _put(self, line: bytes) -> None:
         if self.process is None:
@@ -52,7 +56,13 @@ class StdioLink(Pipe):
             self.spoke = True
             self.take(line)
 
+    def end(self, reason: str) -> None:
+        super().end(reason)
+        if self.about.version and not self.dismissed and self.process is not None:
+            self.on_death(f"process {self.process.pid} {reason}")
+
     async def close(self) -> None:
+        self.dismissed = True
         await super().close()
         if self.process is not None:
             await self.process.stop()
@@ -71,6 +81,8 @@ class StdioConnector:
         self._era = era
         self._opening: list[StdioLink] = []
         self._installs: list[Install] = []
+        self._death = ""
+        """How the last one ended that nobody here ended, until another runs in its place."""
 
     @property
     def activity(self) -> str:
@@ -81,6 +93,7 @@ class StdioConnector:
 
     async def open(self, profile: Profile) -> StdioLink:
         link = StdioLink(self._server)
+        link.on_death = self._died
         self._opening.append(link)
         seconds = self.start_timeout or start_seconds(self._where)
         try:
@@ -100,7 +113,19 @@ class StdioConnector:
         finally:
             self._opening.remove(link)
         self._era = link.about.era
+        self._tell(link)
         return link
+
+    def _died(self, how: str) -> None:
+        self._death = how
+
+    def _tell(self, link: StdioLink) -> None:
+        assert link.process is not None
+        if self._death:
+            how, self._death = masked(clean(self._death)), ""
+            logger.info("%s: was started again as process %d: %s", self._server, link.process.pid, how)
+        else:
+            logger.info("%s: runs as process %d", self._server, link.process.pid)
 
     async def _start(self, link: StdioLink, profile: Profile) -> None:
         """Nothing is left of it when this fails, but for an install that is going on."""
