@@ -86,9 +86,9 @@ class Child:
         self._note_lost()
 
     @property
-    def outputs(self) -> tuple[int, int]:
-        """The descriptors of our ends of its standard output and error."""
-        return self._handle.ends[STDOUT], self._handle.ends[STDERR]
+    def outputs(self) -> list[int]:
+        """The descriptors of our ends of its standard output and error, as far as they are open."""
+        return [self._handle.ends[fd] for fd in (STDOUT, STDERR) if fd in self._open]
 
     def leave(self) -> None:
         """Let it run on without us. It is still our child, and reaped whenever it ends."""

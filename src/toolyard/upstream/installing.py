@@ -108,8 +108,10 @@ class Install:
         how = fcntl.LOCK_SH if os.fstat(lock).st_size else fcntl.LOCK_EX
         try:
             fcntl.flock(lock, how | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             return False
+        except OSError:  # a file system without locks
+            return True
         return True
 
     def _unlock(self) -> None:
@@ -121,6 +123,8 @@ class Install:
         """Have the program seen to by a process that lives on when we are gone."""
         self._process = process
         ends = [os.dup(end) for end in process.outputs]
+        if not ends:
+            return
         try:
             self._attendant = await asyncio.to_thread(self._start, process, ends)
         except OSError as error:

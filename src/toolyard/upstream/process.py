@@ -154,9 +154,9 @@ class Process:
         return self._started
 
     @property
-    def outputs(self) -> tuple[int, int]:
-        """Our ends of its standard output and error."""
-        return self._child.outputs
+    def outputs(self) -> list[int]:
+        """Our ends of its standard output and error; none when it is ending."""
+        return [] if self._ending is not None or self.ended else self._child.outputs
 
     def entrust(self) -> None:
         """Somebody else sees to it when we are gone."""
