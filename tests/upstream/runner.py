@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 
 _SCRIPT = """\
 #!{python} -S
-import os, sys
+import os, select, sys
 folder, *rest = sys.argv[1:]
 os.chdir(folder)
 open("starts", "a").write(f"{{os.getpid()}}\\n")
@@ -22,6 +22,7 @@ if os.path.exists("half"):
     open("half", "a").write("spoilt")
     sys.exit("Error [ERR_MODULE_NOT_FOUND]: Cannot find package 'ajv' imported from i.js\\n\\nNode.js v20")
 if not os.path.exists("whole"):
+    select.select([0], [], [])  # it has not come so far before it is spoken to
     open("half", "w").close()
     sys.stderr.write("npm warn exec The following package was not found and will be installed: server\\n")
     sys.stderr.flush()
