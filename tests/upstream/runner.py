@@ -25,6 +25,8 @@ if not os.path.exists("whole"):
     select.select([0], [], [])  # it has not come so far before it is spoken to
     open("half", "w").close()
     sys.stderr.write("npm warn exec The following package was not found and will be installed: server\\n")
+    if os.environ.get("npm_config_loglevel") == "http":
+        sys.stderr.write("npm http fetch GET 200 https://example.org/ajv 52ms (cache miss)\\n")
     sys.stderr.flush()
     with open("gate") as gate:
         gate.read()

@@ -61,10 +61,23 @@ _WORDS = re.compile(r"[^\s;&|()'\"=]+")
 _ENDING = re.compile(r"\.(cmd|exe|bat|ps1)$")
 
 
+def _names(program: Program) -> list[str]:
+    words = _WORDS.findall(" ".join((program.command, *program.args)))
+    return [_ENDING.sub("", os.path.basename(word).lower()) for word in words]
+
+
+def talkative(program: Program) -> dict[str, str]:
+    """Variables that have a package runner say what it does where it would say nothing.
+
+    npm shows its progress in a terminal only; so it is asked to name each package that it fetches.
+    """
+    is_npm = {"npx", "npm"} & set(_names(program)) and "npm_config_loglevel" not in program.env
+    return {"npm_config_loglevel": "http"} if is_npm else {}
+
+
 def may_download(program: Program) -> bool:
     """Whether a package runner is in its command line, also behind a shell or `env`."""
-    words = _WORDS.findall(" ".join((program.command, *program.args)))
-    names = [_ENDING.sub("", os.path.basename(word).lower()) for word in words]
+    names = _names(program)
     for at, name in enumerate(names):
         commands = _RUNNERS.get(name)
         if commands is not None and (not commands or set(commands) & set(names[at + 1 :])):

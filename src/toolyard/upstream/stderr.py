@@ -21,7 +21,7 @@ def _any(*patterns: str) -> re.Pattern[str]:
 _CHATTER = _any(
     r"\W*$",
     r"Node\.js v\d",
-    r"npm (notice|warn|info|verb)",
+    r"npm (notice|warn|info|http|verb)",
     r"(Run|See) '.*--help",
     r"For more (information|details)",
     r"(usage|hint):",
@@ -114,7 +114,9 @@ class ErrorStream:
         if self._logger.isEnabledFor(logging.INFO):
             for line in lines[:room]:
                 if text := readable(line):
-                    self._logger.info("%s", text)
+                    # Of the packages that npm fetches the last is shown; all of them are for debugging.
+                    level = logging.DEBUG if text.startswith("npm http ") else logging.INFO
+                    self._logger.log(level, "%s", text)
 
     def _summarise(self) -> None:
         if self._left_out:

@@ -5,6 +5,8 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from ..config import Stdio
 from ..telemetry.masking import masked
 from ..wire.errors import McpError
@@ -12,7 +14,7 @@ from ..wire.text import clean
 from ..wire.versions import Era
 from .errors import Garbled, Lost, NotReached, UpstreamError
 from .handshake import DISCOVER, opening, read_discovery, read_opening
-from .installing import ANOTHER, Install, may_download, start_seconds
+from .installing import ANOTHER, Install, may_download, start_seconds, talkative
 from .launch import StartError, prepare
 from .lines import Line, Skipped
 from .link import DEAF, About, Profile
@@ -164,8 +166,9 @@ class StdioConnector:
             raise
 
     async def _spawned(self, link: StdioLink, install: Install | None) -> None:
+        where = replace(self._where, env={**talkative(self._where), **self._where.env})
         process = await Process.start(
-            self._server, self._where, on_line=link.hear, on_end=link.end, limit=self._max_result
+            self._server, where, on_line=link.hear, on_end=link.end, limit=self._max_result
         )
         link.process = process
         if install is not None:
