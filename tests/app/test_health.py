@@ -13,6 +13,7 @@ import pytest
 from tests.app.speaker import Speaker, free_port, silent, speaking, tool
 from tests.app.yard import Yard, at, yard
 from tests.stores import PASSWORD, RedisServer
+from tests.waiting import until
 from toolyard.app import keeping
 from toolyard.config import ResultsConfig, ServerConfig, StateConfig, Stdio, StoreConfig, TelemetryConfig
 
@@ -116,6 +117,11 @@ async def test_a_program_that_was_started_again_is_told_with_its_number_and_the_
         async with yard(ServerConfig(name="up", where=where)) as front:
             first = int(await front.says("mcp__up__who"))
             os.kill(first, signal.SIGKILL)
+
+            async def answers() -> bool:
+                return "error" not in (await front.call("mcp__up__who")).json
+
+            await until(answers)
             second = int(await front.says("mcp__up__who"))
             await front.until_health(lambda health: health["servers"]["up"]["state"] == "up")
     assert lines(caplog, "runs as process") == [f"up: runs as process {first}"]
