@@ -220,7 +220,7 @@ class Gateway:
         known.keeper.reconfigure(server)
         if isinstance(server.where, Stdio) and isinstance(known.service, Bridge):
             links = known.service.links
-            links.patience = server.connect_timeout
+            links.patience = _patience(server)
             if isinstance(links.connector, StdioConnector):
                 links.connector.start_timeout = server.start_timeout
         self.catalogue.shelves[server.name].reconfigure(server)
@@ -287,7 +287,7 @@ class Gateway:
             return InProcess(name, where.module, where.options)
         links = Links(name, connector)
         if isinstance(where, Stdio):
-            links.patience = config.connect_timeout
+            links.patience = _patience(config)
         if isinstance(where, Http) and where.era == "caller":
             limits = config.connect_timeout, config.max_result
             legacy_first = HttpConnector(name, where, self._http, *limits, first="legacy")
@@ -435,6 +435,11 @@ class Gateway:
             )
             for name, mounted in self._mounted.items()
         ]
+
+
+def _patience(config: ServerConfig) -> float:
+    """How long calls wait for a program: not until their own time is over, or they could not say why."""
+    return min(config.connect_timeout, 0.9 * config.timeout)
 
 
 def _is_elsewhere(old: ServerConfig, new: ServerConfig) -> bool:
