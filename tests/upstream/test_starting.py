@@ -167,10 +167,11 @@ async def test_a_limit_of_its_own_that_is_too_short_does_not_break_it_off(runner
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("words", ["list --json", "serve --port 0"])
 async def test_whatever_ends_a_command_the_install_goes_on(
-    left: Runner, tmp_path: Path, number: signal.Signals
+    left: Runner, tmp_path: Path, words: str, number: signal.Signals
 ):
-    command = await toolyard_list(left, tmp_path, wait=60)
+    command = await toolyard(words, left, tmp_path, wait=60)
     await came(lambda: left.is_installing)
     command.send_signal(number)
     await command.communicate()
@@ -179,10 +180,10 @@ async def test_whatever_ends_a_command_the_install_goes_on(
 async def test_a_command_ends_before_the_install_does_and_the_next_one_finds_it_done(
     runner: Runner, tmp_path: Path
 ):
-    command = await toolyard_list(runner, tmp_path, wait=0.5)
+    command = await toolyard("list --json", runner, tmp_path, wait=0.5)
     await asyncio.wait_for(command.communicate(), 60)
     assert runner.is_installing
-    again = await toolyard_list(runner, tmp_path, wait=60)
+    again = await toolyard("list --json", runner, tmp_path, wait=60)
     await runner.release()
     output, _ = await asyncio.wait_for(again.communicate(), 60)
     assert b"mcp__up__echo" in output
@@ -190,13 +191,13 @@ async def test_a_command_ends_before_the_install_does_and_the_next_one_finds_it_
     await all_gone(runner)
 
 
-async def toolyard_list(runner: Runner, folder: Path, wait: float) -> asyncio.subprocess.Process:
+async def toolyard(words: str, runner: Runner, folder: Path, wait: float) -> asyncio.subprocess.Process:
     config = folder / "toolyard.toml"
     config.write_text(
         f"[gateway]\nlist_wait = {wait}\nstate_dir = {json.dumps(str(folder / 'gateway'))}\n"
         f"[servers.up]\ncommand = {json.dumps(str(runner.command))}\nargs = {json.dumps(runner.args)}\n"
     )
-    command = [sys.executable, "-m", "toolyard", "list", "--json", "--config", str(config)]
+    command = [sys.executable, "-m", "toolyard", *words.split(), "--config", str(config)]
     return await asyncio.create_subprocess_exec(
         *command,
         stdout=asyncio.subprocess.PIPE,
