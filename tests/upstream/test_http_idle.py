@@ -4,7 +4,7 @@ import asyncio
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -28,7 +28,13 @@ class Closer:
         """The texts of the calls that arrived."""
         self.dies = False
         """Ends the next call's connection in the place of an answer."""
-        threading.Thread(target=self._accept, daemon=True).start()
+        self._threads: list[threading.Thread] = []
+        self._run(self._accept)
+
+    def _run(self, work: Callable[..., None], *args: Any) -> None:
+        thread = threading.Thread(target=work, args=args, daemon=True)
+        self._threads.append(thread)
+        thread.start()
 
     def close_idle(self) -> int:
         """How many. When this returns, their ends are with the client's system already."""
@@ -39,16 +45,20 @@ class Closer:
         return len(open)
 
     def close(self) -> None:
+        """Returns when its threads have ended, and their descriptors are closed."""
+        for line in (self._listener, *self._connections):
+            with suppress(OSError):
+                line.shutdown(socket.SHUT_RDWR)
+        for thread in self._threads:
+            thread.join(10)
         self._listener.close()
-        with suppress(OSError):
-            self.close_idle()
 
     def _accept(self) -> None:
         with suppress(OSError):
             while True:
                 connection, _ = self._listener.accept()
                 self._connections.append(connection)
-                threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+                self._run(self._serve, connection)
 
     def _serve(self, connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as requests, suppress(OSError):
