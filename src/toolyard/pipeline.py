@@ -29,10 +29,15 @@ LOOK_FOR_ERRORS_UP_TO = 64 * 1024
 SHAPED = ("tools/call", "tasks/result")
 
 
-def pipeline(metrics: Metrics | None, traces: "Tracing | None", shaping: "Shaping | None" = None) -> Handler:
+def pipeline(
+    metrics: Metrics | None,
+    traces: "Tracing | None",
+    shaping: "Shaping | None" = None,
+    access_log: bool = False,
+) -> Handler:
     stages: list[Stage] = [
         *([] if shaping is None else [shaped(shaping)]),
-        observed(metrics, traces),
+        observed(metrics, traces, access_log),
     ]
     handler: Handler = dispatch
     for stage in reversed(stages):
@@ -80,7 +85,7 @@ def shaped(shaping: Shaping) -> Stage:
     return stage
 
 
-def observed(metrics: Metrics | None, traces: "Tracing | None") -> Stage:
+def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool) -> Stage:
     """Spans, metrics and log lines."""
 
     def stage(inner: Handler) -> Handler:
@@ -98,6 +103,7 @@ def observed(metrics: Metrics | None, traces: "Tracing | None") -> Stage:
                 request_bytes=len(bytes(call.params)),
                 address=mount.address,
                 port=mount.port,
+                in_access_log=access_log,
             )
             if traces is None:
                 with Watch(seen, metrics):

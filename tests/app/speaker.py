@@ -6,8 +6,8 @@ It stands on nothing of ours, so that the gateway is not measured against itself
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from itertools import count
 from typing import Any
 
@@ -371,6 +371,13 @@ async def on_port(app: Any, port: int = 0) -> AsyncIterator[int]:
         if server.server_state.tasks:
             await asyncio.wait(server.server_state.tasks, timeout=PATIENCE)
         await server.lifespan.shutdown()
+
+
+@contextmanager
+def silent() -> Iterator[str]:
+    """An address where connections are taken and nothing is ever answered."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
 
 
 def free_port() -> int:

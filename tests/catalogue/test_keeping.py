@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, free_port, speaking, tool
+from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, free_port, silent, speaking, tool
 from tests.app.yard import Yard, at, yard
 from tests.serving import initialize
 from toolyard.catalogue import keeper
+from toolyard.catalogue.catalogue import Catalogue
 
 ECHO = "mcp__up__echo"
 
@@ -29,6 +30,47 @@ def hold_everything(speaker: Speaker) -> None:
         return True
 
     speaker.before = hold
+
+
+# The first wait
+
+
+async def test_one_that_never_answers_is_waited_for_once_and_by_nobody_after_that():
+    catalogue = Catalogue()
+    catalogue.add(at("http://127.0.0.1:9/mcp"))
+    await catalogue.settled(0.05)
+    again = asyncio.create_task(catalogue.settled(0.05))
+    await asyncio.sleep(0)
+    assert again.done()
+
+
+async def test_those_who_come_together_wait_together():
+    catalogue = Catalogue()
+    shelf = catalogue.add(at("http://127.0.0.1:9/mcp"))
+    waiting = [asyncio.create_task(catalogue.settled(3600.0)) for _ in range(3)]
+    await asyncio.sleep(0)
+    assert not any(task.done() for task in waiting)
+    shelf.settled.set()
+    await asyncio.gather(*waiting)
+
+
+async def test_a_server_that_is_still_starting_is_named_wherever_servers_are_missing():
+    with silent() as url:
+        async with yard(at(url, "slow"), list_wait=0.05) as front:
+            told = (await front.modern("server/discover")).result
+            assert "## Not available now\n- slow: it is still starting" in told["instructions"]
+            refused = (await front.call("mcp__slow__anything")).error
+            assert refused["message"].startswith("Server 'slow': it is still starting (for ")
+            assert "so 'mcp__slow__anything' is not known yet; try again in a while" in refused["message"]
+            assert refused["data"]["retryAfterMs"] == 5000
+
+
+async def test_a_name_that_a_known_server_lacks_is_still_compared_with_those_that_it_has(tmp_path: Path):
+    async with speaking(Speaker("modern", [tool("echo")])) as url:
+        await seen(url, tmp_path)
+    async with yard(at(url), state=str(tmp_path)) as front:
+        await front.until_health(lambda health: health["servers"]["up"]["state"] == "down")
+        assert "did you mean 'mcp__up__echo'?" in (await front.call("mcp__up__ecko")).error["message"]
 
 
 # On disk

@@ -214,7 +214,9 @@ async def test_a_call_to_one_that_was_well_a_moment_ago_waits_while_it_restarts(
 async def test_a_call_to_one_that_was_never_there_fails_with_the_reason_within_its_time():
     server = at(f"http://127.0.0.1:{free_port()}/mcp", timeout=3)
     async with yard(server, list_wait=1.0) as front:
-        assert "Unknown tool" in (await front.call(ECHO)).error["message"]
+        refused = (await front.call(ECHO)).error
+        assert "it is down, so 'mcp__up__echo' is not known: cannot be reached" in refused["message"]
+        assert refused["data"]["server"] == "up"
         answer = await front.call("echo", path="/mcp/up")
         assert "'up'" in answer.error["message"]
         assert "onnect" in answer.error["message"]

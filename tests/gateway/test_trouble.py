@@ -66,7 +66,7 @@ async def test_a_dead_server_is_named_everywhere(yard: Yard, name: str):
 
 async def test_a_module_that_cannot_be_imported_is_named_and_the_others_go_on(yard: Yard):
     yard.servers["broken"] = {"module": "tests.gateway.no_such_module:server"}
-    gateway = await yard.start(list_wait=1.0)
+    gateway = await yard.start(list_wait=20.0)
     assert {echo(name) for name in NAMES} <= set(await gateway.tools())
     assert "no_such_module" in json.dumps(await gateway.health())
     assert "broken" in json.dumps(await gateway.health())
@@ -74,14 +74,14 @@ async def test_a_module_that_cannot_be_imported_is_named_and_the_others_go_on(ya
 
 async def test_a_program_that_is_not_there_is_named_and_the_others_go_on(yard: Yard):
     yard.servers["nowhere"] = {"command": "no-such-program-anywhere"}
-    gateway = await yard.start(list_wait=1.0)
+    gateway = await yard.start(list_wait=20.0)
     assert {echo(name) for name in NAMES} <= set(await gateway.tools())
     assert "no-such-program-anywhere" in json.dumps(await gateway.health())
 
 
 async def test_a_variable_that_is_not_set_is_named_and_the_others_go_on(yard: Yard):
     yard.servers["secret"] = {"url": "http://127.0.0.1:9/${NO_SUCH_VARIABLE_ANYWHERE}"}
-    gateway = await yard.start(list_wait=1.0)
+    gateway = await yard.start(list_wait=20.0)
     assert {echo(name) for name in NAMES} <= set(await gateway.tools())
     assert "NO_SUCH_VARIABLE_ANYWHERE" in json.dumps(await gateway.health())
 

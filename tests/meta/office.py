@@ -126,8 +126,10 @@ def text_of(result: dict[str, Any]) -> str:
 async def front(
     *servers: ServerConfig, search: SearchConfig | None = None, **settings: Any
 ) -> AsyncIterator[Front]:
+    """Its tools are listed first, as every client does; that is what waits for the servers."""
     tables = {"search": search or SearchConfig()}
     async with yard(*servers, tables=tables, **({"view": "search"} | settings)) as opened:
+        await opened.tools()
         yield Front(opened.gateway, opened.client)
 
 

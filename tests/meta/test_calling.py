@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.speaker import Exchange, Speaker, speaking, text, tool
+from tests.app.speaker import Exchange, Speaker, silent, speaking, text, tool
 from tests.app.yard import at
 from tests.meta.office import front, office, text_of
 from tests.serving import PREFIX
@@ -227,3 +227,15 @@ async def test_a_server_in_process_is_called_in_the_same_way(era: str):
             given = {"tool": "mcp__demo__add", "arguments": {"a": 1, "b": 2}}
             result = (await legacy.request("tools/call", {"name": "call_tool", "arguments": given})).result
         assert result["structuredContent"] == {"sum": 3.0}
+
+
+async def test_a_tool_of_a_server_that_is_still_starting_is_said_to_be_its():
+    with silent() as url:
+        async with front(at(url, "slow"), list_wait=0.05) as client:
+            result = await client.meta("call_tool", {"tool": "mcp__slow__dig", "arguments": {}})
+            assert result["isError"] is True
+            assert text_of(result).startswith("Server 'slow': it is still starting (for ")
+            described = await client.meta("describe_tools", {"tools": ["mcp__slow__dig"]})
+            told = described["structuredContent"]["unknown"]["mcp__slow__dig"]
+            assert "Server 'slow': it is still starting" in told
+            assert "'slow': it is still starting" in (await client.call("mcp__slow__dig")).error["message"]

@@ -8,9 +8,9 @@ import bpe_openai
 import pytest
 from msgspec.structs import replace
 
-from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, speaking, tool
-from tests.app.yard import at
-from tests.meta.office import front, in_thread, office, text_of
+from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, silent, speaking, tool
+from tests.app.yard import at, yard
+from tests.meta.office import Front, front, in_thread, office, text_of
 from tests.serving import PATIENCE, Line, modern
 from toolyard.config import ResultsConfig, SearchConfig, ServerConfig, Stdio
 
@@ -317,9 +317,16 @@ async def test_a_server_that_is_still_coming_is_named_and_one_with_a_bad_tool_is
     ):
         await client.gateway.catalogue.shelves["odd"].settled.wait()
         answer = await client.search("send an email")
-        assert answer["missing"] == [{"server": "slow", "reason": "it is being connected"}]
+        assert answer["missing"] == [{"server": "slow", "reason": "it is still starting"}]
         assert [one["tool"] for one in answer["results"][0]["results"]] == ["mcp__odd__send_email"]
         release.set()
+
+
+async def test_a_search_waits_for_nobody_and_names_who_is_still_starting():
+    with silent() as url:
+        async with yard(at(url, "slow"), view="search", list_wait=3600.0) as opened:
+            answer = await Front(opened.gateway, opened.client).search("send an email")
+        assert answer["missing"] == [{"server": "slow", "reason": "it is still starting"}]
 
 
 async def test_only_the_server_that_was_asked_for_is_searched_and_an_unknown_one_is_said_to_be_unknown():

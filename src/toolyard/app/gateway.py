@@ -99,7 +99,7 @@ class Gateway:
         """Settings that were changed while it runs and cannot be taken over."""
         self.config_fault: str | None = None
         """Why the configuration on disk is not the one that runs."""
-        forward = pipeline(self.metrics, self._traces, self.shaping)
+        forward = pipeline(self.metrics, self._traces, self.shaping, config.telemetry.access_log)
         self._yard = Yard(self.catalogue, self._mounts, forward, self.sealer)
         self._yard.page_size = config.gateway.page_size
         self._yard.list_wait = config.gateway.list_wait
@@ -209,11 +209,7 @@ class Gateway:
 
     def _change(self, known: _Mounted, server: ServerConfig) -> None:
         old = known.config
-        if (
-            old.where != server.where
-            or old.connect_timeout != server.connect_timeout
-            or (old.max_result != server.max_result)
-        ):
+        if _is_elsewhere(old, server):
             self._unmount(server.name)
             self.catalogue.remove(server.name)
             self._mount(server)
@@ -222,6 +218,11 @@ class Gateway:
         known.config = server
         known.mount.reconfigure(server)
         known.keeper.reconfigure(server)
+        if isinstance(server.where, Stdio) and isinstance(known.service, Bridge):
+            links = known.service.links
+            links.patience = _patience(server)
+            if isinstance(links.connector, StdioConnector):
+                links.connector.start_timeout = server.start_timeout
         self.catalogue.shelves[server.name].reconfigure(server)
         self.catalogue.changed(server.name, KINDS)
 
@@ -246,6 +247,7 @@ class Gateway:
         )
         mount.breaker.on_trouble = lambda reason, opened: look_after(keeper, reason, opened)
         if isinstance(service, Bridge):
+            shelf.opening = service.links.opening
             service.links.on_open = lambda again: self._opened(config.name, keeper, again)
         self._count_retries(mount)
         mount.version = lambda: shelf.identity.version
@@ -275,7 +277,7 @@ class Gateway:
         version = shelf.identity.version
         era: Era | None = era_of(version) if version else None
         if isinstance(where, Stdio):
-            connector = StdioConnector(name, where, config.connect_timeout, config.max_result, era)
+            connector = StdioConnector(name, where, config.start_timeout, config.max_result, era)
         elif isinstance(where, Http):
             connector = HttpConnector(name, where, self._http, config.connect_timeout, config.max_result, era)
         elif isinstance(where, Composio):
@@ -284,6 +286,8 @@ class Gateway:
         else:
             return InProcess(name, where.module, where.options)
         links = Links(name, connector)
+        if isinstance(where, Stdio):
+            links.patience = _patience(config)
         if isinstance(where, Http) and where.era == "caller":
             limits = config.connect_timeout, config.max_result
             legacy_first = HttpConnector(name, where, self._http, *limits, first="legacy")
@@ -376,16 +380,23 @@ class Gateway:
 
     # What can be seen from outside
 
+    async def checked_health(self) -> dict[str, Any]:
+        """With a fresh look at the state and the store, for which nobody waits long."""
+        await self.keeping.check()
+        return self.health()
+
     def health(self) -> dict[str, Any]:
         servers = {name: self._server_health(mounted) for name, mounted in self._mounted.items()}
         broken = {item.name: {"state": "broken", "reason": item.reason} for item in self.config.broken}
-        whole = all(server["state"] != "down" for server in servers.values()) and not broken
+        places = {name: place.shown() for name, place in self.keeping.places.items()}
+        whole = all(one["state"] != "down" for one in (*servers.values(), *places.values())) and not broken
         found: dict[str, Any] = {
             "status": "ok" if whole and self.config_fault is None else "degraded",
             "server": {"name": self._started_with.gateway.name, "version": __version__},
             "tools": sum(server["tools"] for server in servers.values()),
             "parked": len(self.parking),
             "servers": {**servers, **broken},
+            **places,
         }
         if self.config_fault is not None:
             found["config"] = self.config_fault
@@ -396,12 +407,17 @@ class Gateway:
     def _server_health(self, mounted: _Mounted) -> dict[str, Any]:
         shelf = self.catalogue.shelves[mounted.config.name]
         found: dict[str, Any] = {
-            "state": "down" if shelf.fault else "up" if shelf.settled.is_set() else "starting",
+            "state": "up" if shelf.state == "ready" else shelf.state,
             "transport": mounted.mount.transport,
             "version": shelf.identity.version,
             "tools": len(shelf.entries["tools"]),
             "in_flight": mounted.mount.in_flight,
         }
+        if shelf.state == "starting":
+            start = shelf.opening()
+            found["seconds"] = round(shelf.age if start is None else start.seconds, 1)
+            if start is not None and start.activity:
+                found["activity"] = start.activity
         if shelf.fault is not None:
             found["reason"] = shelf.fault
         if shelf.notes:
@@ -419,6 +435,18 @@ class Gateway:
             )
             for name, mounted in self._mounted.items()
         ]
+
+
+def _patience(config: ServerConfig) -> float:
+    """How long calls wait for a program: not until their own time is over, or they could not say why."""
+    return min(config.connect_timeout, 0.9 * config.timeout)
+
+
+def _is_elsewhere(old: ServerConfig, new: ServerConfig) -> bool:
+    """Whether it has to be connected anew. A program is not started again for another time limit."""
+    if old.where != new.where or old.max_result != new.max_result:
+        return True
+    return not isinstance(new.where, Stdio) and old.connect_timeout != new.connect_timeout
 
 
 def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:

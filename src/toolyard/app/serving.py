@@ -60,7 +60,7 @@ def asgi(
             await on_stop()
         await gateway.close()
 
-    pages = {"/health": json_page(gateway.health, lambda: {"status": gateway.health()["status"]})}
+    pages = {"/health": json_page(gateway.checked_health, lambda health: {"status": health["status"]})}
     metrics = gateway.metrics
     if metrics is not None:
         pages["/metrics"] = Page(lambda: (CONTENT_TYPE, metrics.render()))

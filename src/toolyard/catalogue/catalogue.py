@@ -1,22 +1,25 @@
 """Everything that is mounted, as it was last seen, and where a name leads."""
 
 import asyncio
+import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..config import ServerConfig
 from ..kit.hub import Event, Hub
+from ..upstream.link import Start
 from .items import KINDS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, Item, Kind, admitted
 from .lending import Lending
 from .names import alias, shown_name
 from .templates import Templates
 
 FAILED_BEFORE_SECONDS = 0.5
+STARTING = "it is still starting"
 
-
+Condition = Literal["starting", "ready", "down"]
 Dress = Callable[[Item], Item]
 
 
@@ -47,6 +50,7 @@ class Shelf:
 
     def __init__(self, config: ServerConfig, number: int, dress: Dress) -> None:
         self._dress = dress
+        self._mounted_at = time.monotonic()
         self.server = config.name
         self.number = number
         self.identity = Identity()
@@ -59,6 +63,8 @@ class Shelf:
         self.notes: tuple[str, ...] = ()
         self.settled = asyncio.Event()
         """Its first try is over, well or badly."""
+        self.opening: Callable[[], Start | None] = lambda: None
+        """How its connection comes along, while one is being opened."""
         self.lists: dict[str, tuple[Item, ...]] = {}
         self.digests: dict[str, bytes] = {}
         """Of each list as its upstream sent it."""
@@ -67,6 +73,34 @@ class Shelf:
         self.templates = Templates([])
         self._schemes: dict[str, set[str]] = {}
         self.reconfigure(config)
+
+    @property
+    def state(self) -> Condition:
+        """`starting` until its first try is over, however long that takes; and while a known one starts."""
+        if self.settled.is_set() and self.fault is not None:
+            return "down"
+        return "ready" if self.settled.is_set() and self.opening() is None else "starting"
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was mounted."""
+        return time.monotonic() - self._mounted_at
+
+    @property
+    def activity(self) -> str:
+        """What a program that is starting wrote last: a package runner says there what it downloads."""
+        start = self.opening()
+        return "" if start is None else start.activity
+
+    @property
+    def absence(self) -> str:
+        """Why nothing of it is shown, or nothing current; empty when all is well.
+
+        Our own words come first, up to a colon; what a program wrote comes after it.
+        """
+        if self.state == "starting" and (self.fault is not None or not self.known):
+            return f"{STARTING}: {self.opening() or Start(self.age)}"
+        return self.fault or ""
 
     def reconfigure(self, config: ServerConfig) -> None:
         self._admits = admitted(config.allow, config.deny)
@@ -219,23 +253,30 @@ class Catalogue:
         return all(shelf.known or shelf.settled.is_set() for shelf in self.shelves.values())
 
     async def settled(self, wait: float, whose: list[Shelf] | None = None) -> None:
-        """Wait for the first try of every upstream never seen before, or of these; but not for long."""
-        shelves = self.shelves.values() if whose is None else whose
-        new = [shelf for shelf in shelves if not shelf.settled.is_set() and (whose or not shelf.known)]
-        if not new:
-            return
-        if whose is None and all(shelf.failed_before for shelf in new):
-            wait = min(wait, FAILED_BEFORE_SECONDS)
-        waiting = [asyncio.ensure_future(shelf.settled.wait()) for shelf in new]
-        try:
-            await asyncio.wait(waiting, timeout=wait)
-        finally:
-            for future in waiting:
-                future.cancel()
+        """Wait for the first try of every upstream never seen before, or of these; but not for long.
+
+        `wait` counts from when each was mounted, once for all who ask: whoever comes later waits for nobody.
+        """
+        shelves = [shelf for shelf in self.shelves.values() if not shelf.known] if whose is None else whose
+        short = min(wait, FAILED_BEFORE_SECONDS) if whose is None else wait
+        trying = [shelf for shelf in shelves if not shelf.settled.is_set()]
+        while left := [
+            (shelf, seconds)
+            for shelf in trying
+            if not shelf.settled.is_set()
+            and (seconds := (short if shelf.failed_before else wait) - shelf.age) > 0
+        ]:
+            waiting = [asyncio.ensure_future(shelf.settled.wait()) for shelf, _ in left]
+            try:
+                shortest = min(seconds for _, seconds in left)
+                await asyncio.wait(waiting, timeout=shortest, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                for future in waiting:
+                    future.cancel()
 
     def missing(self) -> dict[str, str]:
         """What is not there, or not current, and why."""
-        reasons = {shelf.server: shelf.fault or "; ".join(shelf.notes) for shelf in self.shelves.values()}
+        reasons = {shelf.server: shelf.absence or "; ".join(shelf.notes) for shelf in self.shelves.values()}
         return {server: reason for server, reason in reasons.items() if reason}
 
 

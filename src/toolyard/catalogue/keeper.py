@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from msgspec import Raw
 from msgspec.structs import replace
 
-from ..config import ServerConfig
+from ..config import ServerConfig, Stdio
 from ..telemetry.masking import masked
 from ..upstream.errors import Garbled, UpstreamError
 from ..wire.call import Call, Caller
@@ -98,6 +98,7 @@ class Keeper:
         self._reading = False
         self._calmer = False
         """Its last list was of no use: it is not asked again at once."""
+        self._down_since: float | None = None
         self._task: asyncio.Task[None] | None = None
 
     def reconfigure(self, config: ServerConfig) -> None:
@@ -175,6 +176,7 @@ class Keeper:
         if self._shelf.fault != reason:
             logger.warning("%s: %s", self._config.name, reason)
             self._shelf.fault = reason
+            self._down_since = self._down_since or time.monotonic()
             self._save()
 
     def _save(self) -> None:
@@ -184,12 +186,17 @@ class Keeper:
 
     async def _refresh(self, kinds: tuple[Kind, ...]) -> None:
         shelf = self._shelf
-        async with asyncio.timeout(self._config.connect_timeout + min(self._config.timeout, 10.0)):
+        seconds = self._config.connect_timeout + min(self._config.timeout, 10.0)
+        # A program that is starting has a limit of its own, and must not be disturbed before.
+        starts = isinstance(self._config.where, Stdio)
+        async with asyncio.timeout(None if starts else seconds) as limit:
             self._reading = True
             try:
                 identity = await self._identify()
             finally:
                 self._reading = False
+            if starts:
+                limit.reschedule(asyncio.get_running_loop().time() + seconds)
             offered = identity.capabilities
             wanted = [kind for kind in kinds if kind.capability in offered]
             garbled: list[Garbled] = []
@@ -209,7 +216,11 @@ class Keeper:
         shelf.identity = identity
         shelf.known = True
         well_again = shelf.fault is not None
-        shelf.fault = None
+        if well_again:
+            since = "" if self._down_since is None else f" after {time.monotonic() - self._down_since:.1f} s"
+            tools = len(shelf.entries["tools"])
+            logger.info("%s: is back%s, with %d tools", self._config.name, since, tools)
+        shelf.fault = self._down_since = None
         shelf.settled.set()
         self._health.well()
         if changed or new:

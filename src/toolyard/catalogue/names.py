@@ -29,6 +29,11 @@ def shown_name(server: str, own: str) -> str:
     return f"{start}{_slug(own)[:room].rstrip('_-')}_{mark}"
 
 
+def prefix_of(server: str) -> str:
+    """How the names of a server's tools begin."""
+    return "__".join(shown_name(server, "x").split("__", 2)[:2]) + "__"
+
+
 def alias(server: str, uri: str) -> str:
     """An address that says whose it is: `toolyard://<server>/<address, percent-encoded>`."""
     return f"{ALIAS}{quote(server, safe='')}/{quote(uri, safe='')}"

@@ -105,6 +105,7 @@ COMMON: dict[str, Reader] = {
     "pinned": names,
     "timeout": seconds,
     "connect_timeout": seconds,
+    "start_timeout": seconds,
     "concurrency": whole(1),
     "retries": whole(0),
     "max_result": size,

@@ -78,6 +78,8 @@ class ServerConfig(Struct, frozen=True, kw_only=True):
     pinned: tuple[str, ...] = ()
     timeout: float = 60.0
     connect_timeout: float = 15.0
+    start_timeout: float | None = None
+    """How long a program may take to start. None: minutes, and longer for one that may download itself."""
     concurrency: int = 64
     retries: int = 2
     max_result: int = GIB
@@ -169,6 +171,8 @@ class TelemetryConfig(Struct, frozen=True, kw_only=True):
     service_name: str = "toolyard"
     logs: Literal["text", "json"] = "text"
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    access_log: bool = False
+    """A line for each call to a server, also when all went well, with who made it and from where."""
 
 
 class Config(Struct, frozen=True, kw_only=True):

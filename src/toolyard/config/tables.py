@@ -96,6 +96,7 @@ TELEMETRY: dict[str, Reader] = {
     "service_name": filled,
     "logs": one_of("text", "json"),
     "log_level": one_of("debug", "info", "warning", "error"),
+    "access_log": flag,
 }
 
 

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..config import ServerConfig
 from ..telemetry.observed import Transport
-from ..upstream.errors import Busy, Down, Garbled, Late, Lost, NotReached, Stale, UpstreamError
+from ..upstream.errors import Busy, Down, Garbled, Late, Lost, NotReached, Stale, Starting, UpstreamError
 from ..wire.call import Call, Channel
 from ..wire.errors import McpError
 from ..wire.secret import in_header
@@ -163,7 +163,7 @@ class Mount:
                 turn.set_result(None)
 
     def _may_try_again(self, error: UpstreamError, safe: bool, tries: int, stale: bool) -> bool:
-        if isinstance(error, Down) or (stale and isinstance(error, Stale)):
+        if isinstance(error, Down | Starting) or (stale and isinstance(error, Stale)):
             return False
         if isinstance(error, NotReached):  # as often as there is time, until the breaker opens
             return self.config.retries > 0
@@ -176,7 +176,7 @@ class Mount:
             try:
                 result = await self.service.handle(call)
             except UpstreamError as error:
-                if not isinstance(error, Busy):
+                if not isinstance(error, Busy | Starting):
                     self.breaker.failed(error.reason)
                 pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.5)
                 pause = max(pause, error.retry_after or 0.0)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from ..telemetry.observed import Origin, origin
 from ..wire.call import Identity, Service
 from ..wire.errors import HeaderMismatch, InternalError, InvalidRequest, McpError
 from ..wire.headers import Head, check_doubles
@@ -75,6 +76,7 @@ class HttpEdge:
                 return
         head = Head(scope["headers"])
         visit = Visit(head, _LOCAL, receive, send, [])
+        origin.set(_origin(scope, head))
         refusal = self._guard.refusal(head)
         if b"origin" in head.raw and refusal is None:
             visit.headers = self._guard.cors(head)
@@ -231,6 +233,12 @@ class HttpEdge:
             await _refuse(visit, 503, "The server is shutting down")
         else:
             await Exchange(self._watchman, visit, accepted).run(self._service, call)
+
+
+def _origin(scope: Scope, head: Head) -> Origin:
+    client = scope.get("client")
+    forwarded = head.raw.get(b"x-forwarded-for")
+    return Origin(client[0] if client else "", forwarded.decode("latin-1") if forwarded else "")
 
 
 def _path(scope: Scope) -> str:

@@ -1,5 +1,6 @@
 """Several endpoints on one server: `/mcp` for everything, `/mcp/NAME` for one upstream, pages beside them."""
 
+import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -12,13 +13,14 @@ from .asgi import Receive, Scope, Send, send_json
 from .http import HttpEdge
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
+Shown = tuple[str, bytes]
 
 
 class Page(Struct, frozen=True):
     """A page beside the endpoints: its content type and bytes, and those for whoever may not see it all."""
 
-    whole: Callable[[], tuple[str, bytes]]
-    brief: Callable[[], tuple[str, bytes]] | None = None
+    whole: Callable[[], Shown | Awaitable[Shown]]
+    brief: Callable[[], Shown | Awaitable[Shown]] | None = None
 
 
 class Endpoint(Protocol):
@@ -87,9 +89,9 @@ class Paths:
     async def _show(self, page: Page, scope: Scope, receive: Receive, send: Send) -> None:
         """Those who would not be let in at the endpoint, or come by another name, see less or nothing."""
         if await self._main.admits(scope, receive):
-            await _send_page(send, *page.whole())
+            await _send_page(send, page.whole())
         elif page.brief is not None:
-            await _send_page(send, *page.brief())
+            await _send_page(send, page.brief())
         else:
             error = InvalidRequest("Not for you: the Host is not one of ours, or the credentials are missing")
             await send_json(send, 403, encode_error(None, error), [])
@@ -136,11 +138,20 @@ class Paths:
         await self._stop()
 
 
-async def _send_page(send: Send, content_type: str, body: bytes) -> None:
+async def _send_page(send: Send, shown: Shown | Awaitable[Shown]) -> None:
+    content_type, body = await shown if inspect.isawaitable(shown) else shown
     head = [(b"content-type", content_type.encode()), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 200, "headers": head})
     await send({"type": "http.response.body", "body": body})
 
 
-def json_page(whole: Callable[[], Any], brief: Callable[[], Any]) -> Page:
-    return Page(lambda: ("application/json", encode(whole())), lambda: ("application/json", encode(brief())))
+def json_page(whole: Callable[[], Awaitable[Any]], brief: Callable[[Any], Any]) -> Page:
+    """`brief` makes of the whole what everybody may see."""
+
+    async def shown() -> Shown:
+        return "application/json", encode(await whole())
+
+    async def shortened() -> Shown:
+        return "application/json", encode(brief(await whole()))
+
+    return Page(shown, shortened)

@@ -15,7 +15,7 @@ import msgspec
 
 from ..wire.text import clean
 from .masking import masked, masked_field
-from .observed import Observed, Outcome, current
+from .observed import Observed, Outcome, current, origin
 
 Kind = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
@@ -25,6 +25,7 @@ _encode = msgspec.json.Encoder().encode
 _PLAIN = (int, float, type(None))
 _MOST = 8192
 """Characters of a message or a field."""
+_NAME = 200
 
 # What a record has by itself; the rest came by `extra`. uvicorn adds a coloured copy of the message.
 _OWN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
@@ -49,15 +50,32 @@ def setup(kind: Kind = "text", level: Level = "info") -> None:
 
 
 def finished(seen: Observed, outcome: Outcome, seconds: float) -> None:
-    """The one line of a request: a warning when an upstream failed, else for debugging only."""
+    """The one line of a request: a warning when an upstream failed, else for the access log or debugging."""
     failed = outcome in ("error", "timeout") and not getattr(seen.error, "expected", False)
-    level = logging.WARNING if failed else logging.DEBUG
+    level = logging.WARNING if failed else logging.INFO if seen.in_access_log else logging.DEBUG
     if not _calls.isEnabledFor(level):
         return
     extra = {"outcome": outcome, "duration_ms": round(seconds * 1000, 3), **_fields_of(seen)}
+    if seen.in_access_log:
+        extra |= _caller_of(seen)
     if seen.error is not None:
         extra["error"] = f"{type(seen.error).__name__}: {seen.error}"
     _calls.log(level, "%s", seen.method, extra=extra)
+
+
+def _caller_of(seen: Observed) -> dict[str, Any]:
+    """Who made a request, from where, and how much went to and fro. Names are the client's own words."""
+    came = origin.get()
+    client = seen.caller.client
+    fields = {
+        "agent": seen.caller.agent[:_NAME],
+        "client": f"{client.name}/{client.version}".strip("/")[:_NAME],
+        "address": came.address,
+        "forwarded_for": came.forwarded_for[:_NAME],
+        "request_bytes": seen.request_bytes,
+        "response_bytes": seen.response_bytes,
+    }
+    return {name: value for name, value in fields.items() if value}
 
 
 def _fields_of(seen: Observed) -> dict[str, Any]:

@@ -59,6 +59,8 @@ class Observed(Struct, kw_only=True):
     request_bytes: int = 0
     address: str = ""
     port: int = 0
+    in_access_log: bool = False
+    """It has a line in the log, however it ends."""
 
     upstream_version: str = ""
     response_bytes: int | None = None
@@ -69,7 +71,17 @@ class Observed(Struct, kw_only=True):
     """Written by the span, when traces are on; log lines show both."""
 
 
+class Origin(Struct, frozen=True):
+    """Where a request came from, as far as its edge can tell."""
+
+    address: str = ""
+    """Of whoever holds the connection: a client, or the proxy before us."""
+    forwarded_for: str = ""
+    """For whom a proxy says that it asks. Anybody can say so."""
+
+
 current: ContextVar[Observed | None] = ContextVar("toolyard_observed", default=None)
+origin: ContextVar[Origin] = ContextVar("toolyard_origin", default=Origin())  # noqa: B039 (frozen)
 
 _process = token_hex(4)
 _numbers = count(1)

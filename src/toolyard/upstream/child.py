@@ -85,6 +85,17 @@ class Child:
             self.stdin.abort()
         self._note_lost()
 
+    @property
+    def outputs(self) -> list[int]:
+        """The descriptors of our ends of its standard output and error, as far as they are open."""
+        return [self._handle.ends[fd] for fd in (STDOUT, STDERR) if fd in self._open]
+
+    def leave(self) -> None:
+        """Let it run on without us. It is still our child, and reaped whenever it ends."""
+        self._forget_exit()
+        self.let_go()
+        threading.Thread(target=self._handle.wait, name=f"waits for {self.pid}", daemon=True).start()
+
     def reap(self) -> None:
         """Its last trace goes. Nearly always it is dead by now; else it gets a moment to be."""
         if self._handle.poll() is None:

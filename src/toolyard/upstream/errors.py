@@ -3,6 +3,7 @@
 UpstreamError       -32603, names the server; `data` has `server` and `reason`
 ├── NotReached      the request never left, or was turned away unread: any call may be tried again
 │   ├── Busy        we have too much under way with it: it is not its fault
+│   ├── Starting    its program is not ready yet: nobody is kept waiting, and it is not its fault either
 │   ├── Stale       our session, or the era we took it for, is not good any more: try again, once
 │   └── Down        known to be down: do not even try now
 ├── Refused         it was reached and will not have us: trying again as we are does not help; `status` is
@@ -44,6 +45,11 @@ class NotReached(UpstreamError):
 
 class Busy(NotReached):
     pass
+
+
+class Starting(NotReached):
+    expected = True
+    """A start that takes long is no fault of the call, and is logged by itself."""
 
 
 class Stale(NotReached):

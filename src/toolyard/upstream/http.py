@@ -20,6 +20,8 @@ NO_POST = (400, 404, 405, 406, 410, 415)
 
 
 class HttpConnector:
+    activity = ""
+
     def __init__(
         self,
         server: str,

@@ -20,6 +20,8 @@ ACCEPT = "application/json, text/event-stream"
 MAX_REFUSAL = 64 * 1024
 MAX_HOPS = 3
 EVENTS_PER_TURN = 20
+MAX_UNFINISHED = 2
+"""How often a request is sent again whose connection was closed before it was written."""
 
 
 class HttpClient:
@@ -87,30 +89,44 @@ class Address:
         self._failures = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
         self._endless = Endless
         self._unsent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+        self._unfinished = aiohttp.ClientConnectionResetError
 
     async def send(
         self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None, hops: int = 0
     ) -> "Reply":
         """A reply whose head has come. `url` is another than the upstream's own, for its old transport."""
-        try:
-            response = await self._client.session._request(  # pyright: ignore[reportPrivateUsage]
-                method,
-                url or self.url,
-                data=body,
-                headers=headers,
-                allow_redirects=False,
-                timeout=self._timeout,
-            )
-        except self._unsent as error:
-            raise NotReached(self.server, f"cannot be reached ({_why(error)})") from None
-        except self._failures as error:
-            raise self.failed(error) from None
+        for left in range(MAX_UNFINISHED, -1, -1):
+            try:
+                response = await self._client.session._request(  # pyright: ignore[reportPrivateUsage]
+                    method,
+                    url or self.url,
+                    data=body,
+                    headers=headers,
+                    allow_redirects=False,
+                    timeout=self._timeout,
+                )
+                break
+            except self._unsent as error:
+                raise NotReached(self.server, f"cannot be reached ({_why(error)})") from None
+            except self._failures as error:
+                if not self._is_unfinished(error):
+                    raise self.failed(error) from None
+                if not left:
+                    raise NotReached(self.server, "it closes connections before a request is sent") from None
+        else:
+            raise AssertionError
         if response.status in (307, 308) and url is None:
             return await self._redirected(method, headers, body, response, hops + 1)
         if response.headers.get("Content-Encoding", "identity") != "identity":
             response.close()
             raise Garbled(self.server, "it compressed its answer, which we did not ask for")
         return Reply(self, response, self._max_result)
+
+    def _is_unfinished(self, error: BaseException) -> bool:
+        """The connection was closed before the request was all written, so that it never arrived."""
+        told = error if isinstance(error, self._unfinished) else error.__cause__
+        # It is also raised, in other words, for one that was written and then not answered.
+        return isinstance(told, self._unfinished) and "closing transport" in str(told)
 
     async def _redirected(
         self,

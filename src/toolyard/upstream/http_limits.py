@@ -1,12 +1,17 @@
 """aiohttp's connections with limits that they lack: on interim replies, framing, and what nobody asked for.
 
+And a pool of them that looks at a connection before it hands it out again.
+
 aiohttp reads any number of interim replies (100, 102, 103) before the real one, without a pause: a server
 that sends nothing else stalls the loop for everybody. It skips chunk extensions without end, and keeps what
 comes on an idle connection. The size of a head, and the number of headers and trailers, it limits itself.
 """
 
+import select
+from asyncio import BaseTransport
 from functools import partial
 from typing import Any
+from weakref import WeakSet
 
 from aiohttp import ClientError, ClientPayloadError, TCPConnector
 from aiohttp.client_proto import ResponseHandler
@@ -92,8 +97,42 @@ class LimitedReplies(ResponseHandler):
             self.transport.abort()
 
 
+class Pool(TCPConnector):
+    """Hands out no connection that its server has closed while nobody used it.
+
+    The loop would notice only after its next turn, when a call has been written in vain; and whether it
+    arrived could not be told then.
+    """
+
+    _seen: WeakSet[Any]
+
+    async def connect(self, *request: Any, **options: Any) -> Any:
+        while True:
+            connection: Any = await super().connect(*request, **options)
+            if connection.protocol not in self._seen:
+                self._seen.add(connection.protocol)
+                return connection
+            if not _has_news(connection.transport):
+                return connection
+            connection.close()
+
+
+def _has_news(transport: BaseTransport | None) -> bool:
+    """Whether an idle connection has something to say: that it ended, or what nobody asked for."""
+    socket: Any = None if transport is None else transport.get_extra_info("socket")
+    descriptor = -1 if socket is None else socket.fileno()
+    if descriptor < 0:
+        return True
+    if not hasattr(select, "poll"):
+        return False
+    poll: Any = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))
+
+
 def limited_connector(**options: Any) -> TCPConnector:
-    connector = TCPConnector(**options)
+    connector = Pool(**options)
+    connector._seen = WeakSet()  # pyright: ignore[reportPrivateUsage]
     made = connector._factory  # pyright: ignore[reportPrivateUsage]
     factory: Any = partial(LimitedReplies, *made.args, **made.keywords)
     connector._factory = factory  # pyright: ignore[reportPrivateUsage]

@@ -43,6 +43,17 @@ class About(Struct, frozen=True):
         return era_of(self.version)
 
 
+class Start(Struct, frozen=True):
+    """A connection that is being opened: for how long already, and what the upstream wrote last."""
+
+    seconds: float
+    activity: str = ""
+    """A line of a program's standard error, such as what a package runner is downloading."""
+
+    def __str__(self) -> str:
+        return f"for {self.seconds:.0f} s" + (f", {self.activity}" if self.activity else "")
+
+
 class Profile(Struct, frozen=True):
     """As whom a legacy session speaks: what its client can be asked, and which client that is.
 
@@ -203,5 +214,10 @@ class Link(Protocol):
 
 class Connector(Protocol):
     """Opens links to one upstream: negotiates the era, shakes hands."""
+
+    @property
+    def activity(self) -> str:
+        """What an upstream that is being opened wrote last; empty where it has no way to say anything."""
+        ...
 
     async def open(self, profile: Profile) -> Link: ...

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from contextvars import Context
 
 from ..wire.call import Call
-from .errors import Busy, NotReached, UpstreamError
-from .link import NOBODY, About, Connector, Link, Profile, Watcher, profile_of
+from .errors import Busy, NotReached, Starting, UpstreamError
+from .link import NOBODY, About, Connector, Link, Profile, Start, Watcher, profile_of
 
 MAX_LINKS = 64
 MAX_LINKS_EACH = 16
@@ -20,6 +20,8 @@ IDLE_SECONDS = 300.0
 LIVED_SECONDS = 1.0
 FIRST_PAUSE = 0.1
 LONGEST_PAUSE = 2.0
+AGAIN_SECONDS = 5.0
+"""When a caller may ask again for a program that is starting."""
 
 
 class Backoff:
@@ -58,13 +60,16 @@ class Links:
         self._had: set[Profile | None] = set()
         self.favourite = NOBODY
         """The profile to open with when we ask in our own name and no link is there."""
+        self.patience: float | None = None
+        """How long after a program's start its callers wait for it; None leaves that to the connector."""
         self.many_tenants = False
         """Whether callers may be strangers to each other."""
         self._shared: Link | None = None
         self._links: dict[Profile, Link] = {}
         self._used: dict[Profile, float] = {}
         self._opening: dict[Profile | None, asyncio.Task[Link]] = {}
-        self._starting: set[Profile] = set()
+        self._starting: dict[Profile, float] = {}
+        """Since when a link is being opened for each of them."""
         self._opened_at = 0.0
         self._closing: set[asyncio.Task[None]] = set()
         self._watchers: dict[Watcher, None] = {}
@@ -75,12 +80,30 @@ class Links:
     def is_open(self) -> bool:
         return any(not link.closed for link in (*self._links.values(), *filter(None, [self._shared])))
 
+    def opening(self) -> Start | None:
+        """How the first one comes along; None when there is one already, or none is being opened."""
+        if not self._starting or self.is_open:
+            return None
+        return Start(time.monotonic() - min(self._starting.values()), self.connector.activity)
+
     async def get(self, call: Call) -> Link:
         """A link for this call. Opens one if need be, after the pause that earlier failures ask for."""
         shared = self._shared
         if shared is not None and not shared.closed:
             return shared
-        return await self.by_profile(_profile(call))
+        profile = _profile(call)
+        if self.patience is None:
+            return await self.by_profile(profile)
+        try:
+            start = self.opening()
+            async with asyncio.timeout(self.patience - (start.seconds if start is not None else 0.0)):
+                return await self.by_profile(profile)
+        except TimeoutError:
+            raise self._starting_still() from None
+
+    def _starting_still(self) -> Starting:
+        words = str(self.opening() or Start(self.patience or 0.0))
+        return Starting(self.server, f"it is still starting ({words}); try again in a while", AGAIN_SECONDS)
 
     def of(self, call: Call) -> Link | None:
         """The session that speaks for this call's client, if there is one."""
@@ -151,14 +174,14 @@ class Links:
         if (pause := self._backoff.pause) > 0:
             await asyncio.sleep(pause)
         self._make_room(profile)
-        self._starting.add(profile)
+        self._starting[profile] = time.monotonic()
         try:
             link = await self.connector.open(profile)
         except UpstreamError:
             self._backoff.failed()
             raise
         finally:
-            self._starting.discard(profile)
+            del self._starting[profile]
         self._used = {known: at for known, at in self._used.items() if known in self._links}
         if self._closed:
             await link.close()

@@ -20,7 +20,7 @@ from .lines import Line, LineSplitter
 from .memory import watch
 from .spawn import Handle, spawn
 from .spool import BOUND, in_words
-from .stderr import ErrorStream
+from .stderr import ErrorStream, telling
 
 __all__ = ["Congested", "Gone", "Line", "Process", "StartError"]
 
@@ -72,6 +72,7 @@ class Process:
         self._ready = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         self._asked = False  # SIGTERM was sent
+        self._left = False  # it runs on without us
         self._verdict = ""  # why we ended it, when we did
         self._orphans = set[int]()
 
@@ -124,9 +125,14 @@ class Process:
     def last_words(self) -> list[str]:
         return self._stderr.lines
 
+    @property
+    def activity(self) -> str:
+        """What it wrote last on its standard error."""
+        return self._stderr.latest[:MAX_LAST_WORDS]
+
     def write(self, line: bytes) -> None:
         """Send one line; Gone or Congested when it will not arrive."""
-        if self._ending is not None:
+        if self._ending is not None or self._left:
             raise Gone(self.reason or "is ending")
         waiting = self._child.stdin.get_write_buffer_size()
         if waiting > MAX_WAITING:
@@ -135,10 +141,44 @@ class Process:
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
         """Close its input; after `grace` ask it to end; after `grace` make it. Returns when all is over."""
-        if self._ending is None:
+        if self._ending is None and not self._left:
             self._end(self._dismiss("was stopped", grace))
         if self._ending is not None and not self.ended:
             await asyncio.shield(self._ending)
+
+    # An install that outlives us
+
+    @property
+    def started(self) -> int | None:
+        """When, as `groups` has it."""
+        return self._started
+
+    @property
+    def outputs(self) -> list[int]:
+        """Our ends of its standard output and error; none when it is ending."""
+        return [] if self._ending is not None or self.ended else self._child.outputs
+
+    def entrust(self) -> None:
+        """Somebody else sees to it when we are gone."""
+        guardian.remove(self.pid)
+
+    def take_back(self) -> None:
+        guardian.add(self.pid)
+
+    async def leave(self, verdict: str) -> None:
+        """Go away and let it run. Its output is not read any more, and its input is at an end."""
+        if self._ending is not None or self.ended:
+            return
+        self._verdict = self._verdict or verdict
+        self.ended = self._left = True
+        watch().remove(self.pid)
+        self._resume()
+        self._child.leave()
+        self._intake.finish()
+        self._splitter.discard()
+        self._stderr.finish()
+        self._on_end(self.reason)
+        await within(DRAIN_SECONDS, self._child.closed)
 
     def kill(self, reason: str) -> None:
         """End it at once, with all it started."""
@@ -160,11 +200,11 @@ class Process:
     def _closed(self, fd: int) -> None:
         if fd == STDOUT:
             self._intake.put(self._splitter.finish())
-        if fd != STDERR and self._ending is None:
+        if fd != STDERR and self._ending is None and not self._left:
             self._end(self._doubt("input" if fd == STDIN else "output"))
 
     def _exited(self) -> None:
-        if self._ending is None:
+        if self._ending is None and not self._left:
             self._end(self._bury(GRACE_SECONDS))
 
     def _deliver(self, line: Line) -> None:
@@ -303,5 +343,5 @@ def _obituary(code: int, lines: list[str]) -> str:
             return f"killed by {signal.Signals(-code).name}"
         except ValueError:
             return f"killed by signal {-code}"
-    words = f": {lines[-1][:MAX_LAST_WORDS]}" if lines else ""
-    return f"exited with code {code}{words}"
+    words = telling(lines)[:MAX_LAST_WORDS]
+    return f"exited with code {code}" + (f": {words}" if words else "")

@@ -6,11 +6,58 @@ import time
 from collections import deque
 
 MAX_LINE = 2000
-KEPT = 20
+KEPT = 60
 LINES_PER_SECOND = 100
 BYTES_PER_SECOND = 8 * 2**20
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+# What is written after an error, or around it, and does not say what went wrong.
+_CHATTER = _any(
+    r"\W*$",
+    r"Node\.js v\d",
+    r"npm (notice|warn|info|http|verb)",
+    r"(Run|See) '.*--help",
+    r"For more (information|details)",
+    r"(usage|hint):",
+    r"note: run with",
+    r"goroutine \d",
+    r"exit status ",
+    r"Traceback \(",
+    r"(File \"|at |- /|\^)",
+    r"(During handling|The above exception|Require stack)",
+    r"\w+: ['\"\d\[]",  # members of an error that Node shows
+)
+_NPM = re.compile(r"npm (?:error|ERR!) ?")
+_NPM_CHATTER = _any(
+    r"\W*$",
+    r"\d+ *$",
+    r"(code|errno|syscall|path|dest|cwd|command|type|address|port)\b",
+    r"at ",
+    r"A complete log",
+    r"If you are behind",
+    r"This is (probably )?not",
+    r".*\b(Note that|tarball,|In most cases)\b",
+)
+_EXCEPTION = re.compile(
+    r"(?:Uncaught )?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Failure)(?: \[\w+\])?(?:: .+)?$"
+)
+_ERROR = _any(
+    r"\W*(error|fatal|critical|panic|exception|failed)\b",
+    r"[\u00d7\u2717\u2716\u274c]",
+    r".*: (fatal )?error\b",
+    r".* panicked at ",
+    r".*: (command )?not found$",
+    r".*: No module named",
+    r".*\b(cannot|could not|unable to)\b",
+)
+_CAUSE = re.compile(r"(?:cause:|╰─▶|Caused by:?|reason:) *(.*)")
+_FRAME = re.compile(r"^[|+ ]+")
 _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
 
 
@@ -28,6 +75,15 @@ class ErrorStream:
     def lines(self) -> list[str]:
         """The last lines, readable."""
         return [text for line in self._kept if (text := readable(line))]
+
+    @property
+    def latest(self) -> str:
+        """The line that was written last, which may have no end yet: a progress bar is one."""
+        for line in (self._rest, *reversed(self._kept)):
+            for part in reversed(line.split(b"\r")):
+                if text := readable(part):
+                    return text
+        return ""
 
     def feed(self, data: bytes) -> float:
         """Take some in. How many seconds not to read on, so that a flood does not keep us busy."""
@@ -58,7 +114,9 @@ class ErrorStream:
         if self._logger.isEnabledFor(logging.INFO):
             for line in lines[:room]:
                 if text := readable(line):
-                    self._logger.info("%s", text)
+                    # Of the packages that npm fetches the last is shown; all of them are for debugging.
+                    level = logging.DEBUG if text.startswith("npm http ") else logging.INFO
+                    self._logger.log(level, "%s", text)
 
     def _summarise(self) -> None:
         if self._left_out:
@@ -69,3 +127,28 @@ class ErrorStream:
 def readable(line: bytes) -> str:
     text = line[:MAX_LINE].decode(errors="replace") + ("…" if len(line) > MAX_LINE else "")
     return _ESCAPES.sub("", text).translate(_CONTROLS).strip()
+
+
+def telling(lines: list[str]) -> str:
+    """Of the last lines of a program that failed, the one that says why.
+
+    Seldom the last one: runtimes and installers write their version, a trace or where to find help after it.
+    """
+    bare = [_FRAME.sub("", line) for line in lines]
+    told = [line for line in bare if not _CHATTER.match(line)]
+    of_npm = [_NPM.sub("", line, count=1) for line in told if _NPM.match(line)]
+    for line in of_npm:
+        if not _NPM_CHATTER.match(line):
+            return f"npm error {line}"
+    exceptions = [line for line in told if _EXCEPTION.match(line) and "sub-exception" not in line]
+    if exceptions:
+        return exceptions[-1]
+    for at in range(len(told) - 1, -1, -1):
+        line = told[at]
+        if not _ERROR.match(line) or _CAUSE.match(line):
+            continue
+        after = told[at + 1] if at + 1 < len(told) else ""
+        if cause := _CAUSE.match(after):
+            return f"{line.rstrip(':')}: {cause[1]}"
+        return f"{line} {after}".strip() if line.endswith(":") else line
+    return told[-1] if told else (bare[-1] if bare else "")

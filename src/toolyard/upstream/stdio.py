@@ -2,14 +2,20 @@
 
 import asyncio
 import logging
+from collections.abc import Callable
 from contextlib import suppress
 
+from msgspec.structs import replace
+
 from ..config import Stdio
+from ..telemetry.masking import masked
 from ..wire.errors import McpError
+from ..wire.text import clean
 from ..wire.versions import Era
 from .errors import Garbled, Lost, NotReached, UpstreamError
 from .handshake import DISCOVER, opening, read_discovery, read_opening
-from .launch import StartError
+from .installing import ANOTHER, Install, may_download, start_seconds, talkative
+from .launch import StartError, prepare
 from .lines import Line, Skipped
 from .link import DEAF, About, Profile
 from .pipe import Pipe
@@ -28,6 +34,11 @@ class StdioLink(Pipe):
     def __init__(self, server: str) -> None:
         super().__init__(server, self._put)
         self.process: Process | None = None
+        self.spoke = False
+        """It has written a message, so it runs and installs nothing any more."""
+        self.dismissed = False
+        self.on_death: Callable[[str], None] = lambda how: None
+        """Told when it ended though nobody here ended it."""
 
     def _put(self, line: bytes) -> None:
         if self.process is None:
@@ -44,62 +55,124 @@ class StdioLink(Pipe):
             # Many print a greeting or a warning there. One that says nothing else runs into its time limits.
             logger.debug("%s wrote on standard output what is no message: %r", self.server, line[:120])
         else:
+            self.spoke = True
             self.take(line)
 
+    def end(self, reason: str) -> None:
+        super().end(reason)
+        if self.about.version and not self.dismissed and self.process is not None:
+            self.on_death(f"process {self.process.pid} {reason}")
+
     async def close(self) -> None:
+        self.dismissed = True
         await super().close()
         if self.process is not None:
             await self.process.stop()
 
 
 class StdioConnector:
+    """A program has minutes to start, or as long as it was given: it may have to be downloaded first."""
+
     def __init__(
-        self, server: str, where: Stdio, connect_timeout: float, max_result: int, era: Era | None = None
+        self, server: str, where: Stdio, start_timeout: float | None, max_result: int, era: Era | None = None
     ) -> None:
         self._server = server
         self._where = where
-        self._connect_timeout = connect_timeout
+        self.start_timeout = start_timeout
         self._max_result = max_result
         self._era = era
+        self._opening: list[StdioLink] = []
+        self._installs: list[Install] = []
+        self._death = ""
+        """How the last one ended that nobody here ended, until another runs in its place."""
+
+    @property
+    def activity(self) -> str:
+        if any(install.waits for install in self._installs):
+            return ANOTHER
+        process = self._opening[0].process if self._opening else None
+        return "" if process is None else masked(clean(process.activity))
 
     async def open(self, profile: Profile) -> StdioLink:
         link = StdioLink(self._server)
+        link.on_death = self._died
+        self._opening.append(link)
+        seconds = self.start_timeout or start_seconds(self._where)
         try:
-            await self._start(link)
-        except StartError as error:
-            raise NotReached(self._server, str(error)) from None
-        try:
-            async with asyncio.timeout(self._connect_timeout):
-                link.about = await self._agree(link, profile)
+            async with asyncio.timeout(seconds):
+                await self._start(link, profile)
         except TimeoutError:
             self._era = None
-            await link.close()
-            raise NotReached(
-                self._server, f"it started but did not answer within {self._connect_timeout:g} s"
-            ) from None
+            words = f"it did not answer within {seconds:g} s of its start"
+            raise NotReached(self._server, f"{words}; `start_timeout` can give it longer") from None
+        except StartError as error:
+            raise NotReached(self._server, str(error)) from None
         except Lost as error:  # it ended while we spoke; nothing of the caller's was under way
-            await link.close()
             raise NotReached(self._server, error.reason) from None
         except BaseException:
             self._era = None  # should another server have taken its place, it is asked anew
-            await link.close()
             raise
+        finally:
+            self._opening.remove(link)
         self._era = link.about.era
+        self._tell(link)
         return link
 
-    async def _start(self, link: StdioLink) -> None:
-        starting = asyncio.ensure_future(
-            Process.start(
-                self._server, self._where, on_line=link.hear, on_end=link.end, limit=self._max_result
-            )
-        )
+    def _died(self, how: str) -> None:
+        self._death = how
+
+    def _tell(self, link: StdioLink) -> None:
+        assert link.process is not None
+        if self._death:
+            how, self._death = masked(clean(self._death)), ""
+            logger.info("%s: was started again as process %d: %s", self._server, link.process.pid, how)
+        else:
+            logger.info("%s: runs as process %d", self._server, link.process.pid)
+
+    async def _start(self, link: StdioLink, profile: Profile) -> None:
+        """Nothing is left of it when this fails, but for an install that is going on."""
+        launch = prepare(self._where)
+        install = Install(self._where, launch) if may_download(self._where) else None
+        if install is None:
+            await self._run(link, profile, None)
+            return
+        self._installs.append(install)
         try:
-            link.process = await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            # It is being started all the same; nobody leaves before it is gone again.
-            link.process = await starting
+            await install.turn()
+            await self._run(link, profile, install)
+        finally:
+            self._installs.remove(install)
+            install.done(well=bool(link.about.version))
+
+    async def _run(self, link: StdioLink, profile: Profile, install: Install | None) -> None:
+        try:
+            await self._spawn(link, install)
+            link.about = await self._agree(link, profile)
+        except asyncio.CancelledError:  # nobody waits for it any more, or its time is over
+            if install is None or link.spoke or not await install.leave():
+                await link.close()
+            raise
+        except BaseException:
             await link.close()
             raise
+
+    async def _spawn(self, link: StdioLink, install: Install | None) -> None:
+        """Not to be cancelled half way: whoever is, leaves when the process is there and can be seen to."""
+        working = asyncio.ensure_future(self._spawned(link, install))
+        try:
+            await asyncio.shield(working)
+        except asyncio.CancelledError:
+            await working
+            raise
+
+    async def _spawned(self, link: StdioLink, install: Install | None) -> None:
+        where = replace(self._where, env={**talkative(self._where), **self._where.env})
+        process = await Process.start(
+            self._server, where, on_line=link.hear, on_end=link.end, limit=self._max_result
+        )
+        link.process = process
+        if install is not None:
+            await install.attend(process)
 
     async def _agree(self, link: StdioLink, profile: Profile) -> About:
         if self._era == "legacy":

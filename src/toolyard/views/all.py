@@ -14,7 +14,7 @@ from ..wire.eras import TASKS_EXTENSION, UI_EXTENSION
 from ..wire.errors import InvalidParams
 from ..wire.types import Implementation
 from .instructions import instructions
-from .routes import is_offered, servers_for
+from .routes import is_offered, not_there, servers_for
 from .view import View
 from .yard import Yard
 
@@ -56,7 +56,7 @@ class AllView(View):
         entry = self.yard.catalogue.find(kind, name)
         mount = None if entry is None else self.yard.mounts.get(entry.server)
         if entry is None or mount is None:
-            raise InvalidParams(self._unknown(kind, name))
+            raise not_there(self.yard.catalogue, name) or InvalidParams(self._unknown(kind, name))
         return mount, entry.item.own, entry
 
     def _unknown(self, kind: Kind, name: str) -> str:

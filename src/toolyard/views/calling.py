@@ -12,7 +12,7 @@ from ..bridge.results import kind_of
 from ..catalogue.catalogue import PROMPTS, TOOLS, Entry
 from ..catalogue.items import Kind
 from ..dispatch import Forward, Mount
-from ..upstream.errors import Late
+from ..upstream.errors import Down, Late, Starting
 from ..wire.call import NO_CHANNEL, Call
 from ..wire.eras import TASKS_EXTENSION
 from ..wire.errors import InvalidParams, McpError, MissingCapability
@@ -76,7 +76,7 @@ class Calling:
     async def _resolve(self, kind: Kind, name: str, call: Call) -> tuple[Mount, str, Entry | None]:
         """A client may remember a name from before we started; then its server's list is waited for."""
         if not self._yard.catalogue.is_settled:
-            with suppress(InvalidParams):
+            with suppress(InvalidParams, Starting, Down):
                 found = self._view.resolve(kind, name, call)
                 if found[2] is not None:
                     return found

@@ -1,4 +1,4 @@
-"""Which upstream a resource's address belongs to.
+"""Which upstream a resource's address belongs to, or the name of a tool that is not known.
 
 Addresses stay as their upstreams gave them, since results mention them. Of two upstreams with the same
 address the first mounted has it, and the other's is shown as an alias; any address of any upstream can be
@@ -8,7 +8,25 @@ had by its alias.
 from urllib.parse import unquote
 
 from ..catalogue.catalogue import RESOURCES, TEMPLATES, Catalogue, Shelf
-from ..catalogue.names import ALIAS
+from ..catalogue.names import ALIAS, prefix_of
+from ..upstream.errors import Down, Starting, UpstreamError
+
+AGAIN_SECONDS = 5.0
+
+
+def not_there(catalogue: Catalogue, name: str) -> UpstreamError | None:
+    """Of a tool or prompt that is not known: that its server is not there, and why, if that is so."""
+    for shelf in catalogue.shelves.values():
+        if shelf.known or shelf.state == "ready" or not name.startswith(prefix_of(shelf.server)):
+            continue
+        lacking = f"so {name[:80]!r} is not known"
+        if shelf.state == "down":
+            reason = f"it is down, {lacking}: {shelf.fault}; it is tried again by itself"
+            return Down(shelf.server, reason)
+        how = shelf.absence.partition(": ")[2]
+        reason = f"it is still starting ({how}), {lacking} yet; try again in a while"
+        return Starting(shelf.server, reason, AGAIN_SECONDS)
+    return None
 
 
 def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:

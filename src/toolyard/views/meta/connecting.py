@@ -13,7 +13,6 @@ from ...upstream.errors import UpstreamError
 from ...wire.call import Call
 from ...wire.errors import McpError
 from ..instructions import brief
-from .known import COMING
 from .supplies import Supplies
 
 logger = logging.getLogger("toolyard.views")
@@ -103,10 +102,9 @@ class Connecting:
         shelf = self._supplies.yard.catalogue.shelves.get(server)
         if shelf is None:
             return self._nothing(server)
-        if shelf.fault is not None:
-            return Connection(server, "", "failed", message=brief(shelf.fault))
-        if not (shelf.known or shelf.settled.is_set()):
-            return Connection(server, "", "initiated", message=COMING)
+        if shelf.absence:
+            status = "initiated" if shelf.state == "starting" else "failed"
+            return Connection(server, "", status, message=brief(shelf.absence))
         return Connection(server, "", "active", message=f"{len(shelf.entries['tools'])} tools")
 
     # Apps of a remote

@@ -10,6 +10,7 @@ from ...catalogue.catalogue import Entry
 from ...catalogue.items import introduction
 from ...dispatch.remote import RemoteTool
 from ...wire.call import Call
+from ..routes import not_there
 from .answers import Described, Description
 from .known import Known
 from .supplies import Supplies
@@ -55,7 +56,8 @@ class Describing:
             if entry is not None:
                 answer.found.append(self._of(entry, tool))
             else:
-                answer.unknown[name[:80]] = str(await self._known.unknown(name))
+                absent = not_there(self._supplies.yard.catalogue, name)
+                answer.unknown[name[:80]] = str(absent or await self._known.unknown(name))
                 await asyncio.sleep(0)  # many unknown names are no reason for others to wait
         _fit(answer)
         answer.instructions = self._instructions(answer.found)

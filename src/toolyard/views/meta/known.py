@@ -9,17 +9,17 @@ from collections.abc import Collection, Iterable, Sequence
 
 from ...catalogue.catalogue import TOOLS, Entry
 from ...catalogue.lending import borrower
-from ...catalogue.names import shown_name
+from ...catalogue.names import prefix_of
 from ...dispatch.remote import Remote, RemoteTool
 from ...kit.content import ToolError
 from ...state.errors import StateError
 from ...wire.call import Call
 from ...wire.errors import McpError
 from ..instructions import brief
+from ..routes import not_there
 from .supplies import Supplies
 
 MAX_NAME = 80
-COMING = "it is being connected"
 SEARCH_FIRST = "search for what you want to do"
 
 
@@ -54,7 +54,7 @@ class Known:
             lent = await self.borrow(call, [name])
             entry = next(filter(None, (self.entry(call, tool.name) for tool in lent)), None)
         if entry is None:
-            raise await self.unknown(name)
+            raise not_there(self._supplies.yard.catalogue, name) or await self.unknown(name)
         return entry
 
     async def borrow(self, call: Call, names: Sequence[str]) -> list[RemoteTool]:
@@ -81,8 +81,7 @@ class Known:
     def missing(self) -> dict[str, str]:
         """Servers of which nothing is known yet, or nothing current; not those that lack a tool or two."""
         shelves = self._supplies.yard.catalogue.shelves.values()
-        coming = {one.server: COMING for one in shelves if not (one.known or one.settled.is_set())}
-        return coming | {one.server: brief(one.fault) for one in shelves if one.fault is not None}
+        return {one.server: brief(one.absence) for one in shelves if one.absence}
 
     # What is not
 
@@ -101,5 +100,4 @@ def _may_have(remote: Remote, name: str) -> bool:
     """By its name a tool is of this remote, or of none in particular."""
     if not name.startswith("mcp__"):
         return True
-    prefix = "__".join(shown_name(remote.server, "x").split("__", 2)[:2]) + "__"
-    return name.startswith(prefix)
+    return name.startswith(prefix_of(remote.server))

@@ -95,7 +95,7 @@ class Searching:
     # Our index
 
     async def _local(self, call: Call, queries: Sequence[Query]) -> list[list[Found]]:
-        await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
+        """In what is known now: `missing` names the servers that are still starting."""
         self._supplies.yard.touch()
         index = await self._supplies.index()
         return [await self._hits(index, call, query) for query in queries]

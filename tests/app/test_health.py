@@ -1,0 +1,172 @@
+"""What an operator sees: what is kept elsewhere in /health, and in the log who came, went and called."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.app.speaker import Speaker, free_port, silent, speaking, tool
+from tests.app.yard import Yard, at, yard
+from tests.stores import PASSWORD, RedisServer
+from tests.waiting import until
+from toolyard.app import keeping
+from toolyard.config import ResultsConfig, ServerConfig, StateConfig, Stdio, StoreConfig, TelemetryConfig
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def redis() -> Iterator[RedisServer]:
+    with RedisServer() as server:
+        yield server
+
+
+@pytest.fixture
+def looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every look at /health asks anew."""
+    monkeypatch.setattr(keeping, "CHECKED_SECONDS", 0.0)
+
+
+def kept_in(url: str) -> dict[str, Any]:
+    return {"tables": {"state": StateConfig(url=url, key="0" * 64)}}
+
+
+# What is kept elsewhere
+
+
+async def test_health_is_not_ok_while_redis_is_away_and_says_so(redis: RedisServer, looks_again: None):
+    async with yard(**kept_in(redis.url)) as front:
+        shown = await front.health()
+        assert (shown["status"], shown["state"]) == ("ok", {"kind": "redis", "state": "up"})
+        redis.stop()
+        shown = await front.health()
+        assert (shown["status"], shown["state"]["state"]) == ("degraded", "down")
+        assert f"127.0.0.1:{redis.port}" in shown["state"]["reason"]
+        assert PASSWORD not in str(shown)
+        redis.start()
+        shown = await front.until_health(lambda health: health["status"] == "ok")
+        assert shown["state"] == {"kind": "redis", "state": "up"}
+
+
+async def test_health_does_not_hang_on_a_redis_that_does(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(keeping, "CHECK_SECONDS", 0.1)
+    with silent() as url:
+        async with yard(**kept_in(url.replace("http:", "redis:").removesuffix("/mcp") + "/0")) as front:
+            shown = await front.health()
+            assert shown["status"] == "degraded"
+            assert shown["state"]["reason"] == "it gave no answer within 0.1 s"
+
+
+async def test_who_may_not_see_it_all_is_still_told_that_all_is_not_well(redis: RedisServer):
+    def nobody(headers: Any) -> Any:
+        raise PermissionError
+
+    redis.stop()
+    async with yard(identify=nobody, **kept_in(redis.url)) as front:
+        assert await front.health() == {"status": "degraded"}
+
+
+async def test_health_names_the_store_of_whole_results(tmp_path: Path, looks_again: None):
+    place = tmp_path / "results"
+    store = StoreConfig(url=f"local:{place}")
+    async with yard(results=ResultsConfig(), tables={"store": store}) as front:
+        shown = await front.until_health(lambda health: health["store"]["state"] == "up")
+        assert shown["status"] == "ok"
+        assert shown["store"]["kind"] == "local"
+
+
+async def test_many_who_look_at_once_ask_the_store_once(redis: RedisServer):
+    async with yard(**kept_in(redis.url)) as front:
+        for _ in range(5):
+            assert (await front.health())["state"]["state"] == "up"
+        redis.stop()
+        assert (await front.health())["state"]["state"] == "up", "what was found a moment ago counts"
+
+
+# Coming and going
+
+
+def lines(caplog: pytest.LogCaptureFixture, part: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if part in record.getMessage()]
+
+
+async def test_a_server_that_comes_back_is_told_in_the_log(caplog: pytest.LogCaptureFixture):
+    port = free_port()
+    with caplog.at_level(logging.INFO, "toolyard"):
+        async with yard(at(f"http://127.0.0.1:{port}/mcp"), list_wait=0.1) as front:
+            await front.until_health(lambda health: health["servers"]["up"]["state"] == "down")
+            assert not lines(caplog, "is back")
+            async with speaking(Speaker("modern", [tool("echo")]), port):
+                await front.until_health(lambda health: health["servers"]["up"]["state"] == "up")
+    (told,) = lines(caplog, "is back")
+    assert told.startswith("up: is back after ")
+    assert told.endswith(" s, with 1 tools")
+
+
+async def test_a_program_that_was_started_again_is_told_with_its_number_and_the_reason(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+):
+    args = ("-m", "tests.app.program", str(tmp_path / "journal"), "legacy")
+    where = Stdio(command=sys.executable, args=args, cwd=str(ROOT))
+    with caplog.at_level(logging.INFO, "toolyard"):
+        async with yard(ServerConfig(name="up", where=where)) as front:
+            first = int(await front.says("mcp__up__who"))
+            os.kill(first, signal.SIGKILL)
+
+            async def answers() -> bool:
+                return "error" not in (await front.call("mcp__up__who")).json
+
+            await until(answers)
+            second = int(await front.says("mcp__up__who"))
+            await front.until_health(lambda health: health["servers"]["up"]["state"] == "up")
+    assert lines(caplog, "runs as process") == [f"up: runs as process {first}"]
+    assert lines(caplog, "was started again") == [
+        f"up: was started again as process {second}: process {first} killed by SIGKILL"
+    ]
+
+
+# Calls
+
+
+def calls(caplog: pytest.LogCaptureFixture) -> list[dict[str, Any]]:
+    return [vars(record) for record in caplog.records if record.name == "toolyard.calls"]
+
+
+async def call_twice(front: Yard) -> None:
+    await front.says("mcp__up__echo", {"text": "hello"})
+    await front.call("mcp__up__echo", {"text": "again"}, headers={"X-Forwarded-For": "203.0.113.7"})
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_successful_calls_are_logged_with_who_made_them_when_that_is_wanted(
+    era: str, caplog: pytest.LogCaptureFixture
+):
+    tables = {"telemetry": TelemetryConfig(access_log=True)}
+    with caplog.at_level(logging.INFO, "toolyard"):
+        async with speaking(Speaker(era, [tool("echo")])) as url, yard(at(url), tables=tables) as front:
+            await call_twice(front)
+            if era == "legacy":
+                client = await front.legacy()
+                await client.call("mcp__up__echo", {"text": "hello"})
+    logged = calls(caplog)
+    first, second, *_ = logged
+    assert (first["levelname"], first["outcome"]) == ("INFO", "ok")
+    assert (first["server"], first["tool"], first["tenant"]) == ("up", "echo", "local")
+    assert first["address"] == "127.0.0.1"
+    assert first["client"]
+    assert first["duration_ms"] > 0
+    assert "forwarded_for" not in first
+    assert second["forwarded_for"] == "203.0.113.7"
+    assert len({record["client"] for record in logged}) == len(logged) - 1
+
+
+async def test_successful_calls_are_not_logged_unless_that_is_wanted(caplog: pytest.LogCaptureFixture):
+    with caplog.at_level(logging.INFO, "toolyard"):
+        async with speaking(Speaker("modern", [tool("echo")])) as url, yard(at(url)) as front:
+            await call_twice(front)
+    assert not calls(caplog)
