@@ -417,6 +417,7 @@ def test_while_a_program_starts_it_is_shown_who_is_waited_for(toolyard: Toolyard
     program = toolyard.write("late.py", LATE)
     with toolyard.terminal("add", "late", sys.executable, str(program)) as terminal:
         terminal.expect("waiting for late")
+        terminal.expect("s: fetching the package")
         toolyard.write("go", "")
         assert terminal.end() == 0
     assert "added 'late' to toolyard.toml: 7 tools" in terminal.seen

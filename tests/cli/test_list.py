@@ -183,7 +183,7 @@ def test_a_server_that_still_starts_is_named_and_the_status_says_that_the_list_i
     outcome = toolyard("list")
     assert outcome.status == 3
     assert "mcp__demo__echo" in outcome.out
-    assert re.search(r"^late: starting for \d+ s", outcome.out, re.M)
+    assert re.search(r"^late: starting for \d+ s: fetching the package", outcome.out, re.M)
     first, *rest = outcome.err.splitlines()
     assert first.startswith("warning: late: still starting")
     assert any(line.startswith("hint: --wait ") for line in rest)
@@ -199,6 +199,7 @@ def test_wait_waits_until_every_server_is_there_and_shows_whom_it_waits_for(tool
     late(toolyard, DEMO)
     with toolyard.terminal("list", "--wait") as terminal:
         terminal.expect("waiting for late")
+        terminal.expect("s: fetching the package")
         toolyard.write("go", "")
         assert terminal.end() == 0
     assert "mcp__late__arrive" in terminal.seen

@@ -60,7 +60,6 @@ class Mounted:
         to_stderr(True) if where.debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
         self._loop = asyncio.new_event_loop()
         self._gateway = yard.make(self._config, None)
-        self._began = time.monotonic()
         wait = config.gateway.list_wait if where.wait is None else where.wait
         try:
             self._run(self._started(wait, where, user))
@@ -113,7 +112,8 @@ class Mounted:
                 if not pending:
                     return
                 names = ", ".join(shelf.server for shelf in pending)
-                waited = f"waiting for {names}, {time.monotonic() - self._began:.0f} s"
+                doing = next((f": {shelf.activity}" for shelf in pending if shelf.activity), "")
+                waited = f"waiting for {names}, {max(shelf.age for shelf in pending):.0f} s{doing}"
                 user.waiting(len(shelves) - len(pending), len(shelves), waited)
                 await asyncio.wait(tries, timeout=min(left, FRAME_SECONDS))
         finally:
@@ -151,9 +151,10 @@ class Mounted:
                 kind: frozenset(name for server, name in names if server == shelf.server)
                 for kind, names in listed.items()
             }
-            state = DOWN if shelf.fault else READY if shelf.known else STARTING
-            seconds = time.monotonic() - self._began
-            yield Standing(shelf.server, state, shelf.fault or "", seconds, holds)
+            if shelf.state == "starting" and (shelf.fault is not None or not shelf.known):
+                yield Standing(shelf.server, STARTING, shelf.activity, shelf.age, holds)
+            else:
+                yield Standing(shelf.server, DOWN if shelf.fault else READY, shelf.fault or "", 0.0, holds)
         for item in self._config.broken:
             yield Standing(item.name, UNUSABLE, item.reason)
         for name in self._config.disabled:
