@@ -36,6 +36,7 @@ LONGEST = 600
 NPM_SCOPE = "@modelcontextprotocol/server-"
 NO_SUCH_PACKAGE = "toolyard-first-day-no-such-package"
 QUICK = ("time", "memory")
+SEARCH = json.dumps({"queries": [{"use_case": "time in Tokyo"}]})
 INITIALIZE = json.dumps(
     {
         "jsonrpc": "2.0",
@@ -145,7 +146,7 @@ class Day:
         for name, server in self._servers.items():
             self._toolyard(["add", name, "--", *server.command], says_tools(server.tools))
         failing = ["add", "fails", "--", "npx", "-y", NO_SUCH_PACKAGE]
-        self._toolyard(failing, says(r"(?i)404|not found"), status=1)
+        self._toolyard(failing, says(r"(?i)404|not found"), status=2)
         self._toolyard(["list"], has_all(self._servers))
 
     def _all_at_once(self) -> None:
@@ -154,23 +155,22 @@ class Day:
         for name, server in self._servers.items():
             self._toolyard(["add", "--no-check", name, "--", *server.command], says("added"))
         self._toolyard(["add", "--no-check", "fails", "--", "npx", "-y", NO_SUCH_PACKAGE], says("added"))
-        self._toolyard(["add", "--no-check", "hangs", "--url", self._silent], says("added"))
+        self._toolyard(["add", "--no-check", "hangs", self._silent], says("added"))
         self._toolyard(["list"], says(r"(?s)(?=.*hangs: starting)"), status=3)
         self._npx_still_works()
         with self._serving() as url:
-            self._toolyard(["call", "search_tools", "query=time in Tokyo", "--url", url], says("hangs"))
+            search = ["call", "search_tools", "--args", SEARCH, "--url", url]
+            self._toolyard(search, says(r'"missing":\s*\{.*"hangs"'))
             self._until_there(url)
             for name, server in self._servers.items():
                 tool, *arguments = server.call
                 call = ["call", f"mcp__{name}__{tool}", *arguments, "--url", url]
                 self._toolyard(call, says(re.escape(server.answer)))
-            self._toolyard(
-                ["call", "search_tools", "query=time in Tokyo", "--url", url], says("get_current_time")
-            )
+            self._toolyard(search, says("get_current_time"))
             gone = ["call", "mcp__fails__anything", "--url", url]
-            self._toolyard(gone, says(r"(?s)(?=.*fails)(?=.*(404|not found))"), status=1)
+            self._toolyard(gone, says(r"(?is)(?=.*fails)(?=.*(404|not found))"), status=2)
             waiting = ["call", "mcp__hangs__anything", "--url", url]
-            self._toolyard(waiting, says("hangs"), status=1)
+            self._toolyard(waiting, says("hangs"), status=2)
         listing = self._toolyard(["list", "--wait", "20"], says("(?s)(?=.*hangs)(?=.*fails: down)"), status=3)
         self._judge("the list after it all", has_all(self._servers)(listing))
 
@@ -273,7 +273,7 @@ class Day:
         while absent and time.monotonic() - started < LONGEST:
             with urlopen(health, timeout=30) as reply:
                 states = json.load(reply)["servers"]
-            absent = {name for name in self._servers if states[name]["state"] != "ready"}
+            absent = {name for name in self._servers if states[name]["state"] != "up"}
             time.sleep(0.2)
         self._note(
             "until all are ready", started, f"absent: {sorted(absent)}" if absent else "ready", not absent
