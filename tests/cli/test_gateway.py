@@ -130,6 +130,18 @@ def test_a_call_of_an_unknown_tool_says_what_there_is(yard: Toolyard):
     assert "hint: did you mean 'mcp__kitchen__boil'" in outcome.err
 
 
+def test_a_call_at_a_gateway_names_the_server_that_is_not_there(yard: Toolyard):
+    down = '[servers.broken]\ncommand = "false"'
+    text = configured(yard.folder, "kitchen", more=down).replace('view = "all"', 'view = "search"')
+    yard.write("toolyard.toml", text)
+    with yard.serving() as served:
+        outcome = yard("call", "mcp__broken__mend", "--url", served.url)
+        near = yard("call", "mcp__kitchen__boyl", "--url", served.url)
+    assert outcome.status == 2
+    assert outcome.err.startswith("error: no tool 'mcp__broken__mend'\nhint: Server 'broken'")
+    assert "mcp__kitchen__boil" in near.err
+
+
 # What is wrong with a configuration
 
 

@@ -44,13 +44,13 @@ def find_tool(client: Client, name: str, where: Where) -> dict[str, Any]:
         return tools[name]
     if name in client.about.unlisted:
         return dict(client.about.unlisted[name])
-    if "describe_tools" in tools and (found := _described(client, tools["describe_tools"], name)):
-        return found
+    if "describe_tools" in tools:
+        return _described(client, tools["describe_tools"], name, where)
     raise unknown("tool", name, tools, client, where)
 
 
-def _described(client: Client, describe: dict[str, Any], name: str) -> dict[str, Any] | None:
-    """A gateway that shows few of its tools tells of the others when asked."""
+def _described(client: Client, describe: dict[str, Any], name: str, where: Where) -> dict[str, Any]:
+    """A gateway that shows few of its tools tells of the others when asked, and why one is not there."""
     answer = as_object(client.call_tool(describe, {"tools": [name]}).get("structuredContent"))
     words = {"title": "title", "description": "description", "annotations": "annotations"}
     words |= {"input_schema": "inputSchema", "output_schema": "outputSchema"}
@@ -58,7 +58,9 @@ def _described(client: Client, describe: dict[str, Any], name: str) -> dict[str,
         if tool.get("tool") == name:
             found = {ours: tool[theirs] for theirs, ours in words.items() if tool.get(theirs) is not None}
             return {"name": name, "inputSchema": {}, **found}
-    return None
+    reason = as_object(answer.get("unknown")).get(name[:80])
+    hint = f"`toolyard list{place_of(where)}` shows what it lists"
+    raise Failure(f"no tool {name!r}", *([reason] if isinstance(reason, str) else []), hint)
 
 
 def unknown(what: str, name: str, known: Iterable[str], client: Client, where: Where) -> Failure:
