@@ -195,6 +195,62 @@ async def test_a_good_request_is_answered_though_nonsense_follows_it():
         assert left == b"" or left.startswith(b"HTTP/1.1 400 Bad Request\r\n")
 
 
+async def test_a_good_request_is_answered_though_one_with_an_impossible_address_follows_it():
+    impossible = WHOLE.replace(b"/health", b"http://localhost:99999/health")
+    async with serving(server().asgi()) as client:
+        line = await client.connect()
+        await line.send(WHOLE + impossible)
+        assert (await line.answer()).status == 200
+        line = await client.connect()
+        await line.send(WHOLE)
+        assert (await line.answer()).status == 200
+        await line.send(impossible)
+        assert (await line.everything()).startswith(b"HTTP/1.1 400 Bad Request\r\n")
+
+
+@pytest.mark.parametrize("protocol", [b"h2c", b"websocket", b"anything"])
+@pytest.mark.parametrize("is_chunked", [False, True])
+@pytest.mark.parametrize("in_pieces", [False, True])
+async def test_the_body_of_a_request_that_asks_for_an_upgrade_is_its_body(
+    protocol: bytes, is_chunked: bool, in_pieces: bool
+):
+    """Java's HttpClient asks so for HTTP/2. A body that became a request would pass by the checks of a proxy."""
+    asked: list[bytes] = []
+
+    def identify(headers: Headers) -> Identity:
+        asked.append(dict(headers)[b"x-tenant"])
+        return by_tenant(headers)
+
+    headers, body = call("whoami")
+    headers = [pair for pair in headers if pair[0] != b"Transfer-Encoding"]
+    upgrade = [(b"x-tenant", b"bolt"), (b"Connection", b"Upgrade"), (b"Upgrade", protocol)]
+
+    def request(content: bytes) -> list[bytes]:
+        length = (b"Content-Length", b"%d" % len(content))
+        framing = (b"Transfer-Encoding", b"chunked") if is_chunked else length
+        return [
+            head([*headers, *upgrade, framing]),
+            chunked([content], [(b"x-tenant", b"acme")]) if is_chunked else content,
+        ]
+
+    smuggled = head([*headers, (b"x-tenant", b"acme"), (b"Content-Length", b"%d" % len(body))]) + body
+    async with serving(server().asgi(identify=identify)) as client:
+        for content, status in ((body, b"200"), (smuggled, b"400")):
+            line = await client.connect()
+            start, rest = request(content)
+            rest += smuggled
+            if in_pieces:
+                await line.send(start)
+                assert (await client.raw(WHOLE)).status == 200, "by now the server has read it"
+                await line.send(rest)
+            else:
+                await line.send(start + rest)
+            answer = await line.everything()
+            assert answer.startswith(b"HTTP/1.1 %s " % status)
+            assert answer.count(b"HTTP/1.1") == 1
+    assert set(asked) == {b"bolt"}
+
+
 @pytest.mark.parametrize("before", [b"", WHOLE], ids=["at first", "after a request"])
 @pytest.mark.parametrize("part", [b"\r\n", b"POST /mcp HTTP/1.1\r\n", b"POST /mcp HTTP/1.1\r\nHost: local"])
 async def test_a_request_that_is_never_finished_is_given_up(

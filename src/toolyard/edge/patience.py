@@ -1,12 +1,15 @@
 """uvicorn's HTTP with limits that it lacks: on what comes besides the body, on time, and on idle connections.
 
-uvicorn with httptools takes any of these without end, and puts the trailers of a chunked request among its
-headers. Limits on the body itself are the app's business.
+uvicorn with httptools takes any of these without end, puts the trailers of a chunked request among its
+headers, and reads the body of a request that asks for an upgrade as the next request. Limits on the body
+itself are the app's business.
 """
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any, cast
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .identity import WITHOUT_TRAILERS
@@ -26,6 +29,7 @@ MAX_IDLE = 500
 
 _EXTENSIONS: dict[str, dict[object, object]] = {WITHOUT_TRAILERS: {}}
 _CHUNK_FRAMING = 8  # a size of four digits and two ends of lines
+_UNREADABLE = "Invalid HTTP request received."
 
 
 class LimitedHttp(HttpToolsProtocol):
@@ -65,7 +69,12 @@ class LimitedHttp(HttpToolsProtocol):
             return
         self._idle.pop(self, None)
         self._outside += len(data)  # `on_body` takes away what is body
-        super().data_received(data)
+        self._unset_keepalive_if_required()
+        try:
+            self._parse(data)
+        except httptools.HttpParserError:
+            self.logger.warning(_UNREADABLE)
+            self._end(b"400 Bad Request", _UNREADABLE.encode())
         # A request that came whole, as nearly all do, is past by now.
         if not (self._in_request or self._outside > 0) or self.transport.is_closing():
             self._outside = 0
@@ -76,6 +85,43 @@ class LimitedHttp(HttpToolsProtocol):
             self._end(b"431 Request Header Fields Too Large")
         elif not self._in_head and self._is_answered():
             self._discard(data)
+
+    def _parse(self, data: bytes) -> None:
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            if self._should_upgrade():
+                self._disarm()
+                self.handle_websocket_upgrade()
+            else:
+                self._decline_upgrade(data[upgrade.args[0] :])
+
+    def _decline_upgrade(self, rest: bytes) -> None:
+        """Answer in HTTP/1.1, and take no further request: httptools is past this one, body and all."""
+        self.cycle.keep_alive = False
+        framing = self._framing()
+        if not framing:
+            self._deaf = True
+            return
+        self.parser = httptools.HttpRequestParser(
+            SimpleNamespace(
+                on_body=self.on_body,
+                on_chunk_header=self.on_chunk_header,
+                on_message_complete=self._on_last_complete,
+            )
+        )
+        self.parser.feed_data(b"POST / HTTP/1.1\r\n%s\r\n" % framing)
+        self.parser.feed_data(rest)
+
+    def _on_last_complete(self) -> None:
+        if not self._deaf:
+            self.on_message_complete()
+            self._deaf = True
+
+    def _framing(self) -> bytes:
+        """The headers that say where the body of the latest request ends; empty if it has none."""
+        found = [pair for pair in self.headers if pair[0] in (b"content-length", b"transfer-encoding")]
+        return b"".join(b"%s: %s\r\n" % pair for pair in found if pair != (b"content-length", b"0"))
 
     # What the parser calls
 
@@ -96,8 +142,8 @@ class LimitedHttp(HttpToolsProtocol):
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        self._in_head = False
         super().on_headers_complete()
+        self._in_head = False
         if not self.pipeline:
             self._answering = self.cycle
         elif len(self.pipeline) > MAX_PIPELINED:
@@ -107,10 +153,13 @@ class LimitedHttp(HttpToolsProtocol):
         self._outside -= _CHUNK_FRAMING
 
     def on_body(self, body: bytes) -> None:
-        self._outside -= len(body)
-        super().on_body(body)
+        if not self._deaf:
+            self._outside -= len(body)
+            super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.parser.should_upgrade() and self._framing():
+            return  # its body is still to come
         self._in_request, self._in_head = False, True
         self._outside = self._unread = 0
         self._disarm()
@@ -133,9 +182,6 @@ class LimitedHttp(HttpToolsProtocol):
         super().on_response_complete()
         if not self._in_request and not self.transport.is_closing():
             self._rest()
-
-    def send_400_response(self, msg: str) -> None:
-        self._end(b"400 Bad Request", msg.encode())
 
     # Idle connections
 

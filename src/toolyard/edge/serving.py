@@ -55,6 +55,7 @@ def server(
         date_header=False,
         timeout_graceful_shutdown=GRACE_SECONDS,
         timeout_keep_alive=cast(int, keep_alive),  # a number of any kind will do
+        ws="none",
         http=type("Http", (LimitedHttp,), {"max_idle": max_idle}),
         # uvicorn would put its own handlers in the place of whatever was set up.
         log_config=None,
