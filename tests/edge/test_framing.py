@@ -214,7 +214,7 @@ async def test_a_good_request_is_answered_though_one_with_an_impossible_address_
 async def test_the_body_of_a_request_that_asks_for_an_upgrade_is_its_body(
     protocol: bytes, is_chunked: bool, in_pieces: bool
 ):
-    """Java's HttpClient asks so for HTTP/2. A body that became a request would pass by the checks of a proxy."""
+    """Java's HttpClient asks so for HTTP/2. A body that became a request would pass by a proxy's checks."""
     asked: list[bytes] = []
 
     def identify(headers: Headers) -> Identity:
@@ -326,12 +326,36 @@ async def test_a_header_that_may_say_who_calls_may_not_come_twice(name: str, oth
         assert asked == []
 
 
-@pytest.mark.parametrize("name", ["Accept", "X-Forwarded-For", "Forwarded", "Via", "Accept-Encoding"])
-async def test_headers_that_are_lists_may_come_in_several_lines(name: str):
+LISTS = ["Accept", "Accept-Encoding", "Forwarded", "Priority", "Via", "X-Forwarded-For"]
+OF_PROXIES = ["X-Forwarded-Port", "X-Forwarded-Proto", "X-Request-Id", "X-Correlation-Id", "Traceparent"]
+
+
+@pytest.mark.parametrize("name", LISTS + OF_PROXIES)
+async def test_lists_and_what_every_proxy_of_a_chain_may_add_may_come_in_several_lines(name: str):
     async with serving(server().asgi(identify=by_tenant)) as client:
         headers, message = modern("tools/call", {"name": "whoami", "arguments": {}})
         answer = await client.post([*headers.items(), (name, "a"), (name, "b")], message)
         assert answer.result["content"][0]["text"] == "nobody"
+
+
+@pytest.mark.parametrize(("version", "status"), [("2", 200), ("3", 200), ("1.1", 400)])
+async def test_a_cookie_that_http_2_cut_into_lines_is_whole_again(version: str, status: int):
+    asked: list[bytes] = []
+
+    def identify(headers: Headers) -> Identity:
+        asked.append(dict(headers)[b"cookie"])
+        return Identity()
+
+    class OfVersion(Watched):
+        async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+            scope["http_version"] = version
+            await super().__call__(scope, receive, send)
+
+    headers, message = modern("tools/call", {"name": "whoami", "arguments": {}})
+    async with serving(OfVersion(server().asgi(identify=identify))) as client:  # type: ignore[arg-type]
+        answer = await client.post([*headers.items(), ("Cookie", "a=1"), ("Cookie", "b=2")], message)
+        assert answer.status == status
+    assert asked == ([b"a=1; b=2"] if status == 200 else [])
 
 
 async def test_a_conversation_may_not_be_named_twice():

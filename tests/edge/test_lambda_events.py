@@ -59,6 +59,13 @@ def test_names_of_headers_are_lower_case_and_those_that_came_twice_stay_two():
     ]
 
 
+def test_cookies_that_stand_beside_the_headers_are_one_header():
+    assert read(URL | {"headers": {}, "cookies": ["a=1", "b=2"]}).headers == [(b"cookie", b"a=1; b=2")]
+    assert read(URL | {"headers": {"cookie": "a=1"}, "cookies": ["a=1"]}).headers == [(b"cookie", b"a=1")]
+    with pytest.raises(BadEvent, match="cookie"):
+        read(URL | {"cookies": [1]})
+
+
 @pytest.mark.parametrize(
     ("path", "stage", "seen"),
     [

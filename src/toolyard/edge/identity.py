@@ -30,12 +30,23 @@ async def identified(identify: Identify, head: Head, scope: Scope, receive: Rece
 
     Raises McpError for a header that came twice, and `Refused` where a trailer may stand among the headers.
     """
+    if scope.get("http_version") in ("2", "3"):
+        head = _with_one_cookie(head)
     check_repeated(head)
     if b"transfer-encoding" in head.raw and _mixes_trailers(scope, receive):
         message = "Send a Content-Length: this server cannot tell the trailers of a chunked body from headers"
         raise Refused(411, f"{message}; it runs uvicorn without --http {_LIMITED_HTTP}")
     found = identify(head.pairs)
     return found if isinstance(found, Identity) else await found
+
+
+def _with_one_cookie(head: Head) -> Head:
+    """HTTP/2 and HTTP/3 allow a client to cut its one cookie header into several lines."""
+    pieces = [value for name, value in head.pairs if name == b"cookie"]
+    if len(pieces) < 2:
+        return head
+    others = [pair for pair in head.pairs if pair[0] != b"cookie"]
+    return Head([*others, (b"cookie", b"; ".join(pieces))])
 
 
 def _mixes_trailers(scope: Scope, receive: Receive) -> bool:

@@ -86,6 +86,11 @@ def _headers(event: Event) -> Headers:
             found.append(_header(name, value))
     if not many:
         found.extend(_header(name, value) for name, value in _object(event, "headers").items())
+    cookies = event.get("cookies")
+    if isinstance(cookies, list) and cookies:  # payload 2.0 takes them out of the headers
+        pieces = [_header("cookie", value)[1] for value in cast(list[Any], cookies)]
+        found = [pair for pair in found if pair[0] != b"cookie"]
+        found.append((b"cookie", b"; ".join(pieces)))
     return found
 
 

@@ -74,9 +74,10 @@ class Head:
 
     @property
     def repeated(self) -> str | None:
-        """The first header that came twice, of those that may say who calls: any that is no list.
+        """The first header that came twice, of those that may say who calls.
 
-        Leaves out those of the message itself, which are `doubled`: their refusal has the message's id.
+        Leaves out lists, what each proxy on the way may add a line of, and those of the message itself, which
+        are `doubled`: their refusal has the message's id.
         """
         if len(self.raw) == len(self.pairs):
             return None
@@ -98,12 +99,16 @@ class Head:
 
 _OF_MESSAGE = (b"content-type", b"content-length", b"last-event-id")
 _ONCE = frozenset({b"host", b"origin", b"authorization", b"x-toolyard-thread", *_OF_MESSAGE})
-# Most are fields whose values are lists, so that HTTP allows, and proxies make, several lines of them.
 _NOT_WHO = frozenset(
     {
+        # Fields whose values are lists: HTTP allows several lines of them.
         *b"accept accept-charset accept-encoding accept-language access-control-request-headers".split(),
-        *b"baggage cache-control cdn-loop connection forwarded if-match if-none-match keep-alive".split(),
-        *b"link pragma prefer te trailer tracestate upgrade via warning x-forwarded-for".split(),
+        *b"baggage cache-control cdn-loop connection content-encoding content-language forwarded".split(),
+        *b"if-match if-none-match keep-alive link pragma prefer priority te trailer tracestate".split(),
+        *b"upgrade via warning x-forwarded-for".split(),
+        # What proxies say of the way that a request took: one that adds its line leaves those before it.
+        *b"traceparent x-amzn-trace-id x-b3-sampled x-b3-spanid x-b3-traceid x-cloud-trace-context".split(),
+        *b"x-correlation-id x-forwarded-port x-forwarded-proto x-forwarded-server x-request-id".split(),
         *_OF_MESSAGE,
     }
 )
