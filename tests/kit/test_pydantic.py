@@ -13,6 +13,8 @@ import subprocess
 import sys
 from collections.abc import Callable
 from decimal import Decimal
+from ipaddress import IPv4Address
+from pathlib import Path
 from typing import Annotated, Any, Literal, NewType, Optional
 
 import annotated_types as at
@@ -960,3 +962,31 @@ def test_a_server_without_pydantic_works_and_never_imports_it() -> None:
     assert low == "Invalid arguments for tool 'add': field 'a': expected `int` >= 1"
     assert high == "Invalid arguments for tool 'add': field 'b': expected `int` <= 8"
     assert imported == "False"
+
+
+async def test_paths_and_addresses_of_networks_are_read_by_pydantic():
+    server = Server("standard")
+
+    @server.tool
+    def look(file: Path, to: list[IPv4Address] | None = None) -> str:
+        return f"{file!r} {to!r}"
+
+    async with server.connect() as client:
+        (tool,) = await client.list_tools()
+        assert tool["inputSchema"]["properties"]["file"] == {"type": "string", "format": "path"}
+        assert text_of(await client.call_tool("look", {"file": "/a"})) == f"{Path('/a')!r} None"
+        wrong = await client.call_tool("look", {"file": "/a", "to": ["1.2.3"]})
+        assert wrong["isError"]
+        assert "'to[0]'" in text_of(wrong)
+
+
+def test_a_type_that_nobody_can_read_is_an_error_that_names_it_in_one_line():
+    class Odd:
+        pass
+
+    def use(odd: Odd) -> None: ...
+
+    with pytest.raises(TypeError, match=r"parameter 'odd': .*Odd.*cannot be described") as caught:
+        Server("odd").tool(use)
+    assert "\n" not in str(caught.value)
+    assert "schema_hook" not in str(caught.value)

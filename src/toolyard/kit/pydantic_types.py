@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 JsonSchema = dict[str, Any]
 Mode = Literal["validation", "serialization"]
 
+_STANDARD = ("pathlib", "ipaddress", "fractions", "zoneinfo")
+"""Modules of Python whose classes Pydantic reads and msgspec does not."""
 MOST_FAULTS = 3
 """Faults of one value that its message tells."""
 
@@ -59,9 +61,10 @@ def is_model(kind: Any) -> bool:
 
 
 def is_custom(kind: Any) -> bool:
-    """Whether a class brings rules for Pydantic and is no model: a URL, a secret, a string of JSON."""
-    has_rules = isinstance(kind, type) and hasattr(kind, "__get_pydantic_core_schema__")
-    return loaded() and has_rules and not is_model(kind)
+    """Whether Pydantic has rules for a class that is no model: a URL, a secret, a string of JSON, a path."""
+    if not loaded() or not isinstance(kind, type) or is_model(kind):
+        return False
+    return hasattr(kind, "__get_pydantic_core_schema__") or kind.__module__.partition(".")[0] in _STANDARD
 
 
 def is_dataclass(kind: Any) -> bool:

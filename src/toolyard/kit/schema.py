@@ -167,8 +167,10 @@ def schema_of(kind: Any, mode: pydantic_types.Mode = "validation") -> JsonSchema
             [kind], schema_hook=hook, ref_template="#/$defs/{name}"
         )
     except TypeError as error:
+        # The lines after the first are about arguments of msgspec's own.
+        reason = str(error).partition("\n")[0].removesuffix(" requires either:")
         raise TypeError(
-            f"{kind!r} cannot be described by a JSON Schema ({error}); "
+            f"{kind!r} cannot be described by a JSON Schema ({reason}); "
             "use msgspec structs, dataclasses, TypedDict, builtin types or Pydantic models, or pass a schema"
         ) from None
     defs = dict(defs)
