@@ -493,3 +493,50 @@ def test_a_table_with_a_whole_body_is_checked(row: dict[str, Any], told: str) ->
     text = json.dumps({"name": "t", "base_url": "https://t.example", "tools": {"post": tool}})
     with pytest.raises(Exception, match=told):
         check(text, Path("t.json"))
+
+
+# Small documents that would become huge
+
+TIMES = 9
+LEVELS = 12
+
+
+def aliases(start: str, form: str) -> str:
+    """A document in which each line has nine times what the line before it stands for."""
+    lines = [f"x0: &x0 {start}"]
+    for level in range(1, LEVELS):
+        lines.append(f"x{level}: &x{level} " + form % ", ".join([f"*x{level - 1}"] * TIMES))
+    parameter = f"{{name: q, in: query, schema: {{type: array, default: *x{LEVELS - 1}}}}}"
+    paths = f"paths: {{/a: {{get: {{operationId: a, parameters: [{parameter}], responses: {{}}}}}}}}"
+    return "\n".join(["openapi: 3.0.0", "info: {title: Bomb}", *lines, paths])
+
+
+@pytest.mark.parametrize(("start", "form"), [("[x]", "[%s]"), ("{a: b}", "{<<: [%s]}")])
+async def test_aliases_that_stand_for_too_much_are_refused(toolyard: Toolyard, start: str, form: str) -> None:
+    (toolyard.folder / "bomb.yaml").write_text(aliases(start, form))
+    made = await run(toolyard, "openapi", "bomb.yaml", "--base-url", "http://127.0.0.1:9")
+    assert made.status == 2
+    assert "error: bomb.yaml: too large, with what its aliases stand for" in made.err
+
+
+async def test_schemas_that_lead_to_the_same_by_many_ways_are_followed_once(toolyard: Toolyard) -> None:
+    def ref(level: int) -> Any:
+        return {"$ref": f"#/components/schemas/S{level}"}
+
+    schemas: dict[str, Any] = {f"S{level}": {"allOf": [ref(level + 1)] * TIMES} for level in range(LEVELS)}
+    schemas[f"S{LEVELS}"] = {"type": "object", "required": ["x"], "properties": {"x": {"type": "integer"}}}
+    body = {"content": {"application/json": {"schema": ref(0)}}}
+    post = {"operationId": "make", "requestBody": body, "responses": {}}
+    document = {"openapi": "3.0.0", "info": {}, "paths": {"/a": {"post": post}}}
+    (toolyard.folder / "many.json").write_text(json.dumps({**document, "components": {"schemas": schemas}}))
+    made = await run(toolyard, "openapi", "many.json", "--base-url", "http://127.0.0.1:9")
+    assert made.status == 0, made
+    assert tomllib.loads(made.out)["tools"]["make"]["parameters"]["x"]["required"] is True
+
+
+async def test_a_number_without_end_is_an_error_of_the_document(toolyard: Toolyard) -> None:
+    (toolyard.folder / "long.json").write_text('{"openapi": "3.0.0", "x": %s}' % ("9" * 5000))
+    made = await run(toolyard, "openapi", "long.json")
+    assert made.status == 2
+    assert "error: long.json: " in made.err
+    assert "not foreseen" not in made.err

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _TOLD = 10
 _DEEPEST = 200
+_MOST_NODES = 5_000_000
+"""Of a document in YAML, each alias counted as what it stands for."""
 _MOST_BYTES = 32 * 1024 * 1024
 """Of a document from a URL; the biggest that are published have half of it."""
 _REDIRECTS = 5
@@ -157,6 +159,10 @@ def _document(text: str, shown: str) -> "Document":
         raise Failure(f"{shown}:{error.lineno}: not JSON: {error.msg}") from None
     except RecursionError:
         raise Failure(f"{shown}: nested too deeply") from None
+    except MemoryError:
+        raise Failure(f"{shown}: too large, with what its aliases stand for") from None
+    except ValueError as error:  # numbers of thousands of digits
+        raise Failure(f"{shown}: {error}") from None
 
 
 def _yaml(text: str, shown: str) -> Any:
@@ -175,7 +181,7 @@ def _yaml(text: str, shown: str) -> Any:
 
     try:
         parse: Any = getattr(yaml, "parse")  # noqa: B009 (its types are not known)
-        _refuse_depths(parse(text, Loader))
+        _refuse_bombs(parse(text, Loader))
         return yaml.load(text, Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -183,14 +189,29 @@ def _yaml(text: str, shown: str) -> Any:
         raise Failure(f"{shown}{where}: not YAML: {getattr(error, 'problem', None) or error}") from None
 
 
-def _refuse_depths(events: Any) -> None:
-    """Before it is built up: the C code of the library would run out of stack, and take the process along."""
-    depth = 0
+def _refuse_bombs(events: Any) -> None:
+    """Before it is built up: the C code of the library would run out of stack, and take the process along.
+
+    An alias is some bytes for anything that stands before it, and aliases of aliases are exponentially much.
+    """
+    sizes: dict[str, int] = {}
+    begun: list[tuple[str, int]] = []
+    size = 0
     for event in events:
         name = type(event).__name__
-        depth += name.endswith("StartEvent") - name.endswith("EndEvent")
-        if depth > _DEEPEST:
+        anchor: str = getattr(event, "anchor", None) or ""
+        if name == "AliasEvent":
+            size += sizes.get(anchor, 0)
+        elif name.endswith("StartEvent"):
+            begun.append((anchor, size))
+        elif name.endswith("EndEvent"):
+            anchor, before = begun.pop()
+            sizes[anchor] = size - before
+        size += 1
+        if len(begun) > _DEEPEST:
             raise RecursionError
+        if size > _MOST_NODES:
+            raise MemoryError
 
 
 def _check(made: "Made", output: Path | None) -> None:

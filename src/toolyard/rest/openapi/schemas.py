@@ -38,14 +38,9 @@ class Schemas:
     def __init__(self, document: Document) -> None:
         self._document = document
 
-    def effective(self, schema: Any, unwanted: Direction, depth: int = 0) -> Node:
+    def effective(self, schema: Any, unwanted: Direction) -> Node:
         """With its reference followed and its allOf merged; still with references below."""
-        found = dict(self._document.resolved(schema))
-        parts = nodes(found.pop("allOf", None))
-        if depth > 20:
-            return found
-        for part in parts:
-            found = _merged(self.effective(part, unwanted, depth + 1), found)
+        found = self._merged(schema, set(), 0)
         properties = node(found.get("properties"))
         if properties:
             found["properties"] = {
@@ -53,6 +48,21 @@ class Schemas:
                 for name, item in properties.items()
                 if not node(item).get(unwanted) and not self._document.resolved(item).get(unwanted)
             }
+        return found
+
+    def _merged(self, schema: Any, seen: set[str], depth: int) -> Node:
+        """With its allOf merged, each reference once: by many ways to the same the work would be exponential."""
+        found = dict(self._document.resolved(schema))
+        parts = nodes(found.pop("allOf", None))
+        if depth > 20:
+            return found
+        for part in parts:
+            reference = node(part).get("$ref")
+            if isinstance(reference, str):
+                if reference in seen:
+                    continue
+                seen.add(reference)
+            found = _merged(self._merged(part, seen, depth + 1), found)
         return found
 
     def plain(self, schema: Any, unwanted: Direction = "readOnly") -> Node:
