@@ -51,7 +51,7 @@ class Schemas:
         return found
 
     def _merged(self, schema: Any, seen: set[str], depth: int) -> Node:
-        """With its allOf merged, each reference once: by many ways to the same the work would be exponential."""
+        """With its allOf merged, each reference once: many ways may lead to the same one."""
         found = dict(self._document.resolved(schema))
         parts = nodes(found.pop("allOf", None))
         if depth > 20:
