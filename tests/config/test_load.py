@@ -75,6 +75,13 @@ enabled = false
 """
 
 
+def test_a_description_has_no_characters_that_only_a_model_would_see(loaded: Load):
+    (server,) = loaded(
+        '[servers.one]\ncommand = "x"\ndescription = "Sales\\u001b[0m of\\u202e\\u200b 2026 \U000e0041"'
+    ).servers
+    assert server.description == "Sales[0m of 2026"
+
+
 def test_a_description_is_short(loaded: Load):
     with pytest.raises(ConfigError, match="'description' must have at most 500 characters, not 501"):
         loaded(f'[servers.one]\ncommand = "x"\ndescription = "{"d" * 501}"')

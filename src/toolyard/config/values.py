@@ -55,10 +55,11 @@ def filled(value: Any) -> str:
 
 
 def short_text(longest: int) -> Reader:
-    """Text on one line."""
+    """Text on one line, without characters that nobody sees: a model would read them."""
 
     def read(value: Any) -> str:
-        line = " ".join(text(value).split())
+        visible = "".join(sign for sign in text(value) if sign.isprintable() or sign.isspace())
+        line = " ".join(visible.split())
         if len(line) > longest:
             raise Wrong(f"must have at most {longest} characters, not {len(line)}")
         return line

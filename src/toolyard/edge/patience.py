@@ -33,15 +33,15 @@ _UNREADABLE = "Invalid HTTP request received."
 
 
 class LimitedHttp(HttpToolsProtocol):
-    """One connection. Whoever goes beyond a limit is told, if an answer is due, and hung up on."""
+    """One connection. A client that goes beyond a limit is told so, if an answer is due, and disconnected."""
 
     max_idle = MAX_IDLE
     _in_head = True
     _in_request = False
-    _outside = 0
+    _overhead = 0
     _unread = 0
     _answering: Any = None
-    _deaf = False
+    _discarding = False
     _timer: asyncio.TimerHandle | None = None
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
@@ -54,21 +54,21 @@ class LimitedHttp(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._arm()
-        self._rest()
+        self._become_idle()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
         self._idle.pop(self, None)
-        self._tell_gone()
+        self._tell_app()
         super().connection_lost(exc)
         self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
-        if self._deaf:
+        if self._discarding:
             self._discard(data)
             return
         self._idle.pop(self, None)
-        self._outside += len(data)  # `on_body` takes away what is body
+        self._overhead += len(data)  # `on_body` takes away what is body
         self._unset_keepalive_if_required()
         try:
             self._parse(data)
@@ -76,12 +76,12 @@ class LimitedHttp(HttpToolsProtocol):
             self.logger.warning(_UNREADABLE)
             self._end(b"400 Bad Request", _UNREADABLE.encode())
         # A request that came whole, as nearly all do, is past by now.
-        if not (self._in_request or self._outside > 0) or self.transport.is_closing():
-            self._outside = 0
+        if not (self._in_request or self._overhead > 0) or self.transport.is_closing():
+            self._overhead = 0
             return
         self._arm()
-        self._outside = max(self._outside, 0)
-        if self._outside > MAX_HEAD_BYTES:
+        self._overhead = max(self._overhead, 0)
+        if self._overhead > MAX_HEAD_BYTES:
             self._end(b"431 Request Header Fields Too Large")
         elif not self._in_head and self._is_answered():
             self._discard(data)
@@ -101,7 +101,7 @@ class LimitedHttp(HttpToolsProtocol):
         self.cycle.keep_alive = False
         framing = self._framing()
         if not framing:
-            self._deaf = True
+            self._discarding = True
             return
         self.parser = httptools.HttpRequestParser(
             SimpleNamespace(
@@ -114,9 +114,9 @@ class LimitedHttp(HttpToolsProtocol):
         self.parser.feed_data(rest)
 
     def _on_last_complete(self) -> None:
-        if not self._deaf:
+        if not self._discarding:
             self.on_message_complete()
-            self._deaf = True
+            self._discarding = True
 
     def _framing(self) -> bytes:
         """The headers that say where the body of the latest request ends; empty if it has none."""
@@ -150,18 +150,18 @@ class LimitedHttp(HttpToolsProtocol):
             raise ValueError("too many requests wait for their turn")
 
     def on_chunk_header(self) -> None:
-        self._outside -= _CHUNK_FRAMING
+        self._overhead -= _CHUNK_FRAMING
 
     def on_body(self, body: bytes) -> None:
-        if not self._deaf:
-            self._outside -= len(body)
+        if not self._discarding:
+            self._overhead -= len(body)
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         if self.parser.should_upgrade() and self._framing():
             return  # its body is still to come
         self._in_request, self._in_head = False, True
-        self._outside = self._unread = 0
+        self._overhead = self._unread = 0
         self._disarm()
         super().on_message_complete()
         if self._is_answered() and not self.transport.is_closing():
@@ -170,7 +170,7 @@ class LimitedHttp(HttpToolsProtocol):
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
             )
-            self._rest()
+            self._become_idle()
 
     # What uvicorn calls
 
@@ -181,17 +181,17 @@ class LimitedHttp(HttpToolsProtocol):
             return
         super().on_response_complete()
         if not self._in_request and not self.transport.is_closing():
-            self._rest()
+            self._become_idle()
 
     # Idle connections
 
-    def _rest(self) -> None:
+    def _become_idle(self) -> None:
         """Nothing is under way here: of too many such connections the oldest is closed."""
         self._idle[self] = None
         if len(self._idle) > self.max_idle:
             oldest = next(iter(self._idle))
             del self._idle[oldest]
-            oldest._hang_up()
+            oldest._close()
 
     # Requests that arrive slowly, or without end
 
@@ -224,25 +224,25 @@ class LimitedHttp(HttpToolsProtocol):
             self._disarm()
             self.pipeline.clear()
             self._answering.keep_alive = False
-            self._deaf = True
+            self._discarding = True
         elif self._is_answered():
             self._linger()
         else:
-            self._hang_up()
+            self._close()
 
     def _linger(self) -> None:
-        """Hang up once the client has done so, or soon: one that still sends would not read why."""
+        """Close once the client has done so, or soon: a client that still sends would not read why."""
         self._disarm()
-        self._tell_gone()
-        self._deaf = True
+        self._tell_app()
+        self._discarding = True
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self._timer = self.loop.call_later(LINGER_SECONDS, self._hang_up)
+        self._timer = self.loop.call_later(LINGER_SECONDS, self._close)
 
     def _discard(self, data: bytes) -> None:
         self._unread += len(data)
         if self._unread > MAX_UNREAD_BYTES:
-            self._hang_up()
+            self._close()
 
     def _is_answered(self) -> bool:
         """Whether the latest request has its whole answer."""
@@ -263,14 +263,14 @@ class LimitedHttp(HttpToolsProtocol):
         answering = self._answering
         return not answering.response_complete and (self._in_head or answering is not self.cycle)
 
-    def _hang_up(self) -> None:
+    def _close(self) -> None:
         self._disarm()
-        self._tell_gone()
+        self._tell_app()
         if not self.transport.is_closing():
             self.transport.close()
 
-    def _tell_gone(self) -> None:
-        """Tell the app, also about a request that others wait behind: uvicorn knows the latest only."""
+    def _tell_app(self) -> None:
+        """Tell the app that the client is gone. uvicorn tells it for the latest request only."""
         self.pipeline.clear()
         for cycle in (self._answering, self.cycle):
             if cycle is not None and not cycle.response_complete:

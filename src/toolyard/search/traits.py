@@ -42,16 +42,16 @@ TRAITS = np.dtype(
         ("destructive", np.bool_),
         ("deprecated", np.bool_),
         ("writes", np.bool_),
-        ("deed", np.uint16),  # what it does by its name, if that is special, as a place in _DEEDS
+        ("action", np.uint16),  # what it does by its name, if that is special, as a place in _ACTIONS
         ("heavy", np.uint8),  # the word in its name that says so, as a place in _PROMISES
         ("size", np.float32),  # running mean of its results' sizes in bytes; 0 until one was seen
     ]
 )
 _READING = READS | TAKES
 _WRITING = (WRITES | MAY_WRITE | DESTROYS) - _READING - NEITHER
-_DEEDS = ("", *sorted((WRITES | MAY_WRITE | DESTROYS | ACTS) - _READING))
-_DEED_STEMS = tuple(map(stem, _DEEDS))
-_DEED_PLACES = {deed: place for place, deed in enumerate(_DEEDS)}
+_ACTIONS = ("", *sorted((WRITES | MAY_WRITE | DESTROYS | ACTS) - _READING))
+_ACTION_STEMS = tuple(map(stem, _ACTIONS))
+_ACTION_PLACES = {action: place for place, action in enumerate(_ACTIONS)}
 _PROMISES = ("", *sorted(HEAVY | WHOLE))
 _PROMISE_STEMS = tuple(map(stem, _PROMISES))
 _DEPRECATED = re.compile(
@@ -78,7 +78,7 @@ def traits_of(document: Document) -> tuple[bool, bool, bool, bool, int, int]:
         _destroys(document, said),
         document.deprecated or _says_deprecated(document),
         _writes(document, verb),
-        _DEED_PLACES.get(verb, 0),
+        _ACTION_PLACES.get(verb, 0),
         _PROMISES.index(_promise(said)),
     )
 
@@ -87,7 +87,7 @@ def _verb(name: list[str], server: list[str]) -> str:
     """The first word of its own, `git_commit` of `git`; else one further on that is surely a verb."""
     own = [word for word in name if word not in server] or name
     sure = (word for word in own if word in TAKES or word in WRITES or word in DESTROYS)
-    leads = (word for word in own[:1] if word in _READING or word in _DEED_PLACES)
+    leads = (word for word in own[:1] if word in _READING or word in _ACTION_PLACES)
     return next(leads, None) or next(sure, "")
 
 
@@ -137,17 +137,17 @@ def shares_of(
         yield "destructive", DESTRUCTIVE * asked.reads * known["destructive"].astype(np.float32)
         yield "writes", WRITING * asked.reads * known["writes"].astype(np.float32)
     if not asked.has_verb:
-        yield "unnamed", UNNAMED * _unnamed(known["deed"], asked) * ~known["writes"]
+        yield "unnamed", UNNAMED * _unnamed(known["action"], asked) * ~known["writes"]
     if any(state in UNAVAILABLE for state in states):
         yield "unavailable", np.array([UNAVAILABLE.get(state, 0.0) for state in states], np.float32)
     if boosts is not None:
         yield "learnt", LEARNT * boosts
 
 
-def _unnamed(deeds: npt.NDArray[np.uint16], asked: Asked) -> Floats:
-    """1 for a tool whose deed the request does not mention in any form."""
-    unsaid = [float(bool(deed) and deed not in asked.stems) for deed in _DEED_STEMS]
-    return np.array(unsaid, np.float32)[deeds]
+def _unnamed(actions: npt.NDArray[np.uint16], asked: Asked) -> Floats:
+    """1 for a tool whose action the request does not mention in any form."""
+    unsaid = [float(bool(action) and action not in asked.stems) for action in _ACTION_STEMS]
+    return np.array(unsaid, np.float32)[actions]
 
 
 def _heaviness(sizes: Floats, promises: npt.NDArray[np.uint8], asked: Asked) -> Floats:

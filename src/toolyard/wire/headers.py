@@ -83,7 +83,7 @@ class Head:
             return None
         seen: set[bytes] = set()
         for name, _ in self.pairs:
-            if name in seen and name not in _NOT_WHO and not name.startswith(b"mcp-"):
+            if name in seen and name not in _NEVER_IDENTITY and not name.startswith(b"mcp-"):
                 return name.decode("latin-1")
             seen.add(name)
         return None
@@ -99,7 +99,7 @@ class Head:
 
 _OF_MESSAGE = (b"content-type", b"content-length", b"last-event-id")
 _ONCE = frozenset({b"host", b"origin", b"authorization", b"x-toolyard-thread", *_OF_MESSAGE})
-_NOT_WHO = frozenset(
+_NEVER_IDENTITY = frozenset(
     {
         # Fields whose values are lists: HTTP allows several lines of them.
         *b"accept accept-charset accept-encoding accept-language access-control-request-headers".split(),
