@@ -990,3 +990,14 @@ def test_a_type_that_nobody_can_read_is_an_error_that_names_it_in_one_line():
         Server("odd").tool(use)
     assert "\n" not in str(caught.value)
     assert "schema_hook" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "reason"), [("(", "unclosed group"), ("(?=.*[0-9]).+", "look-around.* is not supported")]
+)
+def test_a_pattern_that_pydantic_cannot_read_is_told_with_its_parameter(pattern: str, reason: str):
+    def use(key: Annotated[str, Field(pattern=pattern)]) -> None: ...
+
+    with pytest.raises(TypeError, match=f"use: parameter 'key': .*{reason}") as caught:
+        Server("patterns").tool(use)
+    assert "\n" not in str(caught.value)

@@ -87,7 +87,7 @@ def schema(kind: Any, mode: Mode) -> JsonSchema:
     try:
         found = adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
     except _definition_errors() as error:
-        raise TypeError(_first_line(error)) from None
+        raise TypeError(_in_one_line(error)) from None
     return _as_definition(kind, found) if is_model(kind) and "$ref" not in found else found
 
 
@@ -171,17 +171,25 @@ def _new_adapter(kind: Any) -> "pydantic.TypeAdapter[Any]":
     try:
         return pydantic.TypeAdapter(kind)
     except _definition_errors() as error:
-        raise TypeError(_first_line(error)) from None
+        raise TypeError(_in_one_line(error)) from None
 
 
 def _definition_errors() -> tuple[type[Exception], ...]:
     import pydantic
+    import pydantic_core
 
-    return (pydantic.PydanticUserError, pydantic.errors.PydanticUndefinedAnnotation, TypeError)
+    return (
+        pydantic.PydanticUserError,
+        pydantic.errors.PydanticUndefinedAnnotation,
+        pydantic_core.SchemaError,
+        TypeError,
+    )
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0]
+def _in_one_line(error: Exception) -> str:
+    """The reason; of a pattern that cannot be read, Pydantic gives it in the last line."""
+    lines = str(error).strip().splitlines()
+    return f"{lines[0]} {lines[-1].strip()}" if type(error).__name__ == "SchemaError" else lines[0]
 
 
 @functools.cache
