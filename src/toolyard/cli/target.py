@@ -34,7 +34,7 @@ def load(target: str | None, debug: bool = False, options: Mapping[str, Any] | N
 
 def _configuration(target: str) -> str | None:
     """What to do with the other file of Toolyard's, which people name where a table is meant."""
-    data = _read(Path(target).expanduser()) if is_table(target) else {}
+    data: Mapping[str, Any] = _read(Path(target).expanduser()) if is_table(target) else {}
     if not ("servers" in data or "mcpServers" in data) or "base_url" in data:
         return None
     context = click.get_current_context()
