@@ -223,6 +223,15 @@ def test_an_option_of_the_command_without_the_dashes_is_explained(toolyard: Tool
     assert "toolyard add NAME -- COMMAND" in outcome.err.splitlines()[1]
 
 
+def test_a_mistyped_option_of_ours_is_answered_with_the_one_that_was_meant(toolyard: Toolyard):
+    outcome = toolyard("add", "far", "http://127.0.0.1:9/mcp", "--transprot", "sse")
+    assert outcome.status == 2
+    assert outcome.err.splitlines()[:2] == [
+        "error: no option '--transprot'",
+        "hint: did you mean '--transport'?",
+    ]
+
+
 def test_a_file_that_cannot_be_read_is_left_alone(toolyard: Toolyard):
     file = toolyard.write("toolyard.toml", "[servers\n")
     outcome = toolyard("add", "--no-check", "git", sys.executable)

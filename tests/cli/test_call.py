@@ -43,6 +43,10 @@ def both() -> ToolResult:
     return ToolResult(content=["beside it"], structured={"a": 1})
 
 @server.tool
+def read_file() -> ToolResult:
+    return ToolResult(content=["one\\ntwo\\n"], structured={"content": "one\\ntwo\\n"})
+
+@server.tool
 def noisy() -> str:
     print("printed")
     return "returned"
@@ -203,6 +207,12 @@ def test_every_kind_of_content_has_a_line(types: Toolyard):
 
 def test_content_beside_structured_data_is_shown_and_its_twin_is_not(types: Toolyard):
     assert types("call", "both", "--target", "types_server.py").out == 'beside it\n{"a":1}\n'
+
+
+def test_a_text_that_is_the_only_field_of_the_structured_data_is_printed_once_as_text(types: Toolyard):
+    assert types("call", "read_file", "--target", "types_server.py").out.rstrip() == "one\ntwo"
+    whole = json.loads(types("call", "read_file", "--target", "types_server.py", "--json").out)
+    assert whole["structuredContent"] == {"content": "one\ntwo\n"}
 
 
 def test_save_writes_binary_content_under_names_of_our_own_and_overwrites_nothing(toolyard: Toolyard):

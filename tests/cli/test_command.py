@@ -27,7 +27,7 @@ def test_help_says_which_servers_are_meant_without_a_target(toolyard: Toolyard):
     assert "the bundled demo where there is none" in told
 
 
-@pytest.mark.parametrize("arguments", [["lisst"], ["list", "--nope"], ["call"], ["serve", "--port", "many"]])
+@pytest.mark.parametrize("arguments", [["xyz"], ["list", "--nope"], ["call"], ["serve", "--port", "many"]])
 def test_wrong_usage_exits_with_2_and_points_to_the_help(toolyard: Toolyard, arguments: list[str]):
     outcome = toolyard(*arguments)
     assert outcome.status == 2
@@ -36,6 +36,15 @@ def test_wrong_usage_exits_with_2_and_points_to_the_help(toolyard: Toolyard, arg
     assert first.startswith("error: ")
     assert second.startswith("hint: toolyard")
     assert second.endswith("-h")
+
+
+@pytest.mark.parametrize(("typed", "meant"), [("lst", "list"), ("serv", "serve"), ("serach", "search")])
+def test_a_mistyped_command_is_answered_with_the_one_that_was_meant(
+    toolyard: Toolyard, typed: str, meant: str
+):
+    outcome = toolyard(typed)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == f"error: no command {typed!r}\nhint: did you mean {meant!r}?\nhint: toolyard -h\n"
 
 
 BROKEN = r"""

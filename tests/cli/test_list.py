@@ -170,6 +170,15 @@ def test_servers_are_groups_with_their_state(toolyard: Toolyard):
     assert "off" not in outcome.err
 
 
+def test_a_terminal_is_told_the_whole_reason_why_a_server_is_down(toolyard: Toolyard):
+    reason = " ".join(f"because-{number}" for number in range(20))
+    toolyard.write("toolyard.toml", FAILS.replace("no key", reason))
+    with toolyard.terminal("list", COLUMNS="80") as terminal:
+        assert terminal.end() == 3
+    assert reason in " ".join(terminal.seen.split())
+    assert max(len(line) for line in terminal.seen.splitlines() if "because" in line) <= 80
+
+
 def test_where_all_servers_are_there_the_status_is_0_and_nothing_is_warned_of(toolyard: Toolyard):
     toolyard.write("toolyard.toml", DEMO)
     outcome = toolyard("list")

@@ -1,6 +1,9 @@
 """`toolyard search`."""
 
 import json
+import sys
+
+import pytest
 
 from tests.cli.running import Toolyard
 
@@ -75,3 +78,57 @@ def test_a_terminal_gets_a_drawn_table(toolyard: Toolyard):
         assert terminal.end() == 0
     assert "mcp__demo__ask_name" in terminal.seen
     assert "what it does" in terminal.seen
+
+
+LONG = """
+from toolyard.kit import Server
+
+server = Server("filesystem")
+about = "Find files and folders below a folder by a pattern. " + "Patterns are globs. " * 30
+server.add_tool(lambda: "x", name="search_files_recursively", description=about)
+"""
+
+
+@pytest.mark.parametrize("arguments", [[], ["--explain"]])
+def test_a_tool_is_one_line_with_its_whole_name_however_long_its_description(
+    toolyard: Toolyard, arguments: list[str]
+):
+    toolyard.write("files.py", LONG)
+    toolyard.write("toolyard.toml", '[servers.filesystem]\nmodule = "files.py"\n')
+    name = "mcp__filesystem__search_files_recursively"
+    piped = toolyard("search", *arguments, "find files")
+    assert [line.split()[0] for line in piped.out.splitlines()] == ["tool", name]
+    assert piped.out.endswith("…\n")
+    with toolyard.terminal("search", *arguments, "find files", COLUMNS="80") as terminal:
+        assert terminal.end() == 0
+    assert [line.split()[0] for line in terminal.seen.splitlines()] == ["tool", name]
+    if not arguments:
+        assert max(map(len, piped.out.splitlines())) == 120
+        assert max(map(len, terminal.seen.splitlines())) == 80
+
+
+SLOW = """
+import os, sys, time
+
+print("fetching the package", file=sys.stderr, flush=True)
+while not os.path.exists("go"):
+    time.sleep(0.02)
+
+from toolyard.kit import Server
+
+server = Server("slow")
+server.add_tool(lambda: "x", name="find_orders", description="Find orders of a customer.")
+server.run_stdio()
+"""
+
+
+def test_a_terminal_is_shown_whom_a_search_waits_for(toolyard: Toolyard):
+    program = toolyard.write("slow.py", SLOW)
+    entry = f'[servers.slow]\ncommand = "{sys.executable}"\nargs = ["{program}"]\ncwd = "{toolyard.folder}"\n'
+    toolyard.write("toolyard.toml", f"[gateway]\nlist_wait = 60\n{entry}")
+    with toolyard.terminal("search", "orders of a customer") as terminal:
+        terminal.expect("waiting for slow")
+        terminal.expect("s: fetching the package")
+        toolyard.write("go", "")
+        assert terminal.end() == 0
+    assert "mcp__slow__find_orders" in terminal.seen

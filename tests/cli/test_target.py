@@ -74,6 +74,21 @@ def test_a_target_that_is_none_gets_an_error_and_a_hint(
     assert hint in outcome.err.splitlines()[1]
 
 
+@pytest.mark.parametrize("name", ["time", "github"])
+def test_a_server_of_the_configuration_in_the_place_of_a_target_is_told_where_it_is(
+    toolyard: Toolyard, name: str
+):
+    toolyard.write("toolyard.toml", f'[servers.{name}]\ncommand = "uvx"\n')
+    outcome = toolyard("list", name)
+    assert (outcome.status, outcome.out) == (2, "")
+    _, hint = outcome.err.splitlines()
+    assert hint == f"hint: {name!r} is a server of toolyard.toml: `toolyard list` without a TARGET has it"
+    called = toolyard("call", "now", "--target", name)
+    assert called.err.endswith(
+        f"{name!r} is a server of toolyard.toml: `toolyard call` without --target has it\n"
+    )
+
+
 @pytest.mark.parametrize("command", [["serve"], ["stdio"], ["call", "echo", "--target"]])
 def test_every_command_says_the_same_of_a_target_that_is_none(toolyard: Toolyard, command: list[str]):
     assert toolyard(*command, "nothing.py") == toolyard("list", "nothing.py")

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from .. import __version__
-from .failure import report, unforeseen
+from .failure import Failure, report, unforeseen
 from .leaving import leave_soon
 from .options import wants_debug
 
@@ -56,6 +56,17 @@ class Commands(click.Group):
             return None
         module, _, attribute = COMMANDS[cmd_name].partition(":")
         return getattr(import_module(f".{module}", __name__), attribute or "command")
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        typed = args[0]
+        if typed in COMMANDS or typed.startswith("-") or ctx.resilient_parsing:
+            return super().resolve_command(ctx, args)
+        from difflib import get_close_matches  # 5 ms, and only a mistake needs it
+
+        near = get_close_matches(typed, COMMANDS, 1)
+        raise Failure(f"no command {typed!r}", *(f"did you mean {name!r}?" for name in near), "toolyard -h")
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Every failure leaves in the same form, click's own included."""

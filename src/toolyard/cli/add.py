@@ -32,7 +32,8 @@ class Add(click.Command):
             return super().parse_args(ctx, args)
         except click.NoSuchOption as error:
             advice = "put -- before a command that has options: toolyard add NAME -- COMMAND --its-option"
-            raise Failure(f"no option {error.option_name!r}", advice) from None
+            near = [f"did you mean {name!r}?" for name in (error.possibilities or [])[:1]]
+            raise Failure(f"no option {error.option_name!r}", *near, advice) from None
 
 
 @click.command("add", cls=Add, short_help="Add a server to the configuration.")

@@ -50,6 +50,26 @@ def _plain(config: Config) -> Config:
     return replace(config, gateway=gateway, results=replace(config.results, shape=False))
 
 
+async def settled(shelves: "list[Shelf]", wait: float, user: User) -> None:
+    """Wait until each was tried, and no longer than `wait` seconds; the user is shown whom for."""
+    tries = {asyncio.ensure_future(shelf.settled.wait()): shelf for shelf in shelves}
+    end = time.monotonic() + wait
+    try:
+        while (left := end - time.monotonic()) > 0:
+            pending = [shelf for shelf in shelves if not shelf.settled.is_set()]
+            if not pending:
+                return
+            names = ", ".join(shelf.server for shelf in pending)
+            doing = next((f": {shelf.activity}" for shelf in pending if shelf.activity), "")
+            waited = f"waiting for {names}, {max(shelf.age for shelf in pending):.0f} s{doing}"
+            user.waiting(len(shelves) - len(pending), len(shelves), waited)
+            await asyncio.wait(tries, timeout=min(left, FRAME_SECONDS))
+    finally:
+        user.waiting(0, 0, "")
+        for future in tries:
+            future.cancel()
+
+
 class Mounted:
     """A gateway without an edge."""
 
@@ -85,11 +105,8 @@ class Mounted:
         shelves = self._gateway.catalogue.shelves.values()
         owners = self._owners(where.wanted) if where.wanted is not None else []
         doubtful = [shelf for shelf in owners or shelves if where.fresh or shelf.fault or not shelf.known]
-        try:
-            # Whoever has what is wanted may take as long as it starts; nobody else is waited for then.
-            await self._settled(doubtful, math.inf if owners else wait, user)
-        finally:
-            user.waiting(0, 0, "")
+        # Whoever has what is wanted may take as long as it starts; nobody else is waited for then.
+        await settled(doubtful, math.inf if owners else wait, user)
 
     def _owners(self, wanted: str) -> "list[Shelf]":
         """Who has what is wanted, or would have it by its name."""
@@ -102,23 +119,6 @@ class Mounted:
                 return [catalogue.shelves[entry.server]]
         prefixes = {name: shown_name(name, "x").removesuffix("x") for name in catalogue.shelves}
         return [catalogue.shelves[name] for name, prefix in prefixes.items() if wanted.startswith(prefix)]
-
-    async def _settled(self, shelves: "list[Shelf]", wait: float, user: User) -> None:
-        tries = {asyncio.ensure_future(shelf.settled.wait()): shelf for shelf in shelves}
-        end = time.monotonic() + wait
-        try:
-            while (left := end - time.monotonic()) > 0:
-                pending = [shelf for shelf in shelves if not shelf.settled.is_set()]
-                if not pending:
-                    return
-                names = ", ".join(shelf.server for shelf in pending)
-                doing = next((f": {shelf.activity}" for shelf in pending if shelf.activity), "")
-                waited = f"waiting for {names}, {max(shelf.age for shelf in pending):.0f} s{doing}"
-                user.waiting(len(shelves) - len(pending), len(shelves), waited)
-                await asyncio.wait(tries, timeout=min(left, FRAME_SECONDS))
-        finally:
-            for future in tries:
-                future.cancel()
 
     # What is there
 

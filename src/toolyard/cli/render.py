@@ -39,8 +39,10 @@ def print_text(text: str, err: bool = False) -> None:
 
 
 def print_result(result: Object, save: "Folder | None") -> None:
-    """Content first, then the structured part, unless that is what the content says."""
+    """Content first, then the structured part, unless one of them only repeats the other."""
     structured = result.get("structuredContent")
+    if _is_wrapped_text(result, structured):
+        structured = None
     for block in _blocks(result):
         if not (structured is not None and _is_twin(block, structured)):
             print_text(shown_block(block, save))
@@ -56,6 +58,14 @@ def print_error(result: Object) -> None:
 def _blocks(result: Object) -> Iterator[Object]:
     for block in as_list(result.get("content")):
         yield as_object(block)
+
+
+def _is_wrapped_text(result: Object, structured: Any) -> bool:
+    """Whether the structured part is the text in a field of its own, as servers send a file that was read."""
+    texts = [block.get("text") for block in _blocks(result)]
+    fields = as_object(structured)
+    # A server's own wrapping of a bare value, `result`, stays JSON: who pipes it into jq relies on it.
+    return len(fields) == 1 and list(fields) != ["result"] and texts == list(fields.values())
 
 
 def _is_twin(block: Object, structured: Any) -> bool:

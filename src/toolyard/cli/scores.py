@@ -1,31 +1,40 @@
-"""What a search found, as a table: drawn on a terminal, aligned text in a pipe."""
+"""What a search found, as a table: a line for each tool, cut to the page."""
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import click
 
-from .printable import is_terminal, one_line
+from .printable import one_line
+from .tables import LEAST_TEXT, Page
 
 if TYPE_CHECKING:
     from ..views.meta.answers import Found
 
 Row = tuple[str, ...]
+GAP = "  "
 
 
 def print_found(found: "Sequence[Found]", explain: bool) -> None:
+    """Names are never cut, since they are there to be copied; only the descriptions are."""
     if not found:
         return
+    page = Page()
     parts = _parts(found) if explain else []
     headings = ("tool", "server", "score", *parts, "what it does")
     rows = [_row(one, parts) for one in found]
-    if is_terminal(sys.stdout):
-        _draw(headings, rows, [one.recommended for one in found])
-        return
-    widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
-    for row in (headings, *rows):
-        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+    widths = [max(map(page.measure, column)) for column in list(zip(headings, *rows, strict=True))[:-1]]
+    room = max(LEAST_TEXT, page.width - sum(widths) - len(GAP) * len(widths))
+    click.echo(click.style(_line(headings, widths, page, room), bold=True))
+    for row, one in zip(rows, found, strict=True):
+        name, rest = _line(row[:1], widths, page, room), _line(row[1:], widths[1:], page, room)
+        click.echo(f"{click.style(name, fg='cyan', bold=one.recommended)}{rest}")
+
+
+def _line(cells: Sequence[str], widths: list[int], page: Page, room: int) -> str:
+    """As many cells as are given; the one beyond the last width is the description."""
+    padded = [page.padded(cell, width) + GAP for cell, width in zip(cells, widths, strict=False)]
+    return "".join([*padded, *(page.cut(cell, room) for cell in cells[len(widths) :])])
 
 
 def _parts(found: "Sequence[Found]") -> list[str]:
@@ -40,26 +49,11 @@ def _parts(found: "Sequence[Found]") -> list[str]:
 def _row(one: "Found", parts: list[str]) -> Row:
     shares = [f"{one.parts[name]:+.2f}" if name in one.parts else "" for name in parts]
     about = ": ".join(text for text in (one.title, one.description) if text)
-    state = "" if one.connected else " (not connected)"
+    state = "" if one.connected else "(not connected) "
     return (
         one_line(one.tool),
         one_line(one.toolkit or one.server),
         f"{one.score:.2f}",
         *shares,
-        one_line(about) + state,
+        state + one_line(about),
     )
-
-
-def _draw(headings: Row, rows: list[Row], recommended: list[bool]) -> None:
-    from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    last = len(headings) - 1
-    for at, heading in enumerate(headings):
-        style = "cyan" if at == 0 else "dim" if at == 1 else ""
-        table.add_column(heading, style=style, justify="right" if 1 < at < last else "left", overflow="fold")
-    for row, best in zip(rows, recommended, strict=True):
-        table.add_row(*(Text(cell, "bold" if best and at in (0, 2) else "") for at, cell in enumerate(row)))
-    Console(highlight=False).print(table)

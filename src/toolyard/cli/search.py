@@ -16,6 +16,7 @@ from .output import stdout_kept_clean
 from .render import print_json
 from .scores import print_found
 from .target import DEMO
+from .terminal import Terminal
 
 if TYPE_CHECKING:
     from ..app import Gateway
@@ -63,8 +64,8 @@ def command(
     chosen = _config(config)
     # What goes wrong with a server is shown as a warning of the command, not as a log line too.
     to_stderr(debug) if debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
-    with stdout_kept_clean():
-        answer = asyncio.run(_searched(chosen, Query(use_case, server=only, limit=limit)))
+    with stdout_kept_clean(), Terminal() as user:
+        answer = asyncio.run(_searched(chosen, Query(use_case, server=only, limit=limit), user))
     (finding,) = answer.findings
     if as_json:
         print_json(_shown(answer, explain))
@@ -91,7 +92,7 @@ def _config(given: Path | None) -> "Config":
     return replace(config, gateway=settings)
 
 
-async def _searched(config: "Config", query: Any) -> "SearchAnswer":
+async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnswer":
     from msgspec import Raw
 
     from ..views.search import SearchView
@@ -100,7 +101,7 @@ async def _searched(config: "Config", query: Any) -> "SearchAnswer":
 
     gateway = yard.make(config, None)
     try:
-        await _started(gateway, config.gateway.list_wait)
+        await _started(gateway, config.gateway.list_wait, user)
         view = gateway.view()
         assert isinstance(view, SearchView)
         caller = Caller(LATEST_MODERN, {}, identity=Identity(agent="toolyard-search"))
@@ -109,11 +110,13 @@ async def _searched(config: "Config", query: Any) -> "SearchAnswer":
         await gateway.close()
 
 
-async def _started(gateway: "Gateway", wait: float) -> None:
+async def _started(gateway: "Gateway", wait: float, user: Terminal) -> None:
     """With a fresh look at what is new or was not well; a reason from last time may be out of date."""
+    from .mounted import settled
+
     await gateway.start()
     shelves = gateway.catalogue.shelves.values()
-    await gateway.catalogue.settled(wait, [shelf for shelf in shelves if shelf.fault or not shelf.known])
+    await settled([shelf for shelf in shelves if shelf.fault or not shelf.known], wait, user)
 
 
 def _shown(answer: "SearchAnswer", explain: bool) -> dict[str, Any]:

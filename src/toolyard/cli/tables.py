@@ -113,9 +113,13 @@ def _group(server: Standing, offers: Offers, page: Page, long: bool) -> Iterator
         state = ", ".join([READY, *(counts or ["nothing"])])
     else:
         state = ", ".join([one_line(server.shown), *(f"{count} as last seen" for count in counts[:1])])
-    name = one_line(server.name)
-    state = state if long else page.cut(state, page.width - page.measure(name) - 2)
-    yield f"{click.style(name, bold=True)}: {click.style(state, fg=_COLOURS[server.state])}"
+    name, colour = one_line(server.name), _COLOURS[server.state]
+    room = max(NARROWEST, page.width - page.measure(name) - 2)
+    # A reason is for reading, whole; what a server that starts wrote last is not.
+    whole = page.folded(state, room) if server.state in (DOWN, UNUSABLE) else [state]
+    first, *more = whole if long or len(whole) > 1 else [page.cut(state, room)]
+    yield f"{click.style(name, bold=True)}: {click.style(first, fg=colour)}"
+    yield from (f"  {click.style(line, fg=colour)}" for line in more)
     for kind, title in SECTIONS.items():
         if held[kind]:
             inside = [] if kind == "tools" else [f"  {click.style(title, dim=True)}"]

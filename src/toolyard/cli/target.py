@@ -9,6 +9,7 @@ import click
 from ..config.bundled import is_table, module_of, served
 from .failure import Failure
 from .key import check_variable
+from .shapes import as_object
 
 if TYPE_CHECKING:
     from ..kit import Server
@@ -27,30 +28,47 @@ def load(target: str | None, debug: bool = False, options: Mapping[str, Any] | N
     except LoadError as error:
         # Of a table, its own file and line say enough.
         message = error.message.removeprefix(f"{module_of('rest')!r}: ")
-        hints = [_meant(target)] if target and _is_configuration(target) else error.hints
-        raise Failure(message, *hints, details=error.details) from error
+        meant = (_configuration(target) or _mounted(target)) if target else None
+        raise Failure(message, *([meant] if meant else error.hints), details=error.details) from error
 
 
-def _is_configuration(target: str) -> bool:
-    """Whether it is the other file of Toolyard's, which people name where a table is meant."""
-    from ..config import ConfigError
-    from ..config.reading import read
-
-    try:
-        data = read(Path(target).expanduser()) if is_table(target) else {}
-    except ConfigError:
-        return False
-    return ("servers" in data or "mcpServers" in data) and "base_url" not in data
-
-
-def _meant(target: str) -> str:
-    """What to do with a configuration that was given in the place of a table."""
+def _configuration(target: str) -> str | None:
+    """What to do with the other file of Toolyard's, which people name where a table is meant."""
+    data: Mapping[str, Any] = _read(Path(target).expanduser()) if is_table(target) else {}
+    if not ("servers" in data or "mcpServers" in data) or "base_url" in data:
+        return None
     context = click.get_current_context()
     if any("--config" in parameter.opts for parameter in context.command.params):
         return f"`{context.command_path} --config {target}` takes it"
     if context.info_name == "lambda":
         return "a configuration cannot be a function; name servers, as in toolyard deploy lambda sql crm.toml"
     return f"`toolyard serve --config {target}` serves it"
+
+
+def _mounted(target: str) -> str | None:
+    """What to do with a server of the configuration, which people name to see it alone."""
+    from ..config import find
+
+    context = click.get_current_context()
+    file = find()
+    if file is None or not any("--config" in parameter.opts for parameter in context.command.params):
+        return None
+    data = _read(file)
+    if target not in {**as_object(data.get("servers")), **as_object(data.get("mcpServers"))}:
+        return None
+    optional = any("--target" in parameter.opts for parameter in context.command.params)
+    without = "--target" if optional else "a TARGET"
+    return f"{target!r} is a server of {file.name}: `{context.command_path}` without {without} has it"
+
+
+def _read(file: Path) -> Mapping[str, Any]:
+    from ..config import ConfigError
+    from ..config.reading import read
+
+    try:
+        return read(file)
+    except ConfigError:
+        return {}
 
 
 def split(target: str) -> tuple[str, str]:
