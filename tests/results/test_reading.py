@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from tests.results.library import TEXT, Library, refused, workers
 from tests.results.shelf import records
 from tests.thirdparty.mounting import all_gone
+from tests.waiting import until
 from toolyard.config import ResultsConfig
-from toolyard.results.reading.asked import Wrong
 
 # Pages
 
@@ -309,17 +309,38 @@ def _ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11])
 
 
-async def test_a_worker_that_dies_costs_its_own_query_only(
+async def test_a_worker_that_somebody_killed_costs_nobody_an_answer(
     library: Library, caplog: pytest.LogCaptureFixture
 ):
     id = await library.keep(records(30))
     await library.ask(id, query="length(@)")
     (worker,) = workers()
     os.kill(worker, signal.SIGKILL)
-    with pytest.raises(Wrong, match="ended the process"):
-        await library.ask(id, query="length(@)")
     assert (await library.ask(id, query="length(@)"))["value"] == 30
+    assert workers() != {worker}
     assert caplog.text == ""
+
+
+async def test_a_query_that_ends_one_process_after_the_other_is_told(opened: Callable[..., Library]):
+    library = opened(sql_seconds=50.0)
+    id = await library.keep(records(30))
+    asking = asyncio.create_task(library.ask(id, sql=FOREVER))
+    killed: set[int] = set()
+    for _ in range(2):
+        worker = await _started(killed)
+        await _busy(worker)
+        os.kill(worker, signal.SIGKILL)
+        killed.add(worker)
+    assert "ended the process it ran in" in await refused(asking)
+    assert (await library.ask(id, query="length(@)"))["value"] == 30
+
+
+async def _started(besides: set[int]) -> int:
+    async def is_there() -> bool:
+        return bool(workers() - besides)
+
+    await until(is_there)
+    return (workers() - besides).pop()
 
 
 async def test_several_queries_run_side_by_side_and_who_waits_too_long_is_told(
