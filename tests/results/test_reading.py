@@ -285,6 +285,24 @@ async def test_a_query_leaves_nothing_on_the_disk(
     assert list(place.rglob("*")) == []
 
 
+async def test_a_table_that_is_being_made_has_no_file_that_could_be_left_behind(
+    opened: Callable[..., Library], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A worker may be killed at any moment."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    library = opened(sql_seconds=50.0)
+    id = await library.keep({"columns": ["a", "b"], "rows": [[at, "x" * 20] for at in range(100_000)]})
+    asking = asyncio.create_task(library.ask(id, sql="SELECT count(*) AS n FROM result"))
+    seen: set[Path] = set()
+    while not asking.done():
+        seen.update(place.iterdir())
+        await asyncio.sleep(0.001)
+    assert (await asking)["rows"] == [{"n": 100_000}]
+    assert seen == set()
+
+
 async def test_a_cancelled_query_is_killed_and_answers_nobody_else(library: Library):
     id = await library.keep(records(30))
     assert (await library.ask(id, sql="SELECT 1 AS one"))["rows"] == [{"one": 1}]

@@ -149,8 +149,7 @@ class WorkerPool:
             await worker.start()
             self._check_open()
         except EOFError:
-            status = await worker.gone()
-            await self._end(worker)
+            status = await self._gone(worker)
             self._check_open()
             if status in _FROM_OUTSIDE:
                 raise WorkerDied(status) from None
@@ -175,9 +174,8 @@ class WorkerPool:
             await self._end(worker)
             raise WorkerTimeout from None
         except EOFError:
-            status = await worker.gone()
+            status = await self._gone(worker)
             logger.info("a worker ended (%s): %s", _status(status), worker.last_words)
-            await self._end(worker)
             raise (WorkerTimeout() if status == _BY_TIMER else WorkerDied(status, worker.is_fresh)) from None
         except BaseException:  # cancelled: this answer must not become the next one's
             await self._end(worker)
@@ -193,6 +191,13 @@ class WorkerPool:
             task = asyncio.ensure_future(self._end(worker))
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
+
+    async def _gone(self, worker: "_Worker") -> int | None:
+        """The status of one that says no more."""
+        try:
+            return await worker.gone()
+        finally:
+            await self._end(worker)
 
     async def _end(self, worker: "_Worker") -> None:
         self._all.discard(worker)
