@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -325,6 +327,16 @@ async def _busy(pid: int) -> None:
 
 def _ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11])
+
+
+@pytest.mark.parametrize("module", ["toolyard.results.reading.worker", "toolyard.databases.worker"])
+def test_a_worker_starts_without_what_it_does_not_need(module: str):
+    """Seen: 80 ms for a start, half of it for asyncio. The first page of a long result waits for it."""
+    command = f"import {module}, sys; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    assert module in found.stdout.split()
+    heavy = {"asyncio", "duckdb", "sqlite3", "jmespath", "toolyard.config", "toolyard.artifacts"}
+    assert heavy & set(found.stdout.split()) == set()
 
 
 async def test_a_worker_that_somebody_killed_costs_nobody_an_answer(

@@ -36,8 +36,9 @@ AROUND = 400
 WORTH_READING = 8
 """So many times what there is room for: white space between items takes some of it."""
 LONGEST_READ = 2**20
-IN_A_THREAD = 256 * 1024
-"""A longer result is looked through by a worker, which has a limit and can be ended."""
+IN_A_THREAD = 2**20
+"""A longer result is looked through by a worker, which has a limit and can be ended, and whose start takes
+50 ms. So much takes 10 ms in a thread, or 300 where every few bytes are an item."""
 
 PROCESSES = 3
 """Each may take as much memory as a query may have."""

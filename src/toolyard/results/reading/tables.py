@@ -5,7 +5,7 @@ What DuckDB can read itself it reads from the file; the rest is rewritten, one J
 
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -115,7 +115,7 @@ def _rewrite(connection: Any, records: Iterator[bytes]) -> None:
 
 
 @contextmanager
-def _temporary() -> Iterator[tuple[IO[bytes], Path]]:
+def _temporary() -> Generator[tuple[IO[bytes], Path]]:
     """A file, and where DuckDB finds it. On Linux it has no name, so that it ends with a killed worker."""
     if sys.platform == "linux":
         with tempfile.TemporaryFile("wb") as file:

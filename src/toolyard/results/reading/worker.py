@@ -7,8 +7,8 @@ has limits on both, sees one file at a time, and is ended from outside when it t
 
 import errno
 import sys
-from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, structs
@@ -18,8 +18,10 @@ from ..cutting import size_of
 from ..tables import cut
 from .indexes import Index, index_file
 from .parts import Part, of_value
-from .sql import Database
 from .values import Failed, value_in_file
+
+if TYPE_CHECKING:
+    from .sql import Database
 
 SPARE, SPARE_FOR_SQL = 64 * 2**20, 512 * 2**20
 """Beyond the memory that a query may have: DuckDB sets some aside, and dies where it gets none. It also
@@ -57,8 +59,8 @@ class Answer(Struct, frozen=True):
 class Worker:
     """What one process has from one request to the next."""
 
-    def __init__(self) -> None:
-        self._database = Database()
+    def __init__(self, database: "Database | None") -> None:
+        self._database = database
         self._taken = 0
 
     def answer(self, given: bytes) -> bytes:
@@ -108,6 +110,7 @@ class Worker:
     def _selected(self, path: Path, request: Request) -> Part:
         import duckdb
 
+        assert self._database is not None
         found = self._database.select(path, request.json, request.text, request.memory)
         try:
             return found.part(request.offset, request.limit, request.room)
@@ -127,9 +130,14 @@ class Worker:
 
 def main(kind: str) -> None:
     be_modest(LARGEST_FILE)
+    database = None
     if kind == "sql":
-        import_module("duckdb")  # 100 ms of CPU: before the first request, whose time it would take
-    serve(Worker().answer)
+        # 100 ms of CPU: before the first request, whose time it would take.
+
+        from .sql import Database
+
+        database = Database()
+    serve(Worker(database).answer)
 
 
 if __name__ == "__main__":
