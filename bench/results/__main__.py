@@ -32,6 +32,7 @@ def main() -> None:
         rows += report.of_stage(costs)
     if options.only != "small":
         rows += report.of_big(big.measured(progress))
+        rows += report.of_pages(big.pages(progress))
     end_progress()
     show(rows, "Results that fit")
     if not options.only:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import resource
 import subprocess
 import sys
 import tempfile
@@ -25,7 +26,7 @@ from toolyard.artifacts.links import Links
 from toolyard.artifacts.local import LocalStore
 from toolyard.config import ResultsConfig
 from toolyard.results.limits import Limits
-from toolyard.results.reading import Reader
+from toolyard.results.reading.reader import Reader
 from toolyard.results.shaper import Shaper, Tool, Wanted
 from toolyard.upstream.spool import Spool, Spooled
 from toolyard.wire.call import Caller, Identity
@@ -35,6 +36,9 @@ MEBIBYTES = 50
 SIZE = MEBIBYTES * 2**20
 ROUNDS = 3
 PAGES = 20
+ORDINARY = (2**19, 4 * 2**20)
+"""Bytes of lists whose pages are waited for."""
+PAGE_ROUNDS = 15
 TENANT = "bench"
 KINDS = ("list as structured content", "list as text", "list as both", "text")
 
@@ -49,8 +53,20 @@ class Big(Struct, frozen=True):
     peak: int
     """The most that was resident while it was shaped, beyond what was before."""
     first_page_s: float
+    """Of the worker too, from its start to its end."""
     page_s: float
     """The slowest after the first."""
+
+
+class Pages(Struct, frozen=True):
+    """Of a stored list, as one who asks for them waits."""
+
+    size: int
+    first_s: float
+    """Nothing has been asked before."""
+    warm_s: float
+    """The first of another result, just after that one."""
+    page_s: float
 
 
 def measured(progress: Callable[[str], None]) -> list[Big]:
@@ -64,10 +80,10 @@ def measured(progress: Callable[[str], None]) -> list[Big]:
     return found
 
 
-def _records() -> bytes:
+def _records(most: int = SIZE) -> bytes:
     rows: list[bytes] = []
     size = 0
-    while size < SIZE:
+    while size < most:
         at = len(rows)
         rows.append(
             msgspec.json.encode(
@@ -195,16 +211,74 @@ async def _decoding(kind: str) -> float:
 
 async def _pages(store: LocalStore, id: str) -> tuple[float, float]:
     reader = Reader(store, ResultsConfig())
+    started = _cpu()
+    await _page(reader, id, 0)
+    await reader.close()  # from here on what its worker took is counted
+    first = _cpu() - started
+    reader = Reader(store, ResultsConfig())
     try:
+        await _page(reader, id, 0)
         taken: list[float] = []
-        for at in range(PAGES):
+        for at in range(1, PAGES):
             started = time.process_time()
-            answer = await reader.read(TENANT, {"id": id, "offset": at * 9_973, "limit": 20})
+            await _page(reader, id, at * 9_973)
             taken.append(time.process_time() - started)
-            assert answer["shown"] > 0
-        return taken[0], max(taken[1:])
+        return first, max(taken)
     finally:
         await reader.close()
+
+
+async def _page(reader: Reader, id: str, offset: int) -> None:
+    answer = await reader.read(TENANT, {"id": id, "offset": offset, "limit": 20})
+    assert answer["shown"] > 0
+
+
+def _cpu() -> float:
+    """Of this process, and of those that it started and that have ended."""
+    of_children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return time.process_time() + of_children.ru_utime + of_children.ru_stime
+
+
+def pages(progress: Callable[[str], None]) -> list[Pages]:
+    found: list[Pages] = []
+    for size in ORDINARY:
+        progress(f"pages of a list of {size / 2**20:g} MiB")
+        with tempfile.TemporaryDirectory() as folder:
+            found.append(asyncio.run(_waits(_records(size), Path(folder))))
+    return found
+
+
+async def _waits(body: bytes, folder: Path) -> Pages:
+    store = LocalStore(folder, 3600, 100 * SIZE, Links(Sealer(b"0" * 32), ""))
+    await store.start()
+    taken: list[tuple[float, float, float]] = []
+    for _ in range(PAGE_ROUNDS):
+        reader = Reader(store, ResultsConfig())
+        id, other = await _stored(store, body), await _stored(store, body)
+        try:
+            taken.append(
+                (
+                    await _waited(reader, id, 0),
+                    await _waited(reader, other, 0),
+                    await _waited(reader, id, 500),
+                )
+            )
+        finally:
+            await reader.close()
+    await store.close()
+    return Pages(len(body), *map(median, zip(*taken, strict=True)))
+
+
+async def _stored(store: LocalStore, body: bytes) -> str:
+    writing = await store.begin(TENANT, "tool", "application/json")
+    await writing.write(body)
+    return (await writing.finish()).artifact.id
+
+
+async def _waited(reader: Reader, id: str, offset: int) -> float:
+    started = time.perf_counter()
+    await _page(reader, id, offset)
+    return time.perf_counter() - started
 
 
 async def _write(kind: str) -> None:

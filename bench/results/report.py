@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from bench.process import ROOT
 from bench.report import HEADINGS, Row
-from bench.results.big import Big
+from bench.results.big import Big, Pages
 from bench.results.stage import Cost
 
 PAGE = ROOT / "docs" / "guides" / "results.md"
@@ -36,6 +36,18 @@ def of_stage(costs: Sequence[Cost]) -> list[Row]:
 
 def of_big(found: Sequence[Big]) -> list[Row]:
     return [row for one in found for row in _rows(one)]
+
+
+def of_pages(found: Sequence[Pages]) -> list[Row]:
+    return [
+        Row("pages", f"list, {one.size / 2**20:.1f} MiB: {name}", "ms", seconds * 1e3)
+        for one in found
+        for name, seconds in (
+            ("the very first page", one.first_s),
+            ("the first page after another result's", one.warm_s),
+            ("another page", one.page_s),
+        )
+    ]
 
 
 def _rows(one: Big) -> list[Row]:

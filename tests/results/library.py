@@ -10,8 +10,8 @@ import pytest
 from tests.results.shelf import TENANT, local_store
 from tests.thirdparty.mounting import children_of
 from toolyard.config import ResultsConfig
-from toolyard.results.reading import Reader
 from toolyard.results.reading.asked import Wrong
+from toolyard.results.reading.reader import Reader
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 

@@ -14,7 +14,6 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 
 from tests.results.shelf import Fitted, Shelf, seen, shelf_in, structured, text, tokens
-from toolyard.kit.suspicion import CLOSE, OPEN
 from toolyard.results.cutting import excerpt
 from toolyard.results.glance import surely_fits
 from toolyard.results.limits import Limits
@@ -22,6 +21,8 @@ from toolyard.results.measuring import measure
 from toolyard.results.payload import payload_of
 from toolyard.results.schemas import either
 from toolyard.results.tokens import estimated
+from toolyard.wire.text import SUSPECT_CLOSE as CLOSE
+from toolyard.wire.text import SUSPECT_OPEN as OPEN
 
 texts = st.text(st.characters(codec="utf-8"), max_size=60)
 names = st.one_of(

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.results.library import TEXT, Library, refused
 from tests.results.shelf import Shelf, local_store, structured, text
 from toolyard.config import ResultsConfig
-from toolyard.results.reading import Reader
+from toolyard.results.reading.reader import Reader
 
 Records = list[dict[str, Any]]
 NAMES = ["id", "name", "amount", "status"]

@@ -4,6 +4,8 @@ import asyncio
 import json
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,8 +17,8 @@ from hypothesis import strategies as st
 from tests.results.library import TEXT, Library, refused, workers
 from tests.results.shelf import records
 from tests.thirdparty.mounting import all_gone
+from tests.waiting import until
 from toolyard.config import ResultsConfig
-from toolyard.results.reading.asked import Wrong
 
 # Pages
 
@@ -285,6 +287,24 @@ async def test_a_query_leaves_nothing_on_the_disk(
     assert list(place.rglob("*")) == []
 
 
+async def test_a_table_that_is_being_made_has_no_file_that_could_be_left_behind(
+    opened: Callable[..., Library], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """A worker may be killed at any moment."""
+    place = tmp_path / "temporary"
+    place.mkdir()
+    monkeypatch.setenv("TMPDIR", str(place))
+    library = opened(sql_seconds=50.0)
+    id = await library.keep({"columns": ["a", "b"], "rows": [[at, "x" * 20] for at in range(100_000)]})
+    asking = asyncio.create_task(library.ask(id, sql="SELECT count(*) AS n FROM result"))
+    seen: set[Path] = set()
+    while not asking.done():
+        seen.update(place.iterdir())
+        await asyncio.sleep(0.001)
+    assert (await asking)["rows"] == [{"n": 100_000}]
+    assert seen == set()
+
+
 async def test_a_cancelled_query_is_killed_and_answers_nobody_else(library: Library):
     id = await library.keep(records(30))
     assert (await library.ask(id, sql="SELECT 1 AS one"))["rows"] == [{"one": 1}]
@@ -309,17 +329,48 @@ def _ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11])
 
 
-async def test_a_worker_that_dies_costs_its_own_query_only(
+@pytest.mark.parametrize("module", ["toolyard.results.reading.worker", "toolyard.databases.worker"])
+def test_a_worker_starts_without_what_it_does_not_need(module: str):
+    """Seen: 80 ms for a start, half of it for asyncio. The first page of a long result waits for it."""
+    command = f"import {module}, sys; print(*sys.modules)"
+    found = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=True)
+    assert module in found.stdout.split()
+    heavy = {"asyncio", "duckdb", "sqlite3", "jmespath", "toolyard.config", "toolyard.artifacts"}
+    assert heavy & set(found.stdout.split()) == set()
+
+
+async def test_a_worker_that_somebody_killed_costs_nobody_an_answer(
     library: Library, caplog: pytest.LogCaptureFixture
 ):
     id = await library.keep(records(30))
     await library.ask(id, query="length(@)")
     (worker,) = workers()
     os.kill(worker, signal.SIGKILL)
-    with pytest.raises(Wrong, match="ended the process"):
-        await library.ask(id, query="length(@)")
     assert (await library.ask(id, query="length(@)"))["value"] == 30
+    assert workers() != {worker}
     assert caplog.text == ""
+
+
+async def test_a_query_that_ends_one_process_after_the_other_is_told(opened: Callable[..., Library]):
+    library = opened(sql_seconds=50.0)
+    id = await library.keep(records(30))
+    asking = asyncio.create_task(library.ask(id, sql=FOREVER))
+    killed: set[int] = set()
+    for _ in range(2):
+        worker = await _started(killed)
+        await _busy(worker)
+        os.kill(worker, signal.SIGKILL)
+        killed.add(worker)
+    assert "ended the process it ran in" in await refused(asking)
+    assert (await library.ask(id, query="length(@)"))["value"] == 30
+
+
+async def _started(besides: set[int]) -> int:
+    async def is_there() -> bool:
+        return bool(workers() - besides)
+
+    await until(is_there)
+    return (workers() - besides).pop()
 
 
 async def test_several_queries_run_side_by_side_and_who_waits_too_long_is_told(

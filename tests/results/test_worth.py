@@ -11,11 +11,12 @@ from tests.app.yard import at, yard
 from tests.results.shelf import Shelf, records, seen, structured, text, tokens
 from tests.results.stock import mounted
 from toolyard.config import ResultLimits, ResultsConfig, ServerResults
-from toolyard.kit.suspicion import CLOSE, OPEN
 from toolyard.results.limits import Limits
 from toolyard.results.seen import about_seen_of, seen_of
 from toolyard.wire.call import Caller
 from toolyard.wire.eras import ClientInfo
+from toolyard.wire.text import SUSPECT_CLOSE as CLOSE
+from toolyard.wire.text import SUSPECT_OPEN as OPEN
 
 BY_DEFAULT = Limits()
 FORMS = ("text", "structured")

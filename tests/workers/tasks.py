@@ -20,6 +20,8 @@ def answer(request: bytes) -> bytes:
             return b"x" * int(rest)
         case "descriptors":
             return " ".join(sorted(os.listdir("/proc/self/fd"), key=int)).encode()
+        case "arguments":
+            return " ".join(sys.argv[1:]).encode()
         case "environment":
             return " ".join(sorted(os.environ)).encode()
         case "take":

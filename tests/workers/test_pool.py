@@ -6,11 +6,14 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tests.thirdparty.mounting import all_gone, children_of
 from tests.waiting import until
 from toolyard.workers.pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkerTimeout
+from toolyard.workers.shares import TooManyWaitingError, WaitedTooLongError
 
 TASKS = "tests.workers.tasks"
 LONG = 600.0
@@ -23,8 +26,10 @@ async def pool() -> AsyncIterator[WorkerPool]:
     await made.close()
 
 
-async def ask(pool: WorkerPool, request: str, *, seconds: float = LONG, longest: int = 100_000) -> str:
-    return (await pool.ask(request.encode(), seconds=seconds, longest=longest)).decode()
+async def ask(
+    pool: WorkerPool, request: str, *, seconds: float = LONG, longest: int = 100_000, **others: Any
+) -> str:
+    return (await pool.ask(request.encode(), seconds=seconds, longest=longest, **others)).decode()
 
 
 async def _begun(mark: Path) -> int:
@@ -125,6 +130,56 @@ async def test_a_fresh_worker_takes_the_place_of_an_idle_one(pool: WorkerPool):
     assert int(await ask(pool, "pid")) == second
 
 
+async def test_a_worker_has_requests_of_one_kind_only(pool: WorkerPool):
+    one, other = await ask(pool, "pid", kind="one"), await ask(pool, "pid", kind="other")
+    assert one != other
+    assert await ask(pool, "arguments", kind="one") == "one"
+    assert await ask(pool, "pid", kind="other") == other
+    assert await ask(pool, "pid", kind="one") == one
+
+
+async def test_an_idle_worker_of_another_kind_ends_where_there_is_no_room_beside_it(pool: WorkerPool):
+    """The one that was asked longest ago, of two that there may be."""
+    first, second = int(await ask(pool, "pid", kind="one")), int(await ask(pool, "pid", kind="two"))
+    third = int(await ask(pool, "pid", kind="three"))
+    assert third not in (first, second)
+    assert not _is_running(first)
+    assert _is_running(second)
+
+
+async def test_the_worker_that_was_asked_about_a_subject_is_asked_about_it_again(tmp_path: Path):
+    pool = WorkerPool(TASKS, most=3)
+    end = tmp_path / "end"
+    asked = [
+        asyncio.create_task(ask(pool, f"wait {tmp_path / name} {end}", subject=name, caller=name))
+        for name in ("a", "b", "c")
+    ]
+    pids = {name: str(await _begun(tmp_path / name)) for name in ("a", "b", "c")}
+    end.touch()
+    await asyncio.gather(*asked)
+    for name in ("b", "a", "c", "b"):
+        assert await ask(pool, "pid", subject=name) == pids[name]
+    assert await ask(pool, "pid", subject="d") == pids["a"], "what was asked for longest ago makes room"
+    assert await ask(pool, "pid", subject="c") == pids["c"]
+    assert await ask(pool, "pid") == pids["c"], "and without a subject it is the latest, so the others end"
+    await pool.close()
+
+
+async def test_more_than_may_wait_and_who_has_waited_long_enough_are_told(tmp_path: Path):
+    pool = WorkerPool(TASKS, most=1, most_waiting=1)
+    asked = [asyncio.create_task(ask(pool, f"wait {tmp_path / 'mark'}"))]
+    await _begun(tmp_path / "mark")
+    with pytest.raises(WaitedTooLongError):
+        await ask(pool, "pid", wait_seconds=0.01)
+    asked.append(asyncio.create_task(ask(pool, "pid")))
+    await asyncio.sleep(0)
+    with pytest.raises(TooManyWaitingError):
+        await ask(pool, "pid")
+    asked[0].cancel()
+    assert int(await asked[1])
+    await pool.close()
+
+
 async def test_a_worker_that_died_while_idle_costs_nobody_anything(pool: WorkerPool):
     pid = int(await ask(pool, "pid"))
     os.kill(pid, signal.SIGKILL)
@@ -192,6 +247,17 @@ async def test_closing_ends_every_worker(tmp_path: Path):
     assert not _is_running(busy)
     with pytest.raises(WorkerNotStarted):
         await ask(pool, "pid")
+
+
+async def test_closing_ends_a_worker_that_is_just_being_started():
+    pool = WorkerPool(TASKS, most=1)
+    before = children_of(os.getpid())
+    asked = asyncio.create_task(ask(pool, "pid"))
+    await asyncio.sleep(0)
+    await pool.close()
+    with pytest.raises(WorkerNotStarted):
+        await asked
+    assert all_gone(children_of(os.getpid()) - before)
 
 
 async def test_a_worker_that_cannot_start_says_why():

@@ -15,7 +15,7 @@ from ..config import Config
 from ..dispatch import Forward
 from ..results.limits import limits_for
 from ..results.options import NONE, OPTIONS, Options
-from ..results.reading import Reader
+from ..results.reading.reader import Reader
 from ..results.schemas import widened
 from ..results.seen import bound_in
 from ..results.shaper import Noted, Shaper, Tool, Wanted

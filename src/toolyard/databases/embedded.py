@@ -41,7 +41,7 @@ class EmbeddedDatabase:
         self.name = name
         self._path = str(path.absolute()) if path else ""
         self._memory = memory
-        self._workers = WorkerPool("toolyard.databases.worker", [dialect], most=STATEMENTS)
+        self._workers = WorkerPool("toolyard.databases.worker", most=STATEMENTS)
         self._tables = CachedTables(self._look, cache_seconds)
 
     async def tables(self) -> list[Table]:
@@ -84,7 +84,12 @@ class EmbeddedDatabase:
     ) -> Reply:
         try:
             answer = await self._workers.ask(
-                msgspec.json.encode(request), seconds=seconds, longest=longest, caller=caller, fresh=fresh
+                msgspec.json.encode(request),
+                seconds=seconds,
+                longest=longest,
+                caller=caller,
+                kind=self.dialect,
+                fresh=fresh,
             )
         except WorkerNotStarted as error:
             raise DatabaseError(

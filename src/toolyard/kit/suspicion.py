@@ -8,7 +8,9 @@ read can be written.
 import re
 import unicodedata
 
-OPEN, CLOSE = "⟦suspect: ", "⟧"
+from ..wire.text import SUSPECT_CLOSE as CLOSE
+from ..wire.text import SUSPECT_OPEN as OPEN
+
 MOST_MARKS = 50
 
 _BEFORE = (

@@ -6,10 +6,12 @@ from typing import Any, cast
 
 import msgspec
 
-from ..kit.suspicion import CLOSE, OPEN
-from .limits import NO_LIMIT
+from ..wire.text import SUSPECT_CLOSE as CLOSE
+from ..wire.text import SUSPECT_OPEN as OPEN
 from .tables import LONGEST_WHOLE, cut
 
+ENDLESS = 2**62
+"""The size of what has no JSON: it is nested too deeply."""
 LONGEST_TEXT = 1_200
 LONGEST_TEXTS = (300, 80, 24)
 WIDEST = 8
@@ -28,7 +30,7 @@ def size_of(value: Any) -> int:
     try:
         return len(msgspec.json.encode(value))
     except RecursionError:
-        return NO_LIMIT
+        return ENDLESS
 
 
 def fitting(items: Sequence[Any], room: int) -> list[Any]:

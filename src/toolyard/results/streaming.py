@@ -7,6 +7,7 @@ decoded as a whole.
 import asyncio
 import re
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 
 from msgspec import Raw
 
@@ -31,6 +32,9 @@ _START = re.compile(
 )
 _STRING_END = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _JSON = re.compile(rb"(?:\\[nrt]|\s)*[\[{]")
+
+_READER = ThreadPoolExecutor(1, "toolyard-texts")
+"""One thread for all: Python runs one at a time anyway, and each keeps 1 to 2 MiB of memory for itself."""
 
 
 class NotText(Exception):
@@ -69,7 +73,8 @@ class Streaming:
             if end is not None:
                 carry, rest = carry[: end.end() - 1], carry[end.end() :]
             # Others go on meanwhile: a piece may take some milliseconds.
-            text, carry = await asyncio.to_thread(self._read, carry, end is not None)
+            loop = asyncio.get_running_loop()
+            text, carry = await loop.run_in_executor(_READER, self._read, carry, end is not None)
             yield text
             if end is not None:
                 break

@@ -10,8 +10,8 @@ from urllib.parse import parse_qsl
 
 from ..artifacts.names import is_id
 from ..artifacts.store import Reading, Store, StoreError
-from ..results.reading import Reader
 from ..results.reading.asked import Wrong
+from ..results.reading.reader import Reader
 from ..results.storing import RESOURCE
 from ..wire.call import Call, Caller
 from ..wire.errors import InvalidParams, Unavailable

@@ -1,5 +1,8 @@
 """Text that can travel."""
 
+SUSPECT_OPEN, SUSPECT_CLOSE = "⟦suspect: ", "⟧"
+"""Around words that talk to the model instead of to the reader (`kit/suspicion.py`)."""
+
 
 def clean(text: str) -> str:
     """Halves of characters, as in file names that are not UTF-8, become `?`; all other text stays."""

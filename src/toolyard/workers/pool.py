@@ -58,42 +58,58 @@ class WorkerNotStarted(WorkerError):
 
 
 class WorkerPool:
-    """Up to `most` processes of `python -m module *arguments`, shared by those who ask."""
+    """Up to `most` processes of `python -m module KIND`, shared by those who ask."""
 
     def __init__(
         self,
         module: str,
-        arguments: Sequence[str] = (),
         *,
         most: int,
+        most_waiting: int | None = None,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        self._command = [sys.executable, "-P", "-m", module, *arguments]
-        self._shares = Shares(most)
+        """At most `most_waiting` requests of one caller wait; by default there is no end to them."""
+        self._command = [sys.executable, "-P", "-m", module]
+        self._most = most
+        self._shares = Shares(most, most_waiting=most_waiting)
         self._idle_seconds = idle_seconds
         self._idle: list[_Worker] = []
+        """The one that had a request last is the last."""
         self._all: set[_Worker] = set()
         self._ending: set[asyncio.Task[None]] = set()
         self._closed = False
 
     async def ask(
-        self, request: bytes, *, seconds: float, longest: int, caller: str = "", fresh: bool = False
+        self,
+        request: bytes,
+        *,
+        seconds: float,
+        longest: int,
+        caller: str = "",
+        wait_seconds: float | None = None,
+        kind: str = "",
+        subject: str = "",
+        fresh: bool = False,
     ) -> bytes:
-        """The answer, of at most `longest` bytes. Waiting for a worker is no part of the time; a `fresh`
-        one has had no other request.
+        """The answer, of at most `longest` bytes. NoPlaceError if no worker is free in time; waiting for one
+        is no part of `seconds`.
 
-        Cancelling the task ends the work. A request whose worker was killed by somebody else is given to
-        another one in the time that is left, so it must do no harm to be done twice.
+        A worker has requests of one `kind` only, which it is started with. Of several, the one that had the
+        last request about the same `subject` is preferred: it may have that loaded. A `fresh` one has had no
+        other request. Cancelling the task ends the work. A request whose worker was killed by somebody else
+        is given to another one in the time that is left, so it must do no harm to be done twice.
         """
-        async with self._shares.place(caller):
+        async with self._shares.place(caller, wait_seconds):
             left = seconds
             for may_repeat in (True, False):
-                worker = await (self._started() if fresh else self._taken())
-                began = time.monotonic()
+                began = None
                 try:
+                    worker = await (self._replaced(kind) if fresh else self._taken(kind, subject))
+                    worker.subject = subject
+                    began = time.monotonic()
                     return await self._exchanged(worker, request, left, longest)
                 except WorkerDied as error:
-                    left -= time.monotonic() - began
+                    left -= 0.0 if began is None else time.monotonic() - began
                     if not may_repeat or left <= 0 or self._closed or error.status not in _FROM_OUTSIDE:
                         raise
         raise AssertionError("the second time returns or raises")
@@ -104,29 +120,52 @@ class WorkerPool:
         self._idle.clear()
         await asyncio.gather(*self._ending, *map(self._end, list(self._all)), return_exceptions=True)
 
-    async def _taken(self) -> "_Worker":
-        while self._idle:
-            worker = self._idle.pop()
+    async def _taken(self, kind: str, subject: str) -> "_Worker":
+        while able := [worker for worker in self._idle if worker.kind == kind]:
+            # Without a subject the latest, so that the others may end; with one, what was loaded
+            # longest ago makes room for it.
+            other = able[0] if subject else able[-1]
+            worker = next((one for one in reversed(able) if one.subject == subject), other)
+            self._idle.remove(worker)
             if worker.is_running:
                 return worker
             await self._end(worker)
-        return await self._started()
+        return await self._started(kind)
 
-    async def _started(self) -> "_Worker":
-        if self._closed:
-            raise WorkerNotStarted("the server is closing")
-        if self._idle:  # it takes the place of one, so that there are never more than allowed
-            await self._end(self._idle.pop())
-        worker = _Worker(self._command)
+    async def _replaced(self, kind: str) -> "_Worker":
+        able = [worker for worker in self._idle if worker.kind == kind]
+        if able:
+            self._idle.remove(able[-1])
+            await self._end(able[-1])
+        return await self._started(kind)
+
+    async def _started(self, kind: str) -> "_Worker":
+        while self._idle and len(self._all) >= self._most:  # idle ones of another kind
+            await self._end(self._idle.pop(0))
+        self._check_open()
+        worker = _Worker([*self._command, *filter(None, [kind])], kind)
         self._all.add(worker)
         try:
             await worker.start()
-        except BaseException as error:
+            self._check_open()
+        except EOFError:
+            status = await self._gone(worker)
+            self._check_open()
+            if status in _FROM_OUTSIDE:
+                raise WorkerDied(status) from None
+            raise WorkerNotStarted(worker.last_words or f"it ended ({_status(status)})") from None
+        except OSError as error:  # TimeoutError is one
             await self._end(worker)
-            if isinstance(error, OSError | EOFError):  # TimeoutError is one
-                raise WorkerNotStarted(worker.last_words or str(error)) from None
+            said = worker.last_words or error.strerror or f"it was not ready in {START_SECONDS:g} s"
+            raise WorkerNotStarted(said) from None
+        except BaseException:
+            await self._end(worker)
             raise
         return worker
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise WorkerNotStarted("the server is closing")
 
     async def _exchanged(self, worker: "_Worker", request: bytes, seconds: float, longest: int) -> bytes:
         try:
@@ -135,9 +174,8 @@ class WorkerPool:
             await self._end(worker)
             raise WorkerTimeout from None
         except EOFError:
-            status = await worker.gone()
+            status = await self._gone(worker)
             logger.info("a worker ended (%s): %s", _status(status), worker.last_words)
-            await self._end(worker)
             raise (WorkerTimeout() if status == _BY_TIMER else WorkerDied(status, worker.is_fresh)) from None
         except BaseException:  # cancelled: this answer must not become the next one's
             await self._end(worker)
@@ -154,6 +192,13 @@ class WorkerPool:
             self._ending.add(task)
             task.add_done_callback(self._ending.discard)
 
+    async def _gone(self, worker: "_Worker") -> int | None:
+        """The status of one that says no more."""
+        try:
+            return await worker.gone()
+        finally:
+            await self._end(worker)
+
     async def _end(self, worker: "_Worker") -> None:
         self._all.discard(worker)
         await worker.kill()
@@ -162,7 +207,10 @@ class WorkerPool:
 class _Worker:
     """One process, which has one request at a time."""
 
-    def __init__(self, command: Sequence[str]) -> None:
+    def __init__(self, command: Sequence[str], kind: str) -> None:
+        self.kind = kind
+        self.subject = ""
+        """Of its latest request."""
         self.resting: asyncio.TimerHandle | None = None
         self.is_fresh = True
         self._command = command

@@ -22,6 +22,7 @@ ANSWER = struct.Struct("!Q")
 GRACE_SECONDS = 5.0
 """Beyond the time of a request, before the worker ends itself: whoever started it is stopped, or stuck."""
 LARGEST_FILE = 64 * 2**20
+"""Bytes of a file that a worker may write, unless it says otherwise."""
 _MOST_DESCRIPTORS = 2**20
 _NICER = 5
 _LIKELIER_KILLED = b"500"
@@ -93,7 +94,7 @@ def _widen(pipe: int) -> None:
             fcntl.fcntl(pipe, _F_SETPIPE_SZ, _PIPE_BYTES)
 
 
-def be_modest() -> None:
+def be_modest(largest_file: int = LARGEST_FILE) -> None:
     """Give way to the process that started this: for the CPU, in a shortage of memory, and on the disk.
 
     And hold nothing of it: uvloop does not close what a child would inherit.
@@ -107,11 +108,12 @@ def be_modest() -> None:
         import resource
 
         _lower(resource.RLIMIT_CORE, 0)
-        _lower(resource.RLIMIT_FSIZE, LARGEST_FILE)
+        _lower(resource.RLIMIT_FSIZE, largest_file)
 
 
-def limit_memory(spare: int) -> bool:
-    """Let this process set aside so many bytes more than it has now; whether that is a limit here.
+def limit_memory(spare: int, *, beyond: int | None = None) -> bool:
+    """Let this process set aside so many bytes more than it has now, or had when `memory_taken` was asked;
+    whether that is a limit here.
 
     Of data, not of addresses: a library may reserve more of those than it ever uses. Only Linux counts all
     data: macOS takes the limit and ignores it, Windows has none.
@@ -120,8 +122,16 @@ def limit_memory(spare: int) -> bool:
         return False
     import resource
 
-    _lower(resource.RLIMIT_DATA, _data() + spare)
+    _lower(resource.RLIMIT_DATA, (memory_taken() if beyond is None else beyond) + spare)
     return True
+
+
+def memory_taken() -> int:
+    """Bytes that this process has set aside to write to; 0 where nothing counts them."""
+    if sys.platform != "linux":
+        return 0
+    pages = int(Path("/proc/self/statm").read_bytes().split()[5])
+    return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def _lower(what: int, most: int) -> None:
@@ -130,9 +140,3 @@ def _lower(what: int, most: int) -> None:
 
     hard = resource.getrlimit(what)[1]
     resource.setrlimit(what, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard))
-
-
-def _data() -> int:
-    """Bytes that this process has set aside to write to."""
-    pages = int(Path("/proc/self/statm").read_bytes().split()[5])
-    return pages * os.sysconf("SC_PAGE_SIZE")

@@ -1,5 +1,4 @@
-"""Reading back what was stored: by pages, by a JMESPath expression, or by SQL."""
+"""Reading back what was stored: by pages, by a JMESPath expression, or by SQL.
 
-from .reader import Reader
-
-__all__ = ["Reader"]
+Imports nothing, since every worker would pay for it when it starts.
+"""

@@ -5,14 +5,18 @@ Somebody else's id is an unknown id.
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any, cast
 
+import msgspec
 from msgspec.structs import replace
 
 from ...artifacts.store import Reading, Store, StoreError
 from ...config import ResultsConfig
+from ...workers.pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkerTimeout
+from ...workers.shares import TooManyWaitingError, WaitedTooLongError
 from ..csv_texts import record_of, rows_of
 from ..envelopes import plain
 from ..grids import as_record
@@ -23,23 +27,33 @@ from ..tables import cut
 from .asked import Asked, Wrong, asked
 from .indexes import Index, Indexes, index_file, lines_of
 from .parts import Part, of_items
-from .worker import LONGEST_PATH, Request
-from .workers import Workers
+from .worker import LONGEST_PATH, Answer, Request
+
+logger = logging.getLogger("toolyard.results")
 
 AROUND = 400
 """Bytes of an answer that are not the part itself."""
 WORTH_READING = 8
 """So many times what there is room for: white space between items takes some of it."""
 LONGEST_READ = 2**20
-IN_A_THREAD = 256 * 1024
-"""A longer result is looked through by a worker, which has a limit and can be ended."""
+IN_A_THREAD = 2**20
+"""A longer result is looked through by a worker, which has a limit and can be ended, and whose start takes
+50 ms. So much takes 10 ms in a thread, or 300 where every few bytes are an item."""
+
+PROCESSES = 3
+"""Each may take as much memory as a query may have."""
+MOST_WAITING = 16
+"""Queries of one tenant."""
+LONGEST_ANSWER = 16 * 2**20
 
 
 class Reader:
     def __init__(self, store: Store, settings: ResultsConfig) -> None:
         self._store = store
         self._indexes = Indexes()
-        self._workers = Workers()
+        self._workers = WorkerPool(
+            "toolyard.results.reading.worker", most=PROCESSES, most_waiting=MOST_WAITING
+        )
         self.reconfigure(settings)
 
     def reconfigure(self, settings: ResultsConfig) -> None:
@@ -67,7 +81,8 @@ class Reader:
         index = await self._index(tenant, request, reading) if request.way == "page" else None
         if index is None or index.kind == "value":
             wanted = await self._request(request.way, request, reading)
-            part = await self._workers.part(tenant, wanted)
+            part = (await self._asked(tenant, wanted)).part
+            assert part is not None
         else:
             part = await self._page(request, reading, index)
         return part.told(request.id)
@@ -79,7 +94,8 @@ class Reader:
                 index = await asyncio.to_thread(index_file, await reading.path(), _is_json(reading))
             else:
                 wanted = await self._request("index", request, reading)
-                index = await self._workers.index(tenant, wanted)
+                index = (await self._asked(tenant, wanted)).index
+                assert index is not None
             self._indexes.put(request.id, index)
         return index
 
@@ -109,8 +125,37 @@ class Reader:
             limit=self._limit(request),
             room=self._room,
             memory=self._settings.sql_memory,
-            seconds=self._settings.sql_seconds,
         )
+
+    async def _asked(self, tenant: str, request: Request) -> Answer:
+        seconds = self._settings.sql_seconds
+        try:
+            found = await self._workers.ask(
+                msgspec.json.encode(request),
+                seconds=seconds,
+                longest=LONGEST_ANSWER,
+                caller=tenant,
+                wait_seconds=seconds,
+                kind=request.kind,
+                subject=request.path if request.kind == "sql" else "",
+            )
+        except TooManyWaitingError as error:
+            raise Wrong(
+                f"{error.count} queries of yours are waiting already; ask again when some are answered"
+            ) from None
+        except WaitedTooLongError:
+            raise Wrong("Other queries are running and take long; ask again in a moment") from None
+        except WorkerTimeout:
+            raise Wrong(f"It took more than {seconds:g} s; ask for less, or for a part") from None
+        except WorkerDied:
+            raise Wrong("The query took more memory than it may, or ended the process it ran in") from None
+        except WorkerNotStarted as error:
+            logger.warning("no process can be started for queries: %s", error)
+            raise Wrong("Queries cannot be run now: no process can be started for them") from None
+        answer = msgspec.json.decode(found, type=Answer)
+        if answer.failed:
+            raise Wrong(answer.failed)
+        return answer
 
     def _limit(self, request: Asked) -> int:
         return request.limit or self._settings.max_items

@@ -3,10 +3,12 @@
 What DuckDB can read itself it reads from the file; the rest is rewritten, one JSON object a line.
 """
 
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import msgspec
 from msgspec import Raw
@@ -69,10 +71,10 @@ def _load_json(connection: Any, path: Path, body: bytes) -> None:
     elif len(inner) == len(body):
         _read(connection, path, "array", _longest(items))
     else:
-        with tempfile.NamedTemporaryFile("wb", suffix=".json") as file:
+        with _temporary() as (file, at):
             file.write(inner)
             file.flush()
-            _read(connection, Path(file.name), "array", _longest(items))
+            _read(connection, at, "array", _longest(items))
 
 
 def _longest(items: Items) -> int:
@@ -103,13 +105,24 @@ def _load_text(connection: Any, body: bytes) -> None:
 
 def _rewrite(connection: Any, records: Iterator[bytes]) -> None:
     longest = 0
-    with tempfile.NamedTemporaryFile("wb", suffix=".ndjson") as file:
+    with _temporary() as (file, at):
         for record in records:
             line = record.replace(b"\n", b" ").replace(b"\r", b" ")
             longest = max(longest, len(line))
             file.write(line + b"\n")
         file.flush()
-        _read(connection, Path(file.name), "newline_delimited", longest)
+        _read(connection, at, "newline_delimited", longest)
+
+
+@contextmanager
+def _temporary() -> Generator[tuple[IO[bytes], Path]]:
+    """A file, and where DuckDB finds it. On Linux it has no name, so that it ends with a killed worker."""
+    if sys.platform == "linux":
+        with tempfile.TemporaryFile("wb") as file:
+            yield file, Path(f"/proc/self/fd/{file.fileno()}")
+    else:
+        with tempfile.NamedTemporaryFile("wb") as file:
+            yield file, Path(file.name)
 
 
 def _read(connection: Any, path: Path, form: str, longest: int) -> None:

@@ -1,31 +1,33 @@
 """`python -m toolyard.results.reading.worker`: queries over stored results, in a process of their own.
 
 A query is a stranger's, and so is a result: either may take all the time and memory there is. So this process
-has limits on both, sees one file at a time, and is ended from outside when it takes too long. One request a
-line on standard input, one answer a line on standard output.
+has limits on both, sees one file at a time, and is ended from outside when it takes too long. Of the kind
+`sql` it has DuckDB; of the kind `values` it has the memory that DuckDB would take.
 """
 
-import os
+import errno
 import sys
-import time
-from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec import Struct, structs
 
+from ...workers.serving import be_modest, limit_memory, memory_taken, serve
 from ..cutting import size_of
 from ..tables import cut
 from .indexes import Index, index_file
 from .parts import Part, of_value
-from .sql import Database
 from .values import Failed, value_in_file
 
-PAGE = 4096
+if TYPE_CHECKING:
+    from .sql import Database
+
 SPARE, SPARE_FOR_SQL = 64 * 2**20, 512 * 2**20
 """Beyond the memory that a query may have: DuckDB sets some aside, and dies where it gets none. It also
 reserves more than a gigabyte of addresses that it never uses, so it is not those that are limited."""
-GRACE_SECONDS = 5
+LARGEST_FILE = 2**30
+"""A result that DuckDB cannot read as it is gets written anew for it, with a name at each value."""
 LONGEST_PATH = 100
 LONGEST_NOTE = 600
 
@@ -41,7 +43,11 @@ class Request(Struct, frozen=True):
     room: int
     """How many bytes of JSON the answer may have."""
     memory: int
-    seconds: float
+
+    @property
+    def kind(self) -> str:
+        """Of the worker that may answer it."""
+        return "sql" if self.way == "sql" else "values"
 
 
 class Answer(Struct, frozen=True):
@@ -53,11 +59,18 @@ class Answer(Struct, frozen=True):
 class Worker:
     """What one process has from one request to the next."""
 
-    def __init__(self) -> None:
-        self._database = Database()
+    def __init__(self, database: "Database | None") -> None:
+        self._database = database
         self._taken = 0
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, given: bytes) -> bytes:
+        found = self._answer(msgspec.json.decode(given, type=Request))
+        try:
+            return msgspec.json.encode(found)
+        except (TypeError, UnicodeEncodeError, RecursionError):
+            return msgspec.json.encode(Answer(failed="What it gives is not a value that can be shown"))
+
+    def _answer(self, request: Request) -> Answer:
         try:
             self._limit(request)
             if request.way == "index":
@@ -67,7 +80,9 @@ class Worker:
             return Answer(failed=str(error))
         except RecursionError:
             return Answer(failed="It is nested too deeply to be asked")
-        except OSError:
+        except OSError as error:
+            if error.errno == errno.EFBIG:
+                return Answer(failed="It is too long to be read as a table; read it by pages")
             return Answer(failed="The stored result cannot be read now")
         except MemoryError:
             pass  # what took it is let go of with the error, and an answer takes some too
@@ -93,8 +108,9 @@ class Worker:
         return structs.replace(part, note=note, path=at)
 
     def _selected(self, path: Path, request: Request) -> Part:
-        import duckdb  # 100 ms of CPU, and only who asks in SQL needs it
+        import duckdb
 
+        assert self._database is not None
         found = self._database.select(path, request.json, request.text, request.memory)
         try:
             return found.part(request.offset, request.limit, request.room)
@@ -105,52 +121,24 @@ class Worker:
 
     def _limit(self, request: Request) -> None:
         """By what was taken in the beginning, so that nobody gets more for having taken much before."""
-        try:
-            import resource
-        except ImportError:  # Windows has no such limits; DuckDB's own holds there too
-            return
-        if request.way == "sql":
-            import_module("duckdb")  # so that it is among what was taken
-        self._taken = self._taken or _data_space()
+        self._taken = self._taken or memory_taken()
         spare = SPARE_FOR_SQL if request.way == "sql" else SPARE
         if request.way == "index":  # of a long one pages can be had, though nothing can be asked of it
             spare += Path(request.path).stat().st_size
-        _lower(resource.RLIMIT_DATA, self._taken + request.memory + spare)
-        # Who started this ends it in time; should they be gone, this does.
-        _lower(resource.RLIMIT_CPU, int(time.process_time() + request.seconds) + GRACE_SECONDS)
+        limit_memory(request.memory + spare, beyond=self._taken)
 
 
-def _lower(what: int, most: int) -> None:
-    import resource
+def main(kind: str) -> None:
+    be_modest(LARGEST_FILE)
+    database = None
+    if kind == "sql":
+        # 100 ms of CPU: before the first request, whose time it would take.
 
-    hard = resource.getrlimit(what)[1]
-    resource.setrlimit(what, (most if hard < 0 else min(most, hard), hard))
+        from .sql import Database
 
-
-def _data_space() -> int:
-    """What this process has set aside to write to already."""
-    try:
-        return int(Path("/proc/self/statm").read_bytes().split()[5]) * PAGE
-    except OSError:
-        return 2**29
-
-
-def _encoded(found: Answer) -> bytes:
-    try:
-        return msgspec.json.encode(found)
-    except (TypeError, UnicodeEncodeError, RecursionError):
-        return msgspec.json.encode(Answer(failed="What it gives is not a value that can be shown"))
-
-
-def main() -> None:
-    """Until its standard input ends. What a library prints goes to stderr, never among the answers."""
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)
-    worker = Worker()
-    for line in sys.stdin.buffer:
-        answers.write(_encoded(worker.answer(msgspec.json.decode(line, type=Request))) + b"\n")
-        answers.flush()
+        database = Database()
+    serve(Worker(database).answer)
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])
