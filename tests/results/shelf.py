@@ -14,7 +14,7 @@ from toolyard.artifacts.local import LocalStore
 from toolyard.artifacts.store import Store
 from toolyard.results.limits import Limits
 from toolyard.results.options import Options
-from toolyard.results.shaper import Shaper, Tool, Wanted
+from toolyard.results.shaper import SECONDS, Shaper, Tool, Wanted
 from toolyard.wire.call import Caller, Identity
 from toolyard.wire.eras import ClientInfo
 from toolyard.wire.seal import Sealer
@@ -71,12 +71,12 @@ class Fitted:
 
 
 class Shelf:
-    def __init__(self, store: Store, folder: Path) -> None:
+    def __init__(self, store: Store, folder: Path, seconds: float = SECONDS) -> None:
         self.store = store
         self.folder = folder
         self.noted: list[tuple[str, int, int]] = []
         self.shaper = Shaper(
-            store, lambda caller, tool, came, went: self.noted.append((tool.name, came, went))
+            store, lambda caller, tool, came, went: self.noted.append((tool.name, came, went)), seconds
         )
 
     async def fit(
@@ -130,11 +130,11 @@ def local_store(folder: Path, **options: Any) -> LocalStore:
 
 
 @asynccontextmanager
-async def shelf_in(folder: Path, **options: Any) -> AsyncIterator[Shelf]:
+async def shelf_in(folder: Path, seconds: float = SECONDS, **options: Any) -> AsyncIterator[Shelf]:
     store = local_store(folder, **options)
     await store.start()
     try:
-        yield Shelf(store, folder)
+        yield Shelf(store, folder, seconds)
     finally:
         await store.close()
 

@@ -6,6 +6,7 @@ import json
 import pkgutil
 import re
 import sys
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from re import _parser as parser  # pyright: ignore[reportAttributeAccessIssue]
@@ -17,10 +18,14 @@ from hypothesis import strategies as st
 
 import toolyard.results
 from tests.results.library import TEXT, Library, refused, workers
-from tests.results.shelf import Shelf, records, text
+from tests.results.shelf import Shelf, records, shelf_in, text
+from tests.results.test_streaming import Cut
 from tests.thirdparty.mounting import all_gone
 from toolyard.results.grids import distinct
-from toolyard.results.payload import Said
+from toolyard.results.json_parts import items_of, object_of
+from toolyard.results.limits import Limits
+from toolyard.results.measuring import measure
+from toolyard.results.payload import Said, payload_of
 from toolyard.results.projection import projected
 from toolyard.results.reading.indexes import index_file
 from toolyard.results.survey import survey
@@ -188,7 +193,7 @@ async def test_a_page_that_takes_too_long_is_told_while_others_are_answered(open
 
 async def test_a_page_that_needs_too_much_memory_is_told_so(opened: Callable[..., Library]):
     library = opened(sql_memory=2**20, sql_seconds=50.0)
-    id = await library.keep(b'["%s"%s]' % (b"x" * 70_000, b",1" * 5_000_000))
+    id = await library.keep(b"[{}%s]" % (b",{}" * 8_000_000))
     assert "MiB that a query may take" in await refused(library.ask(id))
 
 
@@ -229,3 +234,95 @@ async def test_lines_of_every_length_are_counted_and_found(library: Library):
     found = await library.pages(id, limit=50)
     assert "".join(found) == "".join(lines)
     assert found[:4] == lines[:4]
+
+
+# Millions of parts
+
+LONG = 8 * 2**20
+MANY: dict[str, bytes] = {
+    "items behind a long one": b'["%s"%s]' % (b"x" * 70_000, b",1" * (LONG // 2)),
+    "items in an envelope": b'{"page":1,"items":[%s1]}' % (b"1," * (LONG // 2)),
+    "keys": b"{%s}" % b",".join(b'"%d":1' % at for at in range(LONG // 10)),
+    "keys behind a long one": b'{"a":"%s"%s}' % (b"x" * 70_000, b',"b":1' * (LONG // 6)),
+    "lists in each item": b"[%s]" % b",".join([b"[%s1]" % (b"[]," * 2_000)] * (LONG // 6_000)),
+    "objects in two members": b'{"a":[%s1],"b":[%s1]}' % (b"{}," * (LONG // 6), b"{}," * (LONG // 6)),
+    "lists in lists": b"[%s1]" % (b"[1,[1,[1,1]]]," * (LONG // 14)),
+    "lines of many parts": b'{"a":[%s1]}\n{"a":1}\n' % (b"{}," * (LONG // 3)),
+}
+
+
+def _taken(work: Callable[[], object]) -> int:
+    """Bytes that Python had set aside for its objects at most."""
+    tracemalloc.start()
+    try:
+        work()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("form", MANY)
+def test_a_summary_takes_little_memory_however_many_parts_there_are(form: str):
+    """Seen: 16 million objects of 32 MiB, in the gateway's own process. Copies of the bytes are fine."""
+    said = Said(MANY[form], not form.startswith("lines"))
+    survey(Said(b'["x"]', True))
+    assert _taken(lambda: survey(said)) < 5 * LONG
+
+
+@pytest.mark.parametrize("form", MANY)
+def test_both_forms_of_a_result_are_compared_in_little_memory_however_many_parts_there_are(form: str):
+    body = MANY[form] if not form.startswith("lines") else b"[]"
+    result = b'{"content":[{"type":"text","text":"x"}],"structuredContent":{"result":%s}}' % body
+    assert _taken(lambda: measure(payload_of(result), Limits())) < 5 * LONG
+
+
+def test_millions_of_blocks_are_one_text():
+    body = b'{"content":[%s{}]}' % (b"{}," * (LONG // 3))
+    assert _taken(lambda: payload_of(body)) < 5 * LONG
+    assert payload_of(body).texts[0].body == body
+
+
+def test_parts_are_counted_without_making_them():
+    found = items_of(MANY["items behind a long one"])
+    assert found is not None
+    assert (found.count, found.exact, len(found.parts)) == (LONG // 2 + 1, True, 2_000)
+    members = object_of(MANY["keys behind a long one"])
+    assert members is not None
+    assert (members.count, members.exact) == (LONG // 6 + 1, True)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(
+        st.recursive(
+            st.one_of(st.integers(), st.text(alphabet='ab\\"[]{},é', max_size=6)),
+            lambda inner: st.one_of(
+                st.lists(inner, max_size=3), st.dictionaries(st.text('a"\\,', max_size=3), inner, max_size=3)
+            ),
+            max_leaves=9,
+        ),
+        min_size=1,
+        max_size=7,
+    )
+)
+def test_a_count_is_what_decoding_would_give(few: list[Any]):
+    unit = json.dumps(few, ensure_ascii=False)[1:-1].encode() + b","
+    times = 2_200_000 // len(unit) + 1
+    body = b"[" + unit * times + b"1" + b",1" * 1_000_000 + b"]"
+    found = items_of(body)
+    assert found is not None
+    if found.exact:
+        assert found.count == len(few) * times + 1_000_001
+
+
+async def test_a_result_that_takes_too_long_is_kept_as_it_came_and_only_its_size_is_told(tmp_path: Path):
+    """With no time at all every long one is too late."""
+    async with shelf_in(tmp_path, seconds=0) as shelf:
+        body = json.dumps(text("x" * 300_000)).encode()
+        fitted = await shelf.fit(body, Limits())
+        assert fitted.summary == {"approx_size_bytes": len(body), "kind": "result"}
+        assert fitted.answer["truncated"] is True
+        assert await fitted.whole() == body
+        on_disk = await shelf.fit(Cut(json.dumps(text(f"[{'1,' * 200_000}1]")).encode(), 65536), Limits())
+        assert on_disk.summary["kind"] == "result"
+        assert (await shelf.fit(text("short"), Limits())).passed

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -241,3 +242,11 @@ async def test_an_error_of_the_statement_is_told_with_its_own_words(library: Lib
     told = await refused(library.ask(id, sql="SELECT '/etc/passwd'::INTEGER"))
     assert "'/etc/passwd'" in told, "what was asked is no secret"
     assert "LINE 1: SELECT nope" in await refused(library.ask(id, sql="SELECT nope, [now()] FROM result"))
+
+
+async def test_a_list_of_more_than_a_million_values_is_asked_whole(opened: Callable[..., Library]):
+    """Seen: only the first 32,767 were, and nobody was told."""
+    library = opened(sql_seconds=50.0)
+    id = await library.keep(b"[%s7]" % (b"1," * 1_200_000))
+    found = await library.ask(id, sql="SELECT count(*) AS many, max(value) AS most FROM result")
+    assert found["rows"] == [{"many": 1_200_001, "most": 7}]

@@ -1,7 +1,7 @@
 """Values cut to the room that there is for their JSON."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -18,11 +18,9 @@ WIDEST = 8
 NARROWEST = 3
 DEEPEST = 6
 MOST_MARKS = 8
-_MARK = re.compile(
-    r"^<((?:[A-Za-z][\w.-]{0,40}-)?[0-9a-f]{6,32}|[\w.-]{0,40}untrusted[\w.-]{0,40})(?: [^<>\n]{0,200})?>",
-    re.MULTILINE,
-)
-"""A line that begins what is not to be trusted, under a name that its author could not know."""
+_MARK = re.compile(r"^<([\w.-]{6,90}+)(?: [^<>\n]{0,200}+)?>", re.MULTILINE)
+"""A line that may begin what is not to be trusted."""
+_HEX = frozenset("0123456789abcdef")
 
 
 def size_of(value: Any) -> int:
@@ -64,13 +62,21 @@ def excerpt(text: str, chars: int, room: int, more: str = "") -> str:
 
 def has_marks(text: str) -> bool:
     """Whether parts of it are marked as not to be trusted."""
-    return OPEN in text or _MARK.search(text) is not None
+    return OPEN in text or next(_names_in(text), None) is not None
 
 
 def _marks_in(text: str) -> list[str]:
     """What closes each of them, that of the outermost last."""
-    names = list(dict.fromkeys(mark[1] for mark in _MARK.finditer(text)))[:MOST_MARKS]
+    names = list(dict.fromkeys(_names_in(text)))[:MOST_MARKS]
     return [f"\n</{name}>" for name in reversed(names)]
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """Those of marks: each says so, or ends in a number that the text's author could not know."""
+    for mark in _MARK.finditer(text):
+        number = mark[1].rpartition("-")[2]
+        if "untrusted" in mark[1] or (6 <= len(number) <= 32 and _HEX.issuperset(number)):
+            yield mark[1]
 
 
 def _beginning(text: str, chars: int, room: int) -> str:

@@ -55,17 +55,17 @@ def place_of(body: Buffer, inside: Inside) -> int | None:
     place = 0
     inner = memoryview(body)
     for name in inside.path:
-        at = _place_in(inner, name)
+        members = members_of(inner) or {}
+        at = _place_in(inner, members, name)
         if at is None:
             return None
         place += at
-        inner = memoryview((members_of(inner) or {})[name])
+        inner = memoryview(members[name])
     return place
 
 
-def _place_in(body: memoryview, wanted: str) -> int | None:
+def _place_in(body: memoryview, members: dict[str, Raw], wanted: str) -> int | None:
     """Of a member in an object, found by the sizes of those before it."""
-    members = members_of(body) or {}
     at = 0
     for _ in range(len(members)):
         found = _NAME.match(body, at)

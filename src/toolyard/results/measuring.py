@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from .envelopes import seen_through
-from .json_parts import Buffer, items_of, members_of
+from .json_parts import Buffer, items_of, object_of
 from .limits import Limits
 from .ndjson import json_lines
 from .payload import Payload, Said
@@ -118,8 +118,8 @@ def is_big(said: Said, limits: Limits) -> bool:
 def _count(body: Buffer) -> int:
     """Of items or keys."""
     inner = seen_through(body).inner
-    items = items_of(inner)
-    return items.count if items is not None else len(members_of(inner) or ())
+    found = items_of(inner) or object_of(inner)
+    return 0 if found is None else found.count
 
 
 def lines_in(text: Buffer) -> int:

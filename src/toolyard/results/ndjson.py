@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any, overload
 
-import msgspec
 from msgspec import Raw
 
-from .json_parts import OBJECT, Buffer, Items, first_byte, value_of
+from .json_parts import OBJECT, Buffer, Items, first_byte, is_json, value_of
 from .sampling import spread
 
 LOOKED_AT = 50
@@ -79,7 +78,5 @@ def value_in(line: Raw | bytes) -> Any:
 
 
 def _is_object(line: Raw | bytes) -> bool:
-    try:
-        return isinstance(msgspec.json.decode(line), dict)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return False
+    body = bytes(line)
+    return first_byte(body) == OBJECT and is_json(body)

@@ -10,11 +10,13 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from .json_parts import LIST, OBJECT, STRING, Buffer, first_byte, is_json, members_of
+from .json_parts import LIST, OBJECT, STRING, Buffer, first_byte, is_json, items_of, members_of
 from .literals import BrokenText, text_of
 from .twins import say_the_same
 
 NOTHING = Raw(b"")
+NO_BLOCKS = Raw(b"[]")
+MOST_BLOCKS = 100_000
 MEDIA = ("image", "audio")
 LONGEST_AS_SENT = 64 * 1024
 WRAPPERS = ("result",)
@@ -68,7 +70,7 @@ class _Block(Struct):
 
 
 class _Result(Struct, rename="camel"):
-    content: list[Raw] = []
+    content: Raw = NO_BLOCKS
     structured_content: Raw | UnsetType = UNSET
     is_error: bool = False
     result_type: str = "complete"
@@ -121,7 +123,7 @@ def payload_of(body: Buffer) -> Payload:
     """Of a result's JSON. One that is not as results are is one text: it was sent, so it says something."""
     try:
         result = _decode_result(body)
-        found = _Sorted(result.content)
+        found = _Sorted(_blocks_in(result.content))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrokenText):
         whole = (Said(body, False),)
         return Payload(whole, whole)
@@ -143,6 +145,13 @@ def payload_of(body: Buffer) -> Payload:
         found.uri if len(found.texts) == 1 else "",
         None if value is None or not found.texts else _as_sent(found.said, structured),
     )
+
+
+def _blocks_in(content: Raw) -> Sequence[Raw]:
+    blocks = items_of(memoryview(content))
+    if blocks is None or blocks.count > MOST_BLOCKS:
+        raise msgspec.DecodeError("no list of blocks")
+    return blocks.parts
 
 
 def _as_sent(texts: Sequence[Raw], structured: Raw | UnsetType) -> AsSent:

@@ -13,7 +13,7 @@ def preview_of(survey: Survey, limits: Limits, room: int) -> tuple[dict[str, Any
     """`preview`, and `preview_format` where it is not JSON, within `room` bytes; and whether it is all."""
     if survey.text is not None:
         text = _text(survey.text, limits, room)
-        return {"preview": text}, text == survey.text and len(text) == survey.summary["char_count"]
+        return {"preview": text}, text == survey.text and len(text) == survey.summary.get("char_count")
     is_inside = "path" in survey.summary
     if survey.members is not None:
         members = _members(dict(list(survey.members.items())[: limits.preview_items]), room)

@@ -6,6 +6,8 @@ result of many lines passes as it is. Also passes what a tool has bounded for a 
 
 import asyncio
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec import Raw, Struct
@@ -16,7 +18,7 @@ from ..wire.messages import encode
 from .cutting import size_of
 from .glance import surely_fits
 from .grids import as_records
-from .json_parts import value_of
+from .json_parts import value_of, values_in
 from .limits import NO_LIMIT, Limits
 from .measuring import Measured, is_big, measure, whole_of
 from .options import NONE, Options
@@ -26,12 +28,17 @@ from .seen import about_seen_of, bound_in, reads_structured, short_text
 from .shaping import CLEARLY, Beside, Forms, as_result, cost_of, shaped
 from .storing import JSON, TEXT, Kept, keep, pieces_of
 from .streaming import LONGEST_ESCAPE, NotText, Streaming, is_surely_big
-from .survey import Survey, survey
+from .survey import Survey, survey, unread
 from .tokens import estimated_in
 
 T = TypeVar("T")
 
 IN_A_THREAD = 256 * 1024
+THREADS = 4
+SECONDS = 20.0
+"""So long may a result be looked at. Then it is kept as it came, and only its size is told."""
+MOST_VALUES = 2_000_000
+"""Of more than that no fields are picked: they would have to be decoded all at once."""
 UNTOUCHED = ("input_required", "task")
 _SOME_ID = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 _LIKE = Kept(
@@ -79,10 +86,13 @@ Noted = Callable[[Caller, Tool, int, int], None]
 
 
 class Shaper:
-    def __init__(self, store: Store, noted: Noted) -> None:
+    def __init__(self, store: Store, noted: Noted, seconds: float = SECONDS) -> None:
         self._store = store
         self._noted = noted
         self._like = _LIKE
+        self._seconds = seconds
+        # Its own threads: one that is left goes on to its end, and is in nobody else's way.
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="toolyard-results")
 
     def passes(self, caller: Caller, tool: Tool, body: bytes) -> bool:
         """Whether it surely fits, and was counted as such: the short way, that nearly all of them take."""
@@ -108,7 +118,11 @@ class Shaper:
         """And how many bytes came."""
         if wanted.limits is None and not wanted.options.fields:
             return result, about_seen_of(bytes(result), wanted.caller)
-        fitting, came = await self._of_body(bytes(result), wanted)
+        body = bytes(result)
+        try:
+            fitting, came = await self._of_body(body, wanted)
+        except TimeoutError:
+            return await self._unread(pieces_of(body), len(body), wanted), len(body)
         return fitting or result, came
 
     async def _of_file(self, result: Streamed, wanted: Wanted) -> tuple[Any, int]:
@@ -122,7 +136,7 @@ class Shaper:
             if limits is not None and not fields and not is_bounded and is_surely_big(result, limits):
                 fitting = await self._streamed(result, wanted, limits)
             if fitting is None:
-                fitting, came = await self._of_body(await _collected(result), wanted)
+                fitting, came = await self._of_collected(result, wanted)
         except BaseException:
             result.close()
             raise
@@ -130,6 +144,12 @@ class Shaper:
             return result, came
         result.close()
         return fitting, came
+
+    async def _of_collected(self, result: Streamed, wanted: Wanted) -> tuple[Raw | None, int]:
+        try:
+            return await self._of_body(await _collected(result), wanted)
+        except TimeoutError:
+            return await self._unread(result.chunks(), result.size, wanted), result.size
 
     async def _streamed(self, result: Streamed, wanted: Wanted, limits: Limits) -> Raw | None:
         """A long text, in constant memory: written to the store as it is read. None for what is no text."""
@@ -145,7 +165,7 @@ class Shaper:
     async def _of_body(self, body: bytes | bytearray, wanted: Wanted) -> tuple[Raw | None, int]:
         """None when it can go as it is; and how many bytes came."""
         size, came = len(body), about_seen_of(body, wanted.caller)
-        payload = await _worked(size, payload_of, body)
+        payload = await self._worked(size, payload_of, body)
         del body  # a long one need not be there while its parts are worked on
         return await self._of_payload(payload, wanted, size), came
 
@@ -162,7 +182,7 @@ class Shaper:
             return None
         # An error is there to be read: it is cut only when it is long.
         allowed = limits.by_bytes_alone() if payload.is_error else limits
-        parts = await _worked(size, measure, payload, allowed)
+        parts = await self._worked(size, measure, payload, allowed)
         answers = {part.place: await self._shaped(part, payload, wanted, limits) for part in parts}
         return _composed(answers, parts[0].beside, payload, wanted) if any(answers.values()) else None
 
@@ -171,7 +191,7 @@ class Shaper:
     ) -> "_Answer | None":
         """None when it is not clearly smaller."""
         whole = measured.whole
-        found = await _worked(len(whole.body), survey, whole)
+        found = await self._worked(len(whole.body), survey, whole)
         if payload.uri:
             found.summary["uri"] = payload.uri[:200]
         most = NO_LIMIT if limits.always else measured.came
@@ -189,7 +209,7 @@ class Shaper:
         """None where there is nothing of these fields."""
         whole = payload.structured or whole_of(payload)
         fields, limits = wanted.options.fields, wanted.limits
-        value = await _worked(len(whole.body), _fields_of, whole, fields)
+        value = await self._worked(len(whole.body), _fields_of, whole, fields)
         if value is None:
             return None
         part = Said(encode(value), True)
@@ -200,6 +220,19 @@ class Shaper:
             if found is not None:
                 return _in_place_of_all(found, Beside(beside, payload.meta), wanted)
         return as_result(Forms.of(answer), Beside(beside, payload.meta), None, wanted.caller.era)
+
+    async def _unread(self, pieces: Any, size: int, wanted: Wanted) -> Raw:
+        """In the place of a result that takes too long to be looked at; kept as it came."""
+        kept = await self._kept(JSON, pieces, wanted)
+        answer = _Answer(unread(size), kept, wanted, wanted.limits or Limits())
+        return _in_place_of_all(answer, Beside(), wanted)
+
+    async def _worked(self, size: int, work: Callable[..., T], *on: Any) -> T:
+        """On what is long in a thread, so that others go on meanwhile. TimeoutError if it takes too long."""
+        if size <= IN_A_THREAD:
+            return work(*on)
+        running = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *on))
+        return await asyncio.wait_for(running, self._seconds)
 
     async def _kept(self, kind: str, pieces: Any, wanted: Wanted) -> Kept:
         return await keep(self._store, wanted.caller.tenant, wanted.tool.name, kind, pieces)
@@ -255,15 +288,12 @@ def _composed(
 
 
 def _fields_of(whole: Said, fields: tuple[str, ...]) -> Any:
+    if not whole.is_json or values_in(bytes(whole.body)) > MOST_VALUES:
+        return None
     try:
-        return projected(as_records(value_of(whole.body)), fields) if whole.is_json else None
+        return projected(as_records(value_of(whole.body)), fields)
     except ValueError:
         return None
-
-
-async def _worked(size: int, work: Callable[..., T], *on: Any) -> T:
-    """On what is long in a thread, so that others go on meanwhile."""
-    return await asyncio.to_thread(work, *on) if size > IN_A_THREAD else work(*on)
 
 
 async def _collected(result: Streamed) -> bytearray:

@@ -2,13 +2,14 @@
 
 import codecs
 from collections.abc import Sequence
+from itertools import islice, takewhile
 from typing import Any
 
 from msgspec import Raw, Struct
 
 from .envelopes import Inside, plain, seen_through
 from .grids import as_record
-from .json_parts import Buffer, Items, items_of, members_of
+from .json_parts import LIST, Buffer, Items, Members, first_byte, items_of, object_of, values_in
 from .ndjson import json_lines
 from .payload import Said
 from .sampling import spread
@@ -22,6 +23,8 @@ SHOWN_COLUMNS = 15
 MOST_KEYS = 20
 SHOWN = 100
 """So many items are decoded for a preview at most; it has room for few."""
+MOST_VALUES = 500_000
+"""So many are decoded for a sample, or for a preview, those inside others too."""
 LONGEST_PATH = 200
 OTHERS = 0.1
 PIECE = 256 * 1024
@@ -63,21 +66,60 @@ def _of_json(body: Buffer) -> Survey:
     items = items_of(inside.inner)
     if items is not None:
         return _of_list(items, len(body), inside)
-    members = members_of(inside.inner) or {}
-    shown = {name: plain(raw) for name, raw in list(members.items())[:SHOWN]}
+    return _of_object(object_of(inside.inner) or Members({}, 0), len(body), inside)
+
+
+def unread(size: int) -> Survey:
+    """Of what could not be looked at."""
+    return Survey({"approx_size_bytes": size, "kind": "result"}, text="")
+
+
+class _Decoding:
+    """Up to so many values in all; a list inside counts with what it has."""
+
+    def __init__(self, size: int) -> None:
+        self._left = MOST_VALUES
+        self._may_be_many = size > 2 * MOST_VALUES  # each takes two bytes
+
+    def has_room(self, raw: Raw) -> bool:
+        """Then it may be decoded, once."""
+        if not self._may_be_many:
+            return True
+        count = values_in(bytes(raw))
+        if count > self._left:
+            return False
+        self._left -= count
+        return True
+
+
+def _of_object(members: Members, size: int, inside: Inside) -> Survey:
+    decoding = _Decoding(size)
+    first = list(islice(members.parts.items(), SHOWN))
+    shown = {name: plain(raw) for name, raw in first if decoding.has_room(raw)}
+    long = {name: _told(raw) for name, raw in first if name not in shown}
     summary = {
-        "approx_size_bytes": len(body),
+        "approx_size_bytes": size,
         "kind": "object",
         **_place(inside),
-        "key_count": len(members),
-        "keys": [cut(key, LONGEST_NAME) for key in list(members)[:MOST_KEYS]],
-        "shape": shape_of(shown),
+        "key_count": members.count,
+        **({} if members.exact else {"key_count_is": "estimated"}),
+        "keys": [cut(key, LONGEST_NAME) for key in islice(members.parts, MOST_KEYS)],
+        "shape": shape_of(shown) | dict(islice(long.items(), MOST_KEYS)),
     }
     return Survey(summary, members=shown)
 
 
+def _told(raw: Raw) -> str:
+    body = memoryview(raw)
+    return f"{'list' if first_byte(body) == LIST else 'object'} of {len(body)} bytes"
+
+
 def _of_list(items: Items, size: int, inside: Inside) -> Survey:
-    sample = [_item(items.parts[at], inside) for at in spread(len(items.parts), SAMPLE)]
+    first = takewhile(_Decoding(size).has_room, items.parts[:SHOWN])
+    shown = [_item(part, inside) for part in first]
+    decoding = _Decoding(size)
+    parts = (items.parts[at] for at in spread(len(items.parts), SAMPLE))
+    sample = [_item(part, inside) for part in parts if decoding.has_room(part)]
     summary: dict[str, Any] = {
         "approx_size_bytes": size,
         "kind": "list",
@@ -96,7 +138,7 @@ def _of_list(items: Items, size: int, inside: Inside) -> Survey:
         summary |= _of_records(records)
         if len(records) < len(sample):
             summary["other_items"] = len(sample) - len(records)
-    return Survey(summary, items=[_item(part, inside) for part in items.parts[:SHOWN]])
+    return Survey(summary, items=shown)
 
 
 def _item(part: Raw, inside: Inside) -> Any:

@@ -25,7 +25,7 @@ def say_the_same(texts: Sequence[Buffer], value: Buffer) -> bool:
     items = items_of(value)
     return (
         items is not None
-        and len(items.parts) == len(texts)
+        and items.count == len(items.parts) == len(texts)
         and all(_same(text, memoryview(part)) for text, part in zip(texts, items.parts, strict=True))
     )
 
@@ -55,11 +55,11 @@ def _means_the_same(one: Buffer, other: Buffer, depth: int = DEEPEST) -> bool:
 
 
 def _parts_of(body: Buffer) -> Mapping[Any, Raw] | None:
-    """Of a list or an object; None for a text that is so long, and for more items than are cut."""
+    """Of a list or an object; None for a text that is so long, and for one of too many parts."""
     items = items_of(body)
     if items is None:
         return members_of(body)
-    return dict(enumerate(items.parts)) if items.exact else None
+    return dict(enumerate(items.parts)) if items.are_all else None
 
 
 def _equal(one: Buffer, other: Buffer) -> bool:

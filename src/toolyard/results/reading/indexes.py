@@ -95,7 +95,7 @@ def _of_json(body: bytes) -> Index:
     inside = seen_through(body)
     items = items_of(inside.inner)
     base = place_of(body, inside)
-    if items is None or not items.exact or base is None:
+    if items is None or not items.are_all or base is None:
         return Index("value", path=inside.path)
     inner = inside.inner
     places = _Places()

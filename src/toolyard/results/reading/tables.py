@@ -16,8 +16,8 @@ from msgspec import Raw
 from ..csv_texts import records_of
 from ..envelopes import seen_through
 from ..grids import as_record
-from ..json_parts import OBJECT, Items, first_byte, is_json, items_of, members_of
-from ..ndjson import json_lines, value_in
+from ..json_parts import LIST, OBJECT, all_items_of, first_byte, is_json
+from ..ndjson import lines_of_json, value_in
 from ..texts import separator_in
 from .values import Failed
 
@@ -33,20 +33,20 @@ def load(connection: Any, path: Path, json: bool) -> None:
     if json and is_json(body):
         _load_json(connection, path, body)
         return
-    lines = json_lines(body)
+    lines = lines_of_json(body)
     if lines is None:
         _load_text(connection, body)
     else:
         _load_lines(connection, path, lines)
 
 
-def _load_lines(connection: Any, path: Path, lines: Items) -> None:
+def _load_lines(connection: Any, path: Path, lines: Sequence[Raw]) -> None:
     import duckdb
 
     try:
         _read(connection, path, "newline_delimited", _longest(lines))
     except duckdb.InvalidInputException:  # some are broken
-        _rewrite(connection, map(_whole, lines.parts))
+        _rewrite(connection, map(_whole, lines))
 
 
 def _whole(line: Raw) -> bytes:
@@ -57,17 +57,16 @@ def _whole(line: Raw) -> bytes:
 def _load_json(connection: Any, path: Path, body: bytes) -> None:
     inside = seen_through(body)
     inner = inside.inner
-    items = items_of(inner)
-    if items is None and members_of(inner) is None:
-        raise Failed("It has no records that SQL could ask for; read it by pages or with a JMESPath query")
-    if items is None:
+    if first_byte(inner) != LIST:
         _rewrite(connection, iter([bytes(inner)]))
-    elif not items.parts:
+        return
+    items = all_items_of(inner)
+    if not items:
         raise Failed("It is an empty list: there is nothing to ask for")
-    elif inside.columns:
-        _rewrite(connection, (_named(inside.columns, part) for part in items.parts))
-    elif not all(first_byte(memoryview(part)) == OBJECT for part in items.parts):
-        _rewrite(connection, map(_wrapped, items.parts))
+    if inside.columns:
+        _rewrite(connection, (_named(inside.columns, part) for part in items))
+    elif not all(first_byte(memoryview(part)) == OBJECT for part in items):
+        _rewrite(connection, map(_wrapped, items))
     elif len(inner) == len(body):
         _read(connection, path, "array", _longest(items))
     else:
@@ -77,8 +76,8 @@ def _load_json(connection: Any, path: Path, body: bytes) -> None:
             _read(connection, at, "array", _longest(items))
 
 
-def _longest(items: Items) -> int:
-    return max(len(memoryview(part)) for part in items.parts)
+def _longest(items: Sequence[Raw]) -> int:
+    return max(len(memoryview(part)) for part in items)
 
 
 def _named(columns: Sequence[str], row: Raw) -> bytes:
