@@ -107,7 +107,7 @@ def shortened(value: Any, room: int) -> Any:
 
 def _thinned(value: Any, length: int, width: int, depth: int) -> Any:
     if isinstance(value, str):
-        return cut(value, length)
+        return excerpt(value, length, ENDLESS, "…") if has_marks(value) else cut(value, length)
     if isinstance(value, int) and abs(value) > LONGEST_WHOLE:
         return cut(str(value), length)
     if isinstance(value, list):

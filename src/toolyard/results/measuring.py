@@ -14,9 +14,17 @@ from .json_parts import Buffer, items_of, object_of
 from .limits import Limits
 from .ndjson import json_lines
 from .payload import Payload, Said
-from .tokens import estimated_in
+from .tokens import estimated, estimated_in
 
 LARGE = 64 * 1024
+
+
+class _Link(Struct):
+    name: str
+    uri: str
+
+
+_decode_link = msgspec.json.Decoder(_Link).decode
 
 
 class Measured(Struct, frozen=True):
@@ -35,8 +43,8 @@ def measure(payload: Payload, limits: Limits) -> tuple[Measured, ...]:
     """What is big of it: all, or one form or both where they say different things; nothing when it fits."""
     links = Said(msgspec.json.encode(payload.links), True)
     if payload.links and is_big(links, limits):
-        whole = whole_of(payload, links)
-        return (Measured(whole, estimated_in(whole.body), beside=payload.media),)
+        cost = _least_cost(payload) + _cost_of_links(payload)
+        return (Measured(whole_of(payload, links), cost, beside=payload.media),)
     beside = (*payload.links, *payload.media)
     structured = payload.structured
     texts_are_big = any(is_big(said, limits) for said in _texts(payload))
@@ -56,6 +64,27 @@ def measure(payload: Payload, limits: Limits) -> tuple[Measured, ...]:
 
 def _cost_of_texts(payload: Payload) -> int:
     return sum(estimated_in(text.body) for text in payload.texts)
+
+
+def _least_cost(payload: Payload) -> int:
+    """Of the form that costs less, since a model may read that one."""
+    if payload.structured is None:
+        return _cost_of_texts(payload)
+    cost = _cost_of_value(payload.structured)
+    return min(cost, _cost_of_texts(payload)) if payload.texts else cost
+
+
+def _cost_of_links(payload: Payload) -> int:
+    """Clients show a model where a link leads and its name; blocks of other kinds as they are."""
+    return sum(_cost_of_link(raw) for raw in payload.links)
+
+
+def _cost_of_link(raw: Raw) -> int:
+    try:
+        link = _decode_link(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return estimated_in(bytes(raw))
+    return estimated(f"{link.name} {link.uri}\n")
 
 
 def _cost_of_value(said: Said) -> int:

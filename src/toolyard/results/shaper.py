@@ -244,10 +244,10 @@ def _is_bounded(payload: Payload, wanted: Wanted, limits: Limits) -> bool:
     if wanted.options.max_bytes is not None or limits.always:
         return False
     most = max(wanted.tool.bounded, bound_in(payload.meta, limits.bounded))
-    said = [sum(len(text.body) for text in payload.texts)]
-    if payload.structured is not None:
-        said.append(len(payload.structured.body))
-    return max(said) <= most
+    texts = sum(len(text.body) for text in payload.texts)
+    links = sum(len(memoryview(link)) for link in payload.links)
+    structured = 0 if payload.structured is None else len(payload.structured.body)
+    return max(texts, structured) + links <= most
 
 
 class _Answer:

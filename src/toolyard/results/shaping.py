@@ -5,7 +5,7 @@ link to the whole as a resource; what was neither text nor data in the result st
 says one thing as text and another as data, each is replaced by itself or stays as it was sent.
 """
 
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -92,10 +92,28 @@ def shaped(tool: str, survey: Survey, kept: Kept, limits: Limits, hint: str) -> 
 
 def _beside_preview(survey: Survey) -> dict[str, Any]:
     """The summary without what the preview shows, and without words that have to stand between marks."""
+    summary = {name: _without_marked(value) for name, value in survey.summary.items()}
     if survey.text is None:
-        return survey.summary
-    left_out = ("first_lines", *(_QUOTED if has_marks(survey.text) else ()))
-    return {name: value for name, value in survey.summary.items() if name not in left_out}
+        return summary
+    # A part that ends in the last lines may have begun behind what is at hand.
+    ends = "\n".join(survey.summary.get("last_lines", ())).replace("</", "<")
+    is_marked = has_marks(survey.text) or has_marks(ends)
+    left_out = ("first_lines", *(_QUOTED if is_marked else ()))
+    return {name: value for name, value in summary.items() if name not in left_out}
+
+
+def _without_marked(value: Any) -> Any:
+    """Without texts that begin what is not to be trusted: they were cut, and nothing would end it."""
+    if isinstance(value, list):
+        return [_without_marked(item) for item in cast(list[Any], value) if not _is_marked(item)]
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value)
+        return {name: _without_marked(item) for name, item in members.items() if not _is_marked(item)}
+    return value
+
+
+def _is_marked(value: Any) -> bool:
+    return isinstance(value, str) and has_marks(value)
 
 
 def cost_of(answer: dict[str, Any], link: dict[str, Any] | None) -> int:
