@@ -292,3 +292,11 @@ async def test_the_reader_of_another_gateway_sees_the_same(tmp_path: Path):
         other = Reader(local_store(tmp_path), ResultsConfig())
         assert (await other.read("acme", {"id": id, "query": "[3].name"}))["value"] == "n3"
         await other.close()
+
+
+async def test_what_a_summary_tells_from_around_the_items_is_found_by_its_name(library: Library):
+    """Seen: `total` of {"data": {"items": …, "total": 7}} was null, with a hint to ask each item."""
+    items = [{"id": at} for at in range(40)]
+    id = await library.keep({"version": 3, "data": {"items": items, "total": 7}})
+    for query, value in (("total", 7), ("data.total", 7), ("version", 3), ("items[1].id", 1), ("[1].id", 1)):
+        assert (await library.ask(id, query=query))["value"] == value

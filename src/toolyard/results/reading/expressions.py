@@ -77,9 +77,13 @@ class _Interpreter(TreeInterpreter):
         """Where it is. What is around the root has its own names, as the server sent them."""
         if isinstance(value, dict) and name in value:
             return cast(dict[str, Any], value)
-        whole = self._value.whole
-        if value is self._value.root and isinstance(whole, dict) and name in whole:
-            return cast(dict[str, Any], whole)
+        if value is not self._value.root:
+            return None
+        around = self._value.whole
+        for step in self._value.path:
+            if name in around:
+                return around
+            around = around[step]
         return None
 
     def _absent(self, name: str, value: Any) -> str:
