@@ -73,6 +73,8 @@ class Duplex:
         self._talk = _Talk(self)
         self._running: dict[Id, asyncio.Task[None]] = {}
         self._asked: dict[str, asyncio.Future[Raw]] = {}
+        self._subscriptions: set[asyncio.Task[None]] = set()
+        """Of those, the ones that end only with the service."""
         self._minded: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
 
@@ -102,7 +104,10 @@ class Duplex:
         except McpError as error:
             await self.write(encode_error(id, error))
             return
-        self._running[id] = asyncio.create_task(self._answer(call, id))
+        self._running[id] = task = asyncio.create_task(self._answer(call, id))
+        if call.method == "subscriptions/listen":
+            self._subscriptions.add(task)
+            task.add_done_callback(self._subscriptions.discard)
 
     def _call(self, body: bytes, message: Message, id: Id) -> Call:
         method, params = message.method, message.params
@@ -187,11 +192,20 @@ class Duplex:
         finally:
             self._asked.pop(id, None)
 
-    async def close(self, grace: float) -> None:
-        """The other side has no more to say: let what runs finish, but not for long."""
+    async def finish(self, grace: float) -> None:
+        """The other side has no more to say: let calls be answered, but not for long.
+
+        Before the service closes, since what they work with closes with it.
+        """
         for future in self._asked.values():
             if not future.done():
                 future.set_exception(McpError(-32603, "The client closed the connection"))
+        calls = set(self._running.values()) - self._subscriptions
+        if calls:
+            await asyncio.wait(calls, timeout=grace)
+
+    async def close(self, grace: float) -> None:
+        """After the service: let subscriptions end, and whatever else still runs."""
         if self._listening is not None:
             self._listening.cancel()
         if self._running:

@@ -81,8 +81,10 @@ async def serve(service: Service, source: int, sink: int, last: Last = _nothing)
         for task in (reading, stopping):
             task.cancel()
         grace = 0 if stop.is_set() else GRACE_SECONDS
+        deadline = loop.time() + grace
+        await duplex.finish(grace)
         await service.close()
-        await duplex.close(grace)
+        await duplex.close(max(0.0, deadline - loop.time()))
         await writer.flush(grace)
         await last()
 

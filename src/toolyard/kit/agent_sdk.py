@@ -224,6 +224,7 @@ class SdkInstance:
                     body = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                     await duplex.feed(body.encode())
         finally:
+            await duplex.finish(grace=0)
             await duplex.close(grace=0)
 
 
