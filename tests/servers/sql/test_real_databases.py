@@ -186,7 +186,7 @@ async def test_ten_thousand_rows_become_a_summary_and_are_asked_with_sql(postgre
         summary = found["summary"]
         assert summary["item_count"] == 10_000
         assert summary["sample_columns"] == ["id", "status", "price", "weight_kg", "ordered_on", "notes"]
-        assert summary["path"] == "structured.rows"
+        assert summary["path"] == "rows"
         assert found["preview"][0] == {
             "id": 1,
             "status": "loaded",
