@@ -121,7 +121,10 @@ def everyday_servers(folder: Path, address: str) -> dict[str, Server]:
         ),
         "time": Server(uvx("mcp-server-time"), 2, ["get_current_time", "timezone=Asia/Tokyo"], "Asia/Tokyo"),
         "fetch": Server(
-            uvx("mcp-server-fetch", "--ignore-robots-txt"), 1, ["fetch", f"url={address}"], "loopback"
+            uvx("mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"),
+            1,
+            ["fetch", f"url={address}"],
+            "loopback",
         ),
     }
 
@@ -321,11 +324,11 @@ def told(output: str) -> str:
 
 
 def show(rows: list[Row]) -> None:
-    table = Table(title="The first day", title_justify="left", box=None, header_style="bold")
-    for column in ("", "what", "s", "outcome"):
-        table.add_column(
-            column, justify="right" if column == "s" else "left", overflow="ellipsis", no_wrap=True
-        )
+    table = Table(title="The first day", title_justify="left", box=None, header_style="bold", expand=True)
+    table.add_column("", min_width=1)
+    table.add_column("what", no_wrap=True, ratio=5)
+    table.add_column("s", justify="right", no_wrap=True)
+    table.add_column("outcome", no_wrap=True, ratio=4)
     scene = ""
     for row in rows:
         if row.scene != scene:
