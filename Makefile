@@ -128,8 +128,9 @@ $(AZURE): | $(DEV)
 	@$(bootstrap) npm build/azurite azurite@$(AZURITE)
 	@touch $@
 
-$(THIRDPARTY): tests/thirdparty/requirements.txt
+$(THIRDPARTY): tests/thirdparty/requirements.txt | $(DEV)
 	@$(bootstrap) env build/envs/thirdparty $<
+	@$(bootstrap) readability build/envs/thirdparty
 	@touch $@
 
 $(COMPOSIO): tests/emulators/composio/requirements.txt
