@@ -128,9 +128,8 @@ $(AZURE): | $(DEV)
 	@$(bootstrap) npm build/azurite azurite@$(AZURITE)
 	@touch $@
 
-$(THIRDPARTY): tests/thirdparty/requirements.txt | $(DEV)
+$(THIRDPARTY): tests/thirdparty/requirements.txt
 	@$(bootstrap) env build/envs/thirdparty $<
-	@$(bootstrap) readability build/envs/thirdparty
 	@touch $@
 
 $(COMPOSIO): tests/emulators/composio/requirements.txt

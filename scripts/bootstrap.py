@@ -64,7 +64,6 @@ def main(arguments):
         "dev": install_dev,
         "npm": install_npm,
         "env": install_env,
-        "readability": install_readability,
         "programs": install_programs,
         "rie": install_rie,
         "constraints": renew_constraints,
@@ -108,16 +107,6 @@ def install_env(folder, requirements):
     """
     create_environment(ROOT / folder)
     install(requirements, ROOT / folder, ["--no-deps", "--requirement", requirements], constrained=False)
-
-
-def install_readability(folder):
-    """What mcp-server-fetch would install from npm in its first call, while a test waits for the answer."""
-    (home,) = (ROOT / folder).glob("lib/python*/site-packages/readabilipy/javascript")
-    if not (home / "node_modules").is_dir():
-        npm = [str(VENV / "bin" / "npm"), "install", "--no-audit", "--no-fund", "--loglevel=error"]
-        path = str(VENV / "bin") + os.pathsep + os.environ["PATH"]
-        hint = "is the npm registry reachable? run make again to retry"
-        step("what mcp-server-fetch reads pages with", [*npm, "--prefix", str(home)], hint, PATH=path)
 
 
 def install_programs():
