@@ -21,7 +21,7 @@ from scripts.bootstrap import missing_program
 from tests.results.shelf import seen
 from tests.servers.sessions.archive import session
 from tests.servers.warehouse import fill_sqlite
-from tests.thirdparty.mounting import npm, pypi, web_page
+from tests.thirdparty.mounting import fetch, npm, pypi, web_page
 from toolyard.app import Gateway
 from toolyard.config import Config, GatewayConfig, InProcess, ServerConfig, Stdio
 from toolyard.kit.connection import Connection
@@ -204,7 +204,7 @@ async def _servers(folder: Path, site: str) -> list[Server]:
         ),
         _program(
             "fetch",
-            pypi("mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"),
+            fetch(),
             ("a page", "fetch", {"url": site, "max_length": 5000}),
             ("a long page", "fetch", {"url": site, "max_length": 50_000}),
         ),

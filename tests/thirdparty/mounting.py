@@ -58,7 +58,7 @@ def everything_mounted(folder: Path) -> Iterator[Mounted]:
             "everything_http": {"url": f"http://127.0.0.1:{http}/mcp"},
             "everything_sse": {"url": f"http://127.0.0.1:{sse}/sse", "transport": "sse"},
             "git": pypi("mcp-server-git"),
-            "fetch": pypi("mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"),
+            "fetch": fetch(),
             "time": pypi("mcp-server-time", "--local-timezone=UTC"),
         }
         toolyard = Toolyard(folder)
@@ -74,6 +74,12 @@ def npm(script: str, *arguments: str, **more: Any) -> dict[str, Any]:
 
 def pypi(name: str, *arguments: str) -> dict[str, Any]:
     return {"command": program(PYPI / name), "args": [*arguments]}
+
+
+def fetch() -> dict[str, Any]:
+    """Without Node on its PATH: with it, the first call would install packages from npm."""
+    options = "--ignore-robots-txt", "--allow-private-ips"
+    return {**pypi("mcp-server-fetch", *options), "env": {"PATH": str(PYPI)}}
 
 
 def program(path: Path) -> str:
