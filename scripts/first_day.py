@@ -123,7 +123,7 @@ def everyday_servers(folder: Path, address: str) -> dict[str, Server]:
         "fetch": Server(
             uvx("mcp-server-fetch", "--ignore-robots-txt", "--allow-private-ips"),
             1,
-            ["fetch", f"url={address}"],
+            ["fetch", f"url={address}", "raw=true"],
             "loopback",
         ),
     }
