@@ -36,7 +36,7 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types layers docs conformance soak first-day faults bench bench-search \
+.PHONY: help setup programs run test check lint style types layers docs conformance soak first-day walk house faults bench bench-search \
 	bench-tokens bench-results bench-servers bench-lambda format constraints clean
 
 help: ## show this table
@@ -79,6 +79,12 @@ soak: $(DEV) ## load a gateway for ten minutes while its upstreams are killed (A
 
 first-day: $(DEV) ## play a new user's first day on an empty HOME with cold caches (ARGS="--quick": two servers)
 	@$(BIN)/python scripts/first_day.py $(ARGS)
+
+walk: $(DEV) ## count the files and functions that one warm call passes through (ARGS="--way search": name them)
+	@$(BIN)/python -m scripts.walk $(ARGS)
+
+house: $(DEV) ## how the source is cut into modules, before and now (ARGS=--names: name what stands out)
+	@$(BIN)/python scripts/house.py $(ARGS)
 
 faults: $(DEV) ## measure how long others' calls take while a server misbehaves (ARGS="hungry-http": one row)
 	@$(BIN)/python -m bench.faults $(ARGS)

@@ -1,0 +1,224 @@
+"""How far one call walks through our code: `make walk`.
+
+Serves a gateway in this process as `toolyard serve` does, with one HTTP upstream in another process, and
+sends it warm requests from a third. The interpreter's profiler records every function of `src/toolyard`
+that runs between the request's first byte and the reply's last. Prints a table, and writes the ways
+themselves, function by function, to build/walk.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import socket
+import sys
+import tempfile
+from collections.abc import AsyncGenerator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from bench.process import HOST, free_port, running
+from toolyard.app import Gateway, asgi
+from toolyard.config import Config, GatewayConfig, Http, ServerConfig
+from toolyard.edge.serving import server as http_server
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = str(ROOT / "src" / "toolyard") + "/"
+OUT = ROOT / "build" / "walk.json"
+WARM = 5
+MOST_FILES, MOST_FUNCTIONS = 25, 60
+PROTOCOL = "2026-07-28"
+
+Step = tuple[str, str]
+"""A file below src/toolyard and a function in it."""
+
+
+class Recorder:
+    """Records the functions of ours that are entered. A coroutine that is resumed is not entered anew."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step] = []
+        self._entered: set[int] = set()
+
+    def __enter__(self) -> Recorder:
+        sys.setprofile(self._event)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        sys.setprofile(None)
+
+    def _event(self, frame: FrameType, event: str, _argument: Any) -> None:
+        code = frame.f_code
+        if event != "call" or not code.co_filename.startswith(SOURCE) or self._is_resumed(frame, code):
+            return
+        self.steps.append((code.co_filename[len(SOURCE) :], code.co_qualname))
+
+    def _is_resumed(self, frame: FrameType, code: CodeType) -> bool:
+        if not code.co_flags & 0x2A0:  # neither coroutine nor generator
+            return False
+        return frame.f_lasti > _first(code)
+
+
+def _first(code: CodeType) -> int:
+    """Where a generator stands that has not begun: on the instruction that made it."""
+    return _FIRST.setdefault(code, _resume_offset(code))
+
+
+_FIRST: dict[CodeType, int] = {}
+
+
+def _resume_offset(code: CodeType) -> int:
+    import dis
+
+    return next(at.offset for at in dis.get_instructions(code) if at.opname == "RESUME")
+
+
+def measured(steps: list[Step]) -> dict[str, Any]:
+    files = [file for file, _ in steps]
+    return {
+        "files": len(set(files)),
+        "functions": len(set(steps)),
+        "calls": len(steps),
+        "switches": sum(one != other for one, other in zip(files, files[1:], strict=False)),
+        "way": [f"{file}: {function}" for file, function in steps],
+    }
+
+
+@asynccontextmanager
+async def served(view: str, port: int) -> AsyncGenerator[int, None]:
+    """The port of a gateway that is served in this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        upstream = ServerConfig(name="up", where=Http(url=f"http://{HOST}:{port}/mcp"))
+        settings = GatewayConfig(view=view, state_dir=folder)
+        app = asgi(Gateway(Config(servers=(upstream,), gateway=settings), b"the key of the walk"))
+        with socket.socket() as listening:
+            listening.bind((HOST, 0))
+            listening.listen()
+            server = http_server(app, HOST, 0)
+            serving = asyncio.create_task(server.serve(sockets=[listening]))
+            try:
+                yield listening.getsockname()[1]
+            finally:
+                server.should_exit = True
+                await serving
+
+
+class Connection:
+    """One kept connection. Not one of our clients: their functions would be counted too."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        meta = {
+            "io.modelcontextprotocol/protocolVersion": PROTOCOL,
+            "io.modelcontextprotocol/clientInfo": {"name": "walk", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        params = {"name": name, "arguments": arguments, "_meta": meta}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+        head = (
+            f"POST /mcp HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+            f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {PROTOCOL}\r\n"
+            f"Mcp-Method: tools/call\r\nMcp-Name: {name}\r\nContent-Length: {len(body)}\r\n\r\n"
+        )
+        self._writer.write(head.encode() + body)
+        answer = await self._reader.readuntil(b"\r\n\r\n")
+        length = next(
+            int(line.split(b":")[1])
+            for line in answer.split(b"\r\n")
+            if line.lower().startswith(b"content-length")
+        )
+        reply = json.loads(await self._reader.readexactly(length))
+        if "error" in reply or reply["result"].get("isError"):
+            raise SystemExit(f"the call of {name!r} failed: {reply}")
+        return reply["result"]
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+async def walk(
+    port: int, name: str, arguments: dict[str, Any], proof: Callable[[str], bool]
+) -> dict[str, Any]:
+    reader, writer = await asyncio.open_connection(HOST, port, limit=2**24)
+    connection = Connection(reader, writer)
+    try:
+        for _ in range(WARM):
+            await connection.call(name, arguments)
+        with Recorder() as recorder:
+            result = await connection.call(name, arguments)
+    finally:
+        connection.close()
+    if not proof(json.dumps(result)):
+        raise SystemExit(f"{name!r} answered something else: {json.dumps(result)[:500]}")
+    return measured(recorder.steps)
+
+
+async def wait_for_tools(port: int) -> None:
+    reader, writer = await asyncio.open_connection(HOST, port, limit=2**24)
+    writer.write(f"GET /health HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+    while True:
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(
+            int(line.split(b":")[1])
+            for line in head.split(b"\r\n")
+            if line.lower().startswith(b"content-length")
+        )
+        if b'"up":{"state":"up"' in (await reader.readexactly(length)).replace(b" ", b""):
+            writer.close()
+            return
+        writer.write(f"GET /health HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+
+
+async def walks(upstream: int) -> dict[str, dict[str, Any]]:
+    echo, text = "mcp__up__echo", {"text": "walked"}
+    found: dict[str, dict[str, Any]] = {}
+    async with served("search", upstream) as port:
+        await wait_for_tools(port)
+        called = {"tool": echo, "arguments": text}
+        found["call_tool, default view"] = await walk(
+            port, "call_tool", called, lambda said: "walked" in said
+        )
+        found["direct call, default view"] = await walk(port, echo, text, lambda said: "walked" in said)
+        wanted = {"queries": [{"use_case": "say it again"}]}
+        found["search"] = await walk(port, "search_tools", wanted, lambda said: echo in said)
+        big = {"tool": "mcp__up__big", "arguments": {"mebibytes": 1}}
+        found["big result (1 MiB)"] = await walk(port, "call_tool", big, lambda said: "read_result" in said)
+    async with served("all", upstream) as port:
+        await wait_for_tools(port)
+        found["direct call, view all"] = await walk(port, echo, text, lambda said: "walked" in said)
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="make walk", description="Count what one call passes through.")
+    parser.add_argument("--way", metavar="NAME", help="print one way, function by function")
+    options = parser.parse_args()
+    port = free_port()
+    with running("upstream", [sys.executable, "-m", "bench.upstream", "--port", str(port)], port):
+        found = asyncio.run(walks(port))
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text(json.dumps(found, indent=1) + "\n")
+    console = Console()
+    if options.way is not None:
+        for name, one in found.items():
+            if options.way in name:
+                console.print(f"[bold]{name}")
+                console.print("\n".join(one["way"]), markup=False)
+        return
+    table = Table("one warm call", "files", "functions", "calls", "switches between files")
+    for name, one in found.items():
+        table.add_row(name, *(str(one[what]) for what in ("files", "functions", "calls", "switches")))
+    console.print(table)
+    console.print(f"each function: {OUT.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
