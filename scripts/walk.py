@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dis
 import json
 import socket
 import sys
 import tempfile
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -32,7 +34,6 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = str(ROOT / "src" / "toolyard") + "/"
 OUT = ROOT / "build" / "walk.json"
 WARM = 5
-MOST_FILES, MOST_FUNCTIONS = 25, 60
 PROTOCOL = "2026-07-28"
 
 Step = tuple[str, str]
@@ -44,7 +45,6 @@ class Recorder:
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
-        self._entered: set[int] = set()
 
     def __enter__(self) -> Recorder:
         sys.setprofile(self._event)
@@ -74,8 +74,6 @@ _FIRST: dict[CodeType, int] = {}
 
 
 def _resume_offset(code: CodeType) -> int:
-    import dis
-
     return next(at.offset for at in dis.get_instructions(code) if at.opname == "RESUME")
 
 
@@ -85,7 +83,7 @@ def measured(steps: list[Step]) -> dict[str, Any]:
         "files": len(set(files)),
         "functions": len(set(steps)),
         "calls": len(steps),
-        "switches": sum(one != other for one, other in zip(files, files[1:], strict=False)),
+        "switches": sum(one != other for one, other in pairwise(files)),
         "way": [f"{file}: {function}" for file, function in steps],
     }
 
@@ -115,6 +113,13 @@ class Connection:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
 
+    async def send(self, head: str, body: bytes = b"") -> bytes:
+        """The body of the reply."""
+        self._writer.write(f"{head}\r\nHost: {HOST}\r\n\r\n".encode() + body)
+        lines = (await self._reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
+        length = next(line for line in lines if line.startswith(b"content-length"))
+        return await self._reader.readexactly(int(length.partition(b":")[2]))
+
     async def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         meta = {
             "io.modelcontextprotocol/protocolVersion": PROTOCOL,
@@ -124,18 +129,11 @@ class Connection:
         params = {"name": name, "arguments": arguments, "_meta": meta}
         body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
         head = (
-            f"POST /mcp HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
+            f"POST /mcp HTTP/1.1\r\nContent-Type: application/json\r\n"
             f"Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: {PROTOCOL}\r\n"
-            f"Mcp-Method: tools/call\r\nMcp-Name: {name}\r\nContent-Length: {len(body)}\r\n\r\n"
+            f"Mcp-Method: tools/call\r\nMcp-Name: {name}\r\nContent-Length: {len(body)}"
         )
-        self._writer.write(head.encode() + body)
-        answer = await self._reader.readuntil(b"\r\n\r\n")
-        length = next(
-            int(line.split(b":")[1])
-            for line in answer.split(b"\r\n")
-            if line.lower().startswith(b"content-length")
-        )
-        reply = json.loads(await self._reader.readexactly(length))
+        reply = json.loads(await self.send(head, body))
         if "error" in reply or reply["result"].get("isError"):
             raise SystemExit(f"the call of {name!r} failed: {reply}")
         return reply["result"]
@@ -144,56 +142,48 @@ class Connection:
         self._writer.close()
 
 
-async def walk(
-    port: int, name: str, arguments: dict[str, Any], proof: Callable[[str], bool]
-) -> dict[str, Any]:
-    reader, writer = await asyncio.open_connection(HOST, port, limit=2**24)
-    connection = Connection(reader, writer)
+@asynccontextmanager
+async def connected(port: int) -> AsyncGenerator[Connection, None]:
+    connection = Connection(*await asyncio.open_connection(HOST, port, limit=2**24))
     try:
+        yield connection
+    finally:
+        connection.close()
+
+
+async def walk(port: int, name: str, arguments: dict[str, Any], proof: str) -> dict[str, Any]:
+    """`proof` stands in the result when the call did what it was for."""
+    async with connected(port) as connection:
         for _ in range(WARM):
             await connection.call(name, arguments)
         with Recorder() as recorder:
-            result = await connection.call(name, arguments)
-    finally:
-        connection.close()
-    if not proof(json.dumps(result)):
-        raise SystemExit(f"{name!r} answered something else: {json.dumps(result)[:500]}")
+            result = json.dumps(await connection.call(name, arguments))
+    if proof not in result:
+        raise SystemExit(f"{name!r} answered something else: {result[:500]}")
     return measured(recorder.steps)
 
 
 async def wait_for_tools(port: int) -> None:
-    reader, writer = await asyncio.open_connection(HOST, port, limit=2**24)
-    writer.write(f"GET /health HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
-    while True:
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next(
-            int(line.split(b":")[1])
-            for line in head.split(b"\r\n")
-            if line.lower().startswith(b"content-length")
-        )
-        if b'"up":{"state":"up"' in (await reader.readexactly(length)).replace(b" ", b""):
-            writer.close()
-            return
-        writer.write(f"GET /health HTTP/1.1\r\nHost: {HOST}\r\n\r\n".encode())
+    async with connected(port) as connection:
+        while not json.loads(await connection.send("GET /health HTTP/1.1")).get("tools"):
+            pass
 
 
 async def walks(upstream: int) -> dict[str, dict[str, Any]]:
     echo, text = "mcp__up__echo", {"text": "walked"}
+    big = {"tool": "mcp__up__big", "arguments": {"mebibytes": 1}}
     found: dict[str, dict[str, Any]] = {}
     async with served("search", upstream) as port:
         await wait_for_tools(port)
         called = {"tool": echo, "arguments": text}
-        found["call_tool, default view"] = await walk(
-            port, "call_tool", called, lambda said: "walked" in said
-        )
-        found["direct call, default view"] = await walk(port, echo, text, lambda said: "walked" in said)
+        found["call_tool, default view"] = await walk(port, "call_tool", called, proof="walked")
+        found["direct call, default view"] = await walk(port, echo, text, proof="walked")
         wanted = {"queries": [{"use_case": "say it again"}]}
-        found["search"] = await walk(port, "search_tools", wanted, lambda said: echo in said)
-        big = {"tool": "mcp__up__big", "arguments": {"mebibytes": 1}}
-        found["big result (1 MiB)"] = await walk(port, "call_tool", big, lambda said: "read_result" in said)
+        found["search"] = await walk(port, "search_tools", wanted, proof=echo)
+        found["big result (1 MiB)"] = await walk(port, "call_tool", big, proof="read_result")
     async with served("all", upstream) as port:
         await wait_for_tools(port)
-        found["direct call, view all"] = await walk(port, echo, text, lambda said: "walked" in said)
+        found["direct call, view all"] = await walk(port, echo, text, proof="walked")
     return found
 
 
