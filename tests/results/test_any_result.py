@@ -267,7 +267,7 @@ def test_an_excerpt_fits_and_closes_the_marks_that_it_opens(parts: list[str], ro
                 assert f"</{mark}>" in shown
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(long_results(), st.sampled_from([100, 4000, 20_000]), st.sampled_from(["off", "auto"]))
 def test_no_result_costs_a_model_more_than_it_did_whichever_form_it_reads(
     body: bytes, size: int, compact: str
