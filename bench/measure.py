@@ -26,7 +26,7 @@ SESSIONS = 1000
 SETTLE_S = 0.5
 IMPORTS: Mapping[str, str] = {
     "python": "",
-    "kit": "import toolyard.edge.http, toolyard.kit",
+    "kit": "import toolyard.edge.http.app, toolyard.kit",
     "sdk": "import mcp",
 }
 

@@ -28,7 +28,7 @@ from rich.table import Table
 from bench.process import HOST, free_port, running
 from toolyard.app import Gateway, asgi
 from toolyard.config import Config, GatewayConfig, Http, ServerConfig
-from toolyard.edge.serving import server as http_server
+from toolyard.edge.http.server import server as http_server
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = str(ROOT / "src" / "toolyard") + "/"

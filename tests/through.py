@@ -8,8 +8,7 @@ from typing import Any
 from tests.serving import MODERN, Client, serving
 from toolyard.app import Gateway, asgi
 from toolyard.config import Config, GatewayConfig, Http, InProcess, ResultsConfig, ServerConfig, Stdio
-from toolyard.edge.http import HttpEdge
-from toolyard.edge.paths import Paths
+from toolyard.edge.http.app import HttpEdge, PathRouter
 
 KEY = b"for the conversations of the tests"
 
@@ -35,7 +34,7 @@ class LegacyOnly:
 @asynccontextmanager
 async def gateway_to(
     where: Http | Stdio | InProcess, page_size: int = 500
-) -> AsyncIterator[tuple[Client, Paths]]:
+) -> AsyncIterator[tuple[Client, PathRouter]]:
     """A bare view of one upstream, served on loopback; what another has seen of its server is forgotten."""
     upstream = ServerConfig(name="up", where=where, timeout=30)
     with TemporaryDirectory() as state:

@@ -83,11 +83,11 @@ def _lexicon() -> None:
 
 
 def _evaluate(sets: Path) -> None:
-    from toolyard.meaning.semantic import Semantic
+    from toolyard.meaning.embedding import TextEmbedding
 
     from .evaluate import evaluate
 
-    evaluate(Semantic.load(), sets)
+    evaluate(TextEmbedding.load(), sets)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from toolyard.meaning.vocabulary import words
+from toolyard.meaning.embedding import words
 
 ROUNDS = 8
 LONGEST = 25

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from toolyard.meaning.vocabulary import Vocabulary
+from toolyard.meaning.embedding import Vocabulary
 
 from .corpus import Corpus, first_sentence, tool_text
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from toolyard.meaning.vocabulary import words
+from toolyard.meaning.embedding import words
 
 from .sources import BUILD
 from .translate import kept

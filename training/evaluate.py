@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from toolyard.meaning.semantic import Semantic
+from toolyard.meaning.embedding import TextEmbedding
 
 SETS = ("livemcpbench", "rapidapi-stable", "metatool", "seal-tools", "ha-intents")
 DEPTH = 100
@@ -26,7 +26,7 @@ class Task:
     groups: list[list[set[int]]]
 
 
-def evaluate(semantic: Semantic, folder: Path) -> None:
+def evaluate(semantic: TextEmbedding, folder: Path) -> None:
     for name in SETS:
         for task in load(folder, name):
             scores = semantic.encode(task.queries) @ semantic.encode(task.texts).T

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from toolyard.meaning.vocabulary import Vocabulary
+from toolyard.meaning.embedding import Vocabulary
 
 from .corpus import Corpus
 from .initial import wordllama

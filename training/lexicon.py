@@ -7,7 +7,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from toolyard.meaning.vocabulary import plain, words
+from toolyard.meaning.embedding import plain, words
 
 from .alignment import aligned
 from .corpus import Corpus

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy, embedding_bag, kl_div, log_softmax, normalize, softmax
 
-from toolyard.meaning.vocabulary import Vocabulary
+from toolyard.meaning.embedding import Vocabulary
 
 from . import batches
 from .batches import Pairs, Reader, Texts

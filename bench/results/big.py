@@ -22,13 +22,13 @@ import msgspec
 from msgspec import Struct
 
 from bench.process import ROOT
-from toolyard.artifacts.links import Links
-from toolyard.artifacts.local import LocalStore
+from toolyard.artifacts.local import LocalArtifactStore
+from toolyard.artifacts.store import ResultLinks
 from toolyard.config import ResultsConfig
 from toolyard.results.limits import Limits
-from toolyard.results.reading.reader import Reader
-from toolyard.results.shaper import Shaper, Tool, Wanted
-from toolyard.upstream.spool import Spool, Spooled
+from toolyard.results.query.reader import ResultReader
+from toolyard.results.shaper import ResultPolicy, Shaper, ShapeRequest
+from toolyard.upstream.messages.spool import Spool, Spooled
 from toolyard.wire.call import Caller, Identity
 from toolyard.wire.seal import Sealer
 
@@ -147,14 +147,16 @@ def _forget_peak() -> None:
 
 
 async def _shaped(shaper: Shaper, result: Spooled) -> dict[str, Any]:
-    wanted = Wanted(
-        Caller("2026-07-28", {}, identity=Identity(TENANT)), Tool("mcp__up__big", "up", Limits()), "{id}"
+    wanted = ShapeRequest(
+        Caller("2026-07-28", {}, identity=Identity(TENANT)),
+        ResultPolicy("mcp__up__big", "up", Limits()),
+        "{id}",
     )
     return json.loads(bytes(await shaper.fit(result, wanted)))["structuredContent"]
 
 
 async def _measure(kind: str, folder: Path) -> Big:
-    store = LocalStore(folder, 3600, 100 * SIZE, Links(Sealer(b"0" * 32), ""))
+    store = LocalArtifactStore(folder, 3600, 100 * SIZE, ResultLinks(Sealer(b"0" * 32), ""))
     await store.start()
     shaper = Shaper(store, lambda *_: None)
     await _shaped(shaper, _warm())
@@ -209,13 +211,13 @@ async def _decoding(kind: str) -> float:
     return median(taken)
 
 
-async def _pages(store: LocalStore, id: str) -> tuple[float, float]:
-    reader = Reader(store, ResultsConfig())
+async def _pages(store: LocalArtifactStore, id: str) -> tuple[float, float]:
+    reader = ResultReader(store, ResultsConfig())
     started = _cpu()
     await _page(reader, id, 0)
     await reader.close()  # from here on what its worker took is counted
     first = _cpu() - started
-    reader = Reader(store, ResultsConfig())
+    reader = ResultReader(store, ResultsConfig())
     try:
         await _page(reader, id, 0)
         taken: list[float] = []
@@ -228,7 +230,7 @@ async def _pages(store: LocalStore, id: str) -> tuple[float, float]:
         await reader.close()
 
 
-async def _page(reader: Reader, id: str, offset: int) -> None:
+async def _page(reader: ResultReader, id: str, offset: int) -> None:
     answer = await reader.read(TENANT, {"id": id, "offset": offset, "limit": 20})
     assert answer["shown"] > 0
 
@@ -249,11 +251,11 @@ def pages(progress: Callable[[str], None]) -> list[Pages]:
 
 
 async def _waits(body: bytes, folder: Path) -> Pages:
-    store = LocalStore(folder, 3600, 100 * SIZE, Links(Sealer(b"0" * 32), ""))
+    store = LocalArtifactStore(folder, 3600, 100 * SIZE, ResultLinks(Sealer(b"0" * 32), ""))
     await store.start()
     taken: list[tuple[float, float, float]] = []
     for _ in range(PAGE_ROUNDS):
-        reader = Reader(store, ResultsConfig())
+        reader = ResultReader(store, ResultsConfig())
         id, other = await _stored(store, body), await _stored(store, body)
         try:
             taken.append(
@@ -269,13 +271,13 @@ async def _waits(body: bytes, folder: Path) -> Pages:
     return Pages(len(body), *map(median, zip(*taken, strict=True)))
 
 
-async def _stored(store: LocalStore, body: bytes) -> str:
+async def _stored(store: LocalArtifactStore, body: bytes) -> str:
     writing = await store.begin(TENANT, "tool", "application/json")
     await writing.write(body)
     return (await writing.finish()).artifact.id
 
 
-async def _waited(reader: Reader, id: str, offset: int) -> float:
+async def _waited(reader: ResultReader, id: str, offset: int) -> float:
     started = time.perf_counter()
     await _page(reader, id, offset)
     return time.perf_counter() - started

@@ -7,12 +7,12 @@ from typing import Any
 
 from bench.search.measures import DEPTH
 from bench.search.sets import Task
-from toolyard.search.documents import Document, Query, parameters_of
-from toolyard.search.index import Index
+from toolyard.search.documents import ToolDocument, ToolQuery, parameters_of
+from toolyard.search.index import ToolIndex
 
 
-def document(tool: Mapping[str, Any], full_name: str) -> Document:
-    return Document(
+def document(tool: Mapping[str, Any], full_name: str) -> ToolDocument:
+    return ToolDocument(
         tool=full_name,
         server=tool["server"],
         name=tool["name"],
@@ -21,16 +21,16 @@ def document(tool: Mapping[str, Any], full_name: str) -> Document:
     )
 
 
-def by_server(documents: Iterable[Document]) -> dict[str, list[Document]]:
-    servers: dict[str, list[Document]] = {}
+def by_server(documents: Iterable[ToolDocument]) -> dict[str, list[ToolDocument]]:
+    servers: dict[str, list[ToolDocument]] = {}
     for one in documents:
         servers.setdefault(one.server, []).append(one)
     return servers
 
 
 def rankings(task: Task) -> list[Sequence[int]]:
-    index = Index()
+    index = ToolIndex()
     places = {tool["id"]: at for at, tool in enumerate(task.tools)}
     for server, documents in by_server(document(tool, tool["id"]) for tool in task.tools).items():
         index.put(server, documents)
-    return [[places[hit.tool] for hit in index.search(Query(text), DEPTH)] for text in task.queries]
+    return [[places[hit.tool] for hit in index.search(ToolQuery(text), DEPTH)] for text in task.queries]

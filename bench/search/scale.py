@@ -20,8 +20,8 @@ from bench.process import ROOT
 from bench.search import sets
 
 if TYPE_CHECKING:
-    from toolyard.search.documents import Document
-    from toolyard.search.index import Index
+    from toolyard.search.documents import ToolDocument
+    from toolyard.search.index import ToolIndex
 
 TOOLS, MORE = 10_000, 100
 QUERIES_OF_A_SET = 400
@@ -42,26 +42,26 @@ def run(folder: Path) -> dict[str, float]:
     before = _resident()
     figures = {"import_ms": 1e3 * _cpu(_imports)}
     from bench.search.ours import by_server, document
-    from toolyard.meaning.semantic import Semantic
-    from toolyard.search.index import Index
+    from toolyard.meaning.embedding import TextEmbedding
+    from toolyard.search.index import ToolIndex
 
-    semantic = Semantic.load()
+    semantic = TextEmbedding.load()
     semantic.encode(["warm"])
     semantic.translate(["quente"])
     figures["embedding_mib"] = _resident() - before
     documents = [document(tool, f"{tool['server']} {tool['name']}") for tool in tools]
     newcomer = [document(tool | {"server": NEWCOMER}, f"{NEWCOMER} {at}") for at, tool in enumerate(more)]
     servers = by_server(documents)
-    before, index = _resident(), Index(semantic)
+    before, index = _resident(), ToolIndex(semantic)
     first = _cpu(lambda: _filled(index, servers))
     figures["index_mib"] = _resident() - before
-    figures["build_s"] = min(first, *(_cpu(lambda: _filled(Index(semantic), servers)) for _ in range(2)))
+    figures["build_s"] = min(first, *(_cpu(lambda: _filled(ToolIndex(semantic), servers)) for _ in range(2)))
     figures |= _queries(index, queries)
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "index"
         figures["save_ms"] = 1e3 * _cpu(lambda: index.save(path))
         figures["disk_mib"] = path.stat().st_size / 2**20
-        figures["load_ms"] = 1e3 * min(_cpu(lambda: Index.load(path, semantic)) for _ in range(3))
+        figures["load_ms"] = 1e3 * min(_cpu(lambda: ToolIndex.load(path, semantic)) for _ in range(3))
     moves = [
         (_cpu(lambda: _filled(index, {NEWCOMER: newcomer})), _cpu(lambda: _without(index, NEWCOMER)))
         for _ in range(3)
@@ -82,26 +82,26 @@ def _imports() -> None:
     import toolyard.search.index  # noqa: F401
 
 
-def _filled(index: Index, servers: dict[str, list[Document]]) -> None:
-    from toolyard.search.documents import Query
+def _filled(index: ToolIndex, servers: dict[str, list[ToolDocument]]) -> None:
+    from toolyard.search.documents import ToolQuery
 
     for server, documents in servers.items():
         index.put(server, documents)
-    index.search(Query("merge in what was put"), 1)
+    index.search(ToolQuery("merge in what was put"), 1)
 
 
-def _without(index: Index, server: str) -> None:
-    from toolyard.search.documents import Query
+def _without(index: ToolIndex, server: str) -> None:
+    from toolyard.search.documents import ToolQuery
 
     index.remove(server)
-    index.search(Query("merge in what was removed"), 1)
+    index.search(ToolQuery("merge in what was removed"), 1)
 
 
-def _queries(index: Index, queries: Sequence[str]) -> dict[str, float]:
-    from toolyard.search.documents import Query
+def _queries(index: ToolIndex, queries: Sequence[str]) -> dict[str, float]:
+    from toolyard.search.documents import ToolQuery
 
     rounds = [
-        [_cpu(lambda text=text: index.search(Query(text), LIMIT)) for text in queries] for _ in range(3)
+        [_cpu(lambda text=text: index.search(ToolQuery(text), LIMIT)) for text in queries] for _ in range(3)
     ]
     times = sorted(1e3 * min(each) for each in zip(*rounds, strict=True))
     return {

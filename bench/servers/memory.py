@@ -23,10 +23,9 @@ import numpy as np
 
 from bench.report import Row
 from toolyard.servers.memory import Settings, build
-from toolyard.servers.memory.front import about
-from toolyard.servers.memory.meaning import Embedding
-from toolyard.servers.memory.store import Draft, Owner, open_store
-from toolyard.servers.memory.words import words_of
+from toolyard.servers.memory.document import read_front_matter
+from toolyard.servers.memory.search import Embedding, words_of
+from toolyard.servers.memory.store import MemoryDraft, MemoryOwner, open_store
 
 MEMORIES = 100_000
 QUESTIONS = 60
@@ -35,7 +34,7 @@ WORDS = 40
 TOPICS, TOPIC_WORDS = 500, 30
 BATCH = 2_000
 MODES = {"text": "full text", "meaning": "meaning", "both": "both, fused"}
-OWNER = Owner("local", "")
+OWNER = MemoryOwner("local", "")
 
 
 def rows(progress: Callable[[str], None]) -> list[Row]:
@@ -93,14 +92,14 @@ async def _fill(settings: Settings, language: Language, progress: Callable[[str]
         await store.close()
 
 
-def _drafts(embedding: Embedding, language: Language, start: int) -> Iterator[tuple[str, Draft]]:
+def _drafts(embedding: Embedding, language: Language, start: int) -> Iterator[tuple[str, MemoryDraft]]:
     texts = [language.text(WORDS) for _ in range(BATCH)]
     vectors = embedding.encode(texts)
     for number, (text, vector) in enumerate(zip(texts, vectors, strict=True), start):
         path = f"/memories/folder-{number % 100}/note-{number}.md"
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         words = words_of(f"{path} {text}")
-        yield path, Draft(text, digest, embedding.packed(vector), words, about(path, text))
+        yield path, MemoryDraft(text, digest, embedding.packed(vector), words, read_front_matter(path, text))
 
 
 class Language:

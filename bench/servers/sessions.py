@@ -19,10 +19,10 @@ from typing import Any
 
 from bench.report import Row
 from toolyard.kit import Server
-from toolyard.kit.loading import load
-from toolyard.servers.sessions.meanings import Encoder
-from toolyard.servers.sessions.model import Message, Owner, Session
-from toolyard.servers.sessions.stores.opening import open_keeper
+from toolyard.kit.loader import load
+from toolyard.servers.sessions.embeddings import Encoder
+from toolyard.servers.sessions.model import Conversation, ConversationMessage, ConversationOwner
+from toolyard.servers.sessions.stores.store import open_store
 
 SESSIONS, EACH = 2_500, 40
 WORDS = 60
@@ -72,26 +72,28 @@ async def _fill(url: str, progress: Progress) -> float:
     chance = random.Random(7)
     vocabulary = [*SAID, *(f"{chance.choice(SAID)}{at}" for at in range(20_000))]
     shares = list(accumulate(1 / (rank + 10) for rank in range(len(vocabulary))))
-    keeper = open_keeper(url, Encoder())
+    keeper = open_store(url, Encoder())
     spent = 0.0
     for number in range(SESSIONS):
         if number % 250 == 0:
             progress(f"sessions: {number * EACH:,} messages stored")
         told = _session(number, chance, vocabulary, shares)
         before = time.process_time()
-        await keeper.append(Owner(), told)
+        await keeper.append(ConversationOwner(), told)
         spent += time.process_time() - before
     await keeper.close()
     return spent * 1_000 / (SESSIONS * EACH)
 
 
-def _session(number: int, chance: random.Random, vocabulary: list[str], shares: list[float]) -> Session:
+def _session(number: int, chance: random.Random, vocabulary: list[str], shares: list[float]) -> Conversation:
     said = [" ".join(chance.choices(vocabulary, cum_weights=shares, k=WORDS)) for _ in range(EACH)]
     said[0] += f" {RARE}" if number % (RARE_EVERY // EACH) == 0 else ""
     roles: Sequence[Any] = ("user", "assistant")
-    messages = [Message(role=roles[at % 2], text=text, id=str(at)) for at, text in enumerate(said)]
+    messages = [
+        ConversationMessage(role=roles[at % 2], text=text, id=str(at)) for at, text in enumerate(said)
+    ]
     when = f"2026-01-{1 + number % 28:02}T{number % 24:02}:00:00Z"
-    return Session(session_id=f"s{number}", updated_at=when, created_at=when, messages=tuple(messages))
+    return Conversation(session_id=f"s{number}", updated_at=when, created_at=when, messages=tuple(messages))
 
 
 async def _searches(server: Server, progress: Progress) -> tuple[list[tuple[str, float]], float]:

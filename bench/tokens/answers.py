@@ -25,9 +25,9 @@ from tests.thirdparty.mounting import fetch, npm, pypi, web_page
 from toolyard.app import Gateway
 from toolyard.config import Config, GatewayConfig, InProcess, ServerConfig, Stdio
 from toolyard.kit.connection import Connection
-from toolyard.kit.loading import load
+from toolyard.kit.loader import load
 from toolyard.servers.sessions.recording import record
-from toolyard.wire.eras import ClientInfo
+from toolyard.wire.call import ClientInfo
 
 KEY = b"for what tools answer, in tokens"
 FORMS = ("text", "structured")

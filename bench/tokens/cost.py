@@ -17,7 +17,7 @@ import msgspec
 from bench.tokens.mounted import mount
 from bench.tokens.sample import Sample, Task
 from toolyard.app import Gateway
-from toolyard.catalogue.names import shown_name
+from toolyard.catalogue.items import shown_name
 from toolyard.config import Config, GatewayConfig
 from toolyard.kit.connection import Connection
 

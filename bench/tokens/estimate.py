@@ -9,7 +9,7 @@ from statistics import mean
 
 from bench.process import ROOT
 from bench.search import sets
-from toolyard.results.tokens import estimated
+from toolyard.results.measure import estimate_tokens
 
 MOST = 400
 
@@ -17,7 +17,7 @@ MOST = 400
 def lines(data: Path, count: Callable[[str], int]) -> Iterator[tuple[str, ...]]:
     yield "kind", "texts", "tokens", "estimated", "off by, mean"
     for kind, texts in _texts(data).items():
-        pairs = [(count(text), estimated(text)) for text in texts if text]
+        pairs = [(count(text), estimate_tokens(text)) for text in texts if text]
         off = mean(abs(guess - true) / true for true, guess in pairs if true)
         true, guess = (sum(column) for column in zip(*pairs, strict=True))
         yield kind, f"{len(pairs):,}", f"{true:,}", f"{guess:,}", f"{100 * off:.0f}%"

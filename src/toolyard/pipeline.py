@@ -1,7 +1,7 @@
-"""What happens around every call on its way to an upstream: a list of stages, outermost first.
+"""The stages around every forwarded call, outermost first: shaping results, then telemetry.
 
-A stage takes a handler and returns one. They are folded once, when the gateway is built; a stage that
-is switched off is not there at all.
+A stage takes a handler and returns one. They are folded once, when the gateway is built; a stage that is
+switched off is not in the list.
 """
 
 from collections.abc import Awaitable, Callable, Collection
@@ -11,11 +11,10 @@ import msgspec
 from msgspec import Raw, Struct
 
 from .dispatch import Forward, dispatch
-from .results.options import may_have_options, taken_from
-from .results.shaper import Shaper, Tool, Wanted
+from .results.limits import may_have_options, take_options
+from .results.shaper import ResultPolicy, Shaper, ShapeRequest
 from .telemetry.metrics import Metrics
-from .telemetry.observed import Observed, new_request_id
-from .telemetry.watch import Watch
+from .telemetry.requests import Observation, ObservedRequest, new_request_id
 from .wire.messages import decode_params, encode
 from .wire.types import CallToolResult
 
@@ -32,12 +31,12 @@ SHAPED = ("tools/call", "tasks/result")
 def pipeline(
     metrics: Metrics | None,
     traces: "Tracing | None",
-    shaping: "Shaping | None" = None,
+    shaping: "ShapingPolicy | None" = None,
     access_log: bool = False,
 ) -> Handler:
     stages: list[Stage] = [
-        *([] if shaping is None else [shaped(shaping)]),
-        observed(metrics, traces, access_log),
+        *([] if shaping is None else [shaping_stage(shaping)]),
+        telemetry_stage(metrics, traces, access_log),
     ]
     handler: Handler = dispatch
     for stage in reversed(stages):
@@ -45,22 +44,22 @@ def pipeline(
     return handler
 
 
-class Shaping(Protocol):
+class ShapingPolicy(Protocol):
     """Who makes results fit, and what is wanted of one."""
 
     @property
     def shaper(self) -> Shaper: ...
 
-    def tool(self, forward: Forward) -> Tool: ...
+    def tool(self, forward: Forward) -> ResultPolicy: ...
 
-    def wanted(self, forward: Forward) -> Wanted: ...
+    def wanted(self, forward: Forward) -> ShapeRequest: ...
 
     def own_parameters(self, forward: Forward) -> Collection[str]:
         """What looks like a wish about the result, and is a parameter of the tool."""
         ...
 
 
-def shaped(shaping: Shaping) -> Stage:
+def shaping_stage(shaping: ShapingPolicy) -> Stage:
     """Results of tools that fit a model's context; big ones are kept, and told of."""
 
     shaper = shaping.shaper
@@ -71,7 +70,7 @@ def shaped(shaping: Shaping) -> Stage:
             if call.method not in SHAPED:
                 return await inner(forward)
             if may_have_options(bytes(call.params)):
-                call.params, forward.options = taken_from(call.params, shaping.own_parameters(forward))
+                call.params, forward.options = take_options(call.params, shaping.own_parameters(forward))
             result = await inner(forward)
             if isinstance(result, CallToolResult):
                 result = Raw(encode(result))  # it was going to be, a little later
@@ -85,13 +84,13 @@ def shaped(shaping: Shaping) -> Stage:
     return stage
 
 
-def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool) -> Stage:
+def telemetry_stage(metrics: Metrics | None, traces: "Tracing | None", access_log: bool) -> Stage:
     """Spans, metrics and log lines."""
 
     def stage(inner: Handler) -> Handler:
         async def watched(forward: Forward) -> Any:
             call, mount = forward.call, forward.mount
-            seen = Observed(
+            seen = ObservedRequest(
                 method=call.method,
                 server=mount.server,
                 caller=call.caller,
@@ -106,12 +105,12 @@ def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool
                 in_access_log=access_log,
             )
             if traces is None:
-                with Watch(seen, metrics):
+                with Observation(seen, metrics):
                     return _measured(seen, await inner(forward))
             members = decode_params(call.params, dict[str, Raw])
             meta = decode_params(members.get("_meta", Raw(b"{}")), dict[str, Raw])
             seen.upstream_version = mount.version()
-            with Watch(seen, metrics, traces, meta) as told:
+            with Observation(seen, metrics, traces, meta) as told:
                 call.params = Raw(encode({**members, "_meta": told}))
                 return _measured(seen, await inner(forward))
 
@@ -134,7 +133,7 @@ def _says_error(body: bytes) -> bool:
         return False
 
 
-def _measured(seen: Observed, result: Any) -> Any:
+def _measured(seen: ObservedRequest, result: Any) -> Any:
     if isinstance(result, Raw):
         body = bytes(result)
         seen.response_bytes = len(body)

@@ -12,8 +12,8 @@ import pytest
 from tests.app.keyed_function import server as keyed
 from tests.edge.lambda_client import LambdaClient
 from tests.serving import modern
-from toolyard.app.aws_lambda import Function, build, seconds_left
-from toolyard.kit.loading import LoadError
+from toolyard.app.aws_lambda import LambdaFunction, build, seconds_left
+from toolyard.kit.loader import LoadError
 
 TARGET = "tests.app.keyed_function:server"
 KEY = {"x-tiflux-api-key": "tenant-one-key-5f1c"}
@@ -168,7 +168,7 @@ def test_the_time_for_an_answer_ends_before_the_functions_time_does():
 
 
 def test_a_handler_can_be_called_again_and_again_by_whoever_has_it():
-    handler = Function(build([TARGET]))
+    handler = LambdaFunction(build([TARGET]))
     replies = [handler(event("tools/list", **KEY)) for _ in range(3)]
     assert [reply["statusCode"] for reply in replies] == [200] * 3
     assert keyed.caller_keys is not None

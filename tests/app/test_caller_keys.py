@@ -10,7 +10,7 @@ from tests.app.yard import at, yard
 from tests.serving import serving
 from tests.through import LegacyOnly
 from toolyard.config import ConfigError, InProcess, ServerConfig, load
-from toolyard.edge.http import HttpEdge
+from toolyard.edge.http.app import HttpEdge
 from toolyard.kit import Server
 
 INSIDE = ServerConfig(name="inside", where=InProcess(module=str(Path(__file__).with_name("keyed.py"))))

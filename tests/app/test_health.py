@@ -14,7 +14,7 @@ from tests.app.speaker import Speaker, free_port, silent, speaking, tool
 from tests.app.yard import Yard, at, yard
 from tests.stores import PASSWORD, RedisServer
 from tests.waiting import until
-from toolyard.app import keeping
+from toolyard.app import storage
 from toolyard.config import ResultsConfig, ServerConfig, StateConfig, Stdio, StoreConfig, TelemetryConfig
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def redis() -> Iterator[RedisServer]:
 @pytest.fixture
 def looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every look at /health asks anew."""
-    monkeypatch.setattr(keeping, "CHECKED_SECONDS", 0.0)
+    monkeypatch.setattr(storage, "CHECKED_SECONDS", 0.0)
 
 
 def kept_in(url: str) -> dict[str, Any]:
@@ -54,7 +54,7 @@ async def test_health_is_not_ok_while_redis_is_away_and_says_so(redis: RedisServ
 
 
 async def test_health_does_not_hang_on_a_redis_that_does(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(keeping, "CHECK_SECONDS", 0.1)
+    monkeypatch.setattr(storage, "CHECK_SECONDS", 0.1)
     with silent() as url:
         async with yard(**kept_in(url.replace("http:", "redis:").removesuffix("/mcp") + "/0")) as front:
             shown = await front.health()

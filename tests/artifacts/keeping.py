@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from toolyard.artifacts.store import Store, Stored, Writing
+from toolyard.artifacts.store import ArtifactStore, ArtifactWriter, StoredArtifact
 
 TOOL = "mcp__git__log"
 JSON = "application/json"
@@ -11,7 +11,7 @@ PIECE = 256 * 1024
 
 
 @asynccontextmanager
-async def running(store: Store) -> AsyncIterator[Store]:
+async def running(store: ArtifactStore) -> AsyncIterator[ArtifactStore]:
     await store.start()
     try:
         yield store
@@ -19,7 +19,9 @@ async def running(store: Store) -> AsyncIterator[Store]:
         await store.close()
 
 
-async def keep(store: Store, content: bytes, tenant: str = "acme", content_type: str = JSON) -> Stored:
+async def keep(
+    store: ArtifactStore, content: bytes, tenant: str = "acme", content_type: str = JSON
+) -> StoredArtifact:
     """Write it in pieces, as it would come from an upstream; discard it when that fails."""
     writing = await store.begin(tenant, TOOL, content_type)
     try:
@@ -30,12 +32,12 @@ async def keep(store: Store, content: bytes, tenant: str = "acme", content_type:
         raise
 
 
-async def send(writing: Writing, content: bytes) -> None:
+async def send(writing: ArtifactWriter, content: bytes) -> None:
     for start in range(0, len(content), PIECE):
         await writing.write(content[start : start + PIECE])
 
 
-async def read(store: Store, tenant: str, id: str) -> bytes | None:
+async def read(store: ArtifactStore, tenant: str, id: str) -> bytes | None:
     """All of it; None when it is unknown."""
     reading = await store.open(tenant, id)
     if reading is None:

@@ -17,9 +17,8 @@ from tests.artifacts.servers import AZURE_ACCOUNT, AZURE_KEY, Azurite, Moto
 from tests.emulators.supabase import SupabaseEmulator
 from tests.emulators.supabase.emulator import SERVICE_KEY
 from tests.emulators.supabase.world import Object
-from toolyard.artifacts.links import Links
-from toolyard.artifacts.opening import open_store
-from toolyard.artifacts.store import Store
+from toolyard.artifacts.factory import open_store
+from toolyard.artifacts.store import ArtifactStore, ResultLinks
 from toolyard.config import StoreConfig
 from toolyard.wire.seal import Sealer
 
@@ -36,7 +35,7 @@ class Place:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.bucket = f"b{uuid4().hex}"
-        self.links = Links(Sealer(b"a key of sixteen or more bytes"), "https://yard.example")
+        self.links = ResultLinks(Sealer(b"a key of sixteen or more bytes"), "https://yard.example")
 
     @property
     def url(self) -> str:
@@ -46,7 +45,7 @@ class Place:
     def options(self) -> dict[str, str]:
         return {}
 
-    def store(self, *, options: dict[str, str] | None = None, **settings: Any) -> Store:
+    def store(self, *, options: dict[str, str] | None = None, **settings: Any) -> ArtifactStore:
         """A store as a gateway would have it, not started; another one is another gateway."""
         every = self.options | (options or {})
         config = StoreConfig(**({"url": self.url, "options": every, "timeout": 10.0} | settings))

@@ -9,8 +9,8 @@ import pytest
 
 from tests.artifacts.keeping import keep, running
 from tests.artifacts.places import SupabasePlace
-from toolyard.artifacts.remote.copies import Copies
-from toolyard.artifacts.store import Full
+from toolyard.artifacts.remote.cache import ArtifactCache
+from toolyard.artifacts.store import ArtifactStoreFullError
 
 DAY = 24 * 3600.0
 
@@ -32,7 +32,7 @@ def found(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*"))
 
 
-async def borrowed(copies: Copies, id: str, source: Source) -> Path:
+async def borrowed(copies: ArtifactCache, id: str, source: Source) -> Path:
     return await copies.borrow(id, len(source.content), source.fill)
 
 
@@ -54,7 +54,7 @@ async def test_many_readers_cost_one_download(supabase_place: SupabasePlace) -> 
 
 
 async def test_the_longest_unused_copy_makes_room_and_one_in_use_stays(tmp_path: Path) -> None:
-    copies = Copies(tmp_path, 100)
+    copies = ArtifactCache(tmp_path, 100)
     first, second, third = Source(b"1" * 40), Source(b"2" * 40), Source(b"3" * 40)
     kept = await borrowed(copies, "first", first)
     copies.give_back("first")
@@ -62,7 +62,7 @@ async def test_the_longest_unused_copy_makes_room_and_one_in_use_stays(tmp_path:
     await borrowed(copies, "third", third)
     assert not kept.exists()
     assert used.read_bytes() == second.content
-    with pytest.raises(Full, match="being read now"):
+    with pytest.raises(ArtifactStoreFullError, match="being read now"):
         await borrowed(copies, "first", first)
     copies.give_back("third")
     await borrowed(copies, "first", first)
@@ -72,19 +72,19 @@ async def test_the_longest_unused_copy_makes_room_and_one_in_use_stays(tmp_path:
 
 
 async def test_a_download_that_fails_or_is_given_up_leaves_nothing_and_is_tried_again(tmp_path: Path) -> None:
-    copies = Copies(tmp_path, 100)
+    copies = ArtifactCache(tmp_path, 100)
     source = Source(b"1" * 40)
     waits = asyncio.Event()
 
     async def fails(file: BinaryIO) -> None:
         file.write(b"half")
-        raise Full("no")
+        raise ArtifactStoreFullError("no")
 
     async def hangs(file: BinaryIO) -> None:
         waits.set()
         await asyncio.Event().wait()
 
-    with pytest.raises(Full):
+    with pytest.raises(ArtifactStoreFullError):
         await copies.borrow("id", 40, fails)
     task = asyncio.create_task(copies.borrow("id", 40, hangs))
     await waits.wait()
@@ -103,7 +103,7 @@ async def test_what_a_killed_process_left_behind_goes_a_day_later(tmp_path: Path
         (folder / "file").write_bytes(b"x")
         when = folder.stat().st_mtime - age
         os.utime(folder, (when, when))
-    copies = Copies(tmp_path, 100)
+    copies = ArtifactCache(tmp_path, 100)
     await borrowed(copies, "id", Source(b"1"))
     await copies.close()
     assert found(tmp_path) == ["copies-young", "file", "file", "other"]

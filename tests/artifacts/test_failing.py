@@ -23,7 +23,7 @@ from tests.artifacts.places import GCS_SECRET, S3_SECRET, AzurePlace, Place, S3P
 from tests.artifacts.servers import AZURE_KEY
 from tests.emulators.supabase.emulator import ANON_KEY, SERVICE_KEY
 from tests.waiting import until
-from toolyard.artifacts.store import StoreError, Unreachable
+from toolyard.artifacts.store import ArtifactStoreError, ArtifactStoreUnreachableError
 
 MIB = 1024 * 1024
 SECRETS = (
@@ -46,7 +46,7 @@ def at(place: Place, url: str) -> dict[str, str]:
     return {{"supabase": "url", "gcs": "base_url"}.get(place.kind, "endpoint"): url}
 
 
-def fit_for_a_model(error: StoreError) -> str:
+def fit_for_a_model(error: ArtifactStoreError) -> str:
     assert not [secret for secret in SECRETS if secret in error.reason], error.reason
     assert len(error.reason) < 200
     return error.reason
@@ -70,26 +70,26 @@ async def test_a_broken_store_is_told_of_and_costs_one_timeout(
 ) -> None:
     async with broken(answer) as server:
         store = any_place.store(timeout=1.5, options=at(any_place, server.url))
-        with pytest.raises(StoreError) as told:
+        with pytest.raises(ArtifactStoreError) as told:
             await keep(store, b"[]")
         assert reason in fit_for_a_model(told.value)
         if answer is HANGS:
             asked = server.asked
-            with pytest.raises(StoreError, match="a moment ago"):
+            with pytest.raises(ArtifactStoreError, match="a moment ago"):
                 await keep(store, b"[]")
             assert server.asked == asked
         elif answer is not TALKS_NONSENSE:
-            with pytest.raises(StoreError) as told:
+            with pytest.raises(ArtifactStoreError) as told:
                 await store.open("acme", "0" * 32)
             fit_for_a_model(told.value)
-            with pytest.raises(StoreError):
+            with pytest.raises(ArtifactStoreError):
                 await store.sweep()
         await store.close()
 
 
 async def test_a_refused_connection_is_told_of(any_place: Place) -> None:
     store = any_place.store(timeout=5.0, options=at(any_place, "http://127.0.0.1:1"))
-    with pytest.raises(Unreachable, match="the store cannot be reached"):
+    with pytest.raises(ArtifactStoreUnreachableError, match="the store cannot be reached"):
         await store.start()
     await store.close()
 
@@ -97,14 +97,14 @@ async def test_a_refused_connection_is_told_of(any_place: Place) -> None:
 async def test_a_store_that_comes_back_is_used_again(supabase_place: SupabasePlace) -> None:
     supabase_place.emulator.fault = "500"
     store = supabase_place.store(timeout=0.5)
-    with pytest.raises(StoreError, match="HTTP 500"):
+    with pytest.raises(ArtifactStoreError, match="HTTP 500"):
         await store.start()
     supabase_place.emulator.fault = None
 
     ids: list[str] = []
 
     async def kept() -> bool:
-        with suppress(StoreError):
+        with suppress(ArtifactStoreError):
             ids.append((await keep(store, b"[]")).artifact.id)
         return bool(ids)
 
@@ -120,7 +120,7 @@ async def test_an_upload_that_fails_half_way_is_told_of_and_leaves_nothing(
     async with running(supabase_place.store(timeout=1.0)) as store:
         writing = await store.begin("acme", TOOL, JSON)
         supabase_place.emulator.fault = fault
-        with pytest.raises(StoreError) as told:
+        with pytest.raises(ArtifactStoreError) as told:
             await send(writing, b"x" * 40 * MIB)
         fit_for_a_model(told.value)
         await writing.discard()
@@ -136,7 +136,7 @@ async def test_what_arrived_after_it_was_given_up_is_removed(
         writing = await store.begin("acme", TOOL, JSON)
         await send(writing, b"x" * size)
         supabase_place.emulator.fault = "mute"
-        with pytest.raises(StoreError, match="did not answer within 1 seconds"):
+        with pytest.raises(ArtifactStoreError, match="did not answer within 1 seconds"):
             await writing.finish()
 
         async def has_arrived() -> bool:
@@ -162,7 +162,7 @@ async def test_a_bucket_that_goes_missing_costs_one_result_and_is_made_again(
     async with running(supabase_place.store()) as store:
         await keep(store, b"[]")
         del supabase_place.emulator.world.buckets[supabase_place.bucket]
-        with pytest.raises(StoreError, match="there is no bucket"):
+        with pytest.raises(ArtifactStoreError, match="there is no bucket"):
             await keep(store, b"[]")
         await keep(store, b"[1]")
         assert len(await supabase_place.keys()) == 1
@@ -173,16 +173,16 @@ async def test_a_missing_bucket_that_cannot_be_made_is_told_of_with_what_to_do(
 ) -> None:
     async with broken(SAYS_NO_BUCKET) as server:
         store = gcs_place.store(options=at(gcs_place, server.url))
-        with pytest.raises(StoreError, match="gcloud storage buckets create gs://missing"):
+        with pytest.raises(ArtifactStoreError, match="gcloud storage buckets create gs://missing"):
             await store.start()
         await store.close()
     azure_place.bucket = "missing"
     store = azure_place.store()
-    with pytest.raises(StoreError, match="az storage container create --name missing"):
+    with pytest.raises(ArtifactStoreError, match="az storage container create --name missing"):
         await store.start()
     await store.close()
     store = supabase_place.store(options={"key": ANON_KEY})
-    with pytest.raises(StoreError, match="cannot be seen or created with this key"):
+    with pytest.raises(ArtifactStoreError, match="cannot be seen or created with this key"):
         await store.start()
     await store.close()
 
@@ -199,7 +199,7 @@ async def test_a_wrong_key_is_told_of_and_not_shown(
     with s3_place.server.strict():
         for place, options, reason in attempts:
             store = place.store(options=options)
-            with pytest.raises(StoreError, match=reason) as told:
+            with pytest.raises(ArtifactStoreError, match=reason) as told:
                 await keep(store, b"[]")
             fit_for_a_model(told.value)
             assert wrong_azure not in told.value.reason
@@ -217,7 +217,7 @@ async def test_a_key_that_may_write_and_not_list_is_good_enough(
             async with running(s3_place.store(options=options, quota=100)) as store:
                 id = (await keep(store, b"x" * 60)).artifact.id
                 assert await read(store, "acme", id) == b"x" * 60
-                with pytest.raises(StoreError, match="quota"):
+                with pytest.raises(ArtifactStoreError, match="quota"):
                     await keep(store, b"x" * 60)
     assert "may not be listed with this key: quotas count only what this gateway writes" in caplog.text
 

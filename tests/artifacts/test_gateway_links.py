@@ -9,8 +9,8 @@ import pytest
 
 from tests.artifacts.keeping import keep, running
 from tests.artifacts.places import Place
-from toolyard.app.downloads import Downloads
-from toolyard.artifacts.store import Stored
+from toolyard.app.http import Downloads
+from toolyard.artifacts.store import StoredArtifact
 
 ROWS = json.dumps([{"id": number} for number in range(50_000)]).encode()
 
@@ -48,7 +48,7 @@ async def test_the_gateway_serves_what_lies_in_a_folder(local_place: Place) -> N
         await _served_in_both_ways(Downloads(store, local_place.links), await keep(store, ROWS))
 
 
-async def _served_in_both_ways(downloads: Downloads, stored: Stored) -> None:
+async def _served_in_both_ways(downloads: Downloads, stored: StoredArtifact) -> None:
     assert stored.url is not None
     status, headers, body = await fetched(downloads, stored.url)
     assert (status, body, headers["content-length"]) == (200, ROWS, str(len(ROWS)))

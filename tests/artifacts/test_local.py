@@ -15,7 +15,7 @@ import pytest
 
 from tests.artifacts.keeping import JSON, TOOL, keep, read, running, send
 from tests.artifacts.places import LocalPlace
-from toolyard.artifacts.store import Full, StoreError, Unreachable
+from toolyard.artifacts.store import ArtifactStoreError, ArtifactStoreFullError, ArtifactStoreUnreachableError
 
 HOURS_AGO = 7200.0
 
@@ -68,14 +68,17 @@ async def test_a_full_disk_is_told_of_and_leaves_nothing_behind(local_place: Loc
             id = (await keep(store, b"x" * 1000)).artifact.id
             writing = await store.begin("acme", TOOL, JSON)
             if mounted:
-                with pytest.raises(Full, match="the disk is full"):
+                with pytest.raises(ArtifactStoreFullError, match="the disk is full"):
                     await send(writing, b"x" * 2 * 1024 * 1024)
             else:
-                with small_files(1024 * 1024), pytest.raises(Full, match="the disk is full"):
+                with (
+                    small_files(1024 * 1024),
+                    pytest.raises(ArtifactStoreFullError, match="the disk is full"),
+                ):
                     await send(writing, b"x" * 2 * 1024 * 1024)
             # Already before it is given up: the room is needed.
             assert len(files(folder)) == 2
-            with pytest.raises(StoreError):
+            with pytest.raises(ArtifactStoreError):
                 await writing.finish()
             await writing.discard()
             assert await read(store, "acme", id) == b"x" * 1000
@@ -85,7 +88,7 @@ async def test_a_full_disk_is_told_of_and_leaves_nothing_behind(local_place: Loc
 async def test_a_full_disk_at_the_very_end_leaves_nothing_behind(local_place: LocalPlace) -> None:
     async with running(local_place.store()) as store:
         writing = await store.begin("acme", TOOL, JSON)
-        with small_files(0), pytest.raises(Full, match="the disk is full"):
+        with small_files(0), pytest.raises(ArtifactStoreFullError, match="the disk is full"):
             await writing.finish()
         assert files(local_place.folder) == []
 
@@ -96,8 +99,8 @@ async def test_what_a_killed_gateway_was_writing_is_never_found_and_swept_an_hou
     killed = textwrap.dedent(f"""
         import asyncio, os
         from pathlib import Path
-        from toolyard.artifacts.links import Links
-        from toolyard.artifacts.opening import open_store
+        from toolyard.artifacts.store import Links
+        from toolyard.artifacts.factory import open_store
         from toolyard.config import StoreConfig
         from toolyard.wire.seal import Sealer
 
@@ -135,7 +138,7 @@ async def test_a_cancelled_writer_leaves_nothing(local_place: LocalPlace) -> Non
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             await writing.discard()
-            with pytest.raises(StoreError, match="given up"):
+            with pytest.raises(ArtifactStoreError, match="given up"):
                 await writing.write(b"x")
         assert files(local_place.folder) == []
 
@@ -184,9 +187,9 @@ async def test_damage_is_no_result_and_is_swept_in_time(local_place: LocalPlace)
 async def test_a_folder_that_cannot_be_made_is_told_of_and_is_not_fatal(local_place: LocalPlace) -> None:
     (local_place.folder / "kept").write_text("in the way")
     store = local_place.store()
-    with pytest.raises(Unreachable, match="the folder of results cannot be used"):
+    with pytest.raises(ArtifactStoreUnreachableError, match="the folder of results cannot be used"):
         await store.start()
-    with pytest.raises(Unreachable, match="the folder of results cannot be used"):
+    with pytest.raises(ArtifactStoreUnreachableError, match="the folder of results cannot be used"):
         await store.begin("acme", TOOL, JSON)
     assert await store.open("acme", "0" * 32) is None
     await store.sweep()

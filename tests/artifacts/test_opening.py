@@ -9,16 +9,15 @@ import pytest
 from tests.artifacts.keeping import keep, running
 from tests.emulators.supabase import SupabaseEmulator
 from tests.emulators.supabase.emulator import SERVICE_KEY
-from toolyard.artifacts.links import Links
-from toolyard.artifacts.opening import open_store
-from toolyard.artifacts.store import Store
+from toolyard.artifacts.factory import open_store
+from toolyard.artifacts.store import ArtifactStore, ResultLinks
 from toolyard.config import ConfigError, StoreConfig, load
 from toolyard.wire.seal import Sealer
 
-LINKS = Links(Sealer(), "")
+LINKS = ResultLinks(Sealer(), "")
 
 
-def opened(folder: Path, url: str, options: dict[str, str] | None = None) -> Store:
+def opened(folder: Path, url: str, options: dict[str, str] | None = None) -> ArtifactStore:
     return open_store(StoreConfig(url=url, options=options or {}), folder, LINKS)
 
 

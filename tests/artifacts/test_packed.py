@@ -9,7 +9,7 @@ import pytest
 
 from tests.artifacts.keeping import keep, read, running
 from tests.artifacts.places import AzurePlace, Place, S3Place
-from toolyard.artifacts.store import StoreError
+from toolyard.artifacts.store import ArtifactStoreError
 
 ROWS = json.dumps([{"id": number, "title": f"row {number}"} for number in range(200_000)]).encode()
 
@@ -53,7 +53,7 @@ async def test_whoever_follows_its_link_gets_it_packed_and_is_told(packing: Plac
 async def test_the_quota_counts_what_lies_there(packing: Place) -> None:
     async with running(packing.store(options={"compress": "gzip"}, quota=len(ROWS) // 2)) as store:
         await keep(store, ROWS)
-        with pytest.raises(StoreError, match="quota"):
+        with pytest.raises(ArtifactStoreError, match="quota"):
             await keep(store, random.Random(1).randbytes(len(ROWS) // 2))
 
 
@@ -67,7 +67,7 @@ async def test_damage_is_told_of_and_not_taken_for_content(s3_place: S3Place) ->
             s3_place.client.put_object(**where, Body=spoilt, Metadata=found["Metadata"])
             reading = await store.open("acme", stored.artifact.id)
             assert reading is not None
-            with pytest.raises(StoreError, match="damaged"):
+            with pytest.raises(ArtifactStoreError, match="damaged"):
                 await reading.path()
             await reading.close()
     assert not list((s3_place.folder / "state").iterdir())

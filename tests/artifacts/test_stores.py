@@ -10,8 +10,7 @@ import pytest
 
 from tests.artifacts.keeping import JSON, TOOL, keep, read, running, send
 from tests.artifacts.places import Place
-from toolyard.artifacts.names import folder_of
-from toolyard.artifacts.store import Full
+from toolyard.artifacts.store import ArtifactStoreFullError, folder_of
 
 MIB = 1024 * 1024
 # More than two parts of an upload, and nothing that packs well.
@@ -94,7 +93,7 @@ async def test_the_quota_holds_for_writers_at_the_same_time_and_for_another_gate
         async def attempt() -> bool:
             try:
                 await keep(store, b"x" * 40_000)
-            except Full:
+            except ArtifactStoreFullError:
                 return False
             return True
 
@@ -104,10 +103,14 @@ async def test_the_quota_holds_for_writers_at_the_same_time_and_for_another_gate
         await keep(store, b"x" * 19_000)
         await keep(store, b"x" * 90_000, "other")
         async with running(place.store(quota=100_000)) as another:
-            with pytest.raises(Full, match="would take more than the 1000 bytes that are left of the quota"):
+            with pytest.raises(
+                ArtifactStoreFullError, match="would take more than the 1000 bytes that are left of the quota"
+            ):
                 await keep(another, b"x" * 2000)
     async with running(place.store(quota=50_000)) as lowered:
-        with pytest.raises(Full, match="99000 bytes that are kept already are the quota of 50000"):
+        with pytest.raises(
+            ArtifactStoreFullError, match="99000 bytes that are kept already are the quota of 50000"
+        ):
             await lowered.begin("acme", TOOL, JSON)
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from tests.aws.proxy import Proxy
 from tests.aws.rie import emulated
 from tests.aws.runtime_api import running
-from toolyard.edge.serving import server as uvicorn_server
+from toolyard.edge.http.server import server as uvicorn_server
 
-STREAMING = (sys.executable, "-m", "toolyard.edge.lambda_runtime")
+STREAMING = (sys.executable, "-m", "toolyard.edge.aws.runtime")
 
 
 async def main(folder: Path, port: int, instances: int, stream: bool) -> None:

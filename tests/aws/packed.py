@@ -42,7 +42,7 @@ class Python:
 
 
 def python() -> Python:
-    program = interpreter.find(NEWER)
+    program = interpreter.find_interpreter(NEWER)
     if program is not None and program != sys.executable:
         return Python(NEWER, program)
     version = f"{sys.version_info.major}.{sys.version_info.minor}"

@@ -15,7 +15,7 @@ from tests.aws.works import write
 from tests.serving import Client, LegacyClient, modern
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (sys.executable, "-m", "toolyard.edge.lambda_runtime")
+COMMAND = (sys.executable, "-m", "toolyard.edge.aws.runtime")
 
 
 def runtime(folder: Path, **options: Any) -> Any:

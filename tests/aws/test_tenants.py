@@ -31,7 +31,7 @@ async def test_a_thousand_interleaved_requests_of_fifty_tenants_get_what_is_thei
         turns = [tenant for tenant in tenants for _ in range(REQUESTS // TENANTS)]
         random.Random(7).shuffle(turns)
         variables = {"TIFLUX_API_BASE_URL": upstream.url, "TOOLYARD_STREAM": "0", "TOOLYARD_KEY": "k" * 32}
-        command = (sys.executable, "-m", "toolyard.edge.lambda_runtime")
+        command = (sys.executable, "-m", "toolyard.edge.aws.runtime")
         folder = write(tmp_path, "tiflux")
         instances = [
             await stack.enter_async_context(

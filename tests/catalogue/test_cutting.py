@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.texts import cut, each_byte, objects, styles, tricky, values
-from toolyard.catalogue.cutting import HEAD, LONGEST_ITEM, CannotCut, Cutter
+from toolyard.catalogue.lists import LONGEST_ITEM, MAX_AROUND_ITEMS, PageSplitError, PageSplitter
 
 
 def items_and_rest(pieces: list[bytes]) -> tuple[list[Any], Any]:
-    cutter = Cutter("tools")
+    cutter = PageSplitter("tools")
     items: list[Any] = []
     for piece in pieces:
         items += msgspec.json.decode(b"[%s]" % cutter.feed(piece))
@@ -55,16 +55,16 @@ def test_a_page_without_the_list_has_no_items():
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        (b'{"x": "%s", "tools": []}' % (b"x" * 2 * HEAD), "do not begin"),
-        (b'{"tools": [], "x": "%s"}' % (b"x" * HEAD), "after its items"),
+        (b'{"x": "%s", "tools": []}' % (b"x" * 2 * MAX_AROUND_ITEMS), "do not begin"),
+        (b'{"tools": [], "x": "%s"}' % (b"x" * MAX_AROUND_ITEMS), "after its items"),
         (b'{"tools": ["%s"]}' % (b"x" * 2 * LONGEST_ITEM), "an item is over"),
         (b'{"tools": [{}', "no end"),
         (b'{"tools": [{]}', "brackets"),
     ],
 )
 def test_what_is_no_page_is_told(text: bytes, reason: str):
-    cutter = Cutter("tools")
-    with pytest.raises(CannotCut, match=reason):  # noqa: PT012 (some are known only when they end)
+    cutter = PageSplitter("tools")
+    with pytest.raises(PageSplitError, match=reason):  # noqa: PT012 (some are known only when they end)
         for start in range(0, len(text), 10_000):
             cutter.feed(text[start : start + 10_000])
         cutter.finish()

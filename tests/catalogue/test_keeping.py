@@ -12,7 +12,7 @@ import pytest
 from tests.app.speaker import TOOLS_CHANGED, Exchange, Speaker, free_port, silent, speaking, tool
 from tests.app.yard import Yard, at, yard
 from tests.serving import initialize
-from toolyard.catalogue import keeper
+from toolyard.catalogue import sync
 from toolyard.catalogue.catalogue import Catalogue
 
 ECHO = "mcp__up__echo"
@@ -212,7 +212,7 @@ async def test_only_those_who_see_a_server_are_told_of_its_changes():
         await second.until_listened()
         first.tools = [tool("x")]
         await first.tell(TOOLS_CHANGED)
-        await front.until_health(lambda health: front.gateway.catalogue.all(keeper.KINDS[0]))
+        await front.until_health(lambda health: front.gateway.catalogue.all(sync.KINDS[0]))
         second.tools = [tool("y"), tool("z")]
         await second.tell(TOOLS_CHANGED)
         # The first thing that comes is about the second server: by then its list is the new one.
@@ -221,7 +221,7 @@ async def test_only_those_who_see_a_server_are_told_of_its_changes():
 
 
 async def test_a_list_that_flaps_is_not_read_each_time(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(keeper, "FLAPPING_SECONDS", 0.5)
+    monkeypatch.setattr(sync, "FLAPPING_SECONDS", 0.5)
     speaker = Speaker("modern")
     async with speaking(speaker) as url, yard(at(url)) as front:
         await front.tools()
@@ -244,7 +244,7 @@ async def until_tools(front: Yard, wanted: list[str]) -> None:
 async def test_a_list_that_was_good_for_a_while_is_read_again_when_somebody_looks(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(keeper, "SHORTEST_TTL", 0.1)
+    monkeypatch.setattr(sync, "SHORTEST_TTL", 0.1)
     speaker = Speaker("modern")
 
     async def listing(exchange: Exchange) -> None:

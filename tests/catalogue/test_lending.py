@@ -4,9 +4,8 @@ from typing import Any
 
 from msgspec import Raw
 
-from toolyard.catalogue.catalogue import TOOLS, Catalogue, Entry
-from toolyard.catalogue.items import Item, read_item
-from toolyard.catalogue.lending import Lending
+from toolyard.catalogue.catalogue import Catalogue, CatalogueEntry, DiscoveredTools
+from toolyard.catalogue.items import TOOLS, UpstreamItem, read_item
 from toolyard.config import InProcess, ServerConfig
 from toolyard.wire.messages import encode
 
@@ -15,12 +14,12 @@ def server(**options: Any) -> ServerConfig:
     return ServerConfig(name="shop", where=InProcess(module="shop"), **options)
 
 
-def item(name: str, description: str = "") -> Item:
+def item(name: str, description: str = "") -> UpstreamItem:
     tool = {"name": name, "description": description, "inputSchema": {"type": "object"}}
     return read_item(TOOLS, Raw(encode(tool)))
 
 
-def names(entries: list[Entry]) -> list[str]:
+def names(entries: list[CatalogueEntry]) -> list[str]:
     return [entry.name for entry in entries]
 
 
@@ -69,7 +68,7 @@ def test_with_its_server_a_loan_goes_too():
 
 
 def test_a_borrower_keeps_what_was_used_last():
-    lending = Lending(max_each=2)
+    lending = DiscoveredTools(max_each=2)
     lend(lending, "ana", "A", "B")
     assert lending.find("A", "ana") is not None
     lend(lending, "ana", "C")
@@ -79,7 +78,7 @@ def test_a_borrower_keeps_what_was_used_last():
 
 
 def test_when_it_is_too_much_in_all_who_came_longest_ago_loses_everything():
-    lending = Lending(max_bytes=3000)
+    lending = DiscoveredTools(max_bytes=3000)
     for borrower in ("ana", "bob", "cid"):
         lend(lending, borrower, "A")
     assert lending.find("A", "ana") is not None
@@ -93,7 +92,7 @@ def test_when_it_is_too_much_in_all_who_came_longest_ago_loses_everything():
 
 
 def test_who_has_nothing_on_loan_takes_no_room():
-    lending = Lending()
+    lending = DiscoveredTools()
     for number in range(1000):
         lend(lending, f"thread {number}")
     assert len(lending) == 0
@@ -103,5 +102,5 @@ def test_who_has_nothing_on_loan_takes_no_room():
     assert len(lending) == 0
 
 
-def lend(lending: Lending, whose: str, *tools: str) -> None:
-    lending.lend([Entry("shop", name, name, item(name)) for name in tools], whose)
+def lend(lending: DiscoveredTools, whose: str, *tools: str) -> None:
+    lending.lend([CatalogueEntry("shop", name, name, item(name)) for name in tools], whose)

@@ -16,18 +16,18 @@ from toolyard.catalogue.items import (
     MAX_ITEM_BYTES,
     PROMPTS,
     TOOLS,
-    Item,
-    Unusable,
-    admitted,
+    UnusableItemError,
+    UpstreamItem,
+    item_json,
+    name_filter,
     read_item,
-    shown,
 )
-from toolyard.catalogue.lists import BadList, Listed, read_list
+from toolyard.catalogue.lists import ItemList, UnreadableListError, read_list
 from toolyard.config import Http, ServerConfig
+from toolyard.upstream.connection import GATEWAY_CALLER
 from toolyard.upstream.handshake import MODERN_META
-from toolyard.upstream.link import OURS
-from toolyard.upstream.spool import Spool
-from toolyard.upstream.turns import SLICE
+from toolyard.upstream.messages.slices import SLICE
+from toolyard.upstream.messages.spool import Spool
 from toolyard.wire.call import Call
 from toolyard.wire.errors import MethodNotFound
 
@@ -45,11 +45,11 @@ class Pages:
         return Raw(json.dumps(self._page(cursor)).encode())
 
 
-async def read(page: Callable[[str | None], Any], known: Listed | None = None) -> Listed:
-    return await read_list(Pages(page), TOOLS, OURS, MODERN_META, known or Listed())
+async def read(page: Callable[[str | None], Any], known: ItemList | None = None) -> ItemList:
+    return await read_list(Pages(page), TOOLS, GATEWAY_CALLER, MODERN_META, known or ItemList())
 
 
-def names(listed: Listed) -> list[str]:
+def names(listed: ItemList) -> list[str]:
     return [item.own for item in listed.items]
 
 
@@ -69,26 +69,26 @@ async def test_pages_are_read_to_the_last():
 )
 async def test_a_list_that_goes_round_in_circles_is_refused(pages: dict[str, str]):
     server = Pages(lambda cursor: {"tools": [], "nextCursor": pages[cursor or ""]})
-    with pytest.raises(BadList, match="tools"):
-        await read_list(server, TOOLS, OURS, MODERN_META, Listed())
+    with pytest.raises(UnreadableListError, match="tools"):
+        await read_list(server, TOOLS, GATEWAY_CALLER, MODERN_META, ItemList())
     assert len(server.asked) <= lists.MAX_PAGES
 
 
 async def test_a_list_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lists, "MAX_PAGES", 20)
-    with pytest.raises(BadList, match="no end"):
+    with pytest.raises(UnreadableListError, match="no end"):
         await read(lambda cursor: {"tools": [], "nextCursor": str(int(cursor or 0) + 1)})
 
 
 async def test_a_list_of_too_many_items_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lists, "MAX_ITEMS", 10)
-    with pytest.raises(BadList, match="over 10 items"):
+    with pytest.raises(UnreadableListError, match="over 10 items"):
         await read(lambda cursor: {"tools": [tool(f"t{n}") for n in range(11)]})
 
 
 async def test_a_list_of_too_many_bytes_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lists, "MAX_BYTES", 2**20)
-    with pytest.raises(BadList, match="MiB"):
+    with pytest.raises(UnreadableListError, match="MiB"):
         await read(
             lambda cursor: {
                 "tools": [tool("t", description="x" * 300_000)],
@@ -99,7 +99,7 @@ async def test_a_list_of_too_many_bytes_is_refused(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("body", [{"tools": 5}, {"tools": {}}, [], "tools", {"tools": [], "nextCursor": 5}])
 async def test_what_is_no_list_is_refused(body: Any):
-    with pytest.raises(BadList, match="cannot be understood"):
+    with pytest.raises(UnreadableListError, match="cannot be understood"):
         await read(lambda cursor: body)
 
 
@@ -122,17 +122,17 @@ async def test_a_long_list_is_read_in_slices_and_once_if_it_stays_the_same(spool
             return spool.finish()
 
     async with counting_turns() as turns:
-        listed = await read_list(Long(), TOOLS, OURS, MODERN_META, Listed())
+        listed = await read_list(Long(), TOOLS, GATEWAY_CALLER, MODERN_META, ItemList())
         assert turns.count > len(LONG) // lists.ITEMS_PER_TURN + len(json.dumps(LONG)) // SLICE
         assert names(listed) == [item["name"] for item in LONG]
         assert listed.ttl == 7
-        again = await read_list(Long(), TOOLS, OURS, MODERN_META, listed)
+        again = await read_list(Long(), TOOLS, GATEWAY_CALLER, MODERN_META, listed)
     assert again.items is listed.items
 
 
 async def test_a_long_list_that_cannot_be_cut_is_refused():
     items = [{"name": "t", "inputSchema": {"x": "x" * 2 * 2**20}}]
-    with pytest.raises(BadList, match="an item is over"):
+    with pytest.raises(UnreadableListError, match="an item is over"):
         await read(lambda cursor: {"tools": items})
 
 
@@ -141,7 +141,7 @@ async def test_a_server_that_does_not_know_the_method_has_none():
         async def handle(self, call: Call) -> Any:
             raise MethodNotFound(call.method)
 
-    assert (await read_list(Without(), TOOLS, OURS, MODERN_META, Listed())).items == ()
+    assert (await read_list(Without(), TOOLS, GATEWAY_CALLER, MODERN_META, ItemList())).items == ()
 
 
 UNUSABLE: dict[str, Any] = {
@@ -171,7 +171,7 @@ async def test_an_item_that_cannot_be_used_is_left_out_with_a_note_and_the_other
 
 async def test_of_two_items_with_one_name_the_first_counts():
     listed = await read(lambda cursor: {"tools": [tool("a", title="first"), tool("a", title="second")]})
-    assert [json.loads(shown(TOOLS, item, item.own))["title"] for item in listed.items] == ["first"]
+    assert [json.loads(item_json(TOOLS, item, item.own))["title"] for item in listed.items] == ["first"]
 
 
 async def test_a_list_that_is_the_same_byte_for_byte_is_not_read_again():
@@ -193,15 +193,15 @@ async def test_a_list_says_how_long_it_is_good_for():
     assert (await read(lambda cursor: {"tools": []})).ttl is None
 
 
-def item(**members: Any) -> Item:
+def item(**members: Any) -> UpstreamItem:
     return read_item(TOOLS, Raw(json.dumps({"name": "t", "inputSchema": {}, **members}).encode()))
 
 
 def test_an_item_is_shown_under_any_name_with_everything_else_as_it_was():
     members = {"title": "é\u2028", "inputSchema": {"x": [1, 2.5, None]}, "_meta": {"a/b": 1}, "odd": "kept"}
-    assert json.loads(shown(TOOLS, item(**members), "other")) == {"name": "other", **members}
+    assert json.loads(item_json(TOOLS, item(**members), "other")) == {"name": "other", **members}
     prompt = read_item(PROMPTS, Raw(b'{"name":"p"}'))
-    assert json.loads(shown(PROMPTS, prompt, "q")) == {"name": "q"}
+    assert json.loads(item_json(PROMPTS, prompt, "q")) == {"name": "q"}
 
 
 @pytest.mark.parametrize(
@@ -220,7 +220,7 @@ def test_what_may_run_twice_says_so_itself(members: Json, safe: bool):
 
 
 def test_bytes_that_are_not_text_make_an_item_unusable():
-    with pytest.raises(Unusable):
+    with pytest.raises(UnusableItemError):
         read_item(TOOLS, Raw(b'{"name":"\xff","inputSchema":{}}'))
 
 
@@ -238,7 +238,7 @@ def test_bytes_that_are_not_text_make_an_item_unusable():
     ],
 )
 def test_names_pass_by_patterns(allow: list[str], deny: list[str], passing: set[str]):
-    admits = admitted(allow, deny)
+    admits = name_filter(allow, deny)
     assert {name for name in ("read", "write", "write_all") if admits(name)} == passing
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from toolyard.catalogue.names import shown_name
+from toolyard.catalogue.items import shown_name
 
 FIT = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 

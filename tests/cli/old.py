@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from toolyard.edge.asgi import Receive, Scope, Send
-from toolyard.edge.http import HttpEdge
+from toolyard.edge.http.app import HttpEdge
+from toolyard.edge.request import Receive, Scope, Send
 from toolyard.kit import Server
 from toolyard.wire.versions import LEGACY_VERSIONS
 

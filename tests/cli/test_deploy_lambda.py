@@ -12,8 +12,8 @@ import pytest
 
 from tests.aws.packed import ARCH, Packed, Ref, packed, python
 from tests.cli.running import COMMAND, Outcome, Toolyard
-from toolyard.cli.deploy.linting import lint
-from toolyard.cli.failure import Failure
+from toolyard.cli.deploy.template import lint
+from toolyard.cli.ui.messages import CommandError
 
 RUNS = python()
 PYTHON = RUNS.version
@@ -382,7 +382,7 @@ def test_a_template_that_aws_would_refuse_fails_with_the_line(tmp_path: Path, de
     text = (demo.folder.parent / "template.yaml").read_text()
     file = tmp_path / "template.yaml"
     file.write_text(text.replace("MemorySize: 512", "MemorySize: 12"))
-    with pytest.raises(Failure, match="has 1 errors") as failure:
+    with pytest.raises(CommandError, match="has 1 errors") as failure:
         lint(file)
     number = next(n for n, line in enumerate(text.splitlines(), 1) if "MemorySize" in line)
     assert failure.value.hints[0].startswith(f"line {number}: ")

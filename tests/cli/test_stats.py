@@ -8,11 +8,11 @@ from contextlib import closing
 from pathlib import Path
 
 from tests.cli.running import Toolyard
-from toolyard.telemetry.ledger import Ledger
+from toolyard.telemetry.usage import UsageLedger
 
 
 def counted(folder: Path, config: Path | None = None) -> None:
-    ledger = Ledger(folder, "" if config is None else str(config))
+    ledger = UsageLedger(folder, "" if config is None else str(config))
     for _ in range(3):
         ledger.note("acme", "writer", "git", "mcp__git__git_log", 13_600_000, 100_000)
     ledger.note("acme", "reader", "notes", "mcp__notes__search", 900, 900)

@@ -15,7 +15,7 @@ from tests.app.yard import Yard, at, yard
 from tests.clients.claude_peer import ClaudePeer, claude_code
 from tests.results.shelf import records
 from toolyard.config import ResultsConfig
-from toolyard.telemetry.ledger import rows
+from toolyard.telemetry.usage import rows
 
 
 @asynccontextmanager

@@ -16,7 +16,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from toolyard.kit import Context, Server, ToolError
-from toolyard.kit.hub import Event, Hub, Listener
+from toolyard.kit.events import ChangeEvent, EventHub, EventListener
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-m", "tests.clients.yard"]
@@ -159,14 +159,14 @@ class Yard:
             return [name for name in ("Ada", "Alan", "Grace") if name.startswith(value)]
 
 
-class _WatchedHub(Hub):
+class _WatchedHub(EventHub):
     """Tells when the first listener has come: a change before that would be told to nobody."""
 
     def __init__(self, listened_to: asyncio.Event) -> None:
         super().__init__()
         self._listened_to = listened_to
 
-    def listener(self, wants: Callable[[Event], bool]) -> Listener:
+    def listener(self, wants: Callable[[ChangeEvent], bool]) -> EventListener:
         self._listened_to.set()
         return super().listener(wants)
 

@@ -23,8 +23,8 @@ from toolyard.config import (
     TelemetryConfig,
     load,
 )
-from toolyard.config.entry import KEYS
-from toolyard.config.sources import KEYS as TOP
+from toolyard.config.loader import KEYS as TOP
+from toolyard.config.servers import KEYS
 from toolyard.config.tables import GATEWAY, RESULTS, SEARCH, STATE, STORE, TELEMETRY
 
 PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "config.md").read_text()

@@ -10,7 +10,8 @@ import pytest
 
 from tests.databases.attacks import ALL, ATTACKS, QUESTIONS
 from toolyard.databases import Database, DatabaseError
-from toolyard.databases.guard import Refused, guarded
+from toolyard.databases.guard.statement import guarded
+from toolyard.databases.model import StatementRefusedError
 
 LIMITS: dict[str, Any] = {"seconds": 20.0, "rows": 1000, "bytes": 1_000_000}
 
@@ -24,7 +25,7 @@ def test_every_attack_is_refused_with_a_reason(dialect: str):
 def _refusal(sql: str, dialect: str) -> str:
     try:
         guarded(sql, dialect, limit=100)
-    except Refused as refused:
+    except StatementRefusedError as refused:
         return refused.reason
     return ""
 

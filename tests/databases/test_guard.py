@@ -4,17 +4,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolyard.databases.guard import Guarded, Refused, guarded
+from toolyard.databases.guard.statement import GuardedStatement, guarded
+from toolyard.databases.model import StatementRefusedError
 
 DIALECTS = ("postgres", "sqlite", "duckdb", "mysql")
 
 
-def ask(sql: str, dialect: str = "postgres", **more) -> Guarded:
+def ask(sql: str, dialect: str = "postgres", **more) -> GuardedStatement:
     return guarded(sql, dialect, **{"limit": 100} | more)
 
 
-def refusal(sql: str, dialect: str = "postgres", **more) -> Refused:
-    with pytest.raises(Refused) as caught:
+def refusal(sql: str, dialect: str = "postgres", **more) -> StatementRefusedError:
+    with pytest.raises(StatementRefusedError) as caught:
         ask(sql, dialect, **more)
     return caught.value
 
@@ -122,7 +123,7 @@ def test_what_duckdb_repeats_is_short_because_nothing_could_stop_it():
         "SELECT lpad('a', 1000000000, 'b')",
         "SELECT rpad('a', 5 * 1000000000, 'b')",
     ):
-        with pytest.raises(Refused, match="at most 10000"):
+        with pytest.raises(StatementRefusedError, match="at most 10000"):
             ask(sql, "duckdb")
 
 
@@ -308,6 +309,6 @@ TABLE PIVOT count( sum( lower( pg_sleep( CAST( INTERVAL DATE E'\\n' b'1' x'0f' U
 def test_any_text_is_refused_or_becomes_one_question_that_stays_itself(pieces: list[str], dialect: str):
     try:
         sql = guarded("SELECT " + " ".join(pieces), dialect, limit=7).sql
-    except Refused:
+    except StatementRefusedError:
         return
     assert guarded(sql, dialect, limit=7).sql == sql

@@ -1,7 +1,7 @@
 """The sample that ships with the package: described, the same every time, and of use for questions."""
 
 from toolyard.databases import open_database
-from toolyard.databases.sample import sample_image
+from toolyard.databases.embedded.sample import sample_image
 
 
 async def test_the_sample_is_a_described_shop_that_can_be_asked_at_once():

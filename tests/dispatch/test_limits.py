@@ -9,9 +9,10 @@ from tests.app.speaker import Exchange, Speaker, free_port, speaking, text, tool
 from tests.app.yard import at, yard
 from tests.serving import PATIENCE
 from toolyard.config import Http, ServerConfig
-from toolyard.dispatch import breaker, mount
-from toolyard.dispatch.breaker import Breaker
-from toolyard.upstream.errors import Down
+from toolyard.dispatch import mount
+from toolyard.dispatch import mount as breaker
+from toolyard.dispatch.mount import Breaker
+from toolyard.upstream.errors import UpstreamDownError
 
 ECHO = "mcp__up__echo"
 ELICITATION = {"elicitation": {}}
@@ -245,7 +246,7 @@ def test_a_breaker_opens_after_failures_in_a_row_only():
 
 def test_a_breaker_gives_one_that_was_well_a_grace_and_then_opens(monkeypatch: pytest.MonkeyPatch):
     now = 100.0
-    monkeypatch.setattr("toolyard.dispatch.breaker.time.monotonic", lambda: now)
+    monkeypatch.setattr("toolyard.dispatch.mount.time.monotonic", lambda: now)
     tested = Breaker("up")
     told = Told(tested).told
     tested.well()
@@ -255,7 +256,7 @@ def test_a_breaker_gives_one_that_was_well_a_grace_and_then_opens(monkeypatch: p
     now += breaker.GRACE_SECONDS
     tested.failed("gone")
     assert told[-1] == ("gone", True)
-    with pytest.raises(Down, match="'up': it is down: gone"):
+    with pytest.raises(UpstreamDownError, match="'up': it is down: gone"):
         tested.check()
     tested.answered()
     assert tested.is_open, "an answer that was on its way for long says nothing about now"

@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 from tests.serving import PATIENCE
-from toolyard.dispatch.ways import Ways
-from toolyard.upstream.link import About
+from toolyard.dispatch.composio.sessions import SessionConnections
+from toolyard.upstream.connection import UpstreamInfo
 from toolyard.wire.call import Call
 
 
@@ -20,7 +20,7 @@ class Path:
     async def handle(self, call: Call) -> Any:
         raise NotImplementedError
 
-    async def about(self) -> About:
+    async def about(self) -> UpstreamInfo:
         raise NotImplementedError
 
     async def idle(self) -> None:
@@ -35,7 +35,7 @@ class Path:
 
 
 async def test_a_session_has_one_way_and_another_session_another():
-    ways = Ways()
+    ways = SessionConnections()
     async with ways.use("a", Path) as first, ways.use("a", Path) as again, ways.use("b", Path) as other:
         assert first is again
         assert first is not other
@@ -45,7 +45,7 @@ async def test_a_session_has_one_way_and_another_session_another():
 
 
 async def test_the_longest_unused_makes_room_and_one_in_use_never_does():
-    ways = Ways(most=2)
+    ways = SessionConnections(most=2)
     async with ways.use("busy", Path) as busy:
         async with ways.use("old", Path) as old:
             pass
@@ -62,7 +62,7 @@ async def test_the_longest_unused_makes_room_and_one_in_use_never_does():
 
 
 async def test_one_in_use_is_not_idle_and_one_with_a_parked_call_waits_for_it():
-    ways = Ways(idle_seconds=0)
+    ways = SessionConnections(idle_seconds=0)
     async with ways.use("busy", Path) as busy:
         async with ways.use("parked", Path) as parked:
             parked.is_free.clear()
@@ -79,7 +79,7 @@ async def test_one_in_use_is_not_idle_and_one_with_a_parked_call_waits_for_it():
 
 
 async def test_the_way_to_a_session_that_is_over_is_not_given_out_again_and_closed_by_its_last_user():
-    ways = Ways()
+    ways = SessionConnections()
     async with ways.use("a", Path) as first:
         ways.drop("a")
         async with ways.use("a", Path) as second:

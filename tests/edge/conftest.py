@@ -8,7 +8,7 @@ import pytest_asyncio
 
 from tests.edge.workshop import Workshop
 from tests.serving import Client, serving
-from toolyard.edge.pace import Pace
+from toolyard.edge.request import Pace
 
 # Not `toolyard.kit`: a tool that fails on purpose is logged there, as it should be.
 WATCHED = ("toolyard.edge", "uvicorn.error", "asyncio")

@@ -5,9 +5,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.serving import Answer, Headers, encoded, modern
-from toolyard.edge.aws_lambda import LambdaEdge
-from toolyard.edge.lambda_events import read
-from toolyard.edge.lambda_outlets import Collected
+from toolyard.edge.aws.events import BufferedResponse, read_event
+from toolyard.edge.aws.function import LambdaEdge
 
 HOST = "abcdefghij.lambda-url.us-east-1.on.aws"
 
@@ -30,8 +29,8 @@ class LambdaClient:
         }
         if body is not None:
             event["body"] = body.decode("utf-8", "surrogateescape")
-        outlet = Collected("v2")
-        await self.edge.serve(read(event), outlet, self.seconds)
+        outlet = BufferedResponse("v2")
+        await self.edge.serve(read_event(event), outlet, self.seconds)
         reply = json.loads(json.dumps(outlet.reply()))
         return Answer(reply["statusCode"], reply["headers"], reply["body"].encode())
 

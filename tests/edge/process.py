@@ -4,7 +4,7 @@ import socket
 import sys
 
 from tests.edge.workshop import Workshop
-from toolyard.edge.serving import server
+from toolyard.edge.http.server import server
 
 
 def main(fd: int) -> None:

@@ -30,8 +30,8 @@ from tests.serving import (
     names_the_inside,
     serving,
 )
-from toolyard.edge.duplex import Duplex
-from toolyard.edge.http import HttpEdge
+from toolyard.edge.http.app import HttpEdge
+from toolyard.edge.stdio import Duplex
 
 ROOT = Path(__file__).parents[2]
 IN_TIME = PATIENCE

@@ -24,7 +24,7 @@ from tests.serving import (
     modern,
     serving,
 )
-from toolyard.edge.pace import Pace
+from toolyard.edge.request import Pace
 from toolyard.wire.call import Identity
 from toolyard.wire.seal import Sealer
 

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serving import Client, encoded, modern, serving
-from toolyard.edge import patience
-from toolyard.edge.asgi import Headers, Receive, Scope, Send
-from toolyard.edge.http import HttpEdge
+from toolyard.edge.http import server as patience
+from toolyard.edge.http.app import HttpEdge
+from toolyard.edge.request import Headers, Receive, Scope, Send
 from toolyard.kit import Context, Identity, Server
 
 ROOT = Path(__file__).parents[2]
@@ -288,13 +288,13 @@ async def test_uvicorns_httptools_which_mixes_trailers_with_headers_gets_no_chun
         headers, body = call("whoami")
         answer = await client.raw(head(headers) + chunked([body], [(b"x-tenant", b"acme")]))
         assert (answer.status, answer.error["code"]) == (411, -32600)
-        assert "--http toolyard.edge.patience:LimitedHttp" in answer.error["message"]
+        assert "--http toolyard.edge.http.server:LimitedHttp" in answer.error["message"]
         plain, message = modern("tools/call", {"name": "whoami", "arguments": {}})
         answer = await client.post({**plain, "x-tenant": "bolt"}, message)
         assert answer.result["content"][0]["text"] == "bolt"
 
 
-@pytest.mark.parametrize("protocol", ["h11", "toolyard.edge.patience:LimitedHttp"])
+@pytest.mark.parametrize("protocol", ["h11", "toolyard.edge.http.server:LimitedHttp"])
 async def test_uvicorns_other_protocols_keep_trailers_out_of_the_headers(protocol: str):
     async with plain_uvicorn(server().asgi(identify=by_tenant), protocol) as client:
         headers, body = call("whoami")

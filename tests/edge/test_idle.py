@@ -8,8 +8,8 @@ from pathlib import Path
 
 from tests.programs import find_program, needs
 from tests.serving import Client, Line, encoded, http, modern, serving
-from toolyard.edge.asgi import Receive, Scope, Send
-from toolyard.edge.http import HttpEdge
+from toolyard.edge.http.app import HttpEdge
+from toolyard.edge.request import Receive, Scope, Send
 from toolyard.kit import Server
 
 LONG, SHORT = 3600.0, 0.05

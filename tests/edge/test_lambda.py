@@ -13,22 +13,18 @@ import pytest
 from tests.edge.lambda_client import LambdaClient
 from tests.edge.workshop import KEY, Workshop
 from tests.serving import Client, LegacyClient, initialize, modern
-from toolyard.edge.asgi import Headers
-from toolyard.edge.aws_lambda import Entry, LambdaEdge
-from toolyard.edge.identity import Refused
-from toolyard.edge.lambda_events import Request, read
-from toolyard.edge.lambda_outlets import Collected
-from toolyard.edge.tenants import CallerKeys
+from toolyard.edge.aws.events import BufferedResponse, EventRequest, read_event
+from toolyard.edge.aws.function import LambdaEdge, LambdaRoute
+from toolyard.edge.request import CallerKeys, Headers, Refused
 from toolyard.kit import Context
-from toolyard.wire.call import Call, Service
-from toolyard.wire.secret import Secret
+from toolyard.wire.call import Call, Secret, Service
 
 ORIGIN = "https://app.example"
 
 
 def edge_of(shop: Workshop, keys: CallerKeys | None = None, **options: Any) -> LambdaEdge:
     server = shop.server
-    entry = Entry(server.name, server.service, server.sealer, None if keys is None else lambda: keys)
+    entry = LambdaRoute(server.name, server.service, server.sealer, None if keys is None else lambda: keys)
     return LambdaEdge({"/mcp": entry}, **options)
 
 
@@ -143,7 +139,7 @@ async def test_paths_end_with_a_slash_or_not_and_others_are_not_there():
 async def test_several_servers_have_a_path_each():
     shops = [Workshop(), Workshop()]
     entries = {
-        f"/mcp/{number}": Entry(str(number), shop.server.service, shop.server.sealer)
+        f"/mcp/{number}": LambdaRoute(str(number), shop.server.service, shop.server.sealer)
         for number, shop in enumerate(shops)
     }
     client = LambdaClient(LambdaEdge(entries))
@@ -230,15 +226,17 @@ async def test_a_notification_that_is_over_too_late_says_nothing_more():
                 with suppress(asyncio.CancelledError):
                     await ended.wait()
 
-    class Heard(Collected):
+    class Heard(BufferedResponse):
         async def start(self, status: int, headers: Headers) -> None:
             told.append(status)
 
-    edge = LambdaEdge({"/mcp": Entry("stubborn", cast(Service, Stubborn()), Workshop().server.sealer)})
+    edge = LambdaEdge({"/mcp": LambdaRoute("stubborn", cast(Service, Stubborn()), Workshop().server.sealer)})
     headers, message = modern("notifications/anything")
     pairs = [(name.lower().encode(), value.encode()) for name, value in headers.items()]
     del message["id"]
-    await edge.serve(Request("POST", "/mcp", pairs, json.dumps(message).encode(), "v2"), Heard("v2"), 0.05)
+    await edge.serve(
+        EventRequest("POST", "/mcp", pairs, json.dumps(message).encode(), "v2"), Heard("v2"), 0.05
+    )
     ended.set()
     await asyncio.wait(asyncio.all_tasks() - {cast("asyncio.Task[None]", asyncio.current_task())})
     assert told == [504]
@@ -252,19 +250,19 @@ async def test_a_key_is_let_go_of_even_where_the_answer_cannot_be_sent():
             calls.append(call)
             await asyncio.Event().wait()
 
-    class Broken(Collected):
+    class Broken(BufferedResponse):
         async def start(self, status: int, headers: Headers) -> None:
             raise ConnectionError("nobody takes it")
 
     keys = CallerKeys(("x-key",))
     edge = LambdaEdge(
-        {"/mcp": Entry("endless", cast(Service, Endless()), Workshop().server.sealer, lambda: keys)}
+        {"/mcp": LambdaRoute("endless", cast(Service, Endless()), Workshop().server.sealer, lambda: keys)}
     )
     headers, message = modern("tools/call", {"name": "any", "arguments": {}})
     pairs = [
         (name.lower().encode(), value.encode()) for name, value in (headers | {"x-key": "a-key"}).items()
     ]
-    request = Request("POST", "/mcp", pairs, json.dumps(message).encode(), "v2")
+    request = EventRequest("POST", "/mcp", pairs, json.dumps(message).encode(), "v2")
     with pytest.raises(ConnectionError):
         await edge.serve(request, Broken("v2"), 0.05)
     assert [call.secrets for call in calls] == [None]
@@ -275,7 +273,9 @@ def test_a_reply_weighs_at_least_what_the_runtime_makes_of_it(text: str):
     for size in (100, 100_000):
         chunk = text * size
         as_sent = len(json.dumps(chunk, ensure_ascii=sys.version_info < (3, 12)).encode()) - 2
-        assert as_sent <= Collected("v2").weight(chunk.encode()) <= max(3 * len(chunk.encode()), as_sent)
+        assert (
+            as_sent <= BufferedResponse("v2").weight(chunk.encode()) <= max(3 * len(chunk.encode()), as_sent)
+        )
 
 
 async def test_a_call_that_cannot_be_stopped_is_answered_in_time_too():
@@ -385,8 +385,8 @@ async def test_a_key_that_came_twice_is_refused_in_every_form_of_event_that_tell
     doubled = {name: values} if form == "a list" else {name: values[:1], name.title(): values[1:]}
     many = {**{key: [value] for key, value in headers.items()}, **doubled}
     event = {"httpMethod": "POST", "path": "/mcp", "body": json.dumps(message), "multiValueHeaders": many}
-    outlet = Collected("v1")
-    await edge_of(Workshop(), keyed(Gate())).serve(read(event), outlet, None)
+    outlet = BufferedResponse("v1")
+    await edge_of(Workshop(), keyed(Gate())).serve(read_event(event), outlet, None)
     reply = outlet.reply()
     assert reply["statusCode"] == 400
     assert f"The header '{name}' came more than once" in reply["body"]

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolyard.edge.lambda_events import BadEvent, kind_of, read, written
+from toolyard.edge.aws.events import BadEventError, kind_of, read_event, to_reply
 
 URL = {
     "version": "2.0",
@@ -40,30 +40,32 @@ def gateway(path: str, stage: str) -> dict[str, Any]:
 
 
 def test_an_event_of_a_function_url_is_a_request():
-    request = read(URL)
+    request = read_event(URL)
     assert (request.method, request.path, request.kind) == ("POST", "/mcp", "v2")
     assert request.body == '{"é":1}'.encode()
     assert (b"x-forwarded-for", b"1.2.3.4,5.6.7.8") in request.headers
 
 
 def test_names_of_headers_are_lower_case_and_those_that_came_twice_stay_two():
-    assert read(BALANCER).headers == [(b"content-type", b"application/json")]
-    assert read(MANY).headers == [
+    assert read_event(BALANCER).headers == [(b"content-type", b"application/json")]
+    assert read_event(MANY).headers == [
         (b"accept", b"application/json"),
         (b"accept", b"text/event-stream"),
         (b"x-one", b"1"),
     ]
-    assert read(URL | {"headers": {"X-Key": "a", "x-key": "b"}}).headers == [
+    assert read_event(URL | {"headers": {"X-Key": "a", "x-key": "b"}}).headers == [
         (b"x-key", b"a"),
         (b"x-key", b"b"),
     ]
 
 
 def test_cookies_that_stand_beside_the_headers_are_one_header():
-    assert read(URL | {"headers": {}, "cookies": ["a=1", "b=2"]}).headers == [(b"cookie", b"a=1; b=2")]
-    assert read(URL | {"headers": {"cookie": "a=1"}, "cookies": ["a=1"]}).headers == [(b"cookie", b"a=1")]
-    with pytest.raises(BadEvent, match="cookie"):
-        read(URL | {"cookies": [1]})
+    assert read_event(URL | {"headers": {}, "cookies": ["a=1", "b=2"]}).headers == [(b"cookie", b"a=1; b=2")]
+    assert read_event(URL | {"headers": {"cookie": "a=1"}, "cookies": ["a=1"]}).headers == [
+        (b"cookie", b"a=1")
+    ]
+    with pytest.raises(BadEventError, match="cookie"):
+        read_event(URL | {"cookies": [1]})
 
 
 @pytest.mark.parametrize(
@@ -77,13 +79,13 @@ def test_cookies_that_stand_beside_the_headers_are_one_header():
     ],
 )
 def test_the_stage_of_an_api_is_no_part_of_the_path(path: str, stage: str, seen: str):
-    assert read(gateway(path, stage)).path == seen
+    assert read_event(gateway(path, stage)).path == seen
 
 
 def test_a_body_in_base64_is_decoded_and_a_missing_one_is_empty():
     encoded = base64.b64encode(b"\x89PNG\0").decode()
-    assert read(URL | {"body": encoded, "isBase64Encoded": True}).body == b"\x89PNG\0"
-    assert read(REST).body == b""
+    assert read_event(URL | {"body": encoded, "isBase64Encoded": True}).body == b"\x89PNG\0"
+    assert read_event(REST).body == b""
 
 
 @pytest.mark.parametrize(
@@ -109,8 +111,8 @@ def test_a_body_in_base64_is_decoded_and_a_missing_one_is_empty():
     ],
 )
 def test_what_is_wrong_with_an_event_is_named(event: Any, named: str):
-    with pytest.raises(BadEvent, match=named):
-        read(event)
+    with pytest.raises(BadEventError, match=named):
+        read_event(event)
 
 
 JSON = st.recursive(
@@ -126,9 +128,9 @@ def test_an_event_with_anything_anywhere_is_read_or_refused(event: dict[str, Any
     for name in data.draw(st.lists(st.sampled_from([*event, "requestContext", "httpMethod"]), max_size=3)):
         changed[name] = data.draw(JSON)
     try:
-        assert read(changed).path
-    except BadEvent as error:
-        json.dumps(written(400, [], str(error).encode("utf-8", "replace"), kind_of(changed)))
+        assert read_event(changed).path
+    except BadEventError as error:
+        json.dumps(to_reply(400, [], str(error).encode("utf-8", "replace"), kind_of(changed)))
 
 
 def test_each_sender_gets_its_own_form_of_reply():
@@ -136,8 +138,8 @@ def test_each_sender_gets_its_own_form_of_reply():
     plain = {"statusCode": 401, "body": '{"é":1}', "isBase64Encoded": False}
     body = '{"é":1}'.encode()
     one_each = {"content-type": "application/json", "vary": "origin, accept"}
-    assert written(401, headers, body, "v2") == plain | {"headers": one_each}
+    assert to_reply(401, headers, body, "v2") == plain | {"headers": one_each}
     told = plain | {"statusDescription": "401 Unauthorized"}
-    assert written(401, headers, body, kind_of(BALANCER)) == told | {"headers": one_each}
+    assert to_reply(401, headers, body, kind_of(BALANCER)) == told | {"headers": one_each}
     many = {"content-type": ["application/json"], "vary": ["origin", "accept"]}
-    assert written(401, headers, body, kind_of(MANY)) == told | {"multiValueHeaders": many}
+    assert to_reply(401, headers, body, kind_of(MANY)) == told | {"multiValueHeaders": many}

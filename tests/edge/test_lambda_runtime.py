@@ -13,11 +13,11 @@ from tests.aws.proxy import Streamed
 from tests.aws.rie import PATIENCE
 from tests.aws.runtime_api import running
 from tests.serving import modern
-from toolyard.cli.deploy.template import WIPING
-from toolyard.edge.lambda_api import RuntimeApi
+from toolyard.cli.deploy.template import MEMORY_WIPING
+from toolyard.edge.aws.runtime import RuntimeApi
 
 ROOT = Path(__file__).resolve().parents[2]
-COMMAND = (sys.executable, "-m", "toolyard.edge.lambda_runtime")
+COMMAND = (sys.executable, "-m", "toolyard.edge.aws.runtime")
 
 FAILS = """
 import asyncio
@@ -101,7 +101,7 @@ async def test_no_key_stays_of_a_request_whose_answer_nobody_takes(tmp_path: Pat
     (tmp_path / "waits.py").write_text(WAITS, "utf-8")
     source = 'from toolyard.app.aws_lambda import function\nhandler = function(["waits"])'
     key, canary = secrets.token_hex(20), "a canary that is kept on purpose"
-    async with runtime(tmp_path, source, TOOLYARD_KEY=canary, **WIPING) as instance:
+    async with runtime(tmp_path, source, TOOLYARD_KEY=canary, **MEMORY_WIPING) as instance:
         await instance.api.idle.wait()
         headers, message = modern("tools/call", {"name": "wait", "arguments": {}})
         event = {

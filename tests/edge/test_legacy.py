@@ -15,7 +15,7 @@ import pytest
 
 from tests.edge.workshop import Workshop
 from tests.serving import PATIENCE, Client, Event, LegacyClient, Line, initialize, modern, serving
-from toolyard.edge.legacy import MAX_ASKED_EACH
+from toolyard.edge.http.legacy import MAX_ASKED_EACH
 from toolyard.kit import Context, McpError, Pace, Server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

@@ -18,7 +18,7 @@ from tests.serving import (
     modern,
     serving,
 )
-from toolyard.edge.pace import Pace
+from toolyard.edge.request import Pace
 from toolyard.kit import Server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

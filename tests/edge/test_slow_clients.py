@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.serving import serving
-from toolyard.edge.patience import MAX_HEAD_BYTES
+from toolyard.edge.http.server import MAX_HEAD_BYTES
 from toolyard.kit import Pace, Server
 
 

@@ -14,7 +14,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from tests.serving import PREFIX, assert_nothing_leaks, initialize, meta
-from toolyard.edge.duplex import Duplex
+from toolyard.edge.stdio import Duplex
 from toolyard.kit import Server
 
 ROOT = Path(__file__).parents[2]

@@ -1,7 +1,7 @@
 """Kept streams have a total: of those whose call is over, the oldest go first."""
 
-from toolyard.edge.pace import Pace
-from toolyard.edge.streams import Streams
+from toolyard.edge.http.legacy import Streams
+from toolyard.edge.request import Pace
 
 
 async def test_the_oldest_finished_stream_makes_room():

@@ -14,8 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from toolyard.kit import Server
-from toolyard.wire.call import Call, Caller, Identity
-from toolyard.wire.eras import TASKS_EXTENSION
+from toolyard.wire.call import TASKS_EXTENSION, Call, Caller, Identity
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from tests.kit.calls import soon
-from toolyard.edge.duplex import Duplex
+from toolyard.edge.stdio import Duplex
 from toolyard.kit import Context, Identity, McpError, Server, Text, ToolResult
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from tests.kit.calls import TASKS, Inbox, Steps, text_of
 from toolyard.kit import Context, Message, Server, user
-from toolyard.wire.call import Identity
-from toolyard.wire.eras import ClientInfo
+from toolyard.wire.call import ClientInfo, Identity
 from toolyard.wire.errors import McpError
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from tests.kit.calls import text_of
 from toolyard.kit import Context, Server, ToolResult
-from toolyard.kit.schema import Checked, Fitting
+from toolyard.kit.schema.validation import TrustedOutputSchema, TrustedSchema
 
 ORDER = {
     "type": "object",
@@ -213,8 +213,8 @@ async def test_a_schema_that_was_checked_elsewhere_is_compiled_at_the_first_call
     async def order(arguments: dict[str, Any]) -> Any:
         return arguments
 
-    server.add_tool(order, input_schema=Checked(ORDER), output_schema=Checked(ORDER))
-    server.add_tool(order, name="wrong", input_schema=Checked({"type": "object", "required": 5}))
+    server.add_tool(order, input_schema=TrustedSchema(ORDER), output_schema=TrustedSchema(ORDER))
+    server.add_tool(order, name="wrong", input_schema=TrustedSchema({"type": "object", "required": 5}))
     assert (await call(server, "order", {"item": "x"}))["structuredContent"] == {"item": "x"}
     assert "'item'" in text_of(await call(server, "order", {"item": ""}))
     with pytest.raises(ValueError, match="not a usable JSON Schema"):
@@ -222,7 +222,7 @@ async def test_a_schema_that_was_checked_elsewhere_is_compiled_at_the_first_call
 
 
 async def test_results_that_are_made_to_fit_a_schema_are_not_held_against_it(server: Server) -> None:
-    @server.tool(output_schema=Fitting(ORDER))
+    @server.tool(output_schema=TrustedOutputSchema(ORDER))
     async def order(item: Any) -> Any:
         return {"item": item}
 

@@ -6,15 +6,15 @@ import pytest
 from msgspec import Struct
 
 from toolyard.kit import Context, Server
-from toolyard.kit.languages import Face, add_tool
+from toolyard.kit.localization import LocalizedTool, add_localized_tool
 
-EN = Face(
+EN = LocalizedTool(
     name="query",
     title="Ask",
     description="Ask the database.",
     parameters={"question": "In plain words", "limit": "How many rows"},
 )
-PT = Face(
+PT = LocalizedTool(
     name="consultar",
     title="Perguntar",
     description="Pergunta à base de dados.",
@@ -32,7 +32,7 @@ async def ask(ctx: Context, question: str, limit: int = 5) -> Answer:
 
 def made(locale: Literal["en", "pt"]) -> Server:
     server = Server("two")
-    add_tool(server, locale, ask, en=EN, pt=PT, read_only=True)
+    add_localized_tool(server, locale, ask, en=EN, pt=PT, read_only=True)
     return server
 
 
@@ -73,14 +73,16 @@ async def test_wrong_arguments_are_named_as_the_caller_knows_them():
 
 
 def test_a_face_that_does_not_fit_its_function_is_refused():
-    wrong = Face(name="query", title="", description="", parameters={"question": "", "limit": "", "more": ""})
+    wrong = LocalizedTool(
+        name="query", title="", description="", parameters={"question": "", "limit": "", "more": ""}
+    )
     with pytest.raises(ValueError, match="more"):
-        add_tool(Server("two"), "en", ask, en=wrong, pt=PT)
+        add_localized_tool(Server("two"), "en", ask, en=wrong, pt=PT)
     with pytest.raises(ValueError, match="limit"):
-        add_tool(
+        add_localized_tool(
             Server("two"),
             "en",
             ask,
-            en=Face(name="a", title="", description="", parameters={"question": ""}),
+            en=LocalizedTool(name="a", title="", description="", parameters={"question": ""}),
             pt=PT,
         )

@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from toolyard.kit import Server
-from toolyard.kit.extras import MissingExtra, need
-from toolyard.kit.loading import LoadError, load
+from toolyard.kit.loader import LoadError, MissingExtraError, load, require_extra
 
 SHOP = """
 from msgspec import Struct
@@ -66,9 +65,9 @@ def test_options_for_a_server_that_takes_none_are_refused(tmp_path: Path):
 
 
 def test_a_missing_package_is_named_with_its_extra():
-    need("shop", "shop", "msgspec")
-    with pytest.raises(MissingExtra, match=r"no_such_package: pip install 'toolyard\[shop\]'"):
-        need("shop", "shop", "msgspec", "no_such_package")
+    require_extra("shop", "shop", "msgspec")
+    with pytest.raises(MissingExtraError, match=r"no_such_package: pip install 'toolyard\[shop\]'"):
+        require_extra("shop", "shop", "msgspec", "no_such_package")
 
 
 async def test_what_a_server_opened_is_closed_with_it_once_and_last_come_first_gone():

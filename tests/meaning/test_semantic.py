@@ -6,8 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from toolyard.meaning.semantic import Semantic
-from toolyard.meaning.vocabulary import Vocabulary
+from toolyard.meaning.embedding import TextEmbedding, Vocabulary
 
 TOOLS = (
     "mail send_email Send an email message to a recipient",
@@ -22,11 +21,11 @@ TOOLS = (
 
 
 @pytest.fixture(scope="module")
-def semantic() -> Semantic:
-    return Semantic.load()
+def semantic() -> TextEmbedding:
+    return TextEmbedding.load()
 
 
-def nearest(semantic: Semantic, text: str) -> str:
+def nearest(semantic: TextEmbedding, text: str) -> str:
     scores = semantic.encode(TOOLS) @ semantic.encode([text])[0]
     return TOOLS[int(scores.argmax())].split()[1]
 
@@ -47,23 +46,23 @@ def nearest(semantic: Semantic, text: str) -> str:
     ],
 )
 def test_a_use_case_in_either_language_is_nearest_to_its_english_tool(
-    semantic: Semantic, asked: str, tool: str
+    semantic: TextEmbedding, asked: str, tool: str
 ) -> None:
     assert nearest(semantic, asked) == tool
 
 
-def test_an_english_use_case_is_nearest_to_its_portuguese_tool(semantic: Semantic) -> None:
+def test_an_english_use_case_is_nearest_to_its_portuguese_tool(semantic: TextEmbedding) -> None:
     tools = ["enviar mensagem por correio", "apagar ficheiro do disco", "previsão do tempo para uma cidade"]
     scores = semantic.encode(tools) @ semantic.encode(["delete a file"])[0]
     assert int(scores.argmax()) == 1
 
 
-def test_accents_case_and_the_way_a_name_is_written_make_no_difference(semantic: Semantic) -> None:
+def test_accents_case_and_the_way_a_name_is_written_make_no_difference(semantic: TextEmbedding) -> None:
     same = semantic.encode(["previsão do tempo", "PREVISAO DO TEMPO", "previsaoDoTempo", "previsao_do_tempo"])
     assert np.allclose(same, same[0])
 
 
-def test_rows_have_unit_length_and_nothing_known_is_a_row_of_zeros(semantic: Semantic) -> None:
+def test_rows_have_unit_length_and_nothing_known_is_a_row_of_zeros(semantic: TextEmbedding) -> None:
     vectors = semantic.encode(["send a message", "", "   ", "12345 !!!", "日本語", "zzxqj"])
     assert vectors.shape == (6, semantic.dim)
     assert vectors.dtype == np.float32
@@ -75,15 +74,15 @@ def test_rows_have_unit_length_and_nothing_known_is_a_row_of_zeros(semantic: Sem
     "text",
     ["\ud800 lone surrogate", "\x00\u202e reversed", "e\u0301" * 5000, "🙂🏽 send", "aB" * 100_000, "ﬁle"],
 )
-def test_odd_text_is_encoded_like_any_other(semantic: Semantic, text: str) -> None:
+def test_odd_text_is_encoded_like_any_other(semantic: TextEmbedding, text: str) -> None:
     assert np.isfinite(semantic.encode([text])).all()
 
 
-def test_a_text_has_the_same_vector_alone_in_a_batch_and_in_another_process(semantic: Semantic) -> None:
+def test_a_text_has_the_same_vector_alone_in_a_batch_and_in_another_process(semantic: TextEmbedding) -> None:
     texts = [f"{tool} {i}" for i in range(400) for tool in TOOLS]
     whole = semantic.encode(texts)
     assert np.array_equal(whole[37], semantic.encode([texts[37]])[0])
-    assert np.array_equal(whole, Semantic.load().encode(texts))
+    assert np.array_equal(whole, TextEmbedding.load().encode(texts))
 
 
 def test_it_loads_without_a_learning_framework_or_the_network() -> None:
@@ -91,7 +90,7 @@ def test_it_loads_without_a_learning_framework_or_the_network() -> None:
         "import socket, sys\n"
         "def refused(*_): raise AssertionError('the network was asked')\n"
         "socket.socket.connect = refused\n"
-        "from toolyard.meaning.semantic import Semantic\n"
+        "from toolyard.meaning.embedding import Semantic\n"
         "Semantic.load().encode(['hello'])\n"
         "print(sorted({'torch', 'tokenizers', 'transformers', 'tensorflow'} & set(sys.modules)))\n"
     )
@@ -99,7 +98,7 @@ def test_it_loads_without_a_learning_framework_or_the_network() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_portuguese_words_have_english_renderings_in_every_form(semantic: Semantic) -> None:
+def test_portuguese_words_have_english_renderings_in_every_form(semantic: TextEmbedding) -> None:
     for form in ("ligar", "liga", "Ligue"):
         assert {"turn", "on"} <= set(semantic.translate([form])[0])
     assert "send" in semantic.translate(["envie"])[0]
@@ -108,7 +107,9 @@ def test_portuguese_words_have_english_renderings_in_every_form(semantic: Semant
     assert semantic.translate(["arquivo"])[0][0] == "file"
 
 
-def test_a_word_without_a_rendering_and_one_that_only_holds_a_sentence_have_none(semantic: Semantic) -> None:
+def test_a_word_without_a_rendering_and_one_that_only_holds_a_sentence_have_none(
+    semantic: TextEmbedding,
+) -> None:
     assert semantic.translate(["zzxqj", "para", "de", ""]) == [[], [], [], []]
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from toolyard.meaning.semantic import Semantic
+from toolyard.meaning.embedding import TextEmbedding
 from toolyard.meaning.vectors import VectorSet
 
 DIM = 24
@@ -93,7 +93,7 @@ def test_a_vector_of_another_length_is_refused():
 
 
 def test_texts_of_the_shipped_embedding_find_their_kin_across_languages():
-    semantic = Semantic.load()
+    semantic = TextEmbedding.load()
     texts = ["the invoice was paid late", "turn on the kitchen light", "deploy failed on the server"]
     vector_set = VectorSet[str](semantic.dim)
     vector_set.put_all("ana", range(3), semantic.encode(texts))

@@ -6,15 +6,13 @@ from typing import Any
 
 import msgspec
 
-from toolyard.catalogue.catalogue import TOOLS, Catalogue
-from toolyard.catalogue.items import read_item
-from toolyard.catalogue.lending import borrower
-from toolyard.dispatch.remote import Connection, RemoteAnswer, RemoteTool, Toolkit
-from toolyard.search.documents import Query
-from toolyard.sessions.leases import Begun, Lease, Leases
-from toolyard.upstream.errors import Lost
-from toolyard.wire.call import Call
-from toolyard.wire.threads import thread_of
+from toolyard.catalogue.catalogue import Catalogue, conversation_of
+from toolyard.catalogue.items import TOOLS, read_item
+from toolyard.dispatch.remote import AppConnection, RemoteAnswer, RemoteTool, Toolkit
+from toolyard.search.documents import ToolQuery
+from toolyard.sessions.leases import Lease, Leases, NewSession
+from toolyard.upstream.errors import ConnectionLostError
+from toolyard.wire.call import Call, thread_of
 
 SCHEMA = {"type": "object", "properties": {"to": {"type": "string"}}, "required": ["to"]}
 
@@ -27,7 +25,7 @@ class Apps:
         self.finds = ["MAIL_SEND", "MAIL_READ"]
         self.mood = "well"
         self.connected: set[str] = set()
-        self.asked: list[list[Query]] = []
+        self.asked: list[list[ToolQuery]] = []
         self.searched_for: list[str] = []
         self.authorised = asyncio.Event()
         self._catalogue = catalogue
@@ -40,7 +38,7 @@ class Apps:
         app = own.partition("_")[0].lower()
         told = {"name": own, "description": f"{app}: {own.lower()}", "inputSchema": SCHEMA}
         item = read_item(TOOLS, msgspec.Raw(msgspec.json.encode(told)))
-        self._catalogue.lend(self.server, [item], borrower(call))
+        self._catalogue.lend(self.server, [item], conversation_of(call))
         return RemoteTool(
             own,
             self._full(own),
@@ -53,18 +51,18 @@ class Apps:
         )
 
     async def session(self, call: Call) -> Lease:
-        async def begin() -> Begun:
-            return Begun(f"trs_{thread_of(call) or 'none'}", source="composio")
+        async def begin() -> NewSession:
+            return NewSession(f"trs_{thread_of(call) or 'none'}", source="composio")
 
         return await self._leases.get(call.caller.tenant, thread_of(call), self.server, begin)
 
     async def _are_we_well(self) -> None:
         if self.mood == "down":
-            raise Lost(self.server, "it broke off")
+            raise ConnectionLostError(self.server, "it broke off")
         if self.mood == "slow":
             await asyncio.Event().wait()
 
-    async def search(self, call: Call, queries: Sequence[Query], limit: int) -> RemoteAnswer:
+    async def search(self, call: Call, queries: Sequence[ToolQuery], limit: int) -> RemoteAnswer:
         self.asked.append(list(queries))
         await self._are_we_well()
         tools = tuple(self._tool(call, own) for own in self.finds)
@@ -85,22 +83,22 @@ class Apps:
         known = ("MAIL_SEND", "MAIL_READ", "FAX_SEND")
         return [self._tool(call, own) for own in known if own in names or self._full(own) in names]
 
-    async def connections(self, call: Call, toolkits: Sequence[str]) -> Sequence[Connection]:
+    async def connections(self, call: Call, toolkits: Sequence[str]) -> Sequence[AppConnection]:
         await self._are_we_well()
         return [self._connection(app) for app in toolkits or sorted(self.connected)]
 
-    def _connection(self, app: str, link: str | None = None) -> Connection:
+    def _connection(self, app: str, link: str | None = None) -> AppConnection:
         status = "active" if app in self.connected else "initiated" if link else "none"
-        return Connection(self.server, app, status, None if app in self.connected else link)
+        return AppConnection(self.server, app, status, None if app in self.connected else link)
 
     async def link(
         self, call: Call, toolkit: str, *, alias: str = "", fields: dict[str, Any] | None = None
-    ) -> Connection:
+    ) -> AppConnection:
         return self._connection(toolkit, f"https://connect.example/{toolkit}")
 
     async def wait(
         self, call: Call, toolkits: Sequence[str], seconds: float, *, every: bool = True
-    ) -> Sequence[Connection]:
+    ) -> Sequence[AppConnection]:
         async with asyncio.timeout(seconds):
             await self.authorised.wait()
         self.connected.update(toolkits)

@@ -9,19 +9,19 @@ import msgspec
 from tests.rest.loopback import Loopback
 from toolyard.kit import Server
 from toolyard.kit.connection import Connection
+from toolyard.rest.definition.model import ApiDefinition
 from toolyard.rest.engine import Prepare
 from toolyard.rest.server import RestSettings, build
-from toolyard.rest.table import Table
 
 KEY = "own-key-0123456789"
 AT_ONCE = {"pause": 0.0}
 
 
-def table(api: Loopback, tools: Mapping[str, Any], **more: Any) -> Table:
+def table(api: Loopback, tools: Mapping[str, Any], **more: Any) -> ApiDefinition:
     """Rows as a file would have them. Descriptions are filled in, and nobody waits before the next try."""
     rows = {name: {"description": f"What {name} does", **row} for name, row in tools.items()}
     whole = {"name": "things", "base_url": f"{api.url}/v1", "retry": AT_ONCE, **more, "tools": rows}
-    return msgspec.convert(whole, Table)
+    return msgspec.convert(whole, ApiDefinition)
 
 
 class Asking:
@@ -46,7 +46,7 @@ class Asking:
 
 @asynccontextmanager
 async def asking(
-    rows: Table,
+    rows: ApiDefinition,
     settings: RestSettings | None = None,
     prepare: Mapping[str, Prepare] | None = None,
     **options: Any,

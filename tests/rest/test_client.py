@@ -16,26 +16,32 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.rest.loopback import HANG_UP, NEVER, Loopback, Raw, reply
-from toolyard.rest.client import HttpClient, Request
-from toolyard.rest.faults import Garbled, TooLarge, TooSlow, Unreachable
-from toolyard.rest.origin import Origin
+from toolyard.rest.http.client import ApiOrigin, RestClient, RestRequest
+from toolyard.rest.http.connection import (
+    ApiTimeoutError,
+    ApiUnreachableError,
+    MalformedResponseError,
+    ResponseTooLargeError,
+)
 
 PATIENCE = 20.0
 LIMIT = 100_000
-GET = Request("GET", "/a", repeatable=True)
-POST = Request("POST", "/a", body=b"{}")
+GET = RestRequest("GET", "/a", repeatable=True)
+POST = RestRequest("POST", "/a", body=b"{}")
 OK = reply({"ok": True})
 CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @pytest.fixture
-async def client(api: Loopback) -> AsyncIterator[HttpClient]:
-    client = HttpClient(Origin.parse(api.url))
+async def client(api: Loopback) -> AsyncIterator[RestClient]:
+    client = RestClient(ApiOrigin.parse(api.url))
     yield client
     await client.close()
 
 
-async def send(client: HttpClient, request: Request = GET, seconds: float = PATIENCE) -> tuple[int, bytes]:
+async def send(
+    client: RestClient, request: RestRequest = GET, seconds: float = PATIENCE
+) -> tuple[int, bytes]:
     reply = await client.send(request, seconds, LIMIT)
     return reply.status, reply.body
 
@@ -59,7 +65,7 @@ async def send(client: HttpClient, request: Request = GET, seconds: float = PATI
     ],
 )
 async def test_replies_of_every_form_are_read_and_the_connection_is_used_again(
-    api: Loopback, client: HttpClient, raw: bytes, expected: tuple[int, bytes]
+    api: Loopback, client: RestClient, raw: bytes, expected: tuple[int, bytes]
 ) -> None:
     api.on("GET /a", Raw(raw), Raw(raw, apart=True), Raw(raw))
     assert [await send(client) for _ in range(3)] == [expected] * 3
@@ -81,7 +87,7 @@ async def test_replies_of_every_form_are_read_and_the_connection_is_used_again(
     ids=["ends with the connection", "old", "closing", "a second reply", "a longer body"],
 )
 async def test_a_connection_that_may_say_something_else_is_not_used_again(
-    api: Loopback, client: HttpClient, raw: Raw
+    api: Loopback, client: RestClient, raw: Raw
 ) -> None:
     api.on("GET /a", raw, OK)
     assert await send(client) == (200, b"hi")
@@ -90,7 +96,7 @@ async def test_a_connection_that_may_say_something_else_is_not_used_again(
 
 
 async def test_what_a_server_says_unasked_never_answers_the_next_request(
-    api: Loopback, client: HttpClient
+    api: Loopback, client: RestClient
 ) -> None:
     api.on("GET /a", OK)
     await send(client)
@@ -102,7 +108,7 @@ async def test_what_a_server_says_unasked_never_answers_the_next_request(
 
 async def test_a_connection_that_was_kept_for_too_long_is_not_used_again(api: Loopback) -> None:
     api.on("GET /a", OK)
-    client = HttpClient(Origin.parse(api.url), idle_seconds=0)
+    client = RestClient(ApiOrigin.parse(api.url), idle_seconds=0)
     assert [await send(client) for _ in range(2)] == [(200, b'{"ok": true}')] * 2
     assert api.connections == 2
     await client.close()
@@ -113,7 +119,7 @@ async def test_what_may_not_be_sent_twice_takes_only_a_connection_that_was_used_
 ) -> None:
     api.on("GET /a", OK)
     api.on("POST /a", OK)
-    client = HttpClient(Origin.parse(api.url), sure_seconds=0)
+    client = RestClient(ApiOrigin.parse(api.url), sure_seconds=0)
     for request in (GET, GET, POST, GET):
         await send(client, request)
     assert api.connections == 2
@@ -122,7 +128,7 @@ async def test_what_may_not_be_sent_twice_takes_only_a_connection_that_was_used_
 
 @pytest.mark.parametrize("request_", [GET, POST], ids=["GET", "POST"])
 async def test_a_kept_connection_that_the_server_closed_meanwhile_is_replaced(
-    api: Loopback, client: HttpClient, request_: Request
+    api: Loopback, client: RestClient, request_: RestRequest
 ) -> None:
     api.on(f"{request_.method} /a", OK)
     await send(client, request_)
@@ -133,7 +139,7 @@ async def test_a_kept_connection_that_the_server_closed_meanwhile_is_replaced(
 
 
 async def test_a_request_that_may_have_arrived_is_sent_again_only_where_that_does_no_harm(
-    api: Loopback, client: HttpClient
+    api: Loopback, client: RestClient
 ) -> None:
     api.on("GET /a", OK, HANG_UP, OK)
     api.on("POST /a", OK, HANG_UP, OK)
@@ -141,7 +147,7 @@ async def test_a_request_that_may_have_arrived_is_sent_again_only_where_that_doe
     assert await send(client) == (200, b'{"ok": true}')
     assert len(api.asked) == 3
     await send(client, POST)
-    with pytest.raises(Unreachable) as broken:
+    with pytest.raises(ApiUnreachableError) as broken:
         await send(client, POST)
     assert broken.value.sent
     assert len(api.asked) == 5
@@ -150,32 +156,35 @@ async def test_a_request_that_may_have_arrived_is_sent_again_only_where_that_doe
 @pytest.mark.parametrize(
     ("raw", "fault"),
     [
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 100001\r\n\r\n", TooLarge),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 100001\r\n\r\n", ResponseTooLargeError),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"8000\r\n" + b"x" * 32768 + b"\r\n",
-            Garbled,
+            MalformedResponseError,
         ),
         (
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
             + (b"8000\r\n" + b"x" * 32768 + b"\r\n") * 4,
-            TooLarge,
+            ResponseTooLargeError,
         ),
-        (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_001, TooLarge),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi", Garbled),
-        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000, Garbled),
-        (b"HTTP/1.1 200 OK\r\nContent-Len", Garbled),
-        (CHUNKED + b"2\r\nhi\r\n0\r\nTrailer: " + b"y" * 500_000, Garbled),
-        (CHUNKED + b"2;" + b"y" * 500_000, Garbled),
-        (b"SSH-2.0-OpenSSH_9.9\r\n", Garbled),
-        (b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n", Garbled),
-        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi", Garbled),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 2\r\n\r\nhi", Garbled),
-        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nhi", Garbled),
-        (b"", Unreachable),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 100_001, ResponseTooLargeError),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhi", MalformedResponseError),
+        (b"HTTP/1.1 200 OK\r\nX: " + b"y" * 70_000, MalformedResponseError),
+        (b"HTTP/1.1 200 OK\r\nContent-Len", MalformedResponseError),
+        (CHUNKED + b"2\r\nhi\r\n0\r\nTrailer: " + b"y" * 500_000, MalformedResponseError),
+        (CHUNKED + b"2;" + b"y" * 500_000, MalformedResponseError),
+        (b"SSH-2.0-OpenSSH_9.9\r\n", MalformedResponseError),
+        (
+            b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: upgrade\r\n\r\n",
+            MalformedResponseError,
+        ),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi", MalformedResponseError),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: br\r\nContent-Length: 2\r\n\r\nhi", MalformedResponseError),
+        (b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\nhi", MalformedResponseError),
+        (b"", ApiUnreachableError),
     ],
 )
 async def test_a_reply_that_cannot_be_used_is_a_fault_of_its_kind(
-    api: Loopback, client: HttpClient, raw: bytes, fault: type[Exception]
+    api: Loopback, client: RestClient, raw: bytes, fault: type[Exception]
 ) -> None:
     api.on("GET /a", Raw(raw, close=True), OK)
     with pytest.raises(fault):
@@ -196,46 +205,46 @@ async def test_a_reply_that_cannot_be_used_is_a_fault_of_its_kind(
     ids=["hints", "continues", "big hints", "trailers", "chunk extensions", "empty lines"],
 )
 async def test_what_has_no_end_is_a_fault_while_it_still_comes(
-    api: Loopback, client: HttpClient, raw: bytes, reason: str
+    api: Loopback, client: RestClient, raw: bytes, reason: str
 ) -> None:
     api.on("GET /a", Raw(raw, never=True), OK)
-    with pytest.raises(Garbled, match=reason):
+    with pytest.raises(MalformedResponseError, match=reason):
         await send(client)
     assert await send(client) == (200, b'{"ok": true}')
 
 
-async def test_chunks_of_a_byte_are_no_excess(api: Loopback, client: HttpClient) -> None:
+async def test_chunks_of_a_byte_are_no_excess(api: Loopback, client: RestClient) -> None:
     api.on("GET /a", Raw(CHUNKED + b"1\r\n \r\n" * 50_000 + b"0\r\n\r\n"))
     assert await send(client) == (200, b" " * 50_000)
 
 
 async def test_a_body_without_a_length_is_whole_only_when_the_connection_was_closed_in_order(
-    api: Loopback, client: HttpClient
+    api: Loopback, client: RestClient
 ) -> None:
     body = b"HTTP/1.1 200 OK\r\n\r\nall there i"
     api.on("GET /a", Raw(body, close=True), Raw(body, breaks=True))
     assert await send(client) == (200, b"all there i")
-    with pytest.raises(Garbled, match="ended early"):
+    with pytest.raises(MalformedResponseError, match="ended early"):
         await send(client)
 
 
-async def test_packed_replies_are_unpacked_within_the_limit(api: Loopback, client: HttpClient) -> None:
+async def test_packed_replies_are_unpacked_within_the_limit(api: Loopback, client: RestClient) -> None:
     api.on("GET /a", reply(gzip.compress(b"hi"), Content_Encoding="gzip"))
     assert await send(client) == (200, b"hi")
     api.on("GET /a", reply(gzip.compress(b"x" * 10_000_000), Content_Encoding="gzip"))
-    with pytest.raises(TooLarge):
+    with pytest.raises(ResponseTooLargeError):
         await send(client)
 
 
-async def test_a_server_that_never_answers_is_left_at_the_deadline(api: Loopback, client: HttpClient) -> None:
+async def test_a_server_that_never_answers_is_left_at_the_deadline(api: Loopback, client: RestClient) -> None:
     api.on("GET /a", NEVER)
-    with pytest.raises(TooSlow, match=r"0\.05 seconds"):
+    with pytest.raises(ApiTimeoutError, match=r"0\.05 seconds"):
         await send(client, seconds=0.05)
     async with asyncio.timeout(PATIENCE):
         await api.hung_up.wait()
 
 
-async def test_a_cancelled_request_closes_its_connection(api: Loopback, client: HttpClient) -> None:
+async def test_a_cancelled_request_closes_its_connection(api: Loopback, client: RestClient) -> None:
     api.on("GET /a", NEVER, OK)
     async with asyncio.timeout(PATIENCE):
         asking = asyncio.create_task(send(client))
@@ -253,8 +262,8 @@ async def test_nobody_listening_means_that_nothing_was_sent(api: Loopback) -> No
         port = server.sockets[0].getsockname()[1]
         server.close()
         await server.wait_closed()
-    with pytest.raises(Unreachable, match="refused") as refused:
-        await send(HttpClient(Origin.parse(f"http://127.0.0.1:{port}")))
+    with pytest.raises(ApiUnreachableError, match="refused") as refused:
+        await send(RestClient(ApiOrigin.parse(f"http://127.0.0.1:{port}")))
     assert not refused.value.sent
 
 
@@ -267,15 +276,15 @@ async def test_over_tls_only_a_server_with_a_trusted_certificate_of_its_name_get
     server = await asyncio.start_server(api.serve, "localhost", 0, ssl=context)
     port = server.sockets[0].getsockname()[1]
     monkeypatch.delenv("SSL_CERT_FILE", raising=False)
-    stranger = HttpClient(Origin.parse(f"https://localhost:{port}"))
-    with pytest.raises(Unreachable, match="cannot be trusted") as refused:
+    stranger = RestClient(ApiOrigin.parse(f"https://localhost:{port}"))
+    with pytest.raises(ApiUnreachableError, match="cannot be trusted") as refused:
         await send(stranger)
     assert not refused.value.sent
     monkeypatch.setenv("SSL_CERT_FILE", str(authority))
-    known = HttpClient(Origin.parse(f"https://localhost:{port}"))
+    known = RestClient(ApiOrigin.parse(f"https://localhost:{port}"))
     assert [await send(known) for _ in range(2)] == [(200, b'{"ok": true}')] * 2
-    with pytest.raises(Unreachable, match="cannot be trusted"):
-        await send(HttpClient(Origin.parse(f"https://127.0.0.1:{port}")))
+    with pytest.raises(ApiUnreachableError, match="cannot be trusted"):
+        await send(RestClient(ApiOrigin.parse(f"https://127.0.0.1:{port}")))
     assert len({asked.connection for asked in api.asked}) == 1
     await known.close()
     server.close()
@@ -310,7 +319,7 @@ def certified(folder: Path, name: str) -> tuple[ssl.SSLContext, Path]:
 
 
 async def test_a_client_that_was_closed_ends_what_is_under_way_and_keeps_nothing(
-    api: Loopback, client: HttpClient
+    api: Loopback, client: RestClient
 ) -> None:
     api.on("GET /a", OK)
     async with asyncio.timeout(PATIENCE):
@@ -321,13 +330,13 @@ async def test_a_client_that_was_closed_ends_what_is_under_way_and_keeps_nothing
         await api.hung_up.wait()
 
 
-async def test_many_at_once_each_get_their_own_reply(api: Loopback, client: HttpClient) -> None:
+async def test_many_at_once_each_get_their_own_reply(api: Loopback, client: RestClient) -> None:
     for number in range(40):
         api.on(f"GET /{number}", reply({"number": number}))
 
     async def one(number: int) -> None:
         for _ in range(5):
-            status, body = await send(client, Request("GET", f"/{number}", repeatable=True))
+            status, body = await send(client, RestRequest("GET", f"/{number}", repeatable=True))
             assert (status, body) == (200, b'{"number": %d}' % number)
 
     async with asyncio.timeout(PATIENCE):
@@ -335,13 +344,13 @@ async def test_many_at_once_each_get_their_own_reply(api: Loopback, client: Http
 
 
 async def test_what_was_meant_for_a_caller_that_went_away_reaches_nobody_else(
-    api: Loopback, client: HttpClient
+    api: Loopback, client: RestClient
 ) -> None:
     for number in range(60):
         api.on(f"GET /{number}", replace(reply({"number": number}), apart=True))
 
     async def one(number: int) -> bool:
-        return await send(client, Request("GET", f"/{number}")) == (200, b'{"number": %d}' % number)
+        return await send(client, RestRequest("GET", f"/{number}")) == (200, b'{"number": %d}' % number)
 
     async with asyncio.timeout(PATIENCE):
         for _ in range(3):
@@ -356,25 +365,27 @@ async def test_what_was_meant_for_a_caller_that_went_away_reaches_nobody_else(
 @pytest.mark.parametrize(
     "request_",
     [
-        Request("GET", "/a\r\nX: y"),
-        Request("GET", "/a b"),
-        Request("GET", "/ä"),
-        Request("GET", "a"),
-        Request("GET", "/a", {"X": "y\r\nZ: w"}),
-        Request("GET", "/a", {"X": "y\nZ: w"}),
-        Request("GET", "/a", {"X\r\nZ": "y"}),
-        Request("GET", "/a", {"X": "y\0"}),
+        RestRequest("GET", "/a\r\nX: y"),
+        RestRequest("GET", "/a b"),
+        RestRequest("GET", "/ä"),
+        RestRequest("GET", "a"),
+        RestRequest("GET", "/a", {"X": "y\r\nZ: w"}),
+        RestRequest("GET", "/a", {"X": "y\nZ: w"}),
+        RestRequest("GET", "/a", {"X\r\nZ": "y"}),
+        RestRequest("GET", "/a", {"X": "y\0"}),
     ],
 )
-async def test_no_value_can_begin_another_line(api: Loopback, client: HttpClient, request_: Request) -> None:
+async def test_no_value_can_begin_another_line(
+    api: Loopback, client: RestClient, request_: RestRequest
+) -> None:
     with pytest.raises(ValueError, match=r"a line break|a target"):
         await send(client, request_)
     assert api.asked == []
 
 
-async def test_a_request_says_who_asks_and_where(api: Loopback, client: HttpClient) -> None:
+async def test_a_request_says_who_asks_and_where(api: Loopback, client: RestClient) -> None:
     api.on("POST /a", OK)
-    await send(client, Request("POST", "/a?b=c", {"accept": "text/csv", "X-Own": "1"}, b"body"))
+    await send(client, RestRequest("POST", "/a?b=c", {"accept": "text/csv", "X-Own": "1"}, b"body"))
     asked = api.last
     assert (asked.target, asked.body) == ("/a?b=c", b"body")
     assert asked.headers["host"] == f"127.0.0.1:{api.port}"
@@ -396,7 +407,7 @@ async def test_a_request_says_who_asks_and_where(api: Loopback, client: HttpClie
     ],
 )
 def test_a_base_url_is_taken_apart(url: str, expected: tuple[object, ...]) -> None:
-    found = Origin.parse(url)
+    found = ApiOrigin.parse(url)
     assert (found.secure, found.host, found.port, found.base, found.authority) == expected
 
 
@@ -429,5 +440,5 @@ def test_a_base_url_is_taken_apart(url: str, expected: tuple[object, ...]) -> No
 )
 def test_a_base_url_that_is_none_is_refused_without_telling_a_password(url: str) -> None:
     with pytest.raises(ValueError, match="base URL") as refusal:
-        Origin.parse(url)
+        ApiOrigin.parse(url)
     assert "sesame" not in str(refusal.value)

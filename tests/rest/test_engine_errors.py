@@ -9,7 +9,7 @@ import pytest
 
 from tests.rest.asking import KEY, asking, table
 from tests.rest.loopback import HANG_UP, NEVER, Loopback, Raw, reply
-from toolyard.rest.failures import MAX_DETAIL
+from toolyard.rest.response.result import MAX_DETAIL
 from toolyard.rest.server import RestSettings
 
 GET = {"path": "/thing"}

@@ -13,10 +13,10 @@ from tests.rest.asking import KEY, asking, table
 from tests.rest.loopback import Asked, Loopback, Raw, reply
 from tests.serving import Answer, Client, modern, serving
 from toolyard.kit import Secret
-from toolyard.kit.making import WrongSettings
-from toolyard.rest.client import Request
+from toolyard.kit.loader import SettingsError
+from toolyard.rest.definition.model import ApiDefinition
+from toolyard.rest.http.client import RestRequest
 from toolyard.rest.server import RestSettings, build
-from toolyard.rest.table import Table
 
 AUTH = {"kind": "bearer", "caller": ["x-things-key", "authorization"], "variable": "THINGS_KEY"}
 ALICE, BOB = "alice-0123456789", "bob-0123456789"
@@ -27,7 +27,7 @@ def said_key(asked: Asked) -> Raw:
     return reply({"who": asked.headers.get("authorization", "").removeprefix("Bearer ")[:3]})
 
 
-def rows(api: Loopback, **more: Any) -> Table:
+def rows(api: Loopback, **more: Any) -> ApiDefinition:
     api.on("GET /v1/thing", said_key)
     tools = {"get": {"path": "/thing"}, "beta": {"path": "/thing", "flag": "features.beta"}}
     return table(api, tools, **{"auth": AUTH, **more})
@@ -103,13 +103,13 @@ async def test_a_key_from_a_file_may_end_with_a_line_but_not_have_one_inside(api
         await ask.ok("get")
     assert keys(api) == [KEY]
     for key in ("two\nlines", "k\u00e9y", "null\0"):
-        with pytest.raises(WrongSettings, match="characters") as refusal:
+        with pytest.raises(SettingsError, match="characters") as refusal:
             build(rows(api), RestSettings(api_key=key))
         assert key not in str(refusal.value)
 
 
 async def test_a_base_url_that_is_none_is_a_wrong_setting(api: Loopback) -> None:
-    with pytest.raises(WrongSettings, match="base URL"):
+    with pytest.raises(SettingsError, match="base URL"):
         build(rows(api), RestSettings(base_url="nowhere"))
 
 
@@ -140,15 +140,15 @@ async def test_a_call_leaves_no_key_in_memory_for_the_collector_to_find(api: Loo
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
-    ours = [value for value in left if isinstance(value, bytes | str | Secret | Request)]
-    assert not [value for value in ours if isinstance(value, Request | Secret) or ALICE in str(value)]
+    ours = [value for value in left if isinstance(value, bytes | str | Secret | RestRequest)]
+    assert not [value for value in ours if isinstance(value, RestRequest | Secret) or ALICE in str(value)]
 
 
 # Over HTTP
 
 
 @asynccontextmanager
-async def served(table: Table, settings: RestSettings | None = None) -> AsyncIterator[Client]:
+async def served(table: ApiDefinition, settings: RestSettings | None = None) -> AsyncIterator[Client]:
     server = build(table, settings or RestSettings())
     async with serving(server.asgi()) as client:
         yield client

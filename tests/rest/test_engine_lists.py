@@ -7,7 +7,7 @@ import pytest
 
 from tests.rest.asking import KEY, asking, table
 from tests.rest.loopback import Asked, Loopback, Raw, reply
-from toolyard.rest.reading import MOST_PARTS
+from toolyard.rest.response.paging import MAX_PAGES
 from toolyard.rest.server import RestSettings
 
 PAGE = {"kind": "page", "position": "page", "first": 1, "size": "limit", "default": 2, "most": 3}
@@ -227,7 +227,7 @@ async def test_parts_that_lead_round_in_a_circle_come_to_an_end(api: Loopback, k
         found = await ask.ok("circle")
     assert found["items"] == []
     assert found["truncated"] is True
-    assert len(api.asked) == MOST_PARTS
+    assert len(api.asked) == MAX_PAGES
 
 
 async def test_filters_that_the_api_does_not_have_count_what_is_kept(api: Loopback) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tests.rest.asking import asking, table
 from tests.rest.loopback import Asked, Loopback, Raw, reply
+from toolyard.rest.definition.model import ApiDefinition
 from toolyard.rest.server import RestSettings
-from toolyard.rest.table import Table
 
 DESKS = [
     {"id": 1, "name": "Suporte", "display_name": "Help"},
@@ -33,7 +33,7 @@ class Settings(RestSettings, frozen=True, kw_only=True):
     default_desk_id: int = 0
 
 
-def rows(api: Loopback) -> Table:
+def rows(api: Loopback) -> ApiDefinition:
     api.on("GET /v1/desks", reply(DESKS))
     for desk in range(1, 6):
         api.on(f"GET /v1/desks/{desk}/stages", reply({"stages": [{"id": desk * 10, "name": "Aberto"}]}))
@@ -175,7 +175,7 @@ async def test_an_item_that_is_on_two_pages_is_one(api: Loopback) -> None:
         assert await ask.ok("one", desk_name="Técnico") == {"data": {"desk_id": "2"}}
 
 
-def paged(api: Loopback, people: list[str], most_items: int = 6) -> Table:
+def paged(api: Loopback, people: list[str], most_items: int = 6) -> ApiDefinition:
     """People in pages of two."""
 
     def page(asked: Asked) -> Raw:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from toolyard.rest.compiling import compiled
-from toolyard.rest.loading import load
-from toolyard.rest.mistakes import TableError
+from toolyard.rest.definition.loader import compiled, load
+from toolyard.rest.definition.model import DefinitionError
 
 HEAD = """
 name = "crm"
@@ -29,8 +28,8 @@ def written(folder: Path, text: str, name: str = "crm.toml") -> Path:
     return file
 
 
-def refused(file: Path, locale: str = "en") -> TableError:
-    with pytest.raises(TableError) as caught:
+def refused(file: Path, locale: str = "en") -> DefinitionError:
+    with pytest.raises(DefinitionError) as caught:
         load(file, locale)  # pyright: ignore[reportArgumentType]
     return caught.value
 

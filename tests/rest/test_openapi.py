@@ -10,22 +10,22 @@ import yaml
 
 from tests.cli.running import Toolyard
 from tests.rest.loopback import Loopback, reply
-from toolyard.rest.loading import check
-from toolyard.rest.openapi import Document, DocumentError, Made, Wishes, convert
+from toolyard.rest.definition.loader import check
+from toolyard.rest.definition.model import ApiDefinition, ParameterDefinition
+from toolyard.rest.openapi import Conversion, ConversionOptions, OpenApiDocument, OpenApiError, convert
 from toolyard.rest.server import RestSettings, build
-from toolyard.rest.table import Parameter, Table
 
 BOOKSHOP = Path(__file__).with_name("bookshop.yaml")
 
 
-def made(document: Any, **wishes: Any) -> tuple[Made, Table]:
+def made(document: Any, **wishes: Any) -> tuple[Conversion, ApiDefinition]:
     """Whatever is made must load."""
-    found = convert(Document(document), Wishes(**wishes), "the-document")
+    found = convert(OpenApiDocument(document), ConversionOptions(**wishes), "the-document")
     return found, check(found.text, Path("made.toml"))
 
 
 @pytest.fixture(scope="module")
-def bookshop() -> tuple[Made, Table]:
+def bookshop() -> tuple[Conversion, ApiDefinition]:
     return made(yaml.safe_load(BOOKSHOP.read_text("utf-8")))
 
 
@@ -39,12 +39,14 @@ def small(**operation: Any) -> dict[str, Any]:
     }
 
 
-def of_query(**parameter: Any) -> dict[str, Parameter]:
+def of_query(**parameter: Any) -> dict[str, ParameterDefinition]:
     _, table = made(small(parameters=[{"in": "query", "name": "q", **parameter}]))
     return table.tools["get_things"].parameters
 
 
-def test_the_server_is_named_placed_and_keyed_as_the_document_says(bookshop: tuple[Made, Table]):
+def test_the_server_is_named_placed_and_keyed_as_the_document_says(
+    bookshop: tuple[Conversion, ApiDefinition],
+):
     _, table = bookshop
     assert (table.name, table.title) == ("bookshop", "Bookshop API")
     assert table.base_url == "https://eu.bookshop.example/v2"
@@ -55,7 +57,9 @@ def test_the_server_is_named_placed_and_keyed_as_the_document_says(bookshop: tup
     )
 
 
-def test_operations_become_tools_with_unique_names_that_clients_accept(bookshop: tuple[Made, Table]):
+def test_operations_become_tools_with_unique_names_that_clients_accept(
+    bookshop: tuple[Conversion, ApiDefinition],
+):
     _, table = bookshop
     methods = {name: (tool.method, tool.path) for name, tool in table.tools.items()}
     assert methods == {
@@ -78,7 +82,9 @@ def test_operations_become_tools_with_unique_names_that_clients_accept(bookshop:
     assert table.tools["getBook_2"].description == "Deprecated. Change a book"
 
 
-def test_parameters_keep_their_places_types_limits_and_what_the_api_calls_them(bookshop: tuple[Made, Table]):
+def test_parameters_keep_their_places_types_limits_and_what_the_api_calls_them(
+    bookshop: tuple[Conversion, ApiDefinition],
+):
     _, table = bookshop
     listing = table.tools["books_list"].parameters
     assert listing["X-Trace"].place == "header"
@@ -91,7 +97,7 @@ def test_parameters_keep_their_places_types_limits_and_what_the_api_calls_them(b
     assert (changing["notify"].place, changing["body_book-id"].name) == ("query", "book-id")
 
 
-def test_bodies_are_taken_apart_one_level_deep(bookshop: tuple[Made, Table]):
+def test_bodies_are_taken_apart_one_level_deep(bookshop: tuple[Conversion, ApiDefinition]):
     _, table = bookshop
     adding = table.tools["addBook"].parameters
     assert "id" not in adding, "the API gives it"
@@ -114,7 +120,7 @@ def test_bodies_are_taken_apart_one_level_deep(bookshop: tuple[Made, Table]):
     }
 
 
-def test_paging_is_recognised_by_its_parameters_and_its_reply(bookshop: tuple[Made, Table]):
+def test_paging_is_recognised_by_its_parameters_and_its_reply(bookshop: tuple[Conversion, ApiDefinition]):
     _, table = bookshop
     pages = table.paging[table.tools["books_list"].paging]
     assert (pages.kind, pages.position, pages.first, pages.size) == ("page", "page", 1, "per_page")
@@ -124,7 +130,9 @@ def test_paging_is_recognised_by_its_parameters_and_its_reply(bookshop: tuple[Ma
     assert (cursors.kind, cursors.position, cursors.next) == ("cursor", "cursor", "meta.next_cursor")
 
 
-def test_what_is_left_out_or_unsure_is_said_and_stands_in_the_comments(bookshop: tuple[Made, Table]):
+def test_what_is_left_out_or_unsure_is_said_and_stands_in_the_comments(
+    bookshop: tuple[Conversion, ApiDefinition],
+):
     found, _ = bookshop
     said = "\n".join(found.notes)
     for told in (
@@ -139,7 +147,7 @@ def test_what_is_left_out_or_unsure_is_said_and_stands_in_the_comments(bookshop:
         assert told in "".join(line for line in found.text.splitlines() if line.startswith("#"))
 
 
-def test_a_schema_that_holds_itself_ends_somewhere(bookshop: tuple[Made, Table]):
+def test_a_schema_that_holds_itself_ends_somewhere(bookshop: tuple[Conversion, ApiDefinition]):
     _, table = bookshop
     assert table.tools["getShelf"].output["properties"]["data"]["properties"]["inside"] == {}
     many = {
@@ -184,7 +192,7 @@ def test_types_are_worked_out_where_a_document_does_not_name_them():
         "integer",
         "null",
     )
-    assert of_query(schema={"type": "integer", "default": "many"})["q"] == Parameter(type="integer")
+    assert of_query(schema={"type": "integer", "default": "many"})["q"] == ParameterDefinition(type="integer")
     assert of_query(schema={"type": "integer", "minimum": -(2**70), "maximum": 9})["q"].schema == {
         "maximum": 9
     }
@@ -245,7 +253,7 @@ def test_only_what_is_wanted_is_made():
     document = yaml.safe_load(BOOKSHOP.read_text("utf-8"))
     assert [*made(document, only=("loans",))[1].tools] == ["listLoans", "lend"]
     assert [*made(document, only=("/books/{book-id}*", "getShelf"))[1].tools][-1] == "getShelf"
-    with pytest.raises(DocumentError, match="'loan'") as caught:
+    with pytest.raises(OpenApiError, match="'loan'") as caught:
         made(document, only=("loan",))
     assert caught.value.hint == "did you mean 'Loans'?"
 
@@ -265,7 +273,7 @@ def test_only_what_is_wanted_is_made():
     ],
 )
 def test_a_document_that_cannot_be_used_is_refused_with_the_reason(document: Any, told: str):
-    with pytest.raises(DocumentError, match=told):
+    with pytest.raises(OpenApiError, match=told):
         made(document)
 
 
@@ -277,7 +285,7 @@ def test_a_document_that_cannot_be_used_is_refused_with_the_reason(document: Any
     ],
 )
 def test_a_wish_that_cannot_be_is_refused(wishes: dict[str, str], told: str):
-    with pytest.raises(DocumentError, match=told):
+    with pytest.raises(OpenApiError, match=told):
         made(small(), **wishes)
 
 
@@ -290,8 +298,8 @@ def test_an_address_without_a_path_is_given_that_of_the_document():
 def test_a_document_that_holds_itself_is_refused():
     document: dict[str, Any] = small()
     document["x"] = document
-    with pytest.raises(DocumentError, match="holds itself"):
-        Document(document)
+    with pytest.raises(OpenApiError, match="holds itself"):
+        OpenApiDocument(document)
 
 
 def test_texts_of_a_document_cannot_break_out_of_the_table():

@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from tests.cli.running import Toolyard
 from tests.rest.asking import asking
 from tests.rest.loopback import NEVER, Asked, Loopback, Raw, reply
-from toolyard.rest.loading import check
-from toolyard.rest.openapi import Document, Made, Wishes, convert
+from toolyard.rest.definition.loader import check
+from toolyard.rest.definition.model import ApiDefinition
+from toolyard.rest.openapi import Conversion, ConversionOptions, OpenApiDocument, convert
 from toolyard.rest.server import RestSettings
-from toolyard.rest.table import Table
 
 ANIMAL = {
     "type": "object",
@@ -166,8 +166,8 @@ SHELTER: dict[str, Any] = {
 
 
 @pytest.fixture
-def shelter(api: Loopback) -> tuple[Made, Table]:
-    found = convert(Document(SHELTER), Wishes(base_url=api.url), "shelter.json")
+def shelter(api: Loopback) -> tuple[Conversion, ApiDefinition]:
+    found = convert(OpenApiDocument(SHELTER), ConversionOptions(base_url=api.url), "shelter.json")
     for path, item in SHELTER["paths"].items():
         for method in item:
             api.on(f"{method.upper()} /api/v3{path.replace('{animalId}', '7')}", reply({"ok": True}))
@@ -183,7 +183,7 @@ def file(data: bytes, name: str) -> list[dict[str, str]]:
 
 
 async def test_every_kind_of_body_arrives_as_the_document_says(
-    api: Loopback, shelter: tuple[Made, Table]
+    api: Loopback, shelter: tuple[Conversion, ApiDefinition]
 ) -> None:
     picture = bytes(range(256))
     async with asking(shelter[1], RestSettings(api_key="sesame")) as ask:
@@ -225,7 +225,7 @@ async def test_every_kind_of_body_arrives_as_the_document_says(
 
 
 async def test_a_body_that_is_missing_or_wrong_is_refused_and_nothing_is_sent(
-    api: Loopback, shelter: tuple[Made, Table]
+    api: Loopback, shelter: tuple[Conversion, ApiDefinition]
 ) -> None:
     async with asking(shelter[1], RestSettings(api_key="sesame")) as ask:
         assert "file" in await ask.wrong("uploadPicture", animalId=7)
@@ -241,7 +241,7 @@ async def test_a_body_that_is_missing_or_wrong_is_refused_and_nothing_is_sent(
 
 
 async def test_a_key_is_no_argument_and_is_sent_all_the_same(
-    api: Loopback, shelter: tuple[Made, Table]
+    api: Loopback, shelter: tuple[Conversion, ApiDefinition]
 ) -> None:
     async with asking(shelter[1], RestSettings(api_key="sesame")) as ask:
         listed = {tool["name"]: tool["inputSchema"] for tool in await ask.client.list_tools()}
@@ -281,7 +281,7 @@ def test_no_form_of_a_key_is_an_argument(
     }
     if scheme is not None:
         document |= {"components": {"securitySchemes": {"S": scheme}}, "security": [{"S": []}]}
-    made = convert(Document(document), Wishes(), "x")
+    made = convert(OpenApiDocument(document), ConversionOptions(), "x")
     table = check(made.text, Path("x.toml"))
     assert table.tools["get_a"].parameters == {}
     assert (table.auth.kind, table.auth.name) == auth
@@ -290,7 +290,9 @@ def test_no_form_of_a_key_is_an_argument(
     assert ("a guess" in told) == (scheme is None)
 
 
-def test_what_has_no_tool_is_listed_in_the_file_with_its_reason(shelter: tuple[Made, Table]) -> None:
+def test_what_has_no_tool_is_listed_in_the_file_with_its_reason(
+    shelter: tuple[Conversion, ApiDefinition],
+) -> None:
     made, table = shelter
     reasons = [
         "GET /odd: it needs a body, and GET has none",
@@ -344,7 +346,7 @@ def test_an_operation_with_a_body_has_a_tool_that_takes_it_or_is_listed(method: 
     operation = {"parameters": [ID], "requestBody": request}
     other = {"get": {"operationId": "other"}}
     document = {**SHELTER, "paths": {"/a/{animalId}": {method: operation}, "/b": other}}
-    made = convert(Document(document), Wishes(base_url="https://a.example"), "x")
+    made = convert(OpenApiDocument(document), ConversionOptions(base_url="https://a.example"), "x")
     table = check(made.text, Path("x.toml"))
     assert made.tools + made.left_out == 2
     (tool,) = [tool for name, tool in table.tools.items() if name != "other"] or [None]

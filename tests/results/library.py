@@ -10,8 +10,7 @@ import pytest
 from tests.results.shelf import TENANT, local_store
 from tests.thirdparty.mounting import children_of
 from toolyard.config import ResultsConfig
-from toolyard.results.reading.asked import Wrong
-from toolyard.results.reading.reader import Reader
+from toolyard.results.query.reader import ReadResultError, ResultReader
 
 JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 
@@ -19,7 +18,7 @@ JSON, TEXT = "application/json", "text/plain; charset=utf-8"
 class Library:
     def __init__(self, folder: Path, **settings: Any) -> None:
         self.store = local_store(folder)
-        self.reader = Reader(self.store, ResultsConfig(**settings))
+        self.reader = ResultReader(self.store, ResultsConfig(**settings))
 
     async def keep(self, body: Any, kind: str = JSON, tenant: str = TENANT) -> str:
         writing = await self.store.begin(tenant, "tool", kind)
@@ -54,7 +53,7 @@ class Library:
 
 
 async def refused(asking: Any) -> str:
-    with pytest.raises(Wrong) as raised:
+    with pytest.raises(ReadResultError) as raised:
         await asking
     return str(raised.value)
 

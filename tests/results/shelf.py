@@ -9,14 +9,11 @@ from typing import Any
 import bpe_openai
 from msgspec import Raw
 
-from toolyard.artifacts.links import Links
-from toolyard.artifacts.local import LocalStore
-from toolyard.artifacts.store import Store
-from toolyard.results.limits import Limits
-from toolyard.results.options import Options
-from toolyard.results.shaper import SECONDS, Shaper, Tool, Wanted
-from toolyard.wire.call import Caller, Identity
-from toolyard.wire.eras import ClientInfo
+from toolyard.artifacts.local import LocalArtifactStore
+from toolyard.artifacts.store import ArtifactStore, ResultLinks
+from toolyard.results.limits import Limits, ResultOptions
+from toolyard.results.shaper import SECONDS, ResultPolicy, Shaper, ShapeRequest
+from toolyard.wire.call import Caller, ClientInfo, Identity
 from toolyard.wire.seal import Sealer
 
 TENANT = "acme"
@@ -71,7 +68,7 @@ class Fitted:
 
 
 class Shelf:
-    def __init__(self, store: Store, folder: Path, seconds: float = SECONDS) -> None:
+    def __init__(self, store: ArtifactStore, folder: Path, seconds: float = SECONDS) -> None:
         self.store = store
         self.folder = folder
         self.noted: list[tuple[str, int, int]] = []
@@ -93,11 +90,11 @@ class Shelf:
         if isinstance(result, bytes):
             result = Raw(result)
         caller = Caller(version, {}, ClientInfo(client), Identity(TENANT))
-        tool = Tool(NAME, "up", limits)
+        tool = ResultPolicy(NAME, "up", limits)
         # As the pipeline does it: the short way first.
         if not options and isinstance(result, Raw) and self.shaper.passes(caller, tool, bytes(result)):
             return Fitted(self, result, result)
-        wanted = Wanted(caller, tool, HINT, Options(**options))
+        wanted = ShapeRequest(caller, tool, HINT, ResultOptions(**options))
         return Fitted(self, result, await self.shaper.fit(result, wanted))
 
     @property
@@ -123,10 +120,12 @@ def tokens(text: str) -> int:
     return len(bpe_openai.get_encoding("o200k_base").encode(text[:40_000]))
 
 
-def local_store(folder: Path, **options: Any) -> LocalStore:
-    links = Links(Sealer(b"for the results of the tests, thirty-two", "tests"), "https://yard.example.com")
+def local_store(folder: Path, **options: Any) -> LocalArtifactStore:
+    links = ResultLinks(
+        Sealer(b"for the results of the tests, thirty-two", "tests"), "https://yard.example.com"
+    )
     settings = {"ttl": 3600.0, "quota": GENEROUS} | options
-    return LocalStore(folder, links=links, **settings)
+    return LocalArtifactStore(folder, links=links, **settings)
 
 
 @asynccontextmanager

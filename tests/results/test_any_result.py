@@ -14,13 +14,11 @@ from jsonschema.validators import validator_for
 from referencing import Registry
 
 from tests.results.shelf import Fitted, Shelf, seen, shelf_in, structured, text, tokens
-from toolyard.results.cutting import excerpt
-from toolyard.results.glance import surely_fits
-from toolyard.results.limits import Limits
-from toolyard.results.measuring import measure
-from toolyard.results.payload import payload_of
-from toolyard.results.schemas import either
-from toolyard.results.tokens import estimated
+from toolyard.results.formats.truncation import excerpt
+from toolyard.results.limits import Limits, surely_fits
+from toolyard.results.measure import estimate_tokens, find_oversized
+from toolyard.results.payload import parse_payload
+from toolyard.results.preview import either_schema
 from toolyard.wire.text import SUSPECT_CLOSE as CLOSE
 from toolyard.wire.text import SUSPECT_OPEN as OPEN
 
@@ -95,7 +93,7 @@ CHEAP = 2 * 2_000
 
 def small(value: Any) -> bool:
     few = not isinstance(value, list | dict) or len(value) <= 20
-    return (len(dumped(value).encode()) <= 4000 and few) or estimated(dumped(value)) <= CHEAP
+    return (len(dumped(value).encode()) <= 4000 and few) or estimate_tokens(dumped(value)) <= CHEAP
 
 
 @given(many(), st.sampled_from(["text", "structured", "both", "wrapped"]), st.sampled_from([100, 4000]))
@@ -126,7 +124,7 @@ def test_text_goes_out_within_the_limits_and_is_stored_byte_for_byte(lines: list
     async def check(shelf: Shelf) -> None:
         found = await shelf.fit(text(words), Limits())
         if found.passed:
-            assert estimated(words) <= CHEAP
+            assert estimate_tokens(words) <= CHEAP
         else:
             holds(found, Limits())
             assert json.loads(found.text) == found.answer
@@ -147,7 +145,7 @@ def test_texts_and_other_structured_content_beside_them_are_each_stored_or_stay_
         found = await shelf.fit(came, Limits())
         if found.passed:
             assert small(value)
-            assert estimated(words) <= CHEAP
+            assert estimate_tokens(words) <= CHEAP
             return
         holds(found, Limits())
         if found.result["structuredContent"] != value:
@@ -211,8 +209,8 @@ def results(draw: st.DrawFn) -> bytes:
 @given(results(), st.builds(Limits, st.just(4000), st.sampled_from([3, 20]), st.sampled_from([3, 20])))
 def test_what_a_glance_lets_pass_would_have_passed_when_measured(body: bytes, limits: Limits):
     if surely_fits(body, limits):
-        payload = payload_of(body)
-        assert measure(payload, limits.by_bytes_alone() if payload.is_error else limits) == ()
+        payload = parse_payload(body)
+        assert find_oversized(payload, limits.by_bytes_alone() if payload.is_error else limits) == ()
 
 
 WORDS = st.text(st.sampled_from('ab =-\n\t.éж中😀0\x00"\\{}[],:'), max_size=40)
@@ -334,7 +332,7 @@ SCHEMAS: list[dict[str, Any]] = [
     },
 ]
 """Each refuses the shaped form by itself."""
-LISTED = [made(either(schema)) for schema in SCHEMAS]
+LISTED = [made(either_schema(schema)) for schema in SCHEMAS]
 GOOD: list[Any] = [
     {"id": 1},
     {"children": [{"children": []}]},
@@ -365,7 +363,7 @@ BAD: list[Any] = [
 
 def test_a_listed_schema_admits_what_its_own_admits_and_refuses_what_it_refuses():
     for schema, good, bad in zip(SCHEMAS, GOOD, BAD, strict=True):
-        listed = either(schema)
+        listed = either_schema(schema)
         assert valid(schema, good), schema
         assert valid(listed, good), schema
         if bad is not None:

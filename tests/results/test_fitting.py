@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.results.shelf import LEGACY, NAME, Shelf, local_store, records, structured, text
-from toolyard.artifacts.store import Full
+from toolyard.artifacts.store import ArtifactStoreFullError
 from toolyard.results.limits import Limits
 
 
@@ -302,7 +302,7 @@ class _FailingWriting:
 @pytest.mark.parametrize(
     ("error", "reason"),
     [
-        (Full("the disk is full"), "the disk is full"),
+        (ArtifactStoreFullError("the disk is full"), "the disk is full"),
         (RuntimeError("at https://user:secret@store"), "the store failed"),
     ],
     ids=["full", "not foreseen"],

@@ -21,14 +21,14 @@ from tests.results.library import TEXT, Library, refused, workers
 from tests.results.shelf import Shelf, records, shelf_in, text
 from tests.results.test_streaming import Cut
 from tests.thirdparty.mounting import all_gone
-from toolyard.results.grids import distinct
-from toolyard.results.json_parts import items_of, object_of
+from toolyard.results.formats.json_parts import items_of, object_of
+from toolyard.results.formats.tables import distinct
 from toolyard.results.limits import Limits
-from toolyard.results.measuring import measure
-from toolyard.results.payload import Said, payload_of
-from toolyard.results.projection import projected
-from toolyard.results.reading.indexes import index_file
-from toolyard.results.survey import survey
+from toolyard.results.measure import find_oversized
+from toolyard.results.payload import PayloadPart, parse_payload
+from toolyard.results.query.content import index_file
+from toolyard.results.shaper import select_fields
+from toolyard.results.summary import summarize
 
 SIZE = 400_000
 
@@ -98,8 +98,8 @@ def test_the_places_of_a_page_are_found_with_few_calls_whatever_the_bytes_are(fo
 @pytest.mark.parametrize("form", LISTS)
 def test_a_summary_is_made_with_few_calls_whatever_the_bytes_are(form: str):
     body = LISTS[form](SIZE)
-    survey(Said(body, True))
-    assert calls(lambda: survey(Said(body, True))) < SIZE / 5
+    summarize(PayloadPart(body, True))
+    assert calls(lambda: summarize(PayloadPart(body, True))) < SIZE / 5
 
 
 def test_a_name_that_comes_again_gets_the_next_number():
@@ -114,8 +114,8 @@ def test_a_field_is_looked_for_once_in_each_place_however_deep():
     value: Any = {"b": 1}
     for _ in range(60):
         value = {"a": [value]}
-    few = calls(lambda: projected(value, ("x.y",)))
-    assert calls(lambda: projected(value, (".".join(["a"] * 12 + ["x"]),))) < few * 200
+    few = calls(lambda: select_fields(value, ("x.y",)))
+    assert calls(lambda: select_fields(value, (".".join(["a"] * 12 + ["x"]),))) < few * 200
 
 
 # Patterns
@@ -126,7 +126,7 @@ def _patterns() -> dict[str, re.Pattern[Any]]:
     found: dict[str, re.Pattern[Any]] = {}
     for module in pkgutil.walk_packages(toolyard.results.__path__, "toolyard.results."):
         for name, value in vars(importlib.import_module(module.name)).items():
-            if isinstance(value, re.Pattern) and not module.name.endswith(".tokens"):  # for previews alone
+            if isinstance(value, re.Pattern) and not module.name.endswith(".measure"):  # for previews alone
                 found[f"{module.name}.{name}"] = value
     return found
 
@@ -264,22 +264,22 @@ def _taken(work: Callable[[], object]) -> int:
 @pytest.mark.parametrize("form", MANY)
 def test_a_summary_takes_little_memory_however_many_parts_there_are(form: str):
     """Seen: 16 million objects of 32 MiB, in the gateway's own process. Copies of the bytes are fine."""
-    said = Said(MANY[form], not form.startswith("lines"))
-    survey(Said(b'["x"]', True))
-    assert _taken(lambda: survey(said)) < 5 * LONG
+    said = PayloadPart(MANY[form], not form.startswith("lines"))
+    summarize(PayloadPart(b'["x"]', True))
+    assert _taken(lambda: summarize(said)) < 5 * LONG
 
 
 @pytest.mark.parametrize("form", MANY)
 def test_both_forms_of_a_result_are_compared_in_little_memory_however_many_parts_there_are(form: str):
     body = MANY[form] if not form.startswith("lines") else b"[]"
     result = b'{"content":[{"type":"text","text":"x"}],"structuredContent":{"result":%s}}' % body
-    assert _taken(lambda: measure(payload_of(result), Limits())) < 5 * LONG
+    assert _taken(lambda: find_oversized(parse_payload(result), Limits())) < 5 * LONG
 
 
 def test_millions_of_blocks_are_one_text():
     body = b'{"content":[%s{}]}' % (b"{}," * (LONG // 3))
-    assert _taken(lambda: payload_of(body)) < 5 * LONG
-    assert payload_of(body).texts[0].body == body
+    assert _taken(lambda: parse_payload(body)) < 5 * LONG
+    assert parse_payload(body).texts[0].body == body
 
 
 def test_parts_are_counted_without_making_them():

@@ -11,7 +11,7 @@ from tests.app.yard import yard
 from tests.results.stock import mounted
 from tests.serving import http
 from toolyard.config import ResultsConfig
-from toolyard.telemetry.ledger import Ledger, Row, rows
+from toolyard.telemetry.usage import UsageLedger, UsageRow, rows
 from toolyard.wire.call import Identity
 
 
@@ -43,10 +43,10 @@ async def test_what_came_and_what_went_is_counted_for_each_tool_agent_and_tenant
     assert things.calls == 1
     assert 250_000 < things.came < 350_000, "of the text and the same as data, a model sees one"
     assert abs(things.went - size(big["content"])) < 50
-    assert tools["mcp__up__words"] == Row(
+    assert tools["mcp__up__words"] == UsageRow(
         "mcp__up__words", 2, size(small) + size(theirs), size(small) + size(theirs)
     )
-    assert tools["read_result"] == Row("read_result", 1, 0, size(read["structuredContent"]))
+    assert tools["read_result"] == UsageRow("read_result", 1, 0, size(read["structuredContent"]))
     assert {row.name: row.calls for row in rows(tmp_path, "agent", 1)} == {"one": 1, "two": 2, "(none)": 1}
     assert {row.name: row.calls for row in rows(tmp_path, "tenant", 1)} == {"acme": 3, "other": 1}
     assert {row.name: row.calls for row in rows(tmp_path, "server", 1)} == {"up": 3, "(none)": 1}
@@ -61,17 +61,17 @@ async def test_what_came_and_what_went_is_counted_for_each_tool_agent_and_tenant
 
 def test_gateways_that_share_a_folder_add_to_one_ledger(tmp_path: Path):
     for _ in range(3):
-        ledger = Ledger(tmp_path)
+        ledger = UsageLedger(tmp_path)
         ledger.note("t", "a", "s", "tool", 1000, 100)
         taken = ledger.take()
         assert taken is not None
         ledger.write(taken)
-    assert rows(tmp_path, "tool", 7) == [Row("tool", 3, 3000, 300)]
+    assert rows(tmp_path, "tool", 7) == [UsageRow("tool", 3, 3000, 300)]
     assert (tmp_path / "ledger.db").stat().st_mode & 0o077 == 0
 
 
 def test_what_could_not_be_written_is_counted_on(tmp_path: Path):
-    ledger = Ledger(tmp_path / "ledger-folder")
+    ledger = UsageLedger(tmp_path / "ledger-folder")
     ledger.note("t", "a", "s", "tool", 1000, 100)
     taken = ledger.take()
     assert taken is not None
@@ -85,7 +85,7 @@ def test_what_could_not_be_written_is_counted_on(tmp_path: Path):
 
 
 def test_a_ledger_without_a_folder_has_nothing_to_write():
-    ledger = Ledger(None)
+    ledger = UsageLedger(None)
     ledger.note("t", "a", "s", "tool", 1, 1)
     assert ledger.take() is None
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.results.library import TEXT, Library, refused
 from tests.results.shelf import Shelf, local_store, structured, text
 from toolyard.config import ResultsConfig
-from toolyard.results.reading.reader import Reader
+from toolyard.results.query.reader import ResultReader
 
 Records = list[dict[str, Any]]
 NAMES = ["id", "name", "amount", "status"]
@@ -289,7 +289,7 @@ async def test_the_reader_of_another_gateway_sees_the_same(tmp_path: Path):
     """Nothing of the form is kept beside what was stored."""
     async with Desk(tmp_path) as desk:
         id, _ = await desk.shown(FORMS["a grid"](orders(90)))
-        other = Reader(local_store(tmp_path), ResultsConfig())
+        other = ResultReader(local_store(tmp_path), ResultsConfig())
         assert (await other.read("acme", {"id": id, "query": "[3].name"}))["value"] == "n3"
         await other.close()
 

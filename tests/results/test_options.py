@@ -7,8 +7,7 @@ import pytest
 from msgspec import Raw
 
 from tests.results.shelf import NAME, Shelf, records, structured, text
-from toolyard.results.limits import Limits
-from toolyard.results.options import NONE, Options, taken_from
+from toolyard.results.limits import NO_OPTIONS, Limits, ResultOptions, take_options
 from toolyard.wire.errors import InvalidParams
 
 USERS = [{"id": at, "user": {"login": f"u{at}", "name": "x" * 300}, "body": "y" * 300} for at in range(30)]
@@ -78,24 +77,24 @@ def params(**arguments: Any) -> Raw:
 
 
 def test_they_are_taken_out_of_the_arguments():
-    left, options = taken_from(params(x=1, _fields="id, user.login", _max_bytes=9000))
+    left, options = take_options(params(x=1, _fields="id, user.login", _max_bytes=9000))
     assert json.loads(bytes(left)) == {"name": "t", "arguments": {"x": 1}, "_meta": {"a": 1}}
-    assert options == Options(("id", "user.login"), 9000)
-    assert taken_from(params(_fields=["a"]))[1] == Options(("a",))
+    assert options == ResultOptions(("id", "user.login"), 9000)
+    assert take_options(params(_fields=["a"]))[1] == ResultOptions(("a",))
 
 
 def test_null_asks_for_nothing_and_is_taken_out_too():
-    left, options = taken_from(params(x=1, _fields=None, _max_bytes=None))
+    left, options = take_options(params(x=1, _fields=None, _max_bytes=None))
     assert json.loads(bytes(left))["arguments"] == {"x": 1}
-    assert options == NONE
+    assert options == NO_OPTIONS
 
 
 def test_what_a_tool_calls_so_itself_is_left_to_it():
     given = params(_fields="mine", _max_bytes=5)
-    left, options = taken_from(given, ["_fields"])
+    left, options = take_options(given, ["_fields"])
     assert json.loads(bytes(left))["arguments"] == {"_fields": "mine"}
-    assert options == Options(max_bytes=5)
-    assert taken_from(given, ["_fields", "_max_bytes"]) == (given, NONE)
+    assert options == ResultOptions(max_bytes=5)
+    assert take_options(given, ["_fields", "_max_bytes"]) == (given, NO_OPTIONS)
 
 
 @pytest.mark.parametrize(
@@ -114,9 +113,9 @@ def test_what_a_tool_calls_so_itself_is_left_to_it():
 )
 def test_what_makes_no_sense_is_refused_with_what_would(wrong: dict[str, Any]):
     with pytest.raises(InvalidParams, match=next(iter(wrong))):
-        taken_from(params(**wrong))
+        take_options(params(**wrong))
 
 
 def test_elsewhere_in_the_arguments_they_are_the_tools_own():
     given = params(inner={"_fields": ["a"]})
-    assert taken_from(given) == (given, NONE)
+    assert take_options(given) == (given, NO_OPTIONS)

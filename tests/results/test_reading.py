@@ -329,7 +329,7 @@ def _ticks(pid: int) -> int:
     return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[11])
 
 
-@pytest.mark.parametrize("module", ["toolyard.results.reading.worker", "toolyard.databases.worker"])
+@pytest.mark.parametrize("module", ["toolyard.results.query.worker", "toolyard.databases.embedded.worker"])
 def test_a_worker_starts_without_what_it_does_not_need(module: str):
     """Seen: 80 ms for a start, half of it for asyncio. The first page of a long result waits for it."""
     command = f"import {module}, sys; print(*sys.modules)"

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.results.library import Library, refused
 from tests.results.shelf import records
-from toolyard.results.reading.asked import Wrong
+from toolyard.results.query.reader import ReadResultError
 
 WRITES = {
     "DELETE FROM result RETURNING *": "DELETE",
@@ -228,7 +228,7 @@ def test_neither_answers_nor_errors_tell_of_files_and_programs_of_ours(folder: P
         for sql in statements:
             try:
                 told = str(await library.ask(id, sql=sql))
-            except Wrong as error:
+            except ReadResultError as error:
                 told = str(error)
             says_nothing_of_us(told, sql)
         assert await library.pages(id, sql="FROM result") == records(30)

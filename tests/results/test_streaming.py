@@ -11,11 +11,11 @@ import pytest
 
 from tests.results.shelf import GENEROUS, LEGACY, Shelf, records
 from tests.results.test_fitting import Failing
-from toolyard.artifacts.store import Full
-from toolyard.bridge.results import Prefixed
+from toolyard.artifacts.store import ArtifactStoreFullError
+from toolyard.bridge.translation import PrefixedResult
 from toolyard.results.limits import Limits
-from toolyard.upstream.spool import Spool, Spooled
-from toolyard.wire.call import Streamed
+from toolyard.upstream.messages.spool import Spool, Spooled
+from toolyard.wire.call import StreamedResult
 
 LONG = Limits(always=True, max_bytes=1500)
 
@@ -29,7 +29,7 @@ def spooled(body: bytes) -> Spooled:
     return found
 
 
-class Cut(Streamed):
+class Cut(StreamedResult):
     """A text in pieces of the sizes that a test wants."""
 
     def __init__(self, body: bytes, sizes: int) -> None:
@@ -106,7 +106,7 @@ async def test_a_legacy_servers_result_with_something_put_in_front_is_streamed_t
     written = "line of words\n" * 20_000
     body = json.dumps({"content": [{"type": "text", "text": written}]}).encode()
     whole = spooled(body)
-    found = await shelf.fit(Prefixed(b'{"resultType":"complete",', whole.window(1, whole.size)))
+    found = await shelf.fit(PrefixedResult(b'{"resultType":"complete",', whole.window(1, whole.size)))
     assert await found.whole() == written.encode()
     assert found.summary["line_count"] == 20_000
 
@@ -134,7 +134,7 @@ async def test_a_long_question_passes(shelf: Shelf):
 
 
 async def test_a_store_that_fails_in_the_middle_costs_the_link_only(shelf: Shelf):
-    failing = Shelf(Failing(shelf.store, "write", Full("the disk is full")), shelf.folder)  # type: ignore[arg-type]
+    failing = Shelf(Failing(shelf.store, "write", ArtifactStoreFullError("the disk is full")), shelf.folder)  # type: ignore[arg-type]
     written = "line of words\n" * 90_000
     found = await failing.fit(spooled(json.dumps({"content": [{"type": "text", "text": written}]}).encode()))
     assert found.summary["line_count"] == 90_000, "it was read to the end"

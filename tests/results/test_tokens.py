@@ -7,7 +7,7 @@ import bpe_openai
 import pytest
 
 from tests.results.shelf import records
-from toolyard.results.tokens import LOOKED_AT, estimated
+from toolyard.results.measure import CHARS_COUNTED, estimate_tokens
 
 TEXTS = {
     "JSON": json.dumps(records(60), separators=(",", ":")),
@@ -21,10 +21,10 @@ TEXTS = {
 
 @pytest.mark.parametrize("kind", TEXTS)
 def test_the_estimate_is_within_a_tenth_of_what_a_tokeniser_counts(kind: str):
-    looked = TEXTS[kind][:LOOKED_AT]
+    looked = TEXTS[kind][:CHARS_COUNTED]
     counted = len(bpe_openai.get_encoding("o200k_base").encode(looked))
-    assert abs(estimated(looked) - counted) <= counted / 10
+    assert abs(estimate_tokens(looked) - counted) <= counted / 10
 
 
 def test_of_a_long_text_the_rest_is_taken_to_be_like_its_beginning():
-    assert estimated("word " * 100_000) == pytest.approx(100_000, rel=0.01)
+    assert estimate_tokens("word " * 100_000) == pytest.approx(100_000, rel=0.01)

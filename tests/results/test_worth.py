@@ -12,10 +12,8 @@ from tests.app.yard import at, yard
 from tests.results.shelf import Shelf, records, seen, structured, text, tokens
 from tests.results.stock import mounted
 from toolyard.config import ResultLimits, ResultsConfig, ServerResults
-from toolyard.results.limits import Limits
-from toolyard.results.seen import about_seen_of, seen_of
-from toolyard.wire.call import Caller
-from toolyard.wire.eras import ClientInfo
+from toolyard.results.limits import Limits, estimate_visible_bytes, visible_bytes
+from toolyard.wire.call import Caller, ClientInfo
 from toolyard.wire.text import SUSPECT_CLOSE as CLOSE
 from toolyard.wire.text import SUSPECT_OPEN as OPEN
 
@@ -225,16 +223,16 @@ def caller(name: str) -> Caller:
 def test_what_is_counted_at_a_glance_is_nearly_that(name: str, result: dict[str, Any]):
     first = {name: result[name] for name in sorted(result, reverse=True)}
     for body in (json.dumps(result).encode(), json.dumps(first).encode()):
-        assert abs(about_seen_of(body, caller(name)) - seen_of(body, caller(name))) <= 50
+        assert abs(estimate_visible_bytes(body, caller(name)) - visible_bytes(body, caller(name))) <= 50
 
 
 def test_of_two_forms_the_one_that_its_client_shows_is_counted():
     both = json.dumps(structured({"a": 1}, "a longer text")).encode()
-    assert seen_of(both, caller("claude-code")) == len('{"a": 1}')
-    assert seen_of(both, caller("unknown")) == len(json.dumps(text("a longer text")["content"]))
+    assert visible_bytes(both, caller("claude-code")) == len('{"a": 1}')
+    assert visible_bytes(both, caller("unknown")) == len(json.dumps(text("a longer text")["content"]))
     only = json.dumps(structured({"a": 1})).encode()
-    assert seen_of(only, caller("unknown")) == len('{"a": 1}')
-    assert seen_of(b"no result", caller("unknown")) == len(b"no result")
+    assert visible_bytes(only, caller("unknown")) == len('{"a": 1}')
+    assert visible_bytes(b"no result", caller("unknown")) == len(b"no result")
 
 
 async def test_a_client_that_shows_structured_content_gets_a_short_text_beside_it(shelf: Shelf):

@@ -22,7 +22,7 @@ _BACKTRACKING = {sre.BRANCH, sre.MAX_REPEAT, sre.MIN_REPEAT, sre.ASSERT, sre.ASS
 def patterns() -> dict[str, "re.Pattern[Any]"]:
     found: dict[str, re.Pattern[Any]] = {}
     for module in pkgutil.walk_packages(toolyard.__path__, "toolyard."):
-        if not module.name.endswith(("__main__", "lambda_runtime")):
+        if not module.name.endswith(("__main__", "aws.runtime")):
             for name, value in vars(importlib.import_module(module.name)).items():
                 for number, pattern in enumerate(_within(value)):
                     found[f"{module.name}.{name}[{number}]"] = pattern

@@ -2,9 +2,9 @@
 
 import pytest
 
-from toolyard.meaning.semantic import Semantic
+from toolyard.meaning.embedding import TextEmbedding
 
 
 @pytest.fixture(scope="session")
-def semantic() -> Semantic:
-    return Semantic.load()
+def semantic() -> TextEmbedding:
+    return TextEmbedding.load()

@@ -2,13 +2,15 @@
 
 from collections.abc import Sequence
 
-from toolyard.meaning.semantic import Semantic
-from toolyard.search.documents import Document, Query
-from toolyard.search.index import Index
+from toolyard.meaning.embedding import TextEmbedding
+from toolyard.search.documents import ToolDocument, ToolQuery
+from toolyard.search.index import ToolIndex
 
 
-def tool(server: str, name: str, description: str = "", **more: object) -> Document:
-    return Document(tool=f"mcp__{server}__{name}", server=server, name=name, description=description, **more)  # type: ignore[arg-type]
+def tool(server: str, name: str, description: str = "", **more: object) -> ToolDocument:
+    return ToolDocument(
+        tool=f"mcp__{server}__{name}", server=server, name=name, description=description, **more
+    )  # type: ignore[arg-type]
 
 
 OFFICE = [
@@ -31,13 +33,13 @@ OFFICE = [
 ]
 
 
-def index_of(documents: Sequence[Document], semantic: Semantic) -> Index:
-    index = Index(semantic)
+def index_of(documents: Sequence[ToolDocument], semantic: TextEmbedding) -> ToolIndex:
+    index = ToolIndex(semantic)
     for server in dict.fromkeys(document.server for document in documents):
         index.put(server, [document for document in documents if document.server == server])
     return index
 
 
-def found(index: Index, use_case: str, limit: int = 5) -> list[str]:
+def found(index: ToolIndex, use_case: str, limit: int = 5) -> list[str]:
     """The bare names that a use case finds."""
-    return [hit.tool.rpartition("__")[2] for hit in index.search(Query(use_case), limit)]
+    return [hit.tool.rpartition("__")[2] for hit in index.search(ToolQuery(use_case), limit)]

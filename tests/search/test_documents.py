@@ -8,15 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from toolyard.catalogue.catalogue import Entry
+from toolyard.catalogue.catalogue import CatalogueEntry
 from toolyard.catalogue.items import TOOLS, read_item
-from toolyard.search.documents import MAX_DESCRIPTION, MAX_PARAMETERS, Document, document_of, parameters_of
+from toolyard.search.documents import (
+    MAX_DESCRIPTION,
+    MAX_PARAMETERS,
+    ToolDocument,
+    document_of,
+    parameters_of,
+)
 
 
-def document(**members: Any) -> Document:
+def document(**members: Any) -> ToolDocument:
     body = {"name": "find_issue", "inputSchema": {"type": "object"}, **members}
     item = read_item(TOOLS, Raw(msgspec.json.encode(body)))
-    return document_of(Entry("github", "mcp__github__find_issue", "find_issue", item), pinned=True)
+    return document_of(CatalogueEntry("github", "mcp__github__find_issue", "find_issue", item), pinned=True)
 
 
 def test_a_document_has_the_words_the_parameters_and_the_hints_of_its_tool():
@@ -25,7 +31,7 @@ def test_a_document_has_the_words_the_parameters_and_the_hints_of_its_tool():
         "properties": {"query": {"type": "string", "description": "What to look for"}},
     }
     hints = {"title": "Find issues", "readOnlyHint": True, "destructiveHint": False}
-    assert document(description="Finds issues", inputSchema=schema, annotations=hints) == Document(
+    assert document(description="Finds issues", inputSchema=schema, annotations=hints) == ToolDocument(
         tool="mcp__github__find_issue",
         server="github",
         name="find_issue",

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolyard.meaning.semantic import Semantic
-from toolyard.search.documents import Document, Query
-from toolyard.search.index import Index
-from toolyard.search.stored import UnusableIndex
+from toolyard.meaning.embedding import TextEmbedding
+from toolyard.search.documents import ToolDocument, ToolQuery
+from toolyard.search.index import ToolIndex
+from toolyard.search.table import UnusableIndexError
 
 from .small import OFFICE, found, index_of, tool
 
@@ -22,8 +22,8 @@ ASKED = [
 ]
 
 
-def answers(index: Index) -> list[object]:
-    return [index.search(Query(use_case), 12) for use_case in ASKED] + [index.nearest("send_emial")]
+def answers(index: ToolIndex) -> list[object]:
+    return [index.search(ToolQuery(use_case), 12) for use_case in ASKED] + [index.nearest("send_emial")]
 
 
 # A step: a server, and which of a few tools it has from now on; none at all removes it.
@@ -33,10 +33,10 @@ steps = st.lists(st.tuples(st.sampled_from("abc"), st.frozensets(st.integers(0, 
 
 @given(steps)
 def test_an_index_grown_and_shrunk_step_by_step_equals_one_built_at_once(
-    semantic: Semantic, steps: list[tuple[str, frozenset[int]]]
+    semantic: TextEmbedding, steps: list[tuple[str, frozenset[int]]]
 ):
-    grown = Index(semantic)
-    mounted: dict[str, list[Document]] = {}
+    grown = ToolIndex(semantic)
+    mounted: dict[str, list[ToolDocument]] = {}
     for server, chosen in steps:
         documents = [tool(server, POOL[at].name, POOL[at].description) for at in sorted(chosen)]
         if documents:
@@ -45,13 +45,13 @@ def test_an_index_grown_and_shrunk_step_by_step_equals_one_built_at_once(
         else:
             grown.remove(server)
             mounted.pop(server, None)
-        grown.search(Query("email"), 1)  # so that what was put is merged in at every step
+        grown.search(ToolQuery("email"), 1)  # so that what was put is merged in at every step
     built = index_of([document for documents in mounted.values() for document in documents], semantic)
     assert len(grown) == len(built)
     assert answers(grown) == answers(built)
 
 
-def test_putting_a_server_again_changes_only_what_changed(semantic: Semantic):
+def test_putting_a_server_again_changes_only_what_changed(semantic: TextEmbedding):
     index = index_of(OFFICE, semantic)
     before = answers(index)
     mail = [document for document in OFFICE if document.server == "mail"]
@@ -65,16 +65,16 @@ def test_putting_a_server_again_changes_only_what_changed(semantic: Semantic):
     assert answers(index) == before
 
 
-def test_what_was_measured_of_a_tool_outlives_a_change_of_its_words(semantic: Semantic):
+def test_what_was_measured_of_a_tool_outlives_a_change_of_its_words(semantic: TextEmbedding):
     index = index_of(OFFICE, semantic)
     index.note_size("mcp__files__read_file", 900_000)
     index.put("files", [tool("files", "read_file", "Reads a text file, line by line")])
-    assert "heavy" in index.search(Query("read a text file"), 1)[0].parts
+    assert "heavy" in index.search(ToolQuery("read a text file"), 1)[0].parts
     index.note_size("mcp__no__such", 5)
 
 
-def test_what_two_preparations_at_once_prepared_is_there_once(semantic: Semantic):
-    index = Index(semantic)
+def test_what_two_preparations_at_once_prepared_is_there_once(semantic: TextEmbedding):
+    index = ToolIndex(semantic)
     first = index.prepared("mail", OFFICE[:2])
     second = index.prepared("mail", OFFICE[:2])
     index.commit(first)
@@ -82,7 +82,7 @@ def test_what_two_preparations_at_once_prepared_is_there_once(semantic: Semantic
     assert answers(index) == answers(index_of(OFFICE[:2], semantic))
 
 
-def test_names_like_a_wrong_one_are_offered(semantic: Semantic):
+def test_names_like_a_wrong_one_are_offered(semantic: TextEmbedding):
     index = index_of(OFFICE, semantic)
     assert index.nearest("mcp__mail__send_emial")[0] == "mcp__mail__send_email"
     assert index.nearest("sendEmail", 1) == ["mcp__mail__send_email"]
@@ -91,12 +91,12 @@ def test_names_like_a_wrong_one_are_offered(semantic: Semantic):
     assert index.nearest("xyzzy") == []
 
 
-def test_a_saved_index_answers_as_it_did_and_can_go_on_growing(semantic: Semantic, tmp_path: Path):
+def test_a_saved_index_answers_as_it_did_and_can_go_on_growing(semantic: TextEmbedding, tmp_path: Path):
     index = index_of(OFFICE, semantic)
     index.remove("files")
     index.note_size("mcp__mail__send_email", 900_000)
     index.save(tmp_path / "state" / "index")
-    loaded = Index.load(tmp_path / "state" / "index", semantic)
+    loaded = ToolIndex.load(tmp_path / "state" / "index", semantic)
     assert answers(loaded) == answers(index)
     for one in (index, loaded):
         one.remove("mail")
@@ -104,13 +104,13 @@ def test_a_saved_index_answers_as_it_did_and_can_go_on_growing(semantic: Semanti
     assert answers(loaded) == answers(index)
 
 
-def test_an_empty_index_can_be_saved(semantic: Semantic, tmp_path: Path):
-    Index(semantic).save(tmp_path / "index")
-    assert len(Index.load(tmp_path / "index", semantic)) == 0
+def test_an_empty_index_can_be_saved(semantic: TextEmbedding, tmp_path: Path):
+    ToolIndex(semantic).save(tmp_path / "index")
+    assert len(ToolIndex.load(tmp_path / "index", semantic)) == 0
 
 
 @pytest.mark.parametrize("damage", [b"", b"nothing of ours", None])
-def test_a_file_that_cannot_be_used_is_named(semantic: Semantic, tmp_path: Path, damage: bytes | None):
+def test_a_file_that_cannot_be_used_is_named(semantic: TextEmbedding, tmp_path: Path, damage: bytes | None):
     path = tmp_path / "index"
     index_of(OFFICE, semantic).save(path)
     if damage is None:
@@ -118,21 +118,21 @@ def test_a_file_that_cannot_be_used_is_named(semantic: Semantic, tmp_path: Path,
         body[len(body) // 2] ^= 1
         damage = bytes(body)
     path.write_bytes(damage)
-    with pytest.raises(UnusableIndex, match="index"):
-        Index.load(path, semantic)
+    with pytest.raises(UnusableIndexError, match="index"):
+        ToolIndex.load(path, semantic)
 
 
-def test_an_index_of_another_embedding_is_not_used(semantic: Semantic, tmp_path: Path):
-    class Other(Semantic):
+def test_an_index_of_another_embedding_is_not_used(semantic: TextEmbedding, tmp_path: Path):
+    class Other(TextEmbedding):
         def encode(self, texts):  # type: ignore[no-untyped-def]
             return -super().encode(texts)
 
     path = tmp_path / "index"
     index_of(OFFICE, semantic).save(path)
-    with pytest.raises(UnusableIndex, match="another embedding"):
-        Index.load(path, Other.load())
+    with pytest.raises(UnusableIndexError, match="another embedding"):
+        ToolIndex.load(path, Other.load())
 
 
-def test_a_missing_file_is_named(semantic: Semantic, tmp_path: Path):
-    with pytest.raises(UnusableIndex, match="missing"):
-        Index.load(tmp_path / "missing", semantic)
+def test_a_missing_file_is_named(semantic: TextEmbedding, tmp_path: Path):
+    with pytest.raises(UnusableIndexError, match="missing"):
+        ToolIndex.load(tmp_path / "missing", semantic)

@@ -12,10 +12,10 @@ from tests.app.yard import yard
 from tests.cli.running import Toolyard
 from tests.clients.claude_peer import claude_code
 from toolyard.config import InProcess, ServerConfig
-from toolyard.config.bundled import BUNDLED, module_of
+from toolyard.config.servers import BUNDLED, module_of
 from toolyard.kit import Server
 from toolyard.kit.agent_sdk import create_sdk_server
-from toolyard.kit.loading import load
+from toolyard.kit.loader import load
 
 NAMES = [name for name in BUNDLED if name not in ("demo", "rest")]
 """`rest` has the tools of the table that it is given, and none without one."""

@@ -17,7 +17,7 @@ from toolyard.sqlite_file import reason
 CHILD = """
 import asyncio, json, logging, resource, sys
 from toolyard.kit import Identity
-from toolyard.kit.loading import load
+from toolyard.kit.loader import load
 
 module, url, most, calls = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.load(sys.stdin)
 logging.basicConfig(stream=sys.stderr)

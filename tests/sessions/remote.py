@@ -2,8 +2,8 @@
 
 import asyncio
 
-from toolyard.sessions import Begun
-from toolyard.upstream.errors import NotReached
+from toolyard.sessions import NewSession
+from toolyard.upstream.errors import NotReachedError
 
 
 class Remote:
@@ -16,10 +16,12 @@ class Remote:
         self.going = asyncio.Event()
         self.going.set()
 
-    async def begin(self) -> Begun:
+    async def begin(self) -> NewSession:
         self.asked.set()
         await self.going.wait()
         if self.refusing:
-            raise NotReached("composio", "connection refused")
+            raise NotReachedError("composio", "connection refused")
         self.begun += 1
-        return Begun(f"{self.name}-{self.begun}", self.ttl, "composio", {"mcp_url": "https://secret.example"})
+        return NewSession(
+            f"{self.name}-{self.begun}", self.ttl, "composio", {"mcp_url": "https://secret.example"}
+        )

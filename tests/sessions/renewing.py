@@ -9,17 +9,17 @@ import os
 import sys
 from pathlib import Path
 
-from toolyard.sessions import Begun, Leases
+from toolyard.sessions import Leases, NewSession
 from toolyard.state import open_state
 
 
 async def main(url: str, log: Path, stale: str, calls: int) -> None:
-    async def begin() -> Begun:
+    async def begin() -> NewSession:
         with log.open("a") as file:
             file.write(f"{os.getpid()}\n")
         # As slow as a remote over the network; for ever, if that was asked for.
         await asyncio.sleep(0.2 if calls else 3600)
-        return Begun(f"session-{os.getpid()}")
+        return NewSession(f"session-{os.getpid()}")
 
     state = open_state(url, None)
     leases = Leases(state, 600)

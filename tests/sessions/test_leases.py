@@ -8,9 +8,9 @@ import pytest
 
 from tests.sessions.remote import Remote
 from tests.waiting import until
-from toolyard.sessions import Begun, Leases
+from toolyard.sessions import Leases, NewSession
 from toolyard.state import MemoryState, State, open_state
-from toolyard.upstream.errors import NotReached
+from toolyard.upstream.errors import NotReachedError
 
 
 async def test_without_a_remote_a_thread_has_one_local_session_until_it_is_dropped(state: State) -> None:
@@ -68,7 +68,7 @@ async def test_a_remote_s_session_is_kept_with_what_belongs_to_it_and_shown_with
     assert again.detail == {"mcp_url": "https://secret.example"}
     assert "secret" not in repr(lease) + str(lease.shown())
 
-    nameless = await Leases(state, 600).get("acme", "t1", "other", _gives(Begun("abc", ttl=-1)))
+    nameless = await Leases(state, 600).get("acme", "t1", "other", _gives(NewSession("abc", ttl=-1)))
     assert (nameless.ttl, nameless.source) == (600, "other")
 
 
@@ -83,10 +83,17 @@ async def test_an_expired_session_is_begun_anew(state: State) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", [None, NotReached("composio", "connection refused"), TimeoutError(), Begun("a\r\nb"), Begun("")]
+    "answer",
+    [
+        None,
+        NotReachedError("composio", "connection refused"),
+        TimeoutError(),
+        NewSession("a\r\nb"),
+        NewSession(""),
+    ],
 )
 async def test_a_remote_that_gives_none_is_asked_again_after_a_while(
-    state: State, answer: Begun | Exception | None, caplog: pytest.LogCaptureFixture
+    state: State, answer: NewSession | Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     leases = Leases(state, 600, retry=0.2)
@@ -167,7 +174,7 @@ async def test_a_session_that_cannot_be_renewed_becomes_local(state: State) -> N
 async def test_a_fault_in_our_own_code_reaches_all_who_wait_and_leaves_nothing_behind(state: State) -> None:
     leases, remote = Leases(state, 600), Remote()
 
-    async def broken() -> Begun:
+    async def broken() -> NewSession:
         raise LookupError("a bug")
 
     asked = [leases.get("acme", "t1", "composio", broken) for _ in range(3)]
@@ -215,8 +222,8 @@ async def test_what_lies_in_the_store_and_cannot_be_read_is_replaced() -> None:
     assert (await leases.peek("acme", "t1", "composio") or pytest.fail("nothing")).id == "new-1"
 
 
-def _gives(answer: Begun | Exception | None, asked: list[bool] | None = None):
-    async def begin() -> Begun | None:
+def _gives(answer: NewSession | Exception | None, asked: list[bool] | None = None):
+    async def begin() -> NewSession | None:
         if asked is not None:
             asked.append(True)
         if isinstance(answer, Exception):

@@ -12,19 +12,27 @@ from cryptography.fernet import Fernet
 
 import toolyard
 from tests.stores import RedisServer
-from toolyard.sessions import Profiles, cipher_for
-from toolyard.sessions.errors import BadProfile, Locked, NoKey, TooMany, UnknownProfile, WrongKey
-from toolyard.sessions.profiles import MAX_CONFIG, MAX_PROFILES
+from toolyard.sessions import ProfileStore, cipher_for
+from toolyard.sessions.profiles import (
+    MAX_CONFIG,
+    MAX_PROFILES,
+    InvalidProfileError,
+    MissingProfileKeyError,
+    ProfileLockedError,
+    TooManyProfilesError,
+    UnknownProfileError,
+    WrongProfileKeyError,
+)
 from toolyard.state import MemoryState, State, StateError, open_state
-from toolyard.state.errors import Unavailable
+from toolyard.state.store import StateUnavailableError
 
 KEY = Fernet.generate_key().decode()
 GMAIL, SLACK = "composio.gmail", "composio.slack"
 SECRET = {"type": "composio", "mcp_url": "https://example.com/mcp?k=hunter2", "user_id": "u-hunter2"}
 
 
-def profiles_in(state: State, key: str = KEY) -> Profiles:
-    return Profiles(state, cipher_for(key, "memory:", None))
+def profiles_in(state: State, key: str = KEY) -> ProfileStore:
+    return ProfileStore(state, cipher_for(key, "memory:", None))
 
 
 async def test_a_profile_is_kept_read_changed_and_deleted(state: State) -> None:
@@ -51,7 +59,7 @@ async def test_a_profile_is_kept_read_changed_and_deleted(state: State) -> None:
     assert back.config_hash == made.config_hash, "it is of the contents, in whatever order"
     assert (await profiles.delete("acme", made.profile_id)).config == SECRET
     assert await profiles.list("acme") == []
-    with pytest.raises(UnknownProfile, match=made.profile_id):
+    with pytest.raises(UnknownProfileError, match=made.profile_id):
         await profiles.get("acme", made.profile_id)
 
 
@@ -66,7 +74,7 @@ async def test_another_tenant_s_profile_is_an_unknown_one(state: State) -> None:
         profiles.delete("other", made.profile_id),
         profiles.get("acme", "no such id"),
     ):
-        with pytest.raises(UnknownProfile):
+        with pytest.raises(UnknownProfileError):
             await attempt
     assert await profiles.get("acme", made.profile_id) == made
 
@@ -112,9 +120,9 @@ async def test_nothing_secret_is_in_the_store_in_a_repr_or_in_the_log(
     state = MemoryState()
     profiles = profiles_in(state)
     made = await profiles.create("acme", GMAIL, "work", SECRET)
-    with pytest.raises(BadProfile) as refused:
+    with pytest.raises(InvalidProfileError) as refused:
         await profiles.update("acme", made.profile_id, config={"key": "hunter2", "file": object()})
-    with pytest.raises(BadProfile) as too_long:
+    with pytest.raises(InvalidProfileError) as too_long:
         await profiles.create("acme", GMAIL, "long", {"key": "hunter2" * MAX_CONFIG})
 
     kept = b"".join([await state.get(key) or b"" for key in await state.keys("")])
@@ -133,7 +141,7 @@ async def test_with_another_key_nothing_is_read_added_or_lost(state: State) -> N
         wrong.create("acme", SLACK, "new", {}),
         wrong.update("acme", made.profile_id, display_name="x"),
     ):
-        with pytest.raises(WrongKey, match="bring that key back") as caught:
+        with pytest.raises(WrongProfileKeyError, match="bring that key back") as caught:
             await attempt
         assert "another key" not in str(caught.value).replace("with another key", "")
     assert await profiles_in(state).list("acme") == [made]
@@ -145,7 +153,7 @@ async def test_with_another_key_nothing_is_read_added_or_lost(state: State) -> N
 async def test_any_text_can_be_the_key(state: State) -> None:
     made = await profiles_in(state, "correct horse").create("acme", GMAIL, "work", SECRET)
     assert await profiles_in(state, "correct horse").get("acme", made.profile_id) == made
-    with pytest.raises(WrongKey):
+    with pytest.raises(WrongProfileKeyError):
         await profiles_in(state, "correct horse ").get("acme", made.profile_id)
 
 
@@ -154,18 +162,18 @@ async def test_what_was_moved_from_one_tenant_to_another_does_not_open(state: St
     made = await profiles.create("acme", GMAIL, "work", SECRET)
     [key] = await state.keys("profiles:acme")
     await state.put(key.replace("acme", "thief"), await state.get(key) or b"")
-    with pytest.raises(Locked, match="is not its own"):
+    with pytest.raises(ProfileLockedError, match="is not its own"):
         await profiles.get("thief", made.profile_id)
 
 
 async def test_without_a_key_a_machine_makes_its_own_and_keeps_it_to_itself(tmp_path: Path) -> None:
     folder = tmp_path / "state"
     state = open_state("sqlite:", folder)
-    profiles = [Profiles(state, cipher_for("", "sqlite:", folder)) for _ in range(4)]
+    profiles = [ProfileStore(state, cipher_for("", "sqlite:", folder)) for _ in range(4)]
     made = await asyncio.gather(*(each.create("acme", GMAIL, "work", SECRET) for each in profiles))
     assert sorted(each.profile_name for each in made) == ["work", "work (2)", "work (3)", "work (4)"]
     assert stat.S_IMODE((folder / "profiles.key").stat().st_mode) == 0o600
-    assert len(await Profiles(state, cipher_for("", "sqlite:", folder)).list("acme")) == 4
+    assert len(await ProfileStore(state, cipher_for("", "sqlite:", folder)).list("acme")) == 4
     await state.close()
 
 
@@ -173,8 +181,8 @@ async def test_without_a_key_a_machine_makes_its_own_and_keeps_it_to_itself(tmp_
 async def test_without_a_key_a_store_that_is_not_ours_alone_is_refused(
     url: str, tmp_path: Path, state: State
 ) -> None:
-    profiles = Profiles(state, cipher_for("", url, None if url.startswith("sqlite") else tmp_path))
-    with pytest.raises(NoKey, match=r"key in \[state\]") as caught:
+    profiles = ProfileStore(state, cipher_for("", url, None if url.startswith("sqlite") else tmp_path))
+    with pytest.raises(MissingProfileKeyError, match=r"key in \[state\]") as caught:
         await profiles.create("acme", GMAIL, "work", SECRET)
     assert "hunter2" not in str(caught.value)
     assert await state.keys("") == []
@@ -195,7 +203,7 @@ async def test_many_at_once_in_a_shared_store_lose_nothing(redis_server: RedisSe
 
 async def test_a_store_that_is_away_is_told_and_not_covered_up() -> None:
     store = open_state("redis://127.0.0.1:1/0", None)
-    with pytest.raises(Unavailable):
+    with pytest.raises(StateUnavailableError):
         await profiles_in(store).create("acme", GMAIL, "work", SECRET)
     await store.close()
 
@@ -214,11 +222,11 @@ async def test_what_another_version_wrote_is_left_alone(state: State) -> None:
 async def test_names_that_are_none_and_more_than_there_may_be_are_refused(state: State) -> None:
     profiles = profiles_in(state)
     for name in ("", "  ", "a\nb", "x" * 201):
-        with pytest.raises(BadProfile, match="cannot be a profile name"):
+        with pytest.raises(InvalidProfileError, match="cannot be a profile name"):
             await profiles.create("acme", GMAIL, name, {})
     for number in range(MAX_PROFILES):
         await profiles.create("acme", GMAIL, f"{number}", {})
-    with pytest.raises(TooMany, match=str(MAX_PROFILES)):
+    with pytest.raises(TooManyProfilesError, match=str(MAX_PROFILES)):
         await profiles.create("acme", GMAIL, "one more", {})
     big = {"text": "x" * (MAX_CONFIG - 20)}
 
@@ -226,7 +234,7 @@ async def test_names_that_are_none_and_more_than_there_may_be_are_refused(state:
         for each in await profiles.list("acme"):
             await profiles.update("acme", each.profile_id, config=big)
 
-    with pytest.raises(TooMany, match="more room"):
+    with pytest.raises(TooManyProfilesError, match="more room"):
         await fill()
 
 

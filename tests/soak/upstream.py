@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.old import old_edge
-from toolyard.edge import serving, stdio
+from toolyard.edge import stdio
+from toolyard.edge.http import server as serving
 from toolyard.kit import Context, Message, Server, user
 from toolyard.wire.call import Call, Service
 from toolyard.wire.errors import MethodNotFound

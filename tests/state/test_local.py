@@ -12,7 +12,7 @@ import pytest
 import toolyard
 from tests.waiting import until
 from toolyard.state import MemoryState, StateError, open_state
-from toolyard.state.errors import Full, Unavailable, Unusable
+from toolyard.state.store import StateFullError, StateUnavailableError, StateUnusableError
 
 
 async def test_several_processes_share_one_file_and_lose_nothing(tmp_path: Path) -> None:
@@ -60,7 +60,7 @@ async def test_a_file_that_is_no_database_is_named_and_left_as_it_is(tmp_path: P
     path = tmp_path / "state.db"
     path.write_bytes(b"this is a letter to my aunt, and not a database at all" * 100)
     state = open_state("sqlite:", tmp_path)
-    with pytest.raises(Unusable, match=r"state\.db.*move it away"):
+    with pytest.raises(StateUnusableError, match=r"state\.db.*move it away"):
         await state.put("key", b"value")
     assert path.read_bytes().startswith(b"this is a letter")
 
@@ -73,7 +73,7 @@ async def test_a_file_that_is_no_database_is_named_and_left_as_it_is(tmp_path: P
 async def test_a_place_that_cannot_hold_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     state = open_state(f"sqlite://{tmp_path}/file/state.db", None)
-    with pytest.raises(Unavailable, match=r"file/state\.db"):
+    with pytest.raises(StateUnavailableError, match=r"file/state\.db"):
         await state.get("key")
     await state.close()
 
@@ -89,7 +89,7 @@ async def test_a_full_memory_drops_what_will_expire_and_refuses_what_would_stay(
 
     await state.put("big", b"x" * 80)
     assert await state.keys("") == ["big", "forever"]
-    with pytest.raises(Full, match="sqlite:"):
+    with pytest.raises(StateFullError, match="sqlite:"):
         await state.put("bigger", b"x" * 80)
     assert await state.keys("") == ["big", "forever"]
     await state.put("big", b"y" * 80)

@@ -9,7 +9,7 @@ import pytest
 from tests.stores import PASSWORD, PostgresServer, RedisServer
 from tests.waiting import until
 from toolyard.state import open_state
-from toolyard.state.errors import Unavailable, Unusable
+from toolyard.state.store import StateUnavailableError, StateUnusableError
 
 Server = RedisServer | PostgresServer
 
@@ -34,7 +34,7 @@ async def test_while_the_server_is_away_the_error_says_where_and_what_to_do(
     await asyncio.to_thread(server.stop)
     try:
         for attempt in (state.get(f"{mine}key"), state.swap(f"{mine}key", None, b""), state.keys(mine)):
-            with pytest.raises(Unavailable) as caught:
+            with pytest.raises(StateUnavailableError) as caught:
                 await attempt
             assert str(getattr(server, "port", server.folder)) in str(caught.value)
             assert "is the url of [state] right?" in str(caught.value)
@@ -47,7 +47,7 @@ async def test_while_the_server_is_away_the_error_says_where_and_what_to_do(
 
 async def test_a_wrong_password_is_told_apart_and_not_repeated(server: Server) -> None:
     state = open_state(server.url.replace(PASSWORD, "wrong-secret"), None)
-    with pytest.raises(Unusable, match="check user and password") as caught:
+    with pytest.raises(StateUnusableError, match="check user and password") as caught:
         await state.get("key")
     assert "wrong-secret" not in str(caught.value)
     await state.close()
@@ -68,7 +68,7 @@ async def test_a_wrong_password_is_told_apart_and_not_repeated(server: Server) -
 )
 async def test_an_address_that_is_written_wrongly_gives_no_part_of_the_password_away(url: str) -> None:
     state = open_state(url, None)
-    with pytest.raises((Unavailable, Unusable)) as caught:
+    with pytest.raises((StateUnavailableError, StateUnusableError)) as caught:
         await state.get("key")
     told = str(caught.value)
     assert "127.0.0.1" in told
@@ -126,7 +126,7 @@ async def test_a_user_who_may_only_use_the_table_needs_no_right_to_make_one(
         line.execute("DROP OWNED BY guest")
 
     stranger = open_state(postgres_server.url.replace(f"yard:{PASSWORD}", "guest:guest"), None)
-    with pytest.raises(Unusable, match="let the user create a table"):
+    with pytest.raises(StateUnusableError, match="let the user create a table"):
         await stranger.get(f"{mine}key")
     await stranger.close()
 

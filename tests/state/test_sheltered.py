@@ -10,8 +10,8 @@ import pytest
 from tests.stores import RedisServer
 from tests.waiting import until
 from toolyard.state import MemoryState, State, open_state
-from toolyard.state.errors import BadEntry, Unavailable
-from toolyard.state.sheltered import Sheltered
+from toolyard.state.memory import FallbackState
+from toolyard.state.store import StateEntryError, StateUnavailableError
 
 
 class Door:
@@ -24,7 +24,7 @@ class Door:
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         async def asked(*arguments: object) -> object:
             if not self.open:
-                raise Unavailable("the door is shut")
+                raise StateUnavailableError("the door is shut")
             return await getattr(self.room, name)(*arguments)
 
         return asked
@@ -36,7 +36,7 @@ async def test_an_outage_is_told_once_and_costs_nothing_that_was_known(
     caplog.set_level(logging.INFO, "toolyard.state")
     store = open_state(redis_server.url, None)
     other = open_state(redis_server.url, None)
-    sheltered = Sheltered(store, "sessions", again=0.05)
+    sheltered = FallbackState(store, "sessions", again=0.05)
     await store.put(f"{mine}read", b"read before")
     assert await sheltered.get(f"{mine}read") == b"read before"
     await sheltered.put(f"{mine}written", b"written before", 600)
@@ -74,7 +74,7 @@ async def test_an_outage_is_told_once_and_costs_nothing_that_was_known(
 
 async def test_what_somebody_else_put_there_during_the_outage_stays() -> None:
     store = Door(MemoryState())
-    sheltered = Sheltered(store, "sessions", again=0.0)
+    sheltered = FallbackState(store, "sessions", again=0.0)
     store.open = False
     assert await sheltered.swap("key", None, b"ours")
     assert await sheltered.swap("our own", None, b"ours")
@@ -89,8 +89,8 @@ async def test_what_somebody_else_put_there_during_the_outage_stays() -> None:
 
 
 async def test_a_key_that_cannot_be_one_is_no_outage() -> None:
-    sheltered = Sheltered(open_state("memory:", None), "sessions")
-    with pytest.raises(BadEntry):
+    sheltered = FallbackState(open_state("memory:", None), "sessions")
+    with pytest.raises(StateEntryError):
         await sheltered.put("", b"value")
     await sheltered.put("key", b"value")
     assert await sheltered.get("key") == b"value"

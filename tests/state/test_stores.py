@@ -6,8 +6,7 @@ import pytest
 
 from tests.waiting import until
 from toolyard.state import State, StateError
-from toolyard.state.errors import BadEntry
-from toolyard.state.state import MAX_KEY, MAX_VALUE
+from toolyard.state.store import MAX_KEY, MAX_VALUE, StateEntryError
 
 
 async def test_what_is_put_is_read_until_it_is_deleted(state: State, mine: str) -> None:
@@ -112,9 +111,9 @@ async def test_keys_and_values_have_the_same_limits_everywhere(state: State, min
     assert await state.get(longest) == b"value"
 
     for key, value in (("", b""), ("a\nb", b""), ("a\0", b""), (longest + "k", b""), ("é" * MAX_KEY, b"")):
-        with pytest.raises(BadEntry, match="printable text"):
+        with pytest.raises(StateEntryError, match="printable text"):
             await state.put(key, value)
-        with pytest.raises(BadEntry):
+        with pytest.raises(StateEntryError):
             await state.get(key)
     with pytest.raises(StateError, match=str(MAX_VALUE)):
         await state.swap(f"{mine}big", None, b"x" * (MAX_VALUE + 1))

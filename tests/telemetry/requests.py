@@ -4,9 +4,8 @@ from typing import Any
 
 from msgspec import Raw
 
-from toolyard.telemetry.observed import Observed
-from toolyard.wire.call import Caller, Identity
-from toolyard.wire.eras import ClientInfo
+from toolyard.telemetry.requests import ObservedRequest
+from toolyard.wire.call import Caller, ClientInfo, Identity
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "00f067aa0ba902b7"
@@ -17,7 +16,7 @@ ALICE = Caller(
 )
 
 
-def call(**known: Any) -> Observed:
+def call(**known: Any) -> ObservedRequest:
     """A tool call forwarded over HTTP; `known` says what is different."""
     plain: dict[str, Any] = {
         "method": "tools/call",
@@ -32,7 +31,7 @@ def call(**known: Any) -> Observed:
         "port": 443,
         "upstream_version": "2025-11-25",
     }
-    return Observed(**(plain | known))
+    return ObservedRequest(**(plain | known))
 
 
 def carrying(**values: str) -> dict[str, Raw]:

@@ -10,9 +10,8 @@ import uvicorn
 
 from tests.telemetry.requests import call
 from toolyard.telemetry import logs
-from toolyard.telemetry.masking import masked
-from toolyard.telemetry.observed import new_request_id
-from toolyard.telemetry.watch import Watch
+from toolyard.telemetry.redaction import redact
+from toolyard.telemetry.requests import Observation, new_request_id
 from toolyard.wire.errors import InternalError, InvalidParams
 
 NAMES = ("", "toolyard", "uvicorn", "uvicorn.error", "uvicorn.access")
@@ -54,7 +53,7 @@ def test_lines_inside_a_request_carry_its_fields_and_lines_after_it_do_not(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     logs.setup("json", "info")
-    with Watch(call(), None):
+    with Observation(call(), None):
         logger.info("inside")
     logger.info("after")
     inside, after = lines(capsys)
@@ -70,7 +69,7 @@ def test_lines_inside_a_request_carry_its_fields_and_lines_after_it_do_not(
 def test_a_call_is_one_line_when_debugging_and_none_otherwise(capsys: pytest.CaptureFixture[str]) -> None:
     for level in ("debug", "info"):
         logs.setup("json", level)
-        with Watch(call(), None):
+        with Observation(call(), None):
             pass
     (line,) = lines(capsys)
     assert line["level"] == "debug"
@@ -85,7 +84,7 @@ def test_an_upstreams_failure_is_a_warning_and_a_callers_mistake_is_not(
 ) -> None:
     logs.setup("json", "info")
     for error in (InternalError("it broke"), InvalidParams("no such tool")):
-        with pytest.raises(type(error)), Watch(call(), None):
+        with pytest.raises(type(error)), Observation(call(), None):
             raise error
     (line,) = lines(capsys)
     assert line["level"] == "warning"
@@ -95,7 +94,7 @@ def test_an_upstreams_failure_is_a_warning_and_a_callers_mistake_is_not(
 
 def test_text_has_the_same_fields_as_words(capsys: pytest.CaptureFixture[str]) -> None:
     logs.setup("text", "debug")
-    with Watch(call(name="has space"), None):
+    with Observation(call(name="has space"), None):
         pass
     text = capsys.readouterr().err
     assert " DEBUG toolyard.calls: tools/call request_id=r-1 server=git " in text
@@ -169,8 +168,8 @@ def test_debugging_toolyard_is_not_debugging_everything(capsys: pytest.CaptureFi
     ],
 )
 def test_secrets_are_masked(text: str) -> None:
-    assert "hunter2" not in masked(text)
-    assert "***" in masked(text)
+    assert "hunter2" not in redact(text)
+    assert "***" in redact(text)
 
 
 @pytest.mark.parametrize(
@@ -185,14 +184,14 @@ def test_secrets_are_masked(text: str) -> None:
     ],
 )
 def test_plain_words_are_left_alone(text: str) -> None:
-    assert masked(text) == text
+    assert redact(text) == text
 
 
 @pytest.mark.parametrize(
     "text", ['"token":"' + "\\a" * 100_000, '"token":"' * 30_000, "token" * 50_000, "'token" * 50_000]
 )
 def test_hostile_text_is_masked_in_reasonable_time(text: str) -> None:
-    assert masked(text)  # the suite's time limit is the check
+    assert redact(text)  # the suite's time limit is the check
 
 
 def test_a_line_has_a_bounded_length(capsys: pytest.CaptureFixture[str]) -> None:
@@ -228,7 +227,7 @@ def test_a_field_named_like_a_secret_is_masked(capsys: pytest.CaptureFixture[str
 def test_a_line_without_a_record_is_one_line_of_the_same_form_with_secrets_masked(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    logs.write(
+    logs.write_json_line(
         "toolyard.test", "tools/call", {"tool": "a\nb \ud800", "path": "/x?token=hunter2", "status": 200}
     )
     (line,) = lines(capsys)

@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.telemetry.requests import call
 from toolyard import __version__
 from toolyard.telemetry.metrics import BUCKETS, CONTENT_TYPE, Metrics, UpstreamState
-from toolyard.telemetry.watch import Watch
+from toolyard.telemetry.requests import Observation
 from toolyard.wire.errors import InternalError, InvalidParams
 
 Sample = tuple[str, frozenset[tuple[str, str]]]
@@ -160,7 +160,7 @@ def test_every_family_has_a_help_and_a_type_of_its_own() -> None:
 def test_a_watched_request_is_recorded_however_it_ends(error: BaseException | None, outcome: str) -> None:
     metrics = Metrics()
     seen = call()
-    with suppress(Exception, asyncio.CancelledError), Watch(seen, metrics):
+    with suppress(Exception, asyncio.CancelledError), Observation(seen, metrics):
         seen.response_bytes = 10
         if error is not None:
             raise error

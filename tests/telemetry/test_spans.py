@@ -14,9 +14,8 @@ from opentelemetry.trace import SpanKind, StatusCode, format_span_id, format_tra
 
 from tests.telemetry.requests import PARENT, TRACE, TRACEPARENT, call, carrying
 from toolyard.telemetry.logs import JsonLines
-from toolyard.telemetry.propagation import extract, inject
-from toolyard.telemetry.spans import Tracing
-from toolyard.telemetry.watch import Watch
+from toolyard.telemetry.requests import Observation
+from toolyard.telemetry.spans import Tracing, extract, inject
 from toolyard.wire.errors import InternalError, InvalidParams, McpError
 
 
@@ -285,7 +284,7 @@ async def test_calls_at_the_same_time_keep_their_own_parents(
 
 def test_log_lines_inside_a_span_can_name_it(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
     seen = call()
-    with Watch(seen, None, tracing, carrying(traceparent=TRACEPARENT)) as sent:
+    with Observation(seen, None, tracing, carrying(traceparent=TRACEPARENT)) as sent:
         assert [seen.trace_id, seen.span_id] == parent_in(sent)[1:3]
         assert seen.trace_id == TRACE
         record = logging.makeLogRecord({"msg": "inside"})

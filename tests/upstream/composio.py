@@ -11,7 +11,7 @@ from tests.emulators.composio import ComposioEmulator
 from tests.serving import Answer
 from toolyard.config import Composio, ServerConfig, StateConfig
 from toolyard.dispatch.remote import Remote
-from toolyard.search.documents import Query
+from toolyard.search.documents import ToolQuery
 from toolyard.wire.call import NO_CHANNEL, Call, Caller, Identity
 from toolyard.wire.versions import LATEST_MODERN
 
@@ -54,8 +54,8 @@ def identify(headers: Any) -> Identity:
     return Identity(tenant=told.get(b"x-tenant", b"acme").decode(), agent=told.get(b"x-agent", b"").decode())
 
 
-def query(use_case: str, **more: Any) -> Query:
-    return Query(use_case, **more)
+def query(use_case: str, **more: Any) -> ToolQuery:
+    return ToolQuery(use_case, **more)
 
 
 async def call(

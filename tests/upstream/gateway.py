@@ -13,9 +13,8 @@ from pathlib import Path
 import uvloop
 from msgspec import Struct
 
-from toolyard.upstream.guardian import guardian
-from toolyard.upstream.lines import Line
-from toolyard.upstream.process import Process
+from toolyard.upstream.stdio.guardian import guardian
+from toolyard.upstream.stdio.process import OutputLine, Process
 
 CHILD = str(Path(__file__).with_name("child.py"))
 
@@ -29,7 +28,7 @@ class Program(Struct):
 
 
 async def child(*args: str) -> tuple[Process, bytes]:
-    lines: asyncio.Queue[Line] = asyncio.Queue()
+    lines: asyncio.Queue[OutputLine] = asyncio.Queue()
     program = Program(("-S", CHILD, *args))
     process = await Process.start(
         "kid", program, on_line=lines.put_nowait, on_end=lambda _: None, limit=2**20

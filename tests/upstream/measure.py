@@ -9,10 +9,9 @@ from pathlib import Path
 import uvloop
 from msgspec import Struct
 
-from toolyard.upstream.envelope import read_message
-from toolyard.upstream.lines import Line
-from toolyard.upstream.process import Process
-from toolyard.upstream.spool import Spooled
+from toolyard.upstream.messages.envelope import read_message
+from toolyard.upstream.messages.spool import Spooled
+from toolyard.upstream.stdio.process import OutputLine, Process
 
 
 class Program(Struct):
@@ -29,7 +28,7 @@ def peak() -> int:
 
 async def main(size: str) -> None:
     before = peak()
-    lines: asyncio.Queue[Line] = asyncio.Queue()
+    lines: asyncio.Queue[OutputLine] = asyncio.Queue()
     program = Program(("-S", str(Path(__file__).with_name("child.py")), "big", size))
     process = await Process.start(
         "big", program, on_line=lines.put_nowait, on_end=lambda _: None, limit=2**30

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.texts import cut, each_byte, objects, texts
-from toolyard.upstream.balance import MAX_VALUES, Balance, Unbalanced
+from toolyard.upstream.messages.slices import MAX_VALUES, NestingCheck, NestingError
 from toolyard.wire.messages import MAX_NESTING
 
 noise = st.lists(
@@ -16,8 +16,8 @@ noise = st.lists(
 )
 
 
-def weigh(pieces: list[bytes], limit: int = MAX_NESTING) -> Balance:
-    balance = Balance(limit)
+def weigh(pieces: list[bytes], limit: int = MAX_NESTING) -> NestingCheck:
+    balance = NestingCheck(limit)
     for piece in pieces:
         balance.feed(piece)
     balance.finish()
@@ -25,7 +25,7 @@ def weigh(pieces: list[bytes], limit: int = MAX_NESTING) -> Balance:
 
 
 def fault(pieces: list[bytes], limit: int = MAX_NESTING) -> str:
-    with pytest.raises(Unbalanced) as caught:
+    with pytest.raises(NestingError) as caught:
         weigh(pieces, limit)
     return str(caught.value)
 
@@ -33,7 +33,7 @@ def fault(pieces: list[bytes], limit: int = MAX_NESTING) -> str:
 def verdict(pieces: list[bytes]) -> Any:
     try:
         return weigh(pieces).values
-    except Unbalanced as error:
+    except NestingError as error:
         return str(error)
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.emulators.composio import ComposioEmulator
 from tests.upstream.composio import call, emulated, front, mail, of, query, remote, sessions_of
-from toolyard.catalogue.lending import borrower
-from toolyard.upstream.errors import Late, UpstreamError
+from toolyard.catalogue.catalogue import conversation_of
+from toolyard.upstream.errors import UpstreamError, UpstreamTimeoutError
 
 SHAPES = pytest.mark.parametrize("shape", ["2026", "2025"])
 APIS = pytest.mark.parametrize("v31", [True, False])
@@ -83,7 +83,7 @@ async def test_a_search_that_does_not_answer_ends_with_the_time_limit():
     async with emulated(timeout=0.5) as (composio, yard):
         await remote(yard).session(of())
         held = composio.slow("session.search")
-        with pytest.raises(Late):
+        with pytest.raises(UpstreamTimeoutError):
             await remote(yard).search(of(), [query("send an email")], 5)
         held.release()
 
@@ -134,10 +134,10 @@ async def test_the_tools_of_an_app_and_tools_by_name_come_with_schemas_and_are_l
         names = ["GMAIL_SEND_EMAIL", "mcp__composio__SLACK_SEND_MESSAGE", "NO_SUCH_TOOL", "mcp__other__X"]
         described = await remote(yard).describe(of(thread="another"), names)
         catalogue = yard.gateway.catalogue
-        fetch = catalogue.lent("mcp__composio__GMAIL_FETCH_EMAILS", borrower(of()))
+        fetch = catalogue.lent("mcp__composio__GMAIL_FETCH_EMAILS", conversation_of(of()))
         assert fetch is not None
         assert fetch.item.safe
-        send = catalogue.lent("mcp__composio__GMAIL_SEND_EMAIL", borrower(of(thread="another")))
+        send = catalogue.lent("mcp__composio__GMAIL_SEND_EMAIL", conversation_of(of(thread="another")))
         assert send is not None
         assert not send.item.safe
     assert "GMAIL_FETCH_EMAILS" in [tool.own for tool in all_of_them]
@@ -155,7 +155,7 @@ async def test_a_name_that_had_to_be_shortened_is_known_again_where_it_was_never
         assert slug not in name
         again = await remote(yard).describe(of(thread="another"), [name])
         assert [tool.own for tool in again] == [slug]
-        lent = yard.gateway.catalogue.on_loan(borrower(of(thread="another")))
+        lent = yard.gateway.catalogue.on_loan(conversation_of(of(thread="another")))
         assert [entry.name for entry in lent] == [name]
         assert await remote(yard).describe(of(), [name[:-8] + "00000000", "not_one_of_them"]) == []
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from tests.upstream.texts import cut, objects, styles, texts, tricky, values
-from toolyard.upstream.envelope import BadMessage, peek, read_message
-from toolyard.upstream.spool import Malformed, Spool, Spooled
+from toolyard.upstream.messages.envelope import BadMessageError, read_message, result_type_of
+from toolyard.upstream.messages.spool import MalformedTextError, Spool, Spooled
 
 ids = st.integers(-(2**63), 2**63 - 1) | tricky
 
@@ -28,7 +28,7 @@ def plain(result: Any) -> bytes:
 
 
 def fault(body: bytes | Spooled) -> str:
-    with pytest.raises(BadMessage) as caught:
+    with pytest.raises(BadMessageError) as caught:
         read_message(body)
     return str(caught.value)
 
@@ -105,8 +105,8 @@ BIG = b'{"big":"%s"}' % (b"b" * 300)
         (b'{"jsonrpc":"2.0","id":1,"result":%s,"result":{}}', "not because of its result"),
         (b'{"jsonrpc":"2.0","id":1,"result":%s,"result":1}', "not because of its result"),
         (b'{"jsonrpc":"2.0","id":1,"result":[%s]}', "not an object"),
-        (b'{"jsonrpc":"2.0","id":1,"result":%s', "Malformed"),
-        (b'{"jsonrpc":"2.0","id":1,"result":%s}}', "Malformed"),
+        (b'{"jsonrpc":"2.0","id":1,"result":%s', "MalformedTextError"),
+        (b'{"jsonrpc":"2.0","id":1,"result":%s}}', "MalformedTextError"),
         (b'{"jsonrpc":"2.0","id":1,"result":%s}{}', "Not JSON"),
         (b'{"jsonrpc":"2.0","id":1,"result":%s}{"id":2}', "Not JSON"),
         (b'{"jsonrpc":"2.0","id":1,"result":%s,}', "Not JSON"),
@@ -124,8 +124,8 @@ BIG = b'{"big":"%s"}' % (b"b" * 300)
 def test_a_long_text_that_is_no_result_is_refused(text: bytes, reason: str):
     try:
         body = spool([text.replace(b"%s", BIG)])
-    except Malformed:
-        assert reason == "Malformed"
+    except MalformedTextError:
+        assert reason == "MalformedTextError"
     else:
         assert reason in fault(body)
 
@@ -165,7 +165,7 @@ def test_a_refusal_quotes_the_beginning():
 def test_a_refusal_tells_whose_answer_it_was(text: bytes):
     bodies = [spool([text])] if b"big" in text else [text, spool([text])]
     for body in bodies:
-        with pytest.raises(BadMessage) as caught:
+        with pytest.raises(BadMessageError) as caught:
             read_message(body)
         assert caught.value.id == 7
 
@@ -173,7 +173,7 @@ def test_a_refusal_tells_whose_answer_it_was(text: bytes):
 def test_deep_nesting_is_refused_in_memory_and_on_disk():
     text = b'{"jsonrpc":"2.0","id":1,"result":{"a":%s%s}}' % (b"[" * 200, b"]" * 200)
     assert "Nested deeper" in fault(text)
-    with pytest.raises(Malformed, match="nested deeper than 128 levels"):
+    with pytest.raises(MalformedTextError, match="nested deeper than 128 levels"):
         spool([text])
 
 
@@ -194,25 +194,25 @@ def test_the_kind_is_the_member_of_the_outermost_object(result: dict[str, Any], 
     if kind is not None:
         result["resultType"] = kind
     text = json.dumps(result, **style).encode()
-    assert peek(Raw(text)) == (kind or "complete")
+    assert result_type_of(Raw(text)) == (kind or "complete")
     body = spool([text])
     assert isinstance(body, Spooled)
-    assert peek(body) == (kind or "complete")
+    assert result_type_of(body) == (kind or "complete")
 
 
 def test_a_kind_behind_the_head_is_not_looked_for():
     body = spool([b'{"a":"%s","resultType":"input_required"}' % (b"b" * 70_000)])
     assert isinstance(body, Spooled)
-    assert peek(body) == "complete"
+    assert result_type_of(body) == "complete"
 
 
 def test_a_kind_that_is_no_string_is_refused():
-    with pytest.raises(BadMessage, match="cannot be read"):
-        peek(Raw(b'{"resultType":5}'))
+    with pytest.raises(BadMessageError, match="cannot be read"):
+        result_type_of(Raw(b'{"resultType":5}'))
 
 
 def test_a_hostile_head_is_looked_at_once():
     body = spool([b'{"a":[' + b'"resultType":"x",' * 4000 + b"1]}"])
     assert isinstance(body, Spooled)
     # A search that starts anew at each place takes seconds each time; all of them end the test's own limit.
-    assert {peek(body) for _ in range(200)} == {"complete"}
+    assert {result_type_of(body) for _ in range(200)} == {"complete"}

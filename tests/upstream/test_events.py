@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.texts import cut, each_byte, texts
-from toolyard.upstream.events import Event, EventReader
-from toolyard.upstream.spool import Spooled, SpoolError, TooBig
+from toolyard.upstream.http.client import EventReader, SpooledEvent
+from toolyard.upstream.messages.spool import Spooled, SpoolError, SpoolLimitError
 
 KIB = 1024
 
 
-def read(pieces: list[bytes], bound: int = 2**20, limit: int = 2**30) -> list[Event]:
+def read(pieces: list[bytes], bound: int = 2**20, limit: int = 2**30) -> list[SpooledEvent]:
     reader = EventReader(bound, limit)
     return [event for piece in pieces for event in reader.feed(piece)]
 
@@ -24,7 +24,7 @@ def whole(data: bytes | Spooled) -> bytes:
 
 def test_an_event_has_its_data_its_name_its_id_and_when_to_come_back():
     (event,) = read([b"event: greeting\nid: 7\nretry: 250\ndata: {}\n\n"])
-    assert event == Event(b"{}", "greeting", "7", 250)
+    assert event == SpooledEvent(b"{}", "greeting", "7", 250)
 
 
 def test_what_has_no_name_is_a_message():
@@ -37,14 +37,14 @@ def test_comments_and_empty_blocks_are_no_events():
 
 def test_an_event_with_an_id_and_no_data_says_where_to_take_up():
     assert read([b"id: 5\ndata:\n\n", b"id: 6\nretry: 10\n\n"]) == [
-        Event(b"", id="5"),
-        Event(b"", id="6", retry_ms=10),
+        SpooledEvent(b"", id="5"),
+        SpooledEvent(b"", id="6", retry_ms=10),
     ]
 
 
 @pytest.mark.parametrize("said", [b"-1", b"1.5", b"soon", b"9" * 20, "\N{ARABIC-INDIC DIGIT ONE}".encode()])
 def test_a_time_to_come_back_that_is_no_number_is_ignored(said: bytes):
-    assert read([b"retry: " + said + b"\ndata: 1\n\n"]) == [Event(b"1")]
+    assert read([b"retry: " + said + b"\ndata: 1\n\n"]) == [SpooledEvent(b"1")]
 
 
 def test_an_event_whose_end_has_not_come_is_not_given_out():
@@ -82,13 +82,13 @@ def test_an_event_too_big_to_hold_lies_on_disk_and_the_next_one_does_not():
 
 
 def test_an_event_over_the_limit_is_refused():
-    with pytest.raises(TooBig):
+    with pytest.raises(SpoolLimitError):
         read([b"data: [" + b"1," * KIB + b"1]\n\n"], bound=64, limit=KIB)
 
 
 def test_an_endless_line_that_is_no_data_costs_no_memory_and_harms_nothing():
     stream = [b": " + b"x" * 100 * KIB, *[b"x" * 100 * KIB] * 5, b"\ndata: 1\n\n"]
-    assert read(stream, limit=KIB) == [Event(b"1")]
+    assert read(stream, limit=KIB) == [SpooledEvent(b"1")]
 
 
 def test_a_big_event_that_cannot_be_json_is_refused():

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from tests.upstream.kin import PATIENCE, children, is_gone, open_files, until
-from toolyard.upstream import groups
-from toolyard.upstream.guardian import Guardian
+from toolyard.upstream.stdio import groups
+from toolyard.upstream.stdio.guardian import Guardian
 
 ROOT = Path(__file__).parents[2]
 CHILD = str(Path(__file__).with_name("child.py"))

@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager, suppress
 
 import pytest
 
-from toolyard.upstream.errors import Garbled, UpstreamError
-from toolyard.upstream.http_client import Address, HttpClient
-from toolyard.upstream.http_legacy import LegacyHttp
-from toolyard.upstream.link import Profile
+from toolyard.upstream.connection import ClientProfile
+from toolyard.upstream.errors import InvalidReplyError, UpstreamError
+from toolyard.upstream.http.client import UpstreamEndpoint, UpstreamHttpClient
+from toolyard.upstream.http.legacy import LegacyHttpConnection
 
 MIB = 2**20
 SENT = 64 * MIB
@@ -48,12 +48,12 @@ class Server:
 
 
 @asynccontextmanager
-async def upstream(server: Server) -> AsyncIterator[Address]:
+async def upstream(server: Server) -> AsyncIterator[UpstreamEndpoint]:
     listening = await asyncio.start_server(server.serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listening.sockets[0].getsockname()[1]}/mcp"
-    client = HttpClient()
+    client = UpstreamHttpClient()
     try:
-        yield Address("up", client, url, {}, 10.0, 2**30)
+        yield UpstreamEndpoint("up", client, url, {}, 10.0, 2**30)
     finally:
         await client.close()
         listening.close()
@@ -61,7 +61,7 @@ async def upstream(server: Server) -> AsyncIterator[Address]:
             writer.close()
 
 
-async def ask(address: Address) -> bytes:
+async def ask(address: UpstreamEndpoint) -> bytes:
     async with asyncio.timeout(30):
         reply = await address.send("POST", address.headers, b"{}")
         body = await reply.body()
@@ -108,7 +108,7 @@ async def test_what_has_no_end_is_cut_off_with_a_reason(kind: str):
 async def test_endless_interim_replies_are_no_answer_and_not_asked_for_again():
     server = Server(b"", interim(103))
     async with upstream(server) as address:
-        with pytest.raises(Garbled, match="it sent more than 20 interim replies"):
+        with pytest.raises(InvalidReplyError, match="it sent more than 20 interim replies"):
             await ask(address)
         assert server.requests == 1
 
@@ -154,5 +154,5 @@ async def test_a_session_that_is_named_twice_is_none():
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
     server = Server(head + b"Mcp-Session-Id: mine\r\nMcp-Session-Id: yours\r\n\r\n" + body)
     async with upstream(server) as address:
-        with pytest.raises(Garbled, match="'Mcp-Session-Id' came more than once"):
-            await LegacyHttp(address).open(Profile())
+        with pytest.raises(InvalidReplyError, match="'Mcp-Session-Id' came more than once"):
+            await LegacyHttpConnection(address).open(ClientProfile())

@@ -3,24 +3,23 @@
 import asyncio
 
 from tests.turning import counting_turns
-from toolyard.upstream.intake import LINES_PER_TURN, Intake
-from toolyard.upstream.lines import Line
+from toolyard.upstream.stdio.process import LINES_PER_TURN, LineQueue, OutputLine
 
 
 class Reader:
     """What takes lines, and the channel they come from."""
 
     def __init__(self) -> None:
-        self.taken: list[Line] = []
+        self.taken: list[OutputLine] = []
         self.paused = 0
         self.resumed = asyncio.Event()
-        self.intake = Intake(self.taken.append, self._pause, self.resumed.set)
+        self.intake = LineQueue(self.taken.append, self._pause, self.resumed.set)
 
     def _pause(self) -> None:
         self.paused += 1
 
 
-FLOOD: list[Line] = [b"%d" % number for number in range(50 * LINES_PER_TURN)]
+FLOOD: list[OutputLine] = [b"%d" % number for number in range(50 * LINES_PER_TURN)]
 
 
 async def test_a_few_lines_are_taken_in_at_once():

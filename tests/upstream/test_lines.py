@@ -7,19 +7,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.texts import cut, each_byte, texts
-from toolyard.upstream.lines import Line, LineSplitter, Skipped
-from toolyard.upstream.spool import Spooled
+from toolyard.upstream.messages.spool import Spooled
+from toolyard.upstream.stdio.process import LineSplitter, OutputLine, SkippedLine
 
 rows = st.lists(
     texts().filter(lambda text: b"\n" not in text) | st.sampled_from([b"", b" ", b"\r"]), max_size=6
 )
 
 
-def plain(lines: list[Line]) -> list[Any]:
+def plain(lines: list[OutputLine]) -> list[Any]:
     return [line.read(0, line.size) if isinstance(line, Spooled) else line for line in lines]
 
 
-def split(pieces: list[bytes], bound: int = 2**20, limit: int = 2**30) -> list[Line]:
+def split(pieces: list[bytes], bound: int = 2**20, limit: int = 2**30) -> list[OutputLine]:
     splitter = LineSplitter(bound, limit)
     return [line for piece in pieces for line in splitter.feed(piece)]
 
@@ -51,18 +51,18 @@ def test_a_line_over_the_limit_is_told_once_and_the_next_one_is_read(pieces: Any
     whole = b'{"a":1}\n{"a":"' + b"b" * 100 + b'"}\n{"c":2}\n'
     first, skipped, last = split([whole] if pieces is list else pieces(whole), bound=16, limit=50)
     assert (first, last) == (b'{"a":1}', b'{"c":2}')
-    assert isinstance(skipped, Skipped)
+    assert isinstance(skipped, SkippedLine)
     assert str(skipped) == "it is longer than the limit of 50 bytes"
 
 
 def test_a_limit_below_the_bound_holds():
     (skipped,) = split([b"1234567890\n"], bound=100, limit=5)
-    assert isinstance(skipped, Skipped)
+    assert isinstance(skipped, SkippedLine)
 
 
 def test_a_long_line_that_is_no_json_is_told_with_the_reason():
     skipped, last = split([b'{"a":1234567890}}\n', b'{"b":1}\n'], bound=10)
-    assert isinstance(skipped, Skipped)
+    assert isinstance(skipped, SkippedLine)
     assert str(skipped) == "its brackets do not match"
     assert last == b'{"b":1}'
 
@@ -85,7 +85,7 @@ def test_a_skipped_message_still_tells_whose_it_was(line: bytes, id: Any):
     for size in (1000, 10**6):
         pieces = [line[at : at + size] for at in range(0, len(line), size)]
         (skipped,) = split(pieces, bound=500, limit=70_000)
-        assert isinstance(skipped, Skipped)
+        assert isinstance(skipped, SkippedLine)
         assert skipped.id == id
 
 

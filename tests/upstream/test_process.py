@@ -19,10 +19,17 @@ from msgspec import Struct
 
 from tests.upstream.kin import PATIENCE, children, is_gone, open_files, until
 from tests.upstream.loops import on_both_loops
-from toolyard.upstream.guardian import guardian
-from toolyard.upstream.lines import Line, Skipped
-from toolyard.upstream.process import MAX_WAITING, Congested, Gone, Process, StartError
-from toolyard.upstream.spool import Spooled
+from toolyard.upstream.messages.spool import Spooled
+from toolyard.upstream.stdio.guardian import guardian
+from toolyard.upstream.stdio.launch import StartError
+from toolyard.upstream.stdio.process import (
+    MAX_WAITING,
+    OutputLine,
+    Process,
+    ProcessCongestedError,
+    ProcessGoneError,
+    SkippedLine,
+)
 
 CHILD = str(Path(__file__).with_name("child.py"))
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
@@ -40,7 +47,7 @@ class Kept:
     """A process with all it has said."""
 
     def __init__(self) -> None:
-        self.lines: asyncio.Queue[Line] = asyncio.Queue()
+        self.lines: asyncio.Queue[OutputLine] = asyncio.Queue()
         self.reasons = list[str]()
         self.over = asyncio.Event()
         self.process: Process = None  # type: ignore[assignment]
@@ -112,7 +119,7 @@ async def test_a_long_line_comes_spooled():
 async def test_a_line_over_the_limit_comes_as_an_error_and_tells_its_id():
     kid = await kept("big", str(9 * 2**20), limit=2**20)
     line = await kid.hear()
-    assert isinstance(line, Skipped)
+    assert isinstance(line, SkippedLine)
     assert (str(line), line.id) == ("it is longer than the limit of 1 MiB", 1)
     await kid.process.stop()
 
@@ -129,7 +136,7 @@ async def test_a_listener_who_fails_does_not_end_the_conversation(caplog: pytest
     kid = Kept()
     original = kid.lines.put_nowait
 
-    def picky(line: Line) -> None:
+    def picky(line: OutputLine) -> None:
         if line == b'{"echo": 1}':
             raise RuntimeError("not this one")
         original(line)
@@ -147,7 +154,7 @@ async def test_a_listener_who_fails_does_not_end_the_conversation(caplog: pytest
 async def test_writing_to_one_who_does_not_read_is_refused_in_time():
     kid = await kept("deaf")
     assert await kid.hear() == "ready"
-    with pytest.raises(Congested, match=r"does not read its input: 1[67]"):  # noqa: PT012
+    with pytest.raises(ProcessCongestedError, match=r"does not read its input: 1[67]"):  # noqa: PT012
         for _ in range(20):
             kid.process.write(b"x" * 2**20)
             await asyncio.sleep(0)
@@ -160,7 +167,7 @@ async def test_writing_to_one_who_does_not_read_is_refused_in_time():
 async def test_writing_to_one_who_is_gone_tells_why():
     kid = await kept("leave", "3", "out of paper")
     assert await kid.reason() == "exited with code 3: out of paper"
-    with pytest.raises(Gone, match="exited with code 3: out of paper"):
+    with pytest.raises(ProcessGoneError, match="exited with code 3: out of paper"):
         kid.process.write(b"{}")
 
 
@@ -360,7 +367,7 @@ async def test_one_that_closes_a_stream_is_ended(stream: str):
     kid = await kept("close", stream)
     assert await kid.hear() == "ready"
     if stream == "stdin":  # some loops notice only when they write
-        with suppress(Gone):
+        with suppress(ProcessGoneError):
             kid.process.write(b"{}")
     told = "closed its standard input" if stream == "stdin" else "closed its standard output"
     assert await kid.reason() == told

@@ -13,19 +13,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.upstream.texts import cut, texts
-from toolyard.upstream.spool import (
+from toolyard.upstream.messages.slices import SLICE, slices
+from toolyard.upstream.messages.spool import (
     BOUND,
     HEAD,
     TAIL,
-    Checked,
-    Malformed,
-    NoRoom,
+    CheckedText,
+    MalformedTextError,
     Spool,
     Spooled,
-    TooBig,
-    in_words,
+    SpoolFullError,
+    SpoolLimitError,
+    format_size,
 )
-from toolyard.upstream.turns import SLICE, slices
 
 
 def open_fds() -> int:
@@ -148,14 +148,14 @@ def test_a_discarded_spool_leaves_no_file():
 def test_a_text_over_the_limit_is_refused_with_the_limit():
     spool = Spool(bound=10, limit=2 * 2**20)
     spool.write(b'"' + b"a" * 2**20)
-    with pytest.raises(TooBig, match="longer than the limit of 2 MiB"):
+    with pytest.raises(SpoolLimitError, match="longer than the limit of 2 MiB"):
         spool.write(b"a" * 2**20)
 
 
 @pytest.mark.parametrize("text", [b'{"a":1}}}}}}}', b'{"a":"1234567', b'{"a":[[[[[[}', b"<html><body>no"])
 def test_a_text_for_disk_must_be_well_nested(text: bytes):
     spool = Spool(bound=10)
-    with pytest.raises(Malformed):  # noqa: PT012 (some are known only when they end)
+    with pytest.raises(MalformedTextError):  # noqa: PT012 (some are known only when they end)
         spool.write(text)
         spool.finish()
 
@@ -165,7 +165,7 @@ def test_a_short_text_is_not_judged():
     spool.write(b"]" * 1000)
     whole = spool.finish()
     assert whole == b"]" * 1000
-    assert not isinstance(whole, Checked)
+    assert not isinstance(whole, CheckedText)
 
 
 @pytest.mark.parametrize("size", [SLICE, SLICE + 1, BOUND])
@@ -175,14 +175,14 @@ def test_a_longer_text_in_memory_is_known_to_be_well_nested(size: int):
     for piece in slices(text, 1000):
         spool.write(piece)
     whole = spool.finish()
-    assert isinstance(whole, Checked)
+    assert isinstance(whole, CheckedText)
     assert whole == text
 
 
 @pytest.mark.parametrize("end", [b"", b"]", b"}}", b'}"'])
 def test_a_longer_text_in_memory_that_cannot_be_json_is_told(end: bytes):
     spool = Spool()
-    with pytest.raises(Malformed):  # noqa: PT012 (some are known only when they end)
+    with pytest.raises(MalformedTextError):  # noqa: PT012 (some are known only when they end)
         for piece in slices(b'{"a":"' + b"x" * 2 * SLICE + b'"' + end, 1000):
             spool.write(piece)
         spool.finish()
@@ -195,10 +195,10 @@ def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path):
         "import resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "from toolyard.upstream.spool import Spool, NoRoom\n"
+        "from toolyard.upstream.messages.spool import Spool, SpoolFullError\n"
         "spool = Spool(bound=10)\n"
         "try: spool.write(b'{\"a\":\"' + b'a' * 10000)\n"
-        "except NoRoom as error: print(error)\n"
+        "except SpoolFullError as error: print(error)\n"
     )
     environment = os.environ | {"TMPDIR": str(tmp_path)}
     shown = subprocess.run(
@@ -218,7 +218,7 @@ def test_running_out_of_descriptors_is_an_error_of_ours():
     spool = Spool(bound=10)
     resource.setrlimit(resource.RLIMIT_NOFILE, (1, hard))
     try:
-        with pytest.raises(NoRoom, match="Too many open files"):
+        with pytest.raises(SpoolFullError, match="Too many open files"):
             spool.write(BIG)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
@@ -235,4 +235,4 @@ def test_running_out_of_descriptors_is_an_error_of_ours():
     ],
 )
 def test_sizes_are_told_in_words(size: int, words: str):
-    assert in_words(size) == words
+    assert format_size(size) == words

@@ -16,7 +16,7 @@ from tests.upstream.kin import is_gone
 from tests.upstream.runner import ROOT, Runner
 from tests.waiting import until
 from toolyard.config import Config, GatewayConfig, ServerConfig, Stdio
-from toolyard.upstream.installing import may_download, start_seconds
+from toolyard.upstream.stdio.install import may_download, start_seconds
 
 SHORT = {"connect_timeout": 0.2, "timeout": 0.2, "retries": 0}
 

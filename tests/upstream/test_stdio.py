@@ -13,7 +13,7 @@ import pytest
 from tests.app.yard import Yard, yard
 from tests.serving import PATIENCE, LegacyClient, initialize
 from toolyard.config import ServerConfig, Stdio
-from toolyard.upstream import stdio
+from toolyard.upstream.stdio import connector
 from toolyard.wire.call import Identity
 
 ROOT = Path(__file__).parents[2]
@@ -84,7 +84,7 @@ async def test_the_era_of_a_program_is_found_out(journal: Journal, era: str, ver
 async def test_a_program_that_ignores_what_it_does_not_know_is_initialized_after_a_while(
     journal: Journal, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(stdio, "PROBE_SECONDS", 0.3)
+    monkeypatch.setattr(connector, "PROBE_SECONDS", 0.3)
     async with bare(journal, "deaf") as front:
         assert await front.says("echo", {"text": "hello"}) == "hello"
     assert journal.read("initialize")

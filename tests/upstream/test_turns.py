@@ -4,7 +4,7 @@ import asyncio
 
 from tests.serving import PATIENCE
 from tests.turning import counting_turns
-from toolyard.upstream.turns import slices, turn
+from toolyard.upstream.messages.slices import next_turn, slices
 
 
 async def test_of_many_who_wait_one_goes_on_in_each_turn():
@@ -13,7 +13,7 @@ async def test_of_many_who_wait_one_goes_on_in_each_turn():
 
         async def work() -> None:
             for _ in range(3):
-                await turn()
+                await next_turn()
                 went.append(turns.count)
 
         await asyncio.gather(*(work() for _ in range(4)))
@@ -21,12 +21,12 @@ async def test_of_many_who_wait_one_goes_on_in_each_turn():
 
 
 async def test_who_gives_up_waiting_holds_up_nobody():
-    leaving = asyncio.create_task(turn())
-    staying = asyncio.create_task(turn())
+    leaving = asyncio.create_task(next_turn())
+    staying = asyncio.create_task(next_turn())
     await asyncio.sleep(0)
     leaving.cancel()
     await asyncio.wait_for(staying, PATIENCE)
-    await asyncio.wait_for(turn(), 5)
+    await asyncio.wait_for(next_turn(), 5)
 
 
 def test_slices_are_the_whole_in_order():

@@ -12,15 +12,15 @@ from msgspec import Raw
 
 from tests.turning import counting_turns
 from tests.upstream.texts import tricky
-from toolyard.upstream.spool import BOUND, Spooled
-from toolyard.upstream.turns import SLICE
-from toolyard.upstream.unfolding import LONG, MANY, unfolded
+from toolyard.upstream.inprocess import LONG, MANY, spool_if_long
+from toolyard.upstream.messages.slices import SLICE
+from toolyard.upstream.messages.spool import BOUND, Spooled
 from toolyard.wire.messages import encode
 from toolyard.wire.types import CallToolResult, Image, Text
 
 
 async def whole(result: Any) -> bytes:
-    found = await unfolded(result)
+    found = await spool_if_long(result)
     if isinstance(found, Spooled):
         return b"".join([chunk async for chunk in found.chunks()])
     return bytes(found) if isinstance(found, Raw) else encode(found)
@@ -32,7 +32,7 @@ def texts(*values: str) -> CallToolResult:
 
 @pytest.mark.parametrize("result", [texts("short"), texts(), texts("a", "b"), texts("x" * (LONG - 1))])
 async def test_a_short_result_is_handed_on_as_it_is(result: CallToolResult):
-    assert await unfolded(result) is result
+    assert await spool_if_long(result) is result
 
 
 @pytest.mark.parametrize(
@@ -57,14 +57,14 @@ async def test_any_text_is_the_same_however_it_is_cut(unit: str, times: int):
 
 
 async def test_what_is_over_the_bound_lies_on_disk_and_what_is_not_in_memory():
-    assert isinstance(await unfolded(texts("x" * BOUND)), Spooled)
-    assert isinstance(await unfolded(texts("x" * (LONG + 1))), Raw)
+    assert isinstance(await spool_if_long(texts("x" * BOUND)), Spooled)
+    assert isinstance(await spool_if_long(texts("x" * (LONG + 1))), Raw)
 
 
 async def test_the_loop_turns_for_every_slice():
     size = 4 * BOUND
     async with counting_turns() as turns:
-        found = await unfolded(texts("x" * size))
+        found = await spool_if_long(texts("x" * size))
         written = turns.count
         assert sum([len(chunk) async for chunk in found.chunks()]) > size
     assert written >= size // SLICE
@@ -73,7 +73,7 @@ async def test_the_loop_turns_for_every_slice():
 
 async def test_a_text_that_cannot_be_written_is_an_error_and_leaves_nothing_behind():
     with pytest.raises(UnicodeEncodeError):
-        await unfolded(texts("x" * LONG + "\udcff"))
+        await spool_if_long(texts("x" * LONG + "\udcff"))
 
 
 def test_base64_is_that_of_everybody():

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from toolyard.wire.eras import is_modern, read_legacy_progress_token
-from toolyard.wire.headers import Head
+from toolyard.wire.call import is_modern, read_legacy_progress_token
+from toolyard.wire.headers import RequestHeaders
 from toolyard.wire.messages import parse
 from toolyard.wire.versions import LEGACY_VERSIONS
 
@@ -24,7 +24,7 @@ def modern(raw: bytes, headers: dict[str, str] | None = None) -> bool:
     head = (
         None
         if headers is None
-        else Head([(name.encode(), value.encode()) for name, value in headers.items()])
+        else RequestHeaders([(name.encode(), value.encode()) for name, value in headers.items()])
     )
     return is_modern(raw, parse(raw).params, head)
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from toolyard.wire.errors import HeaderMismatch
 from toolyard.wire.headers import (
-    Head,
     ParamHeader,
+    RequestHeaders,
     check_params,
     decode_value,
     encode_value,
@@ -91,8 +91,8 @@ def test_any_header_value_decodes_or_is_a_mismatch(value: str):
 # Reading
 
 
-def head(*pairs: tuple[str, str]) -> Head:
-    return Head([(name.encode(), value.encode("latin-1")) for name, value in pairs])
+def head(*pairs: tuple[str, str]) -> RequestHeaders:
+    return RequestHeaders([(name.encode(), value.encode("latin-1")) for name, value in pairs])
 
 
 def test_values_are_trimmed():

@@ -10,7 +10,15 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Struct
 
 from toolyard.wire.errors import InvalidParams, InvalidRequest, McpError, ParseError
-from toolyard.wire.messages import MAX_NESTING, Message, Reply, decode_params, encode, parse, recover_id
+from toolyard.wire.messages import (
+    MAX_NESTING,
+    JsonRpcMessage,
+    JsonRpcResponse,
+    decode_params,
+    encode,
+    parse,
+    recover_id,
+)
 
 ids = st.one_of(st.integers(-(2**63) + 1, 2**63 - 1), st.text(max_size=50))
 values = st.recursive(
@@ -159,13 +167,13 @@ def test_a_batch_is_refused_by_name(body: bytes):
 @given(st.binary())
 def test_any_bytes_are_a_message_or_one_of_the_two_errors(body: bytes):
     with suppress(ParseError, InvalidRequest):
-        assert isinstance(parse(body), Message)
+        assert isinstance(parse(body), JsonRpcMessage)
 
 
 @given(values)
 def test_any_json_is_a_message_or_an_invalid_request(value: Any):
     with suppress(InvalidRequest):
-        assert isinstance(parse(json.dumps(value).encode()), Message)
+        assert isinstance(parse(json.dumps(value).encode()), JsonRpcMessage)
 
 
 # Limits
@@ -280,7 +288,7 @@ def test_a_number_too_big_for_us_is_invalid_params_and_not_a_crash(number: str):
 
 @given(id=ids, result=objects)
 def test_a_reply_can_be_parsed_as_a_response(id: Any, result: Any):
-    parsed = parse(encode(Reply(id, result)))
+    parsed = parse(encode(JsonRpcResponse(id, result)))
     assert parsed.id == id
     assert json.loads(bytes(parsed.result)) == result
 

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from toolyard.wire.call import Caller, Identity
+from toolyard.wire.call import Caller, Identity, ModernReader
 from toolyard.wire.errors import HeaderMismatch, InvalidParams, McpError, UnsupportedVersion
-from toolyard.wire.headers import Head, check_doubles
+from toolyard.wire.headers import RequestHeaders, check_duplicates
 from toolyard.wire.messages import parse
-from toolyard.wire.modern import ModernReader
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
 CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -33,8 +32,8 @@ def check(raw: bytes, headers: Any = None, identity: Identity = Identity()) -> t
     head = None
     if headers is not None:
         pairs = headers.items() if isinstance(headers, dict) else headers
-        head = Head([(name.encode(), value.encode("latin-1")) for name, value in pairs])
-        check_doubles(head)
+        head = RequestHeaders([(name.encode(), value.encode("latin-1")) for name, value in pairs])
+        check_duplicates(head)
     return READER.read(message.method, message.params, head, identity)
 
 

@@ -5,7 +5,7 @@ import sys
 import time
 from pathlib import Path
 
-from toolyard.workers.serving import be_modest, limit_memory, serve
+from toolyard.workers.process import limit_memory, restrict_process, serve
 
 
 def answer(request: bytes) -> bytes:
@@ -46,5 +46,5 @@ def answer(request: bytes) -> bytes:
 
 
 if __name__ == "__main__":
-    be_modest()
+    restrict_process()
     serve(answer)

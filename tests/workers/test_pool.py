@@ -12,8 +12,14 @@ import pytest
 
 from tests.thirdparty.mounting import all_gone, children_of
 from tests.waiting import until
-from toolyard.workers.pool import WorkerDied, WorkerNotStarted, WorkerPool, WorkerTimeout
-from toolyard.workers.shares import TooManyWaitingError, WaitedTooLongError
+from toolyard.workers.pool import (
+    TooManyWaitingError,
+    WaitedTooLongError,
+    WorkerDiedError,
+    WorkerPool,
+    WorkerStartError,
+    WorkerTimeoutError,
+)
 
 TASKS = "tests.workers.tasks"
 LONG = 600.0
@@ -92,7 +98,7 @@ async def test_one_who_asks_much_leaves_room_for_another(pool: WorkerPool, tmp_p
 
 
 async def test_a_request_that_takes_too_long_is_ended_with_its_worker(pool: WorkerPool, tmp_path: Path):
-    with pytest.raises(WorkerTimeout):
+    with pytest.raises(WorkerTimeoutError):
         await ask(pool, f"wait {tmp_path / 'mark'}", seconds=0.3)
     begun = _read(tmp_path / "mark")  # a busy machine may not come so far
     assert not begun or not _is_running(int(begun))
@@ -187,18 +193,18 @@ async def test_a_worker_that_died_while_idle_costs_nobody_anything(pool: WorkerP
 
 
 async def test_a_worker_that_ends_by_itself_is_told_with_its_status(pool: WorkerPool):
-    with pytest.raises(WorkerDied, match="status 1") as caught:
+    with pytest.raises(WorkerDiedError, match="status 1") as caught:
         await ask(pool, "nonsense")
     assert (caught.value.status, caught.value.was_fresh) == (1, True)
     assert await ask(pool, "say again") == "again"
-    with pytest.raises(WorkerDied) as caught:
+    with pytest.raises(WorkerDiedError) as caught:
         await ask(pool, "nonsense")
     assert not caught.value.was_fresh
 
 
 async def test_an_answer_over_the_limit_is_not_read(pool: WorkerPool):
     assert len(await ask(pool, "long 100000")) == 100_000
-    with pytest.raises(WorkerDied):
+    with pytest.raises(WorkerDiedError):
         await ask(pool, "long 100001")
 
 
@@ -208,7 +214,7 @@ async def test_memory_over_the_limit_is_refused_in_the_worker(pool: WorkerPool):
 
 
 async def test_a_worker_cannot_fill_the_disk(pool: WorkerPool, tmp_path: Path):
-    with pytest.raises(WorkerDied):
+    with pytest.raises(WorkerDiedError):
         await ask(pool, f"write {tmp_path / 'big'}")
     assert (tmp_path / "big").stat().st_size < 2**30
 
@@ -241,11 +247,11 @@ async def test_closing_ends_every_worker(tmp_path: Path):
     asked = asyncio.create_task(ask(pool, f"wait {tmp_path / 'mark'}"))
     busy = await _begun(tmp_path / "mark")
     await pool.close()
-    with pytest.raises(WorkerDied):
+    with pytest.raises(WorkerDiedError):
         await asked
     assert not _is_running(idle)
     assert not _is_running(busy)
-    with pytest.raises(WorkerNotStarted):
+    with pytest.raises(WorkerStartError):
         await ask(pool, "pid")
 
 
@@ -255,14 +261,14 @@ async def test_closing_ends_a_worker_that_is_just_being_started():
     asked = asyncio.create_task(ask(pool, "pid"))
     await asyncio.sleep(0)
     await pool.close()
-    with pytest.raises(WorkerNotStarted):
+    with pytest.raises(WorkerStartError):
         await asked
     assert all_gone(children_of(os.getpid()) - before)
 
 
 async def test_a_worker_that_cannot_start_says_why():
     pool = WorkerPool("tests.workers.nothing_here", most=1)
-    with pytest.raises(WorkerNotStarted, match="No module named"):
+    with pytest.raises(WorkerStartError, match="No module named"):
         await ask(pool, "pid")
     await pool.close()
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolyard.workers.shares import Shares, TooManyWaitingError, WaitedTooLongError
+from toolyard.workers.pool import FairLimiter, TooManyWaitingError, WaitedTooLongError
 
 
 async def cancelled(tasks: list[asyncio.Task[Any]]) -> None:
@@ -21,7 +21,7 @@ class Queue:
     """Some work that ends when it is told to."""
 
     def __init__(self, places: int = 3, most_waiting: int | None = None) -> None:
-        self.shares = Shares(places, most_waiting=most_waiting)
+        self.shares = FairLimiter(places, most_waiting=most_waiting)
         self.running: list[tuple[str, asyncio.Event]] = []
         self.order: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
@@ -97,7 +97,7 @@ async def test_a_place_goes_on_when_its_query_is_cancelled_at_any_moment():
 
 
 async def test_who_waits_for_too_long_is_told_and_leaves_the_queue():
-    shares = Shares(1)
+    shares = FairLimiter(1)
     async with shares.place("a"):
         with pytest.raises(WaitedTooLongError):
             async with shares.place("b", 0.01):

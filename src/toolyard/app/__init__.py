@@ -6,13 +6,13 @@ And builds a function for AWS Lambda of single servers (`aws_lambda`), which doe
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .config_watcher import watch
     from .gateway import Gateway
-    from .serving import asgi
-    from .watching import watch
+    from .http import asgi
 
 __all__ = ["Gateway", "asgi", "watch"]
 
-_PLACES = {"Gateway": "gateway", "asgi": "serving", "watch": "watching"}
+_PLACES = {"Gateway": "gateway", "asgi": "http", "watch": "config_watcher"}
 
 
 def __getattr__(name: str) -> Any:

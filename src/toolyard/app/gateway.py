@@ -1,7 +1,7 @@
-"""The gateway: the only place that builds everything, from a configuration.
+"""The gateway, built from a configuration: upstreams, their catalogue, and the views that an edge serves.
 
-`Gateway` mounts upstreams, keeps their catalogue, and gives out views that an edge can serve. A changed
-configuration is taken over while it runs: what did not change stays connected, calls under way finish.
+It takes over a changed configuration while it runs: what did not change stays connected, and running
+calls finish.
 """
 
 import asyncio
@@ -12,45 +12,50 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from .. import __version__
-from ..bridge import Bridge, Parking
-from ..catalogue.catalogue import KINDS, Catalogue, Shelf
-from ..catalogue.keeper import Keeper
-from ..catalogue.store import Store
+from ..bridge import Bridge, ParkedCalls
+from ..catalogue.catalogue import Catalogue, ServerCatalogue
+from ..catalogue.items import KINDS
+from ..catalogue.store import CatalogueStore
+from ..catalogue.sync import CatalogueSync
 from ..config import Composio, Config, Http, ServerConfig, Stdio
-from ..config.places import state_folder
-from ..config.tables import PLACE
+from ..config.files import state_folder
+from ..config.tables import MACHINE_KEYS
 from ..dispatch import Mount
 from ..dispatch.composio import ComposioUpstream
-from ..dispatch.mount import Handles
+from ..dispatch.mount import CallHandler
 from ..dispatch.remote import Remote
-from ..edge.tenants import CallerKeys
+from ..edge.request import CallerKeys
 from ..pipeline import pipeline
-from ..results.shaper import Tool
+from ..results.shaper import ResultPolicy
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
+from ..upstream.connection import GATEWAY_CALLER, ConnectionPool, ConnectionPoolByEra, profile_of
 from ..upstream.handshake import INSTANCE, MODERN_META
-from ..upstream.http import HttpConnector
-from ..upstream.http_client import HttpClient
-from ..upstream.inprocess import InProcess
-from ..upstream.link import OURS, profile_of
-from ..upstream.links import Links
-from ..upstream.links_by_era import LinksByEra
-from ..upstream.stdio import StdioConnector
+from ..upstream.http.client import UpstreamHttpClient
+from ..upstream.http.connector import HttpConnector
+from ..upstream.inprocess import InProcessUpstream
+from ..upstream.stdio.connector import StdioConnector
 from ..views import AllView, BareView
-from ..views.meta.reading import NAME as READ_RESULT
-from ..views.stored import Shelved
+from ..views.context import ViewContext
+from ..views.stored_results import READ_RESULT, StoredResults
 from ..views.view import View
-from ..views.yard import Yard
 from ..wire.call import Call, Caller
 from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
 from ..wire.versions import Era, era_of
-from .composio import composio, leased
-from .keeping import Keeping
-from .mounting import Health, Service, identify, look_after, mount_of
-from .searching import Searching
-from .shaping import Shaping, dressed
+from .results import ResultShaping, with_widened_schema
+from .search import GatewaySearch
+from .storage import GatewayStorage
+from .upstreams import (
+    MountHealth,
+    UpstreamService,
+    identify_upstream,
+    make_composio_upstream,
+    make_leased_upstream,
+    make_mount,
+    on_breaker_trouble,
+)
 
 if TYPE_CHECKING:
     from ..telemetry.spans import Tracing
@@ -63,13 +68,13 @@ AT_ONCE = 16
 """How many upstreams whose lists are known already are looked at together."""
 
 
-class _Mounted(Struct):
+class _MountedUpstream(Struct):
     """An upstream and what looks after it."""
 
     config: ServerConfig
     mount: Mount
-    keeper: Keeper
-    service: Service
+    keeper: CatalogueSync
+    service: UpstreamService
 
 
 class Gateway:
@@ -77,16 +82,16 @@ class Gateway:
         self.config = config
         self.catalogue = Catalogue()
         self.sealer = Sealer(key, config.gateway.name)
-        self.parking = Parking(self.sealer, config.gateway.park_ttl, config.gateway.park_limit)
+        self.parking = ParkedCalls(self.sealer, config.gateway.park_ttl, config.gateway.park_limit)
         self.metrics = Metrics(self._states, lambda: len(self.parking)) if config.telemetry.metrics else None
         self._traces: Tracing | None = tracing.start(config.telemetry)
-        self._http = HttpClient()
+        self._http = UpstreamHttpClient()
         self._queue = asyncio.Semaphore(AT_ONCE)
         folder = state_folder(config)
-        self._store = Store(folder)
-        self.keeping = Keeping(config, folder, self.sealer)
+        self._store = CatalogueStore(folder)
+        self.keeping = GatewayStorage(config, folder, self.sealer)
         self.shaping = self._shaping(config)
-        self._mounted: dict[str, _Mounted] = {}
+        self._mounted: dict[str, _MountedUpstream] = {}
         self._mounts: dict[str, Mount] = {}
         self._views: dict[str, View] = {}
         self._leaving: set[asyncio.Task[None]] = set()
@@ -100,17 +105,17 @@ class Gateway:
         self.config_fault: str | None = None
         """Why the configuration on disk is not the one that runs."""
         forward = pipeline(self.metrics, self._traces, self.shaping, config.telemetry.access_log)
-        self._yard = Yard(self.catalogue, self._mounts, forward, self.sealer)
+        self._yard = ViewContext(self.catalogue, self._mounts, forward, self.sealer)
         self._yard.page_size = config.gateway.page_size
         self._yard.list_wait = config.gateway.list_wait
         if self.shaping is not None:
-            self._yard.stored = Shelved(self.keeping.store, self.shaping.reader, self._read)
+            self._yard.stored = StoredResults(self.keeping.store, self.shaping.reader, self._read)
             self._yard.fit_task = self.shaping.fit_task
         self._yard.touch = self._touch
         self._yard.met = self._met
         self._yard.health = self.health
         keeping = self.keeping
-        self.searching = Searching(
+        self.searching = GatewaySearch(
             self._yard,
             config,
             folder,
@@ -130,13 +135,13 @@ class Gateway:
             self._caller_keys[name] = _caller_keys(self.config, name)
         return self._caller_keys[name]
 
-    def _shaping(self, config: Config) -> Shaping | None:
+    def _shaping(self, config: Config) -> ResultShaping | None:
         if not config.results.shape:
             return None
-        self.catalogue.dress = dressed
-        return Shaping(config, self.catalogue, self.keeping.store, self._came)
+        self.catalogue.dress = with_widened_schema
+        return ResultShaping(config, self.catalogue, self.keeping.store, self._came)
 
-    def _came(self, caller: Caller, tool: Tool, came: int, went: int) -> None:
+    def _came(self, caller: Caller, tool: ResultPolicy, came: int, went: int) -> None:
         """A tool has answered: so many bytes, of which so many went on."""
         identity = caller.identity
         self.keeping.ledger.note(identity.tenant, identity.agent, tool.server, tool.name, came, went)
@@ -207,9 +212,9 @@ class Gateway:
         if self.needs_restart:
             logger.warning("changed, but not before a restart: %s", ", ".join(self.needs_restart))
 
-    def _change(self, known: _Mounted, server: ServerConfig) -> None:
+    def _change(self, known: _MountedUpstream, server: ServerConfig) -> None:
         old = known.config
-        if _is_elsewhere(old, server):
+        if _needs_reconnect(old, server):
             self._unmount(server.name)
             self.catalogue.remove(server.name)
             self._mount(server)
@@ -220,7 +225,7 @@ class Gateway:
         known.keeper.reconfigure(server)
         if isinstance(server.where, Stdio) and isinstance(known.service, Bridge):
             links = known.service.links
-            links.patience = _patience(server)
+            links.patience = _start_wait(server)
             if isinstance(links.connector, StdioConnector):
                 links.connector.start_timeout = server.start_timeout
         self.catalogue.shelves[server.name].reconfigure(server)
@@ -230,32 +235,32 @@ class Gateway:
         shelf = self.catalogue.add(config)
         self._store.load(config, shelf)
         service = self._service(config, shelf)
-        mount = mount_of(config, service, self._handler(config, service))
-        keeper = Keeper(
+        mount = make_mount(config, service, self._handler(config, service))
+        keeper = CatalogueSync(
             config,
             shelf,
             self.catalogue,
             self._store,
             mount.service,
-            lambda: identify(service),
-            OURS,
+            lambda: identify_upstream(service),
+            GATEWAY_CALLER,
             MODERN_META,
-            Health(mount, service),
+            MountHealth(mount, service),
             self._queue,
             # A process is not started for a list that is known already.
             lazy=config.start == "lazy" and isinstance(config.where, Stdio) and shelf.known,
         )
-        mount.breaker.on_trouble = lambda reason, opened: look_after(keeper, reason, opened)
+        mount.breaker.on_trouble = lambda reason, opened: on_breaker_trouble(keeper, reason, opened)
         if isinstance(service, Bridge):
             shelf.opening = service.links.opening
             service.links.on_open = lambda again: self._opened(config.name, keeper, again)
         self._count_retries(mount)
         mount.version = lambda: shelf.identity.version
-        self._mounted[config.name] = _Mounted(config, mount, keeper, service)
+        self._mounted[config.name] = _MountedUpstream(config, mount, keeper, service)
         self._mounts[config.name] = mount
         keeper.start()
 
-    def _opened(self, server: str, keeper: Keeper, again: bool) -> None:
+    def _opened(self, server: str, keeper: CatalogueSync, again: bool) -> None:
         keeper.opened()
         if again and self.metrics is not None:
             self.metrics.reconnected(server)
@@ -265,14 +270,14 @@ class Gateway:
         if metrics is not None:
             mount.on_retry = lambda: metrics.retried(mount.server)
 
-    def _handler(self, config: ServerConfig, service: Service) -> Handles:
+    def _handler(self, config: ServerConfig, service: UpstreamService) -> CallHandler:
         """What takes an upstream's calls: where it has sessions of its own, they are seen to first."""
         where = config.where
         if isinstance(where, Http) and where.session_url and isinstance(service, Bridge):
-            return leased(config, where, service, self.keeping.leases, self._http)
+            return make_leased_upstream(config, where, service, self.keeping.leases, self._http)
         return service
 
-    def _service(self, config: ServerConfig, shelf: Shelf) -> Service:
+    def _service(self, config: ServerConfig, shelf: ServerCatalogue) -> UpstreamService:
         where, name = config.where, config.name
         version = shelf.identity.version
         era: Era | None = era_of(version) if version else None
@@ -282,19 +287,21 @@ class Gateway:
             connector = HttpConnector(name, where, self._http, config.connect_timeout, config.max_result, era)
         elif isinstance(where, Composio):
             leases = self.keeping.leases
-            return composio(config, where, self.catalogue, shelf, leases, self._http, self._bridge)
+            return make_composio_upstream(
+                config, where, self.catalogue, shelf, leases, self._http, self._bridge
+            )
         else:
-            return InProcess(name, where.module, where.options)
-        links = Links(name, connector)
+            return InProcessUpstream(name, where.module, where.options)
+        links = ConnectionPool(name, connector)
         if isinstance(where, Stdio):
-            links.patience = _patience(config)
+            links.patience = _start_wait(config)
         if isinstance(where, Http) and where.era == "caller":
             limits = config.connect_timeout, config.max_result
             legacy_first = HttpConnector(name, where, self._http, *limits, first="legacy")
-            links = LinksByEra(name, connector, legacy_first)
+            links = ConnectionPoolByEra(name, connector, legacy_first)
         return self._bridge(links)
 
-    def _bridge(self, links: Links) -> Bridge:
+    def _bridge(self, links: ConnectionPool) -> Bridge:
         links.many_tenants = self.many_tenants
         return Bridge(links, self.sealer, self.parking)
 
@@ -311,15 +318,15 @@ class Gateway:
         self._leaving.add(task)
         task.add_done_callback(self._leaving.discard)
 
-    async def _let_finish(self, mounted: _Mounted) -> None:
+    async def _let_finish(self, mounted: _MountedUpstream) -> None:
         """Its calls under way have until their own time limit."""
         await mounted.keeper.stop()
         await mounted.mount.idle(min(mounted.config.timeout, LEAVING_SECONDS))
-        if not isinstance(mounted.service, InProcess):
+        if not isinstance(mounted.service, InProcessUpstream):
             await mounted.service.idle()
         await mounted.service.close()
 
-    async def _let_go(self, mounted: _Mounted) -> None:
+    async def _let_go(self, mounted: _MountedUpstream) -> None:
         await mounted.keeper.stop()
         await mounted.service.close()
 
@@ -404,7 +411,7 @@ class Gateway:
             found["config"] = f"changed, but not before a restart: {', '.join(self.needs_restart)}"
         return found
 
-    def _server_health(self, mounted: _Mounted) -> dict[str, Any]:
+    def _server_health(self, mounted: _MountedUpstream) -> dict[str, Any]:
         shelf = self.catalogue.shelves[mounted.config.name]
         found: dict[str, Any] = {
             "state": "up" if shelf.state == "ready" else shelf.state,
@@ -437,12 +444,12 @@ class Gateway:
         ]
 
 
-def _patience(config: ServerConfig) -> float:
+def _start_wait(config: ServerConfig) -> float:
     """How long calls wait for a program: not until their own time is over, or they could not say why."""
     return min(config.connect_timeout, 0.9 * config.timeout)
 
 
-def _is_elsewhere(old: ServerConfig, new: ServerConfig) -> bool:
+def _needs_reconnect(old: ServerConfig, new: ServerConfig) -> bool:
     """Whether it has to be connected anew. A program is not started again for another time limit."""
     if old.where != new.where or old.max_result != new.max_result:
         return True
@@ -458,7 +465,7 @@ def _caller_keys(config: Config, name: str | None) -> CallerKeys | None:
 def _needs_restart(before: Config, now: Config) -> list[str]:
     gateway = [
         f"gateway.{name}"
-        for name in ("view", "server", "dialects", "name", "instructions", "state_dir", *PLACE)
+        for name in ("view", "server", "dialects", "name", "instructions", "state_dir", *MACHINE_KEYS)
         if getattr(before.gateway, name) != getattr(now.gateway, name)
     ]
     tables = [name for name in ("telemetry", "state", "store") if getattr(before, name) != getattr(now, name)]

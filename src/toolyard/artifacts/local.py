@@ -1,19 +1,218 @@
-"""Results in a folder of this machine: the default, and enough for one.
+"""Results in a folder of this machine: the default, and enough for one machine.
 
-Several gateways may share a folder: ids never meet, what is half written is nobody's, and each sweeps.
+A result is two files, its content and its metadata; while it is written its content has another name, so an
+interrupted one is never found. Several gateways may share a folder: ids never collide, and each sweeps.
 """
 
 import asyncio
+import errno
+import math
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from .files import LocalReading, LocalWriting, about_of, expiry_of, failed, find, make_private, remove
-from .links import Links
-from .names import folder_of, is_id, iso, key_of, new_id, now
-from .quotas import Quotas
-from .store import Artifact, Stored
+import msgspec
+
+from .quotas import QuotaReservation, Quotas
+from .store import (
+    Artifact,
+    ArtifactStoreError,
+    ArtifactStoreFullError,
+    ArtifactStoreUnreachableError,
+    ResultLinks,
+    StoredArtifact,
+    folder_of,
+    is_id,
+    iso,
+    key_of,
+    new_id,
+    now,
+)
+
+_decode = msgspec.json.Decoder(Artifact).decode
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_TRIES = 3
+_DAMAGED = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+class LocalWriter:
+    """`done` is told when it is there, and says how it is reached."""
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        path: Path,
+        share: QuotaReservation,
+        done: Callable[[Artifact], StoredArtifact],
+    ) -> None:
+        self._artifact = artifact
+        self._path = path
+        self._share = share
+        self._done = done
+        self._size = 0
+        self._file: int | None = None
+        self._finished = False
+        # A cancelled caller goes on while its thread still writes: nothing may close the file under it.
+        self._lock = threading.Lock()
+
+    async def create(self) -> None:
+        await asyncio.to_thread(self._create)
+
+    def _create(self) -> None:
+        try:
+            for attempt in range(_TRIES):
+                make_private(self._path.parent)
+                try:
+                    self._file = os.open(_unfinished_path(self._path), _NEW, 0o600)
+                    return
+                except FileNotFoundError:
+                    # Its folder was empty, and another gateway has just swept it away.
+                    if attempt == _TRIES - 1:
+                        raise
+        except OSError as error:
+            raise failed(error) from None
+
+    async def write(self, piece: bytes) -> None:
+        self._share.take(len(piece))
+        await asyncio.to_thread(self._append, piece)
+        self._size += len(piece)
+
+    def _append(self, piece: bytes) -> None:
+        with self._lock:
+            if self._file is None:
+                raise ArtifactStoreError("it was given up already")
+            try:
+                left = memoryview(piece)
+                while left:
+                    left = left[os.write(self._file, left) :]
+            except OSError as error:
+                self._remove()  # at once: on a full disk every byte counts
+                raise failed(error) from None
+
+    async def finish(self) -> StoredArtifact:
+        artifact = msgspec.structs.replace(self._artifact, size=self._size)
+        await asyncio.to_thread(self._seal, artifact)
+        self._finished = True
+        self._share.keep()
+        return self._done(artifact)
+
+    def _seal(self, artifact: Artifact) -> None:
+        with self._lock:
+            if self._file is None:
+                raise ArtifactStoreError("it was given up already")
+            self._close()
+            about = metadata_path(self._path)
+            draft = about.with_suffix(".draft")
+            try:
+                with open(os.open(draft, _NEW, 0o600), "wb") as file:
+                    # By the name of its folder: a tenant may have letters that no file can hold.
+                    kept = msgspec.structs.replace(artifact, tenant=folder_of(artifact.tenant))
+                    file.write(msgspec.json.encode(kept))
+                os.replace(draft, about)
+                os.replace(_unfinished_path(self._path), self._path)
+            except OSError as error:
+                self._remove()
+                raise failed(error) from None
+
+    async def discard(self) -> None:
+        if not self._finished:
+            self._share.give_back()
+            await asyncio.to_thread(self._drop)
+
+    def _drop(self) -> None:
+        with self._lock:
+            self._remove()
+
+    def _remove(self) -> None:
+        self._close()
+        about = metadata_path(self._path)
+        for path in (_unfinished_path(self._path), about.with_suffix(".draft"), self._path, about):
+            remove(path)
+
+    def _close(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+class LocalReader:
+    def __init__(self, artifact: Artifact, path: Path) -> None:
+        self.artifact = artifact
+        self._path = path
+
+    async def read(self, start: int, length: int) -> bytes:
+        return await asyncio.to_thread(read_range, self._path, start, length)
+
+    async def path(self) -> Path:
+        return self._path
+
+    async def close(self) -> None:
+        return None
+
+
+def find_artifact(content: Path, tenant: str) -> Artifact | None:
+    """What is known of a result; None unless it is whole, the tenant's, and has time left."""
+    try:
+        artifact = _decode(metadata_path(content).read_bytes())
+        whole = content.stat().st_size == artifact.size
+    except (FileNotFoundError, NotADirectoryError, *_DAMAGED):
+        return None
+    except OSError as error:
+        raise failed(error) from None
+    if not whole or artifact.tenant != folder_of(tenant) or now() >= artifact.expires:
+        return None
+    return msgspec.structs.replace(artifact, tenant=tenant)
+
+
+def expiry_of(content: Path) -> float:
+    """When a result expires; long ago when nobody knows any more."""
+    try:
+        return _decode(metadata_path(content).read_bytes()).expires
+    except (FileNotFoundError, *_DAMAGED):
+        return 0.0
+    except OSError:
+        return math.inf  # it cannot be read now, which is no reason to remove it
+
+
+def metadata_path(content: Path) -> Path:
+    return content.with_suffix(".about")
+
+
+def _unfinished_path(content: Path) -> Path:
+    return content.with_suffix(".part")
+
+
+def read_range(path: Path, start: int, length: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            file.seek(start)
+            return file.read(length)
+    except FileNotFoundError:
+        raise ArtifactStoreError("it has expired in the meantime") from None
+    except OSError as error:
+        raise failed(error) from None
+
+
+def make_private(folder: Path) -> None:
+    """As `mkdir -p` does, and nobody else may look into what was made."""
+    missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
+    for path in reversed(missing):
+        path.mkdir(0o700, exist_ok=True)
+
+
+def remove(path: Path) -> None:
+    with suppress(OSError):  # whoever sweeps next tries again
+        path.unlink(missing_ok=True)
+
+
+def failed(error: OSError) -> ArtifactStoreError:
+    why = error.strerror or type(error).__name__
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return ArtifactStoreFullError(f"the disk is full ({why})")
+    return ArtifactStoreUnreachableError(f"the folder of results cannot be used ({why})")
+
 
 UNFINISHED_SECONDS = 3600.0
 GRACE_SECONDS = 120.0
@@ -21,10 +220,10 @@ GRACE_SECONDS = 120.0
 COUNT_SECONDS = 5.0
 
 
-class LocalStore:
+class LocalArtifactStore:
     type = "local"
 
-    def __init__(self, folder: Path, ttl: float, quota: int, links: Links) -> None:
+    def __init__(self, folder: Path, ttl: float, quota: int, links: ResultLinks) -> None:
         self._folder = folder
         self._ttl = ttl
         self._links = links
@@ -36,26 +235,26 @@ class LocalStore:
         except OSError as error:
             raise failed(error) from None
 
-    async def begin(self, tenant: str, tool: str, content_type: str) -> LocalWriting:
+    async def begin(self, tenant: str, tool: str, content_type: str) -> LocalWriter:
         share = await self._quotas.share(tenant)
         id = new_id()
         created = now()
         artifact = Artifact(id, tenant, 0, content_type, tool, created, created + self._ttl)
-        writing = LocalWriting(artifact, self._folder / key_of(tenant, id), share, self._done)
+        writing = LocalWriter(artifact, self._folder / key_of(tenant, id), share, self._done)
         await writing.create()
         return writing
 
-    def _done(self, artifact: Artifact) -> Stored:
+    def _done(self, artifact: Artifact) -> StoredArtifact:
         url = self._links.make(artifact.tenant, artifact.id, artifact.expires)
         key = key_of(artifact.tenant, artifact.id)
-        return Stored(artifact, self.type, key, url, expires_at=iso(artifact.expires))
+        return StoredArtifact(artifact, self.type, key, url, expires_at=iso(artifact.expires))
 
-    async def open(self, tenant: str, id: str) -> LocalReading | None:
+    async def open(self, tenant: str, id: str) -> LocalReader | None:
         if not is_id(id):
             return None
         content = self._folder / key_of(tenant, id)
-        artifact = await asyncio.to_thread(find, content, tenant)
-        return None if artifact is None else LocalReading(artifact, content)
+        artifact = await asyncio.to_thread(find_artifact, content, tenant)
+        return None if artifact is None else LocalReader(artifact, content)
 
     async def _usage(self, tenant: str) -> int:
         return await asyncio.to_thread(self._counted, self._folder / folder_of(tenant))
@@ -89,7 +288,7 @@ class LocalStore:
             return
         if now() >= expiry_of(content) + GRACE_SECONDS:
             remove(content)
-            remove(about_of(content))
+            remove(metadata_path(content))
 
     async def close(self) -> None:
         await self._quotas.close()

@@ -7,8 +7,7 @@ gateways put there is seen then, and until then a quota may be overdrawn by as m
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from .names import now
-from .store import Full, StoreError
+from .store import ArtifactStoreError, ArtifactStoreFullError, now
 
 Count = Callable[[str], Awaitable[int]]
 AGAIN_SECONDS = 10.0
@@ -40,7 +39,7 @@ class Quotas:
         self._accounts: dict[str, _Account] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def share(self, tenant: str) -> "Share":
+    async def share(self, tenant: str) -> "QuotaReservation":
         """Room for one result; Full when there is none."""
         account = self._accounts.setdefault(tenant, _Account())
         if account.counted_at is None:
@@ -52,8 +51,10 @@ class Quotas:
         if account.used >= self.limit:
             await self._recount(tenant, account, AGAIN_SECONDS)
         if account.used >= self.limit:
-            raise Full(f"the {account.used} bytes that are kept already are the quota of {self.limit}")
-        return Share(account, self.limit)
+            raise ArtifactStoreFullError(
+                f"the {account.used} bytes that are kept already are the quota of {self.limit}"
+            )
+        return QuotaReservation(account, self.limit)
 
     async def _recount(self, tenant: str, account: _Account, fresh: float) -> None:
         async with account.counting:
@@ -67,7 +68,7 @@ class Quotas:
     async def _recount_beside(self, tenant: str, account: _Account) -> None:
         try:
             await self._recount(tenant, account, self._fresh)
-        except StoreError:
+        except ArtifactStoreError:
             account.counted_at = now()  # what was known stays; the write itself will say what is wrong
 
     def forget(self) -> None:
@@ -83,7 +84,7 @@ class Quotas:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-class Share:
+class QuotaReservation:
     """What one result takes of its tenant's quota, while it is written."""
 
     def __init__(self, account: _Account, limit: int) -> None:
@@ -94,7 +95,9 @@ class Share:
     def take(self, size: int) -> None:
         left = self._limit - self._account.used
         if size > left:
-            raise Full(f"it would take more than the {left + self._taken} bytes that are left of the quota")
+            raise ArtifactStoreFullError(
+                f"it would take more than the {left + self._taken} bytes that are left of the quota"
+            )
         self._taken += size
         self._account.written += size
 

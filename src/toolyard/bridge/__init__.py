@@ -1,6 +1,6 @@
 """An upstream of either era as callers of either era see it."""
 
 from .bridge import Bridge
-from .parking import Parking
+from .input_requests import ParkedCalls
 
-__all__ = ["Bridge", "Parking"]
+__all__ = ["Bridge", "ParkedCalls"]

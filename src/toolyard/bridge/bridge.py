@@ -15,32 +15,46 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from ..kit.content import error_result
-from ..upstream.errors import Garbled, UpstreamError
-from ..upstream.link import DEAF, OURS, Deaf, Link, Params, Result, askable
-from ..upstream.links import Links
-from ..upstream.spool import Spooled
-from ..wire.call import Call
-from ..wire.eras import TASKS_EXTENSION
-from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, InvalidParams, McpError
+from ..kit.calls.content import error_result
+from ..upstream.connection import (
+    GATEWAY_CALLER,
+    SILENT,
+    ConnectionPool,
+    Params,
+    RawResult,
+    SilentListener,
+    UpstreamConnection,
+    askable,
+)
+from ..upstream.errors import InvalidReplyError, UpstreamError
+from ..upstream.messages.spool import Spooled
+from ..wire.call import TASKS_EXTENSION, Call
+from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, InvalidParams, McpError
 from ..wire.messages import decode_params
 from ..wire.seal import BrokenSeal, Sealer
-from .ears import LEVELS, CallEar
-from .listening import listen
-from .members import ModernMeta, for_legacy, is_complete, members_of, raw, with_own_token
-from .parking import Parked, Parking
-from .results import as_modern, kind_of
-from .rounds import ask_all, check_questions, follow_task
+from .input_requests import ParkedCall, ParkedCalls, ask_all, check_questions, follow_task
+from .subscriptions import listen
+from .translation import (
+    LEVELS,
+    CallListener,
+    ModernMeta,
+    as_modern,
+    for_legacy,
+    is_complete,
+    kind_of,
+    members_of,
+    raw,
+    with_own_token,
+)
 
 MAX_ROUNDS = 20
-RESOURCE_NOT_FOUND = -32002  # legacy; the modern era uses invalid params
 _PURPOSE = "upstream"
 
 
 class Bridge:
     """A remote upstream as something that can be handed calls."""
 
-    def __init__(self, links: Links, sealer: Sealer, parking: Parking) -> None:
+    def __init__(self, links: ConnectionPool, sealer: Sealer, parking: ParkedCalls) -> None:
         self.links = links
         self._sealer = sealer
         self._parking = parking
@@ -50,10 +64,10 @@ class Bridge:
 
     async def handle(self, call: Call) -> Any:
         links = self.links
-        link = await (links.any() if call.caller is OURS else links.get(call))
+        link = await (links.any() if call.caller is GATEWAY_CALLER else links.get(call))
         if call.method == "subscriptions/listen":
             # Changes of lists may be told on any session; a caller's resources are those of its own.
-            return await listen(link, call, links if call.caller is OURS else link)
+            return await listen(link, call, links if call.caller is GATEWAY_CALLER else link)
         params = members_of(call)
         modern = call.caller.era == "modern"
         if link.about.era == "modern":
@@ -64,7 +78,7 @@ class Bridge:
 
     # A modern upstream
 
-    async def _pass(self, link: Link, call: Call, params: Params) -> Result:
+    async def _pass(self, link: UpstreamConnection, call: Call, params: Params) -> RawResult:
         token = None
         if not is_complete(params):
             params = self._meta.add(call, params, tasks=False)
@@ -72,16 +86,18 @@ class Bridge:
             params, token = with_own_token(params)
         if "requestState" in params:
             params = {**params, "requestState": self._unsealed(call, params["requestState"])}
-        result = await link.request(call.method, params, _ear(call, token), token, _headers(call))
+        result = await link.request(call.method, params, _listener(call, token), token, _headers(call))
         kind = kind_of(link.server, result)
         if kind == "task" and not call.caller.supports(TASKS_EXTENSION):
-            raise Garbled(link.server, "it answered with a task, which the client did not say it can follow")
+            raise InvalidReplyError(
+                link.server, "it answered with a task, which the client did not say it can follow"
+            )
         if kind != "input_required":
             return result
         check_questions(link.server, call, result)
         return self._sealed(call, result)
 
-    def _sealed(self, call: Call, result: Result) -> Result:
+    def _sealed(self, call: Call, result: RawResult) -> RawResult:
         """The upstream knows us, not our callers: what it gives one of them, another must not bring back."""
         if isinstance(result, Spooled):
             return result
@@ -103,7 +119,7 @@ class Bridge:
             raise InvalidParams("requestState belongs to another request")
         return Raw(bytes(inner))
 
-    async def _in_rounds(self, link: Link, call: Call, params: Params) -> Result:
+    async def _in_rounds(self, link: UpstreamConnection, call: Call, params: Params) -> RawResult:
         """A legacy caller of a modern upstream: we answer for it in rounds, and wait for its tasks."""
         extensions = link.about.capabilities.get("extensions")
         tasks = isinstance(extensions, dict) and TASKS_EXTENSION in extensions
@@ -113,11 +129,13 @@ class Bridge:
             if call.progress_token is not None and link.shares_tokens:
                 params, token = with_own_token(params)
             try:
-                result = await link.request(call.method, params, CallEar(call, token), token, _headers(call))
+                result = await link.request(
+                    call.method, params, CallListener(call, token), token, _headers(call)
+                )
             except McpError as error:
                 if call.method == "tools/call" and _is_about_asking(error, number):
                     return raw(error_result(error.message))
-                raise _in_legacy_words(call, error) from None
+                raise _as_legacy_error(call, error) from None
             kind = kind_of(link.server, result)
             if kind == "input_required" and not isinstance(result, Spooled):
                 check_questions(link.server, call, result)
@@ -126,16 +144,16 @@ class Bridge:
                 return await follow_task(link, call, result, self._meta.add(call, {}, tasks))
             else:
                 return result
-        raise Garbled(self.links.server, f"it asked for input {MAX_ROUNDS} times without an end")
+        raise InvalidReplyError(self.links.server, f"it asked for input {MAX_ROUNDS} times without an end")
 
     # A legacy upstream
 
-    async def _plainly(self, link: Link, call: Call, params: Params) -> Result:
+    async def _plainly(self, link: UpstreamConnection, call: Call, params: Params) -> RawResult:
         params, token = for_legacy(call, params)
         await self._set_level(link, call)
-        return await link.request(call.method, params, CallEar(call, token), token, call.more_headers)
+        return await link.request(call.method, params, CallListener(call, token), token, call.more_headers)
 
-    async def _parking_it(self, link: Link, call: Call, params: Params) -> Any:
+    async def _parking_it(self, link: UpstreamConnection, call: Call, params: Params) -> Any:
         if "requestState" in params:
             result = await self._parking.resume(call, params)
         else:
@@ -144,18 +162,18 @@ class Bridge:
             try:
                 if not askable(call.caller):
                     # Who cannot be asked anything need not be waited for in any special way.
-                    ear, more = _ear(call, token), call.more_headers
+                    ear, more = _listener(call, token), call.more_headers
                     result = await link.request(call.method, params, ear, token, more)
                 else:
-                    parked = Parked(call, params, token)
+                    parked = ParkedCall(call, params, token)
                     asking = link.request(call.method, params, parked, token, call.more_headers)
                     running = self._counted(asking)
                     result = await self._parking.begin(parked, running)
             except McpError as error:
-                raise _in_modern_words(error) from None
+                raise _as_modern_error(error) from None
         return as_modern(call, result, link.about.info) if isinstance(result, Raw | Spooled) else result
 
-    async def _counted(self, request: Awaitable[Result]) -> Result:
+    async def _counted(self, request: Awaitable[RawResult]) -> RawResult:
         """A call that may be parked: whoever closes us waits for it, whether its client is there or not."""
         self._under_way += 1
         try:
@@ -171,7 +189,7 @@ class Bridge:
             self._none_left.clear()
             await self._none_left.wait()
 
-    async def _set_level(self, link: Link, call: Call) -> None:
+    async def _set_level(self, link: UpstreamConnection, call: Call) -> None:
         """Make a session as talkative as its most curious caller; each hears only what they asked for."""
         caller = call.caller
         wanted = caller.log_level if caller.era == "modern" else call.session and call.session.log_level
@@ -181,7 +199,7 @@ class Bridge:
         if known is None or LEVELS.index(wanted) < LEVELS.index(known):
             link.standing.log_level = wanted
             try:
-                await link.request("logging/setLevel", {"level": raw(wanted)}, CallEar(call, None))
+                await link.request("logging/setLevel", {"level": raw(wanted)}, CallListener(call, None))
             except UpstreamError:
                 raise
             except McpError:
@@ -201,8 +219,8 @@ class Bridge:
         await self.links.close()
 
 
-def _ear(call: Call, token: str | None) -> CallEar | Deaf:
-    return DEAF if call.caller is OURS else CallEar(call, token)
+def _listener(call: Call, token: str | None) -> CallListener | SilentListener:
+    return SILENT if call.caller is GATEWAY_CALLER else CallListener(call, token)
 
 
 def _headers(call: Call) -> Mapping[str, str] | None:
@@ -220,7 +238,7 @@ def _is_about_asking(error: McpError, round: int) -> bool:
     return error.code == MISSING_CAPABILITY or (round > 0 and error.code == INVALID_PARAMS)
 
 
-def _in_legacy_words(call: Call, error: McpError) -> McpError:
+def _as_legacy_error(call: Call, error: McpError) -> McpError:
     data: Any = error.data
     not_found = isinstance(data, dict) and "uri" in data
     if call.method == "resources/read" and error.code == INVALID_PARAMS and not_found:
@@ -228,7 +246,7 @@ def _in_legacy_words(call: Call, error: McpError) -> McpError:
     return error
 
 
-def _in_modern_words(error: McpError) -> McpError:
+def _as_modern_error(error: McpError) -> McpError:
     if error.code == RESOURCE_NOT_FOUND:
         return McpError(INVALID_PARAMS, error.message, error.data)
     return error

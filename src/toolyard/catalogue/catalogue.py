@@ -1,29 +1,159 @@
-"""Everything that is mounted, as it was last seen, and where a name leads."""
+"""The catalogue: the lists of every mounted server as they were last read, and what a name leads to.
+
+Also holds discovered tools: an upstream with thousands of tools lists only a few, and what a caller
+finds there is kept for that caller's conversation, within bounds. Reading the lists is the business of
+`sync`.
+"""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, Literal
 
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from ..config import ServerConfig
-from ..kit.hub import Event, Hub
-from ..upstream.link import Start
-from .items import KINDS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, Item, Kind, admitted
-from .lending import Lending
-from .names import alias, shown_name
-from .templates import Templates
+from ..kit.events import ChangeEvent, EventHub
+from ..kit.features.resources import UriTemplate
+from ..upstream.connection import StartProgress
+from ..wire.call import Call, thread_of
+from .items import (
+    KINDS,
+    PROMPTS,
+    RESOURCES,
+    TEMPLATES,
+    TOOLS,
+    ItemKind,
+    UpstreamItem,
+    name_filter,
+    resource_alias,
+    shown_name,
+)
+
+MAX_EACH = 512
+MAX_BYTES = 32 * 1024 * 1024
+_OVERHEAD = 500
+
+
+def conversation_of(call: Call) -> str:
+    """Whose loan a call may use: its principal's, in its conversation."""
+    return f"{call.caller.identity.principal}\0{thread_of(call)}"
+
+
+class _ConversationTools:
+    """By full names, the longest unused first."""
+
+    def __init__(self) -> None:
+        self.entries: OrderedDict[str, CatalogueEntry] = OrderedDict()
+        self.size = 0
+
+
+class DiscoveredTools:
+    def __init__(self, max_bytes: int = MAX_BYTES, max_each: int = MAX_EACH) -> None:
+        self._max_bytes = max_bytes
+        self._max_each = max_each
+        self._loans: OrderedDict[str, _ConversationTools] = OrderedDict()
+        self._size = 0
+
+    def __len__(self) -> int:
+        """How many have something on loan."""
+        return len(self._loans)
+
+    def lend(self, entries: "Iterable[CatalogueEntry]", whose: str) -> None:
+        entries = list(entries)
+        if not entries:  # whoever finds nothing is not remembered for it
+            return
+        loan = self._loans.setdefault(whose, _ConversationTools())
+        self._loans.move_to_end(whose)
+        for entry in entries:
+            self._drop(loan, entry.name)
+            loan.entries[entry.name] = entry
+            self._count(loan, _size(entry))
+        while len(loan.entries) > self._max_each:
+            self._drop(loan, next(iter(loan.entries)))
+        while self._size > self._max_bytes and len(self._loans) > 1:
+            self._size -= self._loans.popitem(last=False)[1].size
+        while self._size > self._max_bytes and len(loan.entries) > 1:
+            self._drop(loan, next(iter(loan.entries)))
+
+    def find(self, name: str, whose: str) -> "CatalogueEntry | None":
+        loan = self._loans.get(whose)
+        entry = None if loan is None else loan.entries.get(name)
+        if loan is not None and entry is not None:
+            self._loans.move_to_end(whose)
+            loan.entries.move_to_end(name)
+        return entry
+
+    def all(self, whose: str) -> "list[CatalogueEntry]":
+        loan = self._loans.get(whose)
+        return [] if loan is None else list(loan.entries.values())
+
+    def forget(self, server: str) -> None:
+        """The upstream is not what it was: nothing of it is on loan any more."""
+        for whose, loan in list(self._loans.items()):
+            for name in [name for name, entry in loan.entries.items() if entry.server == server]:
+                self._drop(loan, name)
+            if not loan.entries:
+                del self._loans[whose]
+
+    def _drop(self, loan: _ConversationTools, name: str) -> None:
+        entry = loan.entries.pop(name, None)
+        if entry is not None:
+            self._count(loan, -_size(entry))
+
+    def _count(self, loan: _ConversationTools, size: int) -> None:
+        loan.size += size
+        self._size += size
+
+
+def _size(entry: "CatalogueEntry") -> int:
+    return len(entry.item.rest) + len(entry.name) + _OVERHEAD
+
+
+MAX_TRIED = 50
+
+
+class TemplateMatcher:
+    def __init__(self, uris: list[str]) -> None:
+        self._by_start: dict[str, list[str]] = {}
+        for uri in uris:
+            self._by_start.setdefault(uri.partition("{")[0], []).append(uri)
+        self._lengths = sorted({len(start) for start in self._by_start}, reverse=True)
+
+    def match(self, uri: str) -> str | None:
+        """The template that an address is of, the one with the longest fixed beginning first."""
+        tried = 0
+        for length in self._lengths:
+            for template in self._by_start.get(uri[:length], ()) if length <= len(uri) else ():
+                tried += 1
+                if tried > MAX_TRIED:
+                    return None
+                known = _compiled(template)
+                # One of a form that we do not know may well be meant: its upstream will say.
+                if known is None or known.match(uri) is not None:
+                    return template
+        return None
+
+
+@lru_cache(maxsize=1024)
+def _compiled(uri: str) -> UriTemplate | None:
+    try:
+        return UriTemplate(uri)
+    except ValueError:
+        return None
+
 
 FAILED_BEFORE_SECONDS = 0.5
 STARTING = "it is still starting"
 
-Condition = Literal["starting", "ready", "down"]
-Dress = Callable[[Item], Item]
+ServerState = Literal["starting", "ready", "down"]
+ItemTransform = Callable[[UpstreamItem], UpstreamItem]
 
 
-class Entry(Struct, frozen=True, gc=False):
+class CatalogueEntry(Struct, frozen=True, gc=False):
     """An item that is shown."""
 
     server: str
@@ -31,12 +161,12 @@ class Entry(Struct, frozen=True, gc=False):
     """In a view of everything. For resources and templates the address."""
     bare: str
     """In a view of its server alone."""
-    item: Item
+    item: UpstreamItem
     about: str = ""
     """What the configuration says of its server."""
 
 
-class Identity(Struct, frozen=True):
+class ServerIdentity(Struct, frozen=True):
     """What an upstream said of itself, checked when it came in."""
 
     version: str = ""
@@ -45,15 +175,15 @@ class Identity(Struct, frozen=True):
     instructions: str | None = None
 
 
-class Shelf:
+class ServerCatalogue:
     """One upstream's place in the catalogue."""
 
-    def __init__(self, config: ServerConfig, number: int, dress: Dress) -> None:
+    def __init__(self, config: ServerConfig, number: int, dress: ItemTransform) -> None:
         self._dress = dress
         self._mounted_at = time.monotonic()
         self.server = config.name
         self.number = number
-        self.identity = Identity()
+        self.identity = ServerIdentity()
         self.known = False
         """Whether its lists were ever read, now or in an earlier life of the gateway."""
         self.failed_before = False
@@ -63,19 +193,19 @@ class Shelf:
         self.notes: tuple[str, ...] = ()
         self.settled = asyncio.Event()
         """Its first try is over, well or badly."""
-        self.opening: Callable[[], Start | None] = lambda: None
+        self.opening: Callable[[], StartProgress | None] = lambda: None
         """How its connection comes along, while one is being opened."""
-        self.lists: dict[str, tuple[Item, ...]] = {}
+        self.lists: dict[str, tuple[UpstreamItem, ...]] = {}
         self.digests: dict[str, bytes] = {}
         """Of each list as its upstream sent it."""
-        self.entries: dict[str, list[Entry]] = {kind.name: [] for kind in KINDS}
-        self._by_bare: dict[str, dict[str, Entry]] = {kind.name: {} for kind in KINDS}
-        self.templates = Templates([])
+        self.entries: dict[str, list[CatalogueEntry]] = {kind.name: [] for kind in KINDS}
+        self._by_bare: dict[str, dict[str, CatalogueEntry]] = {kind.name: {} for kind in KINDS}
+        self.templates = TemplateMatcher([])
         self._schemes: dict[str, set[str]] = {}
         self.reconfigure(config)
 
     @property
-    def state(self) -> Condition:
+    def state(self) -> ServerState:
         """`starting` until its first try is over, however long that takes; and while a known one starts."""
         if self.settled.is_set() and self.fault is not None:
             return "down"
@@ -99,49 +229,49 @@ class Shelf:
         Our own words come first, up to a colon; what a program wrote comes after it.
         """
         if self.state == "starting" and (self.fault is not None or not self.known):
-            return f"{STARTING}: {self.opening() or Start(self.age)}"
+            return f"{STARTING}: {self.opening() or StartProgress(self.age)}"
         return self.fault or ""
 
     def reconfigure(self, config: ServerConfig) -> None:
-        self._admits = admitted(config.allow, config.deny)
+        self._admits = name_filter(config.allow, config.deny)
         self._rename = config.rename
         self.pinned = frozenset(config.pinned)
         self.about = config.description
         for kind in KINDS:
             self.put(kind, self.lists.pop(kind.name, ()))
 
-    def put(self, kind: Kind, items: tuple[Item, ...]) -> bool:
+    def put(self, kind: ItemKind, items: tuple[UpstreamItem, ...]) -> bool:
         """Take a new list; whether it differs from the old one."""
         if items is self.lists.get(kind.name):
             return False
         changed = items != self.lists.get(kind.name)
         self.lists[kind.name] = items
         named = kind.key == "name"
-        found: dict[str, Entry] = {}
+        found: dict[str, CatalogueEntry] = {}
         for item in items:
             if named and not self._admits(item.own):
                 continue
             item = self._dress(item) if kind is TOOLS else item
-            entry = self.entry(item) if named else Entry(self.server, item.own, item.own, item)
+            entry = self.entry(item) if named else CatalogueEntry(self.server, item.own, item.own, item)
             found.setdefault(entry.bare, entry)
         if kind is TEMPLATES:
-            self.templates = Templates(list(found))
+            self.templates = TemplateMatcher(list(found))
         if not named:
             self._schemes[kind.name] = {uri.partition(":")[0] for uri in found}
         self._by_bare[kind.name] = found
         self.entries[kind.name] = list(found.values())
         return changed
 
-    def entry(self, item: Item) -> Entry:
+    def entry(self, item: UpstreamItem) -> CatalogueEntry:
         """A tool or prompt under the names that it has here."""
         bare = self._rename.get(item.own, item.own)
-        return Entry(self.server, self.full_name(item.own), bare, item, self.about)
+        return CatalogueEntry(self.server, self.full_name(item.own), bare, item, self.about)
 
     def full_name(self, own: str) -> str:
         """In a view of everything."""
         return shown_name(self.server, self._rename.get(own, own))
 
-    def find(self, kind: Kind, bare: str) -> Entry | None:
+    def find(self, kind: ItemKind, bare: str) -> CatalogueEntry | None:
         return self._by_bare[kind.name].get(bare)
 
     def has_scheme(self, uri: str) -> bool:
@@ -164,18 +294,18 @@ class Shelf:
 
 class Catalogue:
     def __init__(self) -> None:
-        self.dress: Dress = lambda item: item
+        self.dress: ItemTransform = lambda item: item
         """What becomes of a tool's description before it is shown; set before the first server is added."""
-        self.shelves: dict[str, Shelf] = {}
-        self.hub = Hub()
-        self._lending = Lending()
+        self.shelves: dict[str, ServerCatalogue] = {}
+        self.hub = EventHub()
+        self._lending = DiscoveredTools()
         self._numbers = 0
-        self._order: dict[str, list[Entry]] = {}
-        self._index: dict[str, dict[str, Entry]] = {}
+        self._order: dict[str, list[CatalogueEntry]] = {}
+        self._index: dict[str, dict[str, CatalogueEntry]] = {}
 
-    def add(self, config: ServerConfig) -> Shelf:
+    def add(self, config: ServerConfig) -> ServerCatalogue:
         self._numbers += 1
-        shelf = self.shelves[config.name] = Shelf(config, self._numbers, self.dress)
+        shelf = self.shelves[config.name] = ServerCatalogue(config, self._numbers, self.dress)
         self._forget()
         return shelf
 
@@ -184,41 +314,41 @@ class Catalogue:
             self._lending.forget(server)
             self.changed(server, KINDS)
 
-    def changed(self, server: str, kinds: tuple[Kind, ...]) -> None:
+    def changed(self, server: str, kinds: tuple[ItemKind, ...]) -> None:
         """An upstream's lists are others than before: say so to whoever listens."""
         self._forget()
         for method in dict.fromkeys(kind.changed for kind in kinds):
-            self.hub.publish(Event(method, server))
+            self.hub.publish(ChangeEvent(method, server))
 
     def _forget(self) -> None:
         self._order.clear()
         self._index.clear()
 
-    def all(self, kind: Kind) -> list[Entry]:
+    def all(self, kind: ItemKind) -> list[CatalogueEntry]:
         """Every entry, in the order of mounting; of two resources with one address the later has an alias."""
         order = self._order.get(kind.name)
         if order is None:
-            found: dict[str, Entry] = {}
+            found: dict[str, CatalogueEntry] = {}
             for entry in self._walk(kind):
                 if entry.name in found and kind is RESOURCES:
-                    entry = replace(entry, name=alias(entry.server, entry.item.own))
+                    entry = replace(entry, name=resource_alias(entry.server, entry.item.own))
                 found.setdefault(entry.name, entry)
             self._index[kind.name] = found
             order = self._order[kind.name] = list(found.values())
         return order
 
-    def _walk(self, kind: Kind) -> Iterator[Entry]:
+    def _walk(self, kind: ItemKind) -> Iterator[CatalogueEntry]:
         for shelf in sorted(self.shelves.values(), key=lambda shelf: shelf.number):
             yield from shelf.entries[kind.name]
 
-    def find(self, kind: Kind, name: str) -> Entry | None:
+    def find(self, kind: ItemKind, name: str) -> CatalogueEntry | None:
         if kind.name not in self._index:
             self.all(kind)
         return self._index[kind.name].get(name)
 
     # What is not listed
 
-    def lend(self, server: str, items: Sequence[Item], whose: str) -> list[Entry]:
+    def lend(self, server: str, items: Sequence[UpstreamItem], whose: str) -> list[CatalogueEntry]:
         """Have somebody call tools that an upstream has and does not list; `borrower` says who it is.
 
         Those that may not be used here are left out, as if there were none; those that are listed need no
@@ -232,16 +362,16 @@ class Catalogue:
         self._lending.lend([entry for entry in found if shelf.find(TOOLS, entry.bare) is None], whose)
         return found
 
-    def lent(self, name: str, whose: str) -> Entry | None:
+    def lent(self, name: str, whose: str) -> CatalogueEntry | None:
         """A tool under its full name, if it was lent to them and may still be used."""
         entry = self._lending.find(name, whose)
         return entry if entry is not None and self._holds(entry) else None
 
-    def on_loan(self, whose: str) -> list[Entry]:
+    def on_loan(self, whose: str) -> list[CatalogueEntry]:
         """Everything that somebody was lent, what was used last at the end."""
         return [entry for entry in self._lending.all(whose) if self._holds(entry)]
 
-    def _holds(self, entry: Entry) -> bool:
+    def _holds(self, entry: CatalogueEntry) -> bool:
         """The configuration may have changed since."""
         shelf = self.shelves.get(entry.server)
         return (
@@ -252,7 +382,7 @@ class Catalogue:
     def is_settled(self) -> bool:
         return all(shelf.known or shelf.settled.is_set() for shelf in self.shelves.values())
 
-    async def settled(self, wait: float, whose: list[Shelf] | None = None) -> None:
+    async def settled(self, wait: float, whose: list[ServerCatalogue] | None = None) -> None:
         """Wait for the first try of every upstream never seen before, or of these; but not for long.
 
         `wait` counts from when each was mounted, once for all who ask: whoever comes later waits for nobody.
@@ -280,4 +410,14 @@ class Catalogue:
         return {server: reason for server, reason in reasons.items() if reason}
 
 
-__all__ = ["KINDS", "PROMPTS", "RESOURCES", "TEMPLATES", "TOOLS", "Catalogue", "Entry", "Identity", "Shelf"]
+__all__ = [
+    "KINDS",
+    "PROMPTS",
+    "RESOURCES",
+    "TEMPLATES",
+    "TOOLS",
+    "Catalogue",
+    "CatalogueEntry",
+    "ServerCatalogue",
+    "ServerIdentity",
+]

@@ -1,8 +1,16 @@
-"""What upstreams offer, item by item: checked as a stranger's words are, kept as compactly as possible."""
+"""Items that upstreams offer: checked on the way in, kept compactly, and the names they are shown under.
 
+Tools and prompts are shown as `mcp__<server>__<name>`. A name depends on its server and item alone, so
+mounting another server never changes it. A name that does not fit `[a-zA-Z0-9_-]{1,64}` is made to fit
+and gets a hash.
+"""
+
+import hashlib
+import re
 from collections.abc import Callable, Iterable
 from fnmatch import fnmatchcase
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Raw, Struct
@@ -13,12 +21,12 @@ from ..wire.headers import ParamHeader, param_headers
 from ..wire.messages import check_text, encode
 
 MAX_ITEM_BYTES = 256 * 1024
-MAX_NAME = 512
+MAX_OWN_NAME = 512
 MAX_ABOUT = 120
 """Characters about a server before the description of each of its tools."""
 
 
-class Item(Struct, frozen=True, gc=False):
+class UpstreamItem(Struct, frozen=True, gc=False):
     """A tool, prompt, resource or template.
 
     `rest` is its JSON without the member that names it, so that it can be shown under any name.
@@ -33,7 +41,7 @@ class Item(Struct, frozen=True, gc=False):
     headers: tuple[ParamHeader, ...] = ()
 
 
-class Kind(Struct, frozen=True):
+class ItemKind(Struct, frozen=True):
     """One of the four lists."""
 
     name: str
@@ -45,10 +53,12 @@ class Kind(Struct, frozen=True):
     changed: str
 
 
-TOOLS = Kind("tools", "tools/list", "name", "tools", "notifications/tools/list_changed")
-PROMPTS = Kind("prompts", "prompts/list", "name", "prompts", "notifications/prompts/list_changed")
-RESOURCES = Kind("resources", "resources/list", "uri", "resources", "notifications/resources/list_changed")
-TEMPLATES = Kind(
+TOOLS = ItemKind("tools", "tools/list", "name", "tools", "notifications/tools/list_changed")
+PROMPTS = ItemKind("prompts", "prompts/list", "name", "prompts", "notifications/prompts/list_changed")
+RESOURCES = ItemKind(
+    "resources", "resources/list", "uri", "resources", "notifications/resources/list_changed"
+)
+TEMPLATES = ItemKind(
     "resourceTemplates",
     "resources/templates/list",
     "uriTemplate",
@@ -73,57 +83,57 @@ class _Tool(Struct, rename="camel"):
     execution: _Execution | None = None
 
 
-class Unusable(ValueError):
+class UnusableItemError(ValueError):
     """An item that cannot be shown; the message says why."""
 
 
-def read_item(kind: Kind, raw: Raw) -> Item:
+def read_item(kind: ItemKind, raw: Raw) -> UpstreamItem:
     """One item as its upstream sent it; Unusable with the reason."""
     body = bytes(raw)
     if len(body) > MAX_ITEM_BYTES:
-        raise Unusable(f"it is over {MAX_ITEM_BYTES // 1024} KiB")
+        raise UnusableItemError(f"it is over {MAX_ITEM_BYTES // 1024} KiB")
     try:
         check_text(body)
         members = msgspec.json.decode(body, type=dict[str, Raw])
         own = msgspec.json.decode(members.pop(kind.key, Raw(b"null")), type=str)
-        if not own or len(own) > (8192 if kind.key != "name" else MAX_NAME):
-            raise Unusable(f"its {kind.key!r} is empty or too long")
+        if not own or len(own) > (8192 if kind.key != "name" else MAX_OWN_NAME):
+            raise UnusableItemError(f"its {kind.key!r} is empty or too long")
         rest = encode(members)[1:]
         if kind is not TOOLS:
-            return Item(own, rest)
+            return UpstreamItem(own, rest)
         return _tool(own, rest, msgspec.json.decode(body, type=_Tool), body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, McpError) as error:
-        raise Unusable(str(error)) from None
+        raise UnusableItemError(str(error)) from None
 
 
-def _tool(own: str, rest: bytes, found: _Tool, body: bytes) -> Item:
+def _tool(own: str, rest: bytes, found: _Tool, body: bytes) -> UpstreamItem:
     try:
         headers = tuple(param_headers(found.input_schema)) if b"x-mcp-header" in body else ()
     except ValueError as error:
-        raise Unusable(str(error)) from None
+        raise UnusableItemError(str(error)) from None
     hints = found.annotations or _Hints()
     safe = hints.read_only_hint is True or hints.idempotent_hint is True
     task_only = found.execution is not None and found.execution.task_support == "required"
-    return Item(own, rest, safe, task_only, headers)
+    return UpstreamItem(own, rest, safe, task_only, headers)
 
 
-def shown(kind: Kind, item: Item, name: str) -> bytes:
+def item_json(kind: ItemKind, item: UpstreamItem, name: str) -> bytes:
     """An item's JSON under a name."""
     start = b'{"%s":%s' % (kind.key.encode(), encode(name))
     return start + (b"}" if item.rest == b"}" else b"," + item.rest)
 
 
-def introduced(item: Item, about: str) -> Item:
+def with_server_description(item: UpstreamItem, about: str) -> UpstreamItem:
     """A tool with words about its server before its own description."""
     if not about:
         return item
     members = msgspec.json.decode(b"{" + item.rest, type=dict[str, Raw])
     own = msgspec.json.decode(members.get("description", Raw(b"null")))
-    members["description"] = Raw(encode(introduction(about, own)))
+    members["description"] = Raw(encode(full_description(about, own)))
     return replace(item, rest=encode(members)[1:])
 
 
-def introduction(about: str, description: Any) -> str:
+def full_description(about: str, description: Any) -> str:
     """A tool's description; a stranger's, so it may be missing or of another type."""
     own = description if isinstance(description, str) else ""
     if not about:
@@ -132,7 +142,7 @@ def introduction(about: str, description: Any) -> str:
     return f"[{about}] {own}".rstrip()
 
 
-def admitted(allow: Iterable[str], deny: Iterable[str]) -> Callable[[str], bool]:
+def name_filter(allow: Iterable[str], deny: Iterable[str]) -> Callable[[str], bool]:
     """Whether a name passes the patterns: some of `allow`, none of `deny`."""
     allow, deny = tuple(allow), tuple(deny)
     if allow == ("*",) and not deny:
@@ -141,3 +151,38 @@ def admitted(allow: Iterable[str], deny: Iterable[str]) -> Callable[[str], bool]
         any(fnmatchcase(name, pattern) for pattern in allow)
         and not any(fnmatchcase(name, pattern) for pattern in deny)
     )
+
+
+ALIAS = "toolyard://"
+MAX_NAME = 64
+MAX_SERVER = 20
+_FIT = re.compile(r"[a-zA-Z0-9_-]+")
+_UNFIT = re.compile(r"[^a-zA-Z0-9_-]+")
+_HASH = 8
+_MARKED = re.compile(r"_[0-9a-f]{8}$")
+
+
+def shown_name(server: str, own: str) -> str:
+    plain = f"mcp__{server}__{own}"
+    # A double underscore in the server's name, or what looks like our own mark, could make two look the same.
+    clear = "__" not in server and not server.endswith("_") and not _MARKED.search(own)
+    if len(plain) <= MAX_NAME and _FIT.fullmatch(plain) and clear:
+        return plain
+    mark = hashlib.blake2b(f"{server}\0{own}".encode(), digest_size=_HASH // 2).hexdigest()
+    start = f"mcp__{_slug(server)[:MAX_SERVER].rstrip('_-')}__"
+    room = MAX_NAME - len(start) - _HASH - 1
+    return f"{start}{_slug(own)[:room].rstrip('_-')}_{mark}"
+
+
+def prefix_of(server: str) -> str:
+    """How the names of a server's tools begin."""
+    return "__".join(shown_name(server, "x").split("__", 2)[:2]) + "__"
+
+
+def resource_alias(server: str, uri: str) -> str:
+    """An address that says whose it is: `toolyard://<server>/<address, percent-encoded>`."""
+    return f"{ALIAS}{quote(server, safe='')}/{quote(uri, safe='')}"
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"__+", "_", _UNFIT.sub("_", text)).strip("_-") or "x"

@@ -1,6 +1,11 @@
-"""Reading an upstream's lists to their end, within limits, and in slices: nobody waits for a long one."""
+"""Reads an upstream's lists to their end, within limits, and in slices, so that the event loop goes on.
+
+A page too long to decode at once is split, as it is read, into pieces that hold whole items. Every pass
+over the bytes is in C, except for the rest of the item that a slice begins in.
+"""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from hashlib import blake2b
 from typing import Any, TypeVar
@@ -9,12 +14,128 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ..upstream.turns import SLICE, slices, turn
-from ..wire.call import NO_CHANNEL, Call, Caller, Streamed
+from ..upstream.messages.slices import SLICE, NestingCheck, NestingError, next_turn, slices
+from ..wire.call import NO_CHANNEL, Call, Caller, StreamedResult
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.messages import encode
-from .cutting import CannotCut, Cutter
-from .items import Item, Kind, Unusable, read_item
+from .items import ItemKind, UnusableItemError, UpstreamItem, read_item
+
+MAX_AROUND_ITEMS = 64 * 1024
+"""How much may stand before the items, and after them."""
+LONGEST_ITEM = 2**20
+
+_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+_REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_LIST = re.compile(rb"\s*+:\s*+\[")
+
+# Stands for what was cut off before the items, with two levels around it that nobody leaves.
+_AROUND = b"[[{["
+_DEPTH = len(_AROUND)
+
+
+class PageSplitError(ValueError):
+    """Not a page of a list; the message says why."""
+
+
+class PageSplitter:
+    """`member` is the name of the list in the page."""
+
+    def __init__(self, member: str) -> None:
+        self._key = b'"%s"' % member.encode()
+        self._head = b""
+        self._tail: bytes | None = None
+        self._carry = b""
+        self._balance: NestingCheck | None = None
+
+    def feed(self, piece: bytes) -> bytes:
+        """Whole items, separated by commas; empty when none is complete yet."""
+        try:
+            if self._tail is not None:
+                self._end(piece)
+                return b""
+            if self._balance is None:
+                piece = self._begin(piece)
+            return self._cut(piece) if self._balance is not None else b""
+        except NestingError as fault:
+            raise PageSplitError(str(fault)) from None
+
+    def finish(self) -> bytes:
+        """The page without its items."""
+        if self._balance is None:
+            return self._head
+        if self._tail is None:
+            raise PageSplitError("it has no end")
+        return self._head + self._tail
+
+    def _begin(self, piece: bytes) -> bytes:
+        """Look for the list; what belongs to it of this piece."""
+        self._head += piece
+        depth = 0
+        for token in _TOKENS.finditer(self._head):
+            text = token[0]
+            if text in (b"{", b"["):
+                depth += 1
+            elif text in (b"}", b"]"):
+                depth -= 1
+            elif text == self._key and depth == 1 and (found := _LIST.match(self._head, token.end())):
+                self._balance = NestingCheck()
+                self._balance.feed(_AROUND)
+                rest = self._head[found.end() :]
+                self._head = self._head[: found.end()]
+                return rest
+        if len(self._head) > MAX_AROUND_ITEMS:
+            raise PageSplitError(f"its items do not begin within {MAX_AROUND_ITEMS // 1024} KiB")
+        return b""
+
+    def _cut(self, piece: bytes) -> bytes:
+        balance = self._balance
+        assert balance is not None
+        in_string, escaped, depth = balance.in_string, balance.escaped, balance.depth
+        floor = balance.feed(piece)
+        if floor > _DEPTH:
+            self._keep(piece)
+            return b""
+        end = _first(piece, in_string, escaped, depth, _DEPTH - 1) if floor < _DEPTH else None
+        at = end if end is not None else _first(piece, in_string, escaped, depth, _DEPTH)
+        if at is None:
+            self._keep(piece)
+            return b""
+        # The bracket that ends an item belongs to it; the one that ends the list does not.
+        at -= end is not None
+        batch = (self._carry + piece[:at]).strip().removeprefix(b",")
+        self._carry = b""
+        if end is None:
+            self._keep(piece[at:])
+        else:
+            self._end(piece[at:])
+        return batch.strip()
+
+    def _keep(self, rest: bytes) -> None:
+        self._carry += rest
+        if len(self._carry) > LONGEST_ITEM:
+            raise PageSplitError(f"an item is over {LONGEST_ITEM // 1024} KiB")
+
+    def _end(self, piece: bytes) -> None:
+        self._tail = (self._tail or b"") + piece
+        if len(self._tail) > MAX_AROUND_ITEMS:
+            raise PageSplitError(f"there are more than {MAX_AROUND_ITEMS // 1024} KiB after its items")
+
+
+def _first(piece: bytes, in_string: bool, escaped: bool, depth: int, wanted: int) -> int | None:
+    """Behind the first bracket that closes down to a depth, given where the piece begins."""
+    start = int(escaped)
+    if in_string and (rest := _REST_OF_STRING.match(piece, start)):
+        start = rest.end()
+    for token in _TOKENS.finditer(piece, start):
+        bracket = token[0]
+        if bracket in (b"{", b"["):
+            depth += 1
+        elif bracket in (b"}", b"]"):
+            depth -= 1
+            if depth == wanted:
+                return token.end()
+    return None
+
 
 T = TypeVar("T")
 
@@ -28,11 +149,11 @@ REST_SECONDS = 0.002
 CUT_SLICE = SLICE // 2
 """What is cut is looked at more closely than what is passed on."""
 
-Page = bytes | Streamed
+Page = bytes | StreamedResult
 
 
-class Listed(Struct, frozen=True):
-    items: tuple[Item, ...] = ()
+class ItemList(Struct, frozen=True):
+    items: tuple[UpstreamItem, ...] = ()
     digest: bytes = b""
     """Of the pages as they came: a list that is the same byte for byte need not be read again."""
     ttl: float | None = None
@@ -41,7 +162,7 @@ class Listed(Struct, frozen=True):
     """What was left out, and why."""
 
 
-class BadList(Exception):
+class UnreadableListError(Exception):
     """A list that cannot be read: no end, out of all proportion, or not a list."""
 
 
@@ -52,25 +173,25 @@ class _Outline(Struct, rename="camel"):
     ttl_ms: float | None = None
 
 
-async def read_list(service: Any, kind: Kind, caller: Caller, meta: Raw, known: Listed) -> Listed:
+async def read_list(service: Any, kind: ItemKind, caller: Caller, meta: Raw, known: ItemList) -> ItemList:
     """The whole list; `known` is what it was when last read."""
     pages: list[Page] = []
     try:
         digest, ttl = await _fetch(service, kind, caller, meta, pages)
         if not pages:
-            return Listed()
+            return ItemList()
         if digest == known.digest:
             return replace(known, ttl=ttl)
         items, notes = await _read(kind, [raw for page in pages async for raw in _raws(page, kind)])
-        return Listed(items, digest, ttl, notes)
+        return ItemList(items, digest, ttl, notes)
     finally:
         for page in pages:
-            if isinstance(page, Streamed):
+            if isinstance(page, StreamedResult):
                 page.close()
 
 
 async def _fetch(
-    service: Any, kind: Kind, caller: Caller, meta: Raw, pages: list[Page]
+    service: Any, kind: ItemKind, caller: Caller, meta: Raw, pages: list[Page]
 ) -> tuple[bytes, float | None]:
     """Fill `pages`: their digest, and how long they are good for. None when there is no such list."""
     cursor: str | None = None
@@ -84,20 +205,20 @@ async def _fetch(
         pages.append(page)
         size += len(page) if isinstance(page, bytes) else page.size
         if size > MAX_BYTES:
-            raise BadList(f"its list of {kind.name} has over {MAX_BYTES >> 20} MiB")
+            raise UnreadableListError(f"its list of {kind.name} has over {MAX_BYTES >> 20} MiB")
         digest.update(b"\0" if number else b"")
         outline = await _outline(page, kind, digest)
         if outline.next_cursor is None:
             return digest.digest(), None if outline.ttl_ms is None else outline.ttl_ms / 1000
         if outline.next_cursor == cursor:
-            raise BadList(f"its list of {kind.name} goes round in circles")
+            raise UnreadableListError(f"its list of {kind.name} goes round in circles")
         cursor = outline.next_cursor
         if number >= PAGES_AT_ONCE:
             await asyncio.sleep(REST_SECONDS)
-    raise BadList(f"its list of {kind.name} has no end")
+    raise UnreadableListError(f"its list of {kind.name} has no end")
 
 
-async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str | None) -> Page | None:
+async def _page(service: Any, kind: ItemKind, caller: Caller, meta: Raw, cursor: str | None) -> Page | None:
     params = {"_meta": meta} if cursor is None else {"_meta": meta, "cursor": cursor}
     try:
         result = await service.handle(Call(kind.method, Raw(encode(params)), caller, NO_CHANNEL, 1))
@@ -107,38 +228,38 @@ async def _page(service: Any, kind: Kind, caller: Caller, meta: Raw, cursor: str
         raise
     if isinstance(result, Raw):
         return bytes(result)
-    return result if isinstance(result, Streamed) else encode(result)
+    return result if isinstance(result, StreamedResult) else encode(result)
 
 
-async def _outline(page: Page, kind: Kind, digest: Any) -> _Outline:
+async def _outline(page: Page, kind: ItemKind, digest: Any) -> _Outline:
     if isinstance(page, bytes) and len(page) <= SLICE:
         digest.update(page)
         return _decode(page, _Outline, kind)
-    cutter = Cutter(kind.name)
+    cutter = PageSplitter(kind.name)
     try:
         async for piece in _pieces(page):
             digest.update(piece)
             cutter.feed(piece)
         return _decode(cutter.finish(), _Outline, kind)
-    except CannotCut as fault:
+    except PageSplitError as fault:
         raise _unreadable(kind, fault) from None
 
 
-async def _raws(page: Page, kind: Kind) -> AsyncIterator[Raw]:
+async def _raws(page: Page, kind: ItemKind) -> AsyncIterator[Raw]:
     """The items of a page, each as it came."""
     if isinstance(page, bytes) and len(page) <= SLICE:
         members = _decode(page, dict[str, Raw], kind)
         for raw in _decode(members.get(kind.name, Raw(b"[]")), list[Raw], kind):
             yield raw
         return
-    cutter = Cutter(kind.name)
+    cutter = PageSplitter(kind.name)
     count = 0
     async for piece in _pieces(page):
         if batch := cutter.feed(piece):  # what cannot be cut was found out before
             found = _decode(b"[%s]" % batch, list[Raw], kind)
             count += len(found)
             if count > MAX_ITEMS:
-                raise BadList(f"its list of {kind.name} has over {MAX_ITEMS} items")
+                raise UnreadableListError(f"its list of {kind.name} has over {MAX_ITEMS} items")
             for raw in found:
                 yield raw
 
@@ -147,37 +268,37 @@ async def _pieces(page: Page) -> AsyncIterator[bytes]:
     if isinstance(page, bytes):
         for piece in slices(page, CUT_SLICE):
             yield piece
-            await turn()
+            await next_turn()
         return
     async for chunk in page.chunks():
         for piece in slices(chunk, CUT_SLICE):
             yield piece
-            await turn()
+            await next_turn()
 
 
-async def _read(kind: Kind, raws: list[Raw]) -> tuple[tuple[Item, ...], tuple[str, ...]]:
+async def _read(kind: ItemKind, raws: list[Raw]) -> tuple[tuple[UpstreamItem, ...], tuple[str, ...]]:
     """The items, and a note for each that is left out."""
     if len(raws) > MAX_ITEMS:
-        raise BadList(f"its list of {kind.name} has over {MAX_ITEMS} items")
-    items: dict[str, Item] = {}
+        raise UnreadableListError(f"its list of {kind.name} has over {MAX_ITEMS} items")
+    items: dict[str, UpstreamItem] = {}
     notes: list[str] = []
     for number, raw in enumerate(raws):
         if number % ITEMS_PER_TURN == ITEMS_PER_TURN - 1:
-            await turn()
+            await next_turn()
         try:
             item = read_item(kind, raw)
             items.setdefault(item.own, item)
-        except Unusable as error:
+        except UnusableItemError as error:
             notes.append(f"{kind.name}[{number}] is left out: {error}")
     return tuple(items.values()), tuple(notes[:20])
 
 
-def _decode(body: bytes | Raw, form: type[T], kind: Kind) -> T:
+def _decode(body: bytes | Raw, form: type[T], kind: ItemKind) -> T:
     try:
         return msgspec.json.decode(body, type=form)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise _unreadable(kind, error) from None
 
 
-def _unreadable(kind: Kind, reason: Exception) -> BadList:
-    return BadList(f"its list of {kind.name} cannot be understood: {reason}")
+def _unreadable(kind: ItemKind, reason: Exception) -> UnreadableListError:
+    return UnreadableListError(f"its list of {kind.name} cannot be understood: {reason}")

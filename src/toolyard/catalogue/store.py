@@ -14,8 +14,8 @@ from msgspec import Raw, Struct
 
 from .. import __version__
 from ..config import ServerConfig
-from .catalogue import Identity, Shelf
-from .items import KINDS, Unusable, read_item, shown
+from .catalogue import ServerCatalogue, ServerIdentity
+from .items import KINDS, UnusableItemError, item_json, read_item
 
 logger = logging.getLogger("toolyard.catalogue")
 
@@ -27,20 +27,20 @@ class _File(Struct):
     by: str
     """The version that wrote it: another may read items in another way."""
     where: str
-    identity: Identity
+    identity: ServerIdentity
     lists: dict[str, list[Raw]]
     digests: dict[str, bytes] = {}
     fault: str | None = None
 
 
-class Store:
+class CatalogueStore:
     """`folder` None keeps nothing."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = None if folder is None else folder / "catalogue"
         self._warned = False
 
-    def load(self, config: ServerConfig, shelf: Shelf) -> None:
+    def load(self, config: ServerConfig, shelf: ServerCatalogue) -> None:
         """Fill a shelf with what was last seen there; a file that cannot be read counts for nothing."""
         path = self._path(config.name)
         if path is None or not path.is_file():
@@ -56,7 +56,7 @@ class Store:
             lists = {
                 kind: tuple(read_item(kind, raw) for raw in saved.lists.get(kind.name, [])) for kind in KINDS
             }
-        except Unusable as error:
+        except UnusableItemError as error:
             logger.warning("what was saved of %r cannot be used: %s", config.name, error)
             return
         for kind, items in lists.items():
@@ -67,12 +67,12 @@ class Store:
         shelf.known = bool(saved.identity.version)
         shelf.failed_before = not shelf.known
 
-    async def save(self, config: ServerConfig, shelf: Shelf) -> None:
+    async def save(self, config: ServerConfig, shelf: ServerCatalogue) -> None:
         path = self._path(config.name)
         if path is None:
             return
         lists = {
-            kind.name: [Raw(shown(kind, item, item.own)) for item in shelf.lists.get(kind.name, ())]
+            kind.name: [Raw(item_json(kind, item, item.own)) for item in shelf.lists.get(kind.name, ())]
             for kind in KINDS
         }
         body = msgspec.json.encode(

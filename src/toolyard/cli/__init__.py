@@ -12,28 +12,28 @@ from typing import Any
 import click
 
 from .. import __version__
-from .failure import Failure, report, unforeseen
-from .leaving import leave_soon
-from .options import wants_debug
+from .commands.options import wants_debug
+from .process import exit_despite_threads
+from .ui.messages import CommandError, report_error, unexpected_error
 
 # The command's name, and the module that has it; after a colon, what it is called there if not `command`.
 COMMANDS = {
-    "serve": "serve",
-    "stdio": "stdio",
-    "run": "run",
-    "list": "listing",
-    "search": "search",
-    "show": "show",
-    "call": "call",
-    "read": "reading:read",
-    "prompt": "reading:prompt",
-    "add": "add",
-    "import": "importing",
-    "remove": "remove",
-    "stats": "stats",
-    "openapi": "openapi",
+    "serve": "commands.serve:serve",
+    "stdio": "commands.serve:stdio",
+    "run": "commands.serve:run_bundled",
+    "list": "commands.list",
+    "search": "commands.search",
+    "show": "commands.show",
+    "call": "commands.call:call",
+    "read": "commands.call:read",
+    "prompt": "commands.call:prompt",
+    "add": "commands.add_remove:add",
+    "import": "commands.import_servers",
+    "remove": "commands.add_remove:remove",
+    "stats": "commands.stats",
+    "openapi": "commands.openapi",
     "deploy": "deploy",
-    "completion": "completion",
+    "completion": "commands.completion",
 }
 INTERRUPTED = 130
 # What `main`, or click below it, knows how to leave with.
@@ -66,7 +66,9 @@ class Commands(click.Group):
         from difflib import get_close_matches  # 5 ms, and only a mistake needs it
 
         near = get_close_matches(typed, COMMANDS, 1)
-        raise Failure(f"no command {typed!r}", *(f"did you mean {name!r}?" for name in near), "toolyard -h")
+        raise CommandError(
+            f"no command {typed!r}", *(f"did you mean {name!r}?" for name in near), "toolyard -h"
+        )
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """Every failure leaves in the same form, click's own included."""
@@ -76,14 +78,14 @@ class Commands(click.Group):
         try:
             status = super().main(*args, standalone_mode=False, **extra)
         except click.ClickException as error:
-            report(error)
+            report_error(error)
             status = error.exit_code
         except click.Abort:
             status = INTERRUPTED
         except SystemExit as left:
             status = 2 if isinstance(left.code, str) else left.code
         status = status if isinstance(status, int) else 0
-        leave_soon(status)
+        exit_despite_threads(status)
         sys.exit(status)
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -93,7 +95,7 @@ class Commands(click.Group):
         except FORESEEN:
             raise
         except BaseException as error:
-            raise unforeseen(error, wants_debug(ctx)) from error
+            raise unexpected_error(error, wants_debug(ctx)) from error
 
 
 @click.group(

@@ -1,4 +1,4 @@
-"""From what the user typed to the `Server` it names."""
+"""The server that a TARGET names: loaded from a module, a file, a table, or the bundled servers."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..config.bundled import is_table, module_of, served
-from .failure import Failure
-from .key import check_variable
-from .shapes import as_object
+from ..config.servers import is_table, module_and_options, module_of
+from .json_values import as_object
+from .serving.session_key import check_key_variable
+from .ui.messages import CommandError
 
 if TYPE_CHECKING:
     from ..kit import Server
@@ -19,20 +19,20 @@ DEMO = "toolyard.servers.demo:server"
 
 def load(target: str | None, debug: bool = False, options: Mapping[str, Any] | None = None) -> "Server":
     """The server that `target` names (a bundled one by its name, a table by its file); Failure when none."""
-    check_variable()
-    from ..kit.loading import LoadError, load  # the target is made of the kit; other commands do without it
+    check_key_variable()
+    from ..kit import loader  # the target is made of the kit; other commands do without it
 
-    module, settings = served(target or DEMO, options or {})
+    module, settings = module_and_options(target or DEMO, options or {})
     try:
-        return load(module, debug, settings)
-    except LoadError as error:
+        return loader.load(module, debug, settings)
+    except loader.LoadError as error:
         # Of a table, its own file and line say enough.
         message = error.message.removeprefix(f"{module_of('rest')!r}: ")
-        meant = (_configuration(target) or _mounted(target)) if target else None
-        raise Failure(message, *([meant] if meant else error.hints), details=error.details) from error
+        meant = (_config_hint(target) or _mounted_hint(target)) if target else None
+        raise CommandError(message, *([meant] if meant else error.hints), details=error.details) from error
 
 
-def _configuration(target: str) -> str | None:
+def _config_hint(target: str) -> str | None:
     """What to do with the other file of Toolyard's, which people name where a table is meant."""
     data: Mapping[str, Any] = _read(Path(target).expanduser()) if is_table(target) else {}
     if not ("servers" in data or "mcpServers" in data) or "base_url" in data:
@@ -45,7 +45,7 @@ def _configuration(target: str) -> str | None:
     return f"`toolyard serve --config {target}` serves it"
 
 
-def _mounted(target: str) -> str | None:
+def _mounted_hint(target: str) -> str | None:
     """What to do with a server of the configuration, which people name to see it alone."""
     from ..config import find
 
@@ -63,7 +63,7 @@ def _mounted(target: str) -> str | None:
 
 def _read(file: Path) -> Mapping[str, Any]:
     from ..config import ConfigError
-    from ..config.reading import read
+    from ..config.files import read
 
     try:
         return read(file)
@@ -72,6 +72,6 @@ def _read(file: Path) -> Mapping[str, Any]:
 
 
 def split(target: str) -> tuple[str, str]:
-    from ..kit.loading import split
+    from ..kit import loader
 
-    return split(target)
+    return loader.split(target)

@@ -5,7 +5,7 @@
 """
 
 from .errors import ConfigError
-from .loading import check, find, load
+from .loader import check, find, load
 from .models import (
     Broken,
     Composio,

@@ -15,14 +15,14 @@ class ConfigError(Exception):
         self.hint = hint
 
 
-class Wrong(Exception):
+class ConfigValueError(Exception):
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
         self.hint = hint
 
 
-class Unusable(Wrong):
+class UnusableEntryError(ConfigValueError):
     pass
 
 

@@ -4,11 +4,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .entry import absolute
-from .errors import ConfigError, Unusable, Wrong, nearest_or_all
+from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
+from .files import display_path
 from .models import GatewayConfig, ResultsConfig, SearchConfig, StateConfig, StoreConfig, TelemetryConfig
-from .reading import shown
-from .substitution import substitute
+from .servers import absolute
 from .values import (
     Reader,
     filled,
@@ -25,6 +24,7 @@ from .values import (
     some_of,
     state_url,
     store_url,
+    substitute,
     table,
     text,
     url_or_nothing,
@@ -51,7 +51,7 @@ GATEWAY: dict[str, Reader] = {
     "allowed_origins": origins,
     "public_url": url_or_nothing,
 }
-PLACE = ("host", "port", "allowed_hosts", "allowed_origins", "public_url")
+MACHINE_KEYS = ("host", "port", "allowed_hosts", "allowed_origins", "public_url")
 """What of `[gateway]` depends on the machine, and may name variables."""
 SEARCH: dict[str, Reader] = {
     "learn": flag,
@@ -101,13 +101,13 @@ TELEMETRY: dict[str, Reader] = {
 
 
 def gateway(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> GatewayConfig:
-    values = _read(data, "gateway", GATEWAY, file, env, PLACE)
+    values = _read(data, "gateway", GATEWAY, file, env, MACHINE_KEYS)
     if values.get("state_dir"):
         values["state_dir"] = absolute(values["state_dir"], file.parent)
     found = GatewayConfig(**values)
     if found.view == "bare" and not found.server:
         raise ConfigError(
-            f"{shown(file)}: [gateway] has view = \"bare\" and no 'server'", 'add server = "NAME"'
+            f"{display_path(file)}: [gateway] has view = \"bare\" and no 'server'", 'add server = "NAME"'
         )
     return found
 
@@ -158,18 +158,20 @@ def _read(
     """The values of a table; with `env`, variables in its texts, or in these keys only, are filled in."""
     try:
         fields = table(data.get(name, {}))
-    except Wrong as error:
-        raise ConfigError(f"{shown(file)}: {name!r} {error.message}") from None
+    except ConfigValueError as error:
+        raise ConfigError(f"{display_path(file)}: {name!r} {error.message}") from None
     values: dict[str, Any] = {}
     for key, value in fields.items():
         if key not in readers:
             hint = nearest_or_all(key, readers)
-            raise ConfigError(f"{shown(file)}: [{name}] has an unknown key {key!r}", hint)
+            raise ConfigError(f"{display_path(file)}: [{name}] has an unknown key {key!r}", hint)
         try:
             fills = env is not None and (only is None or key in only)
             values[key] = readers[key](substitute(value, env or {}, key) if fills else value)
-        except Unusable as error:
-            raise ConfigError(f"{shown(file)}: [{name}] {error.message}", error.hint) from None
-        except Wrong as error:
-            raise ConfigError(f"{shown(file)}: {key!r} of [{name}] {error.message}", error.hint) from None
+        except UnusableEntryError as error:
+            raise ConfigError(f"{display_path(file)}: [{name}] {error.message}", error.hint) from None
+        except ConfigValueError as error:
+            raise ConfigError(
+                f"{display_path(file)}: {key!r} of [{name}] {error.message}", error.hint
+            ) from None
     return values

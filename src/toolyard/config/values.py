@@ -1,14 +1,16 @@
-"""Values of a configuration by kind: what a key takes, checked and in its final type.
+"""Readers of single values: each checks what a key takes and returns it in its final type.
 
-A reader takes what the file has and returns the value, or raises `Wrong` with what was expected.
+A reader raises `ConfigValueError` with what was expected. `substitute` fills in `${NAME}` and
+`${NAME:-default}` first.
 """
 
+import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from .errors import Wrong, nearest
+from .errors import ConfigValueError, UnusableEntryError, nearest
 
 Reader = Callable[[Any], Any]
 
@@ -42,15 +44,15 @@ def kind_of(value: Any) -> str:
 
 def text(value: Any) -> str:
     if not isinstance(value, str):
-        raise Wrong(f"must be text, not {kind_of(value)}")
+        raise ConfigValueError(f"must be text, not {kind_of(value)}")
     if "\0" in value:
-        raise Wrong("has a zero byte")
+        raise ConfigValueError("has a zero byte")
     return value
 
 
 def filled(value: Any) -> str:
     if not text(value).strip():
-        raise Wrong("is empty")
+        raise ConfigValueError("is empty")
     return value
 
 
@@ -61,7 +63,7 @@ def short_text(longest: int) -> Reader:
         visible = "".join(sign for sign in text(value) if sign.isprintable() or sign.isspace())
         line = " ".join(visible.split())
         if len(line) > longest:
-            raise Wrong(f"must have at most {longest} characters, not {len(line)}")
+            raise ConfigValueError(f"must have at most {longest} characters, not {len(line)}")
         return line
 
     return read
@@ -69,16 +71,16 @@ def short_text(longest: int) -> Reader:
 
 def flag(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise Wrong(f"must be true or false, not {kind_of(value)}")
+        raise ConfigValueError(f"must be true or false, not {kind_of(value)}")
     return value
 
 
 def whole(least: int) -> Reader:
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
-            raise Wrong(f"must be a whole number, not {kind_of(value)}")
+            raise ConfigValueError(f"must be a whole number, not {kind_of(value)}")
         if value < least:
-            raise Wrong(f"must be {least} or more, not {value}")
+            raise ConfigValueError(f"must be {least} or more, not {value}")
         return value
 
     return read
@@ -94,18 +96,18 @@ def seconds_or_none(value: Any) -> float:
 
 def _seconds(value: Any, zero: bool) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise Wrong(f"must be a number of seconds, not {kind_of(value)}")
+        raise ConfigValueError(f"must be a number of seconds, not {kind_of(value)}")
     if not value >= 0 or (value == 0 and not zero):  # TOML has a value that is not a number
-        raise Wrong(f"must be {'0 or more' if zero else 'more than 0'} seconds, not {value}")
+        raise ConfigValueError(f"must be {'0 or more' if zero else 'more than 0'} seconds, not {value}")
     if value > _LONGEST_WAIT:
-        raise Wrong(f"must be at most {_LONGEST_WAIT:.0f} seconds")
+        raise ConfigValueError(f"must be at most {_LONGEST_WAIT:.0f} seconds")
     return float(value)
 
 
 def size(value: Any) -> int:
     count = size_or_none(value)
     if count < 1:
-        raise Wrong("must be more than 0 bytes")
+        raise ConfigValueError("must be more than 0 bytes")
     return count
 
 
@@ -116,10 +118,12 @@ def size_or_none(value: Any) -> int:
     else:
         found = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
         if found is None:
-            raise Wrong("is not a size", 'write it as "512MiB", "2GiB", "100MB", or a number of bytes')
+            raise ConfigValueError(
+                "is not a size", 'write it as "512MiB", "2GiB", "100MB", or a number of bytes'
+            )
         count = int(float(found[1]) * _FACTORS[found[2].lower()])
     if count < 0:
-        raise Wrong("must be 0 bytes or more")
+        raise ConfigValueError("must be 0 bytes or more")
     return count
 
 
@@ -127,7 +131,9 @@ def one_of(*options: str) -> Reader:
     def read(value: Any) -> str:
         if value not in options:
             shown = " or ".join(f'"{option}"' for option in options)
-            raise Wrong(f"must be {shown}", nearest(value, options) if isinstance(value, str) else None)
+            raise ConfigValueError(
+                f"must be {shown}", nearest(value, options) if isinstance(value, str) else None
+            )
         return value
 
     return read
@@ -140,7 +146,7 @@ def some_of(*options: str) -> Reader:
     def read(value: Any) -> tuple[str, ...]:
         found = tuple(one(item) for item in texts(value))
         if not found or len(set(found)) < len(found):
-            raise Wrong("must have at least one, and none twice")
+            raise ConfigValueError("must have at least one, and none twice")
         return found
 
     return read
@@ -148,24 +154,24 @@ def some_of(*options: str) -> Reader:
 
 def texts(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise Wrong(f"must be a list of texts, not {kind_of(value)}", 'as in ["one", "two"]')
+        raise ConfigValueError(f"must be a list of texts, not {kind_of(value)}", 'as in ["one", "two"]')
     items = cast(list[Any], value)
     for item in items:
         if not isinstance(item, str) or "\0" in item:
-            raise Wrong(f"must be a list of texts, and has {kind_of(item)} in it")
+            raise ConfigValueError(f"must be a list of texts, and has {kind_of(item)} in it")
     return tuple(items)
 
 
 def names(value: Any) -> tuple[str, ...]:
     """A list of names or patterns; an empty one would fit nothing."""
     if "" in texts(value):
-        raise Wrong("has an empty text in it")
+        raise ConfigValueError("has an empty text in it")
     return tuple(value)
 
 
 def table(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise Wrong(f"must be a table, not {kind_of(value)}")
+        raise ConfigValueError(f"must be a table, not {kind_of(value)}")
     return cast(dict[str, Any], value)
 
 
@@ -173,11 +179,11 @@ def variables(value: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, item in table(value).items():
         if not name or "=" in name or "\0" in name:
-            raise Wrong(f"has {name!r}, which cannot be the name of a variable")
+            raise ConfigValueError(f"has {name!r}, which cannot be the name of a variable")
         if isinstance(item, int | float) and not isinstance(item, bool):
             item = str(item)
         if not isinstance(item, str) or "\0" in item:
-            raise Wrong(f"must be texts, and {name!r} is {kind_of(item)}")
+            raise ConfigValueError(f"must be texts, and {name!r} is {kind_of(item)}")
         found[name] = item
     return found
 
@@ -186,21 +192,23 @@ def headers(value: Any) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, item in table(value).items():
         if not _HEADER_NAME.fullmatch(name):
-            raise Wrong(f"has {name!r}, which cannot be the name of a header")
+            raise ConfigValueError(f"has {name!r}, which cannot be the name of a header")
         if not isinstance(item, str):
-            raise Wrong(f"must be texts, and {name!r} is {kind_of(item)}")
+            raise ConfigValueError(f"must be texts, and {name!r} is {kind_of(item)}")
         if name.lower() in map(str.lower, found):
-            raise Wrong(f"has {name!r} twice", "capital letters make no difference in the name of a header")
+            raise ConfigValueError(
+                f"has {name!r} twice", "capital letters make no difference in the name of a header"
+            )
         item = item.strip()
         if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in item):
-            raise Wrong(f"has a line break or another control character in {name!r}")
+            raise ConfigValueError(f"has a line break or another control character in {name!r}")
         found[name] = item
     return found
 
 
 def header_name(value: Any) -> str:
     if not _HEADER_NAME.fullmatch(text(value)):
-        raise Wrong("cannot be the name of a header")
+        raise ConfigValueError("cannot be the name of a header")
     return value
 
 
@@ -216,7 +224,9 @@ def template(*fields: str) -> Reader:
     def read(value: Any) -> str:
         for found in _PLACE.findall(filled(value)):
             if found not in fields:
-                raise Wrong(f"has {{{found}}} in it, which stands for nothing", f"known are {known}")
+                raise ConfigValueError(
+                    f"has {{{found}}} in it, which stands for nothing", f"known are {known}"
+                )
         return value
 
     return read
@@ -227,9 +237,9 @@ def renames(value: Any) -> dict[str, str]:
     for name, shown in table(value).items():
         if not isinstance(shown, str) or not _SHOWN_NAME.fullmatch(shown):
             rule = "a name has 1 to 64 letters, digits, _ and -"
-            raise Wrong(f"cannot show {name!r} under the name that is given", rule)
+            raise ConfigValueError(f"cannot show {name!r} under the name that is given", rule)
         if shown in found.values():
-            raise Wrong(f"shows two under the one name {shown!r}")
+            raise ConfigValueError(f"shows two under the one name {shown!r}")
         found[name] = shown
     return found
 
@@ -242,7 +252,7 @@ def url(value: Any) -> str:
     except ValueError:  # a port that is no number, a bracket that is not closed
         usable = False
     if not usable or any(character.isspace() or ord(character) < 32 for character in address):
-        raise Wrong("is not an http or https address", "as in https://example.com/mcp")
+        raise ConfigValueError("is not an http or https address", "as in https://example.com/mcp")
     return address
 
 
@@ -250,7 +260,7 @@ def port(value: Any) -> int:
     """A number, or a text of one: a variable may hold it."""
     number = int(value) if isinstance(value, str) and value.isascii() and value.isdigit() else value
     if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number <= 65535:
-        raise Wrong("must be 0 to 65535")
+        raise ConfigValueError("must be 0 to 65535")
     return number
 
 
@@ -258,7 +268,9 @@ def host_names(value: Any) -> tuple[str, ...]:
     """Names by which clients call a server, with or without a port; `*` is any."""
     for name in names(value):
         if not _HOST_NAME.fullmatch(name):
-            raise Wrong("has a text in it that is not a host name", "as in tools.example.com or [::1]:8321")
+            raise ConfigValueError(
+                "has a text in it that is not a host name", "as in tools.example.com or [::1]:8321"
+            )
     return tuple(value)
 
 
@@ -266,7 +278,7 @@ def origins(value: Any) -> tuple[str, ...]:
     """Web pages as browsers name them; `*` is any."""
     for origin in names(value):
         if origin != "*" and not _ORIGIN.fullmatch(origin):
-            raise Wrong("has a text in it that is not an origin", "as in https://app.example.com")
+            raise ConfigValueError("has a text in it that is not an origin", "as in https://app.example.com")
     return tuple(value)
 
 
@@ -280,7 +292,7 @@ def address_of(what: str, schemes: tuple[str, ...], example: str) -> Reader:
     def read(value: Any) -> str:
         address = text(value).strip()
         if address and address.partition(":")[0] not in schemes:
-            raise Wrong(f"is not an address of {what}", f"as in {example}")
+            raise ConfigValueError(f"is not an address of {what}", f"as in {example}")
         return address
 
     return read
@@ -296,3 +308,67 @@ store_url = address_of(
     ("local", "s3", "gs", "az", "supabase"),
     '"local:", "local:/path", "s3://bucket/prefix", "gs://bucket", "az://container" or "supabase://bucket"',
 )
+
+
+# `$${` is how a `${` is written that is none.
+_PLACEHOLDER = re.compile(r"\$\$\{|\$\{(?P<body>[^}]*)\}?")
+_BODY = re.compile(r"(?:env:)?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?::-(?P<default>.*))?", re.S)
+_EDITORS = re.compile(r"(?P<kind>[a-z]+):(?=\w)")
+_FOLDERS = ("workspaceFolder", "workspaceFolderBasename", "workspaceRoot")
+
+
+def substitute(value: Any, env: Mapping[str, str], key: str) -> Any:
+    """The value with the variables in all its strings filled in; Unusable names the one that is not set."""
+    if isinstance(value, str):
+        return (
+            _PLACEHOLDER.sub(lambda found: _fill_placeholder(found, env, key), value)
+            if "${" in value
+            else value
+        )
+    if isinstance(value, list):
+        return [substitute(item, env, key) for item in cast(list[Any], value)]
+    if isinstance(value, dict):
+        items = cast(dict[str, Any], value).items()
+        return {name: substitute(item, env, f"{key}.{name}") for name, item in items}
+    return value
+
+
+def _fill_placeholder(found: re.Match[str], env: Mapping[str, str], key: str) -> str:
+    body = found["body"]
+    if body is None:
+        return "${"
+    parts = _BODY.fullmatch(body) if found[0].endswith("}") else None
+    if parts is None:
+        raise _not_a_variable(body, key)
+    name, default = parts["name"], parts["default"]
+    value = env.get(name)
+    if value is None and name == "userHome":
+        value = os.path.expanduser("~")
+    if default is not None:
+        return value or default
+    if value is None:
+        raise _unset(name, key)
+    return value
+
+
+def _unset(name: str, key: str) -> UnusableEntryError:
+    if name in _FOLDERS:
+        return UnusableEntryError(
+            f"{key!r} uses ${{{name}}}, which only an editor knows",
+            f"write the folder in its place, or set the variable {name}",
+        )
+    hint = f"set it, or give a default: ${{{name}:-default}}"
+    return UnusableEntryError(f"{key!r} needs the variable {name!r}, which is not set", hint)
+
+
+def _not_a_variable(body: str, key: str) -> ConfigValueError:
+    # What stands in the braces is not quoted: somebody may have put the secret itself there.
+    editors = _EDITORS.match(body)
+    if editors is not None:
+        kind = editors["kind"]
+        return UnusableEntryError(
+            f"{key!r} uses ${{{kind}:...}}, which only an editor can fill in",
+            "use an environment variable in its place: ${NAME}",
+        )
+    hint = "write ${NAME} or ${NAME:-default}; a ${ that is to stay is written $${"
+    return ConfigValueError("has a ${ that begins no variable", hint)

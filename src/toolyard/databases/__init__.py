@@ -5,26 +5,17 @@ limits of time, rows and bytes, and stopping it in the database. Owns no tools a
 other languages: a `DatabaseError` has a kind for those.
 """
 
-from .model import (
-    Column,
-    Database,
-    DatabaseError,
-    ErrorKind,
-    ForeignKey,
-    Index,
-    Rows,
-    Table,
-)
-from .opening import open_database
+from .factory import open_database
+from .model import Database, DatabaseError, ErrorKind, ForeignKey, Rows, Table, TableColumn, TableIndex
 
 __all__ = [
-    "Column",
     "Database",
     "DatabaseError",
     "ErrorKind",
     "ForeignKey",
-    "Index",
     "Rows",
     "Table",
+    "TableColumn",
+    "TableIndex",
     "open_database",
 ]

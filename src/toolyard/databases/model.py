@@ -1,6 +1,12 @@
-"""What every database is seen as: tables with columns and keys, rows of plain values, one kind of error."""
+"""The common model of databases: tables, columns, keys, rows of plain values, one error, URLs.
 
-from typing import Any, Literal, Protocol
+No message contains a password. Imports no asyncio: workers load it too.
+"""
+
+import re
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, Protocol
+from urllib.parse import parse_qsl, unquote
 
 import msgspec
 from msgspec import Raw, Struct
@@ -19,7 +25,7 @@ MEMORY = 2**30
 """Bytes that a statement may take where it runs on this machine."""
 
 
-class Column(Struct, frozen=True):
+class TableColumn(Struct, frozen=True):
     name: str
     type: str
     nullable: bool = True
@@ -33,7 +39,7 @@ class ForeignKey(Struct, frozen=True):
     referenced: tuple[str, ...]
 
 
-class Index(Struct, frozen=True):
+class TableIndex(Struct, frozen=True):
     name: str
     columns: tuple[str, ...]
     unique: bool
@@ -46,10 +52,10 @@ class Table(Struct, frozen=True):
     kind: str
     """`table` or `view`."""
     description: str
-    columns: tuple[Column, ...]
+    columns: tuple[TableColumn, ...]
     primary_key: tuple[str, ...]
     foreign_keys: tuple[ForeignKey, ...]
-    indices: tuple[Index, ...]
+    indices: tuple[TableIndex, ...]
     row_estimate: int | None
 
 
@@ -113,3 +119,77 @@ class Database(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+DIALECTS = {
+    "sqlite": "sqlite",
+    "duckdb": "duckdb",
+    "postgresql": "postgres",
+    "postgres": "postgres",
+    "mysql": "mysql",
+    "mariadb": "mysql",
+}
+_HINT = "hint: sqlite:PATH, duckdb:PATH, postgresql://USER@HOST/NAME or mysql://USER@HOST/NAME"
+
+
+def dialect_of(url: str) -> str:
+    scheme, colon, _ = url.partition(":")
+    dialect = DIALECTS.get(scheme.lower())
+    if not colon or dialect is None:
+        # Only a plain scheme is quoted: somebody may have put a password where the address belongs.
+        named = f"of the kind {scheme!r}" if colon and scheme.isalnum() else "without a known scheme"
+        raise DatabaseError(f"there is no database {named}; {_HINT}", "unreachable")
+    return dialect
+
+
+def file_of(url: str) -> Path:
+    """`sqlite:name`, `sqlite:/path`, `sqlite:///path`; `~` is the home of the user."""
+    rest = url.partition(":")[2]
+    if rest.startswith("//"):
+        rest = unquote(rest[2:])
+    path = Path(rest).expanduser()
+    if not rest or rest.startswith(":"):
+        raise DatabaseError(f"{url!r} names no file; {_HINT}", "unreachable")
+    return path
+
+
+def place_of(url: str) -> str:
+    """The address for people: scheme, host, port and name, and nothing before an `@` or in the query."""
+    scheme, _, rest = url.partition("://")
+    # The last one, in the whole of it: a password may hold an unencoded `/`, `?` or `@`.
+    shown = rest.rpartition("@")[2].partition("?")[0].partition("#")[0]
+    return f"{scheme}://{shown}"
+
+
+def without_secrets(text: str, url: str) -> str:
+    """A driver's words about an address, less its passwords, as written there and as meant."""
+    written = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
+    option = dict(parse_qsl(url.partition("?")[2])).get("password", "")
+    for secret in sorted({written, unquote(written), option}, key=len, reverse=True):
+        text = text.replace(secret, "***") if secret else text
+    # A driver ends a password at the first of these signs, and takes the rest for a host or a port.
+    pieces = re.split(r"[@/?#\[\]]", written)
+    if len(pieces) > 1 and any(piece in text for piece in pieces if piece):
+        return "the address is not well formed; hint: in a password @ is %40, / is %2F, ? is %3F, # is %23"
+    return text
+
+
+def clean_statement(sql: str) -> str:
+    """Without the semicolon at its end, which a wrapping cannot hold."""
+    if "\0" in sql or any("\ud800" <= character <= "\udfff" for character in sql):
+        raise DatabaseError("the statement holds a character that no database takes", "syntax")
+    return sql.rstrip().rstrip(";")
+
+
+class StatementPosition(NamedTuple):
+    line: int
+    column: int
+
+
+class StatementRefusedError(Exception):
+    """`reason` is for people, and quotes what it is about; `place` counts from 1."""
+
+    def __init__(self, reason: str, place: StatementPosition | None = None) -> None:
+        super().__init__(f"{reason} (line {place.line}, column {place.column})" if place else reason)
+        self.reason = reason
+        self.place = place

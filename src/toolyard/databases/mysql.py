@@ -1,12 +1,15 @@
-"""MySQL and MariaDB: each statement on a line and in a READ ONLY transaction of its own, with a time limit.
+"""MySQL and MariaDB: each statement on its own connection, in a READ ONLY transaction with a time limit.
 
-The driver blocks, so it has threads; a cancelled statement is killed in the server, over another connection.
-One message is one statement there: the driver does not ask for more.
+The driver blocks, so it runs in a few threads; a cancelled statement is killed in the server over another
+connection. The driver does not enable multiple statements, so one message is one statement.
 """
 
+import asyncio
 import ssl
 import threading
+from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import Any, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, unquote, urlsplit
@@ -16,20 +19,165 @@ from pymysql.connections import Connection
 from pymysql.constants import FIELD_TYPE
 from pymysql.cursors import Cursor, SSCursor
 
-from .addresses import place_of, without_secrets
-from .blocking import Threads
-from .cached import LOOKING, CachedTables
-from .model import CACHE_SECONDS, DatabaseError, ErrorKind, Rows, Table
-from .mysql_tables import look
-from .sending import sendable
+from ..workers.pool import FairLimiter
+from .model import (
+    CACHE_SECONDS,
+    DatabaseError,
+    ErrorKind,
+    ForeignKey,
+    Rows,
+    Table,
+    TableColumn,
+    TableIndex,
+    clean_statement,
+    place_of,
+    timed_out,
+    without_secrets,
+)
+from .table_cache import TABLES_CALLER, CachedTables
 from .values import gather, in_chunks, plain_rows
+
+_TABLES = """
+SELECT table_schema, table_name, table_type = 'VIEW', table_comment, table_rows FROM information_schema.tables
+WHERE table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
+ORDER BY table_schema <> coalesce(database(), ''), table_schema, table_name
+"""
+_COLUMNS = """
+SELECT table_schema, table_name, column_name, column_type, is_nullable = 'YES', column_default, column_comment
+FROM information_schema.columns ORDER BY ordinal_position
+"""
+_KEYS = """
+SELECT table_schema, table_name, constraint_name, column_name, referenced_table_schema, referenced_table_name,
+       referenced_column_name
+FROM information_schema.key_column_usage
+WHERE constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL
+ORDER BY constraint_name, ordinal_position
+"""
+_INDICES = """
+SELECT table_schema, table_name, index_name, coalesce(column_name, '(expression)'), non_unique
+FROM information_schema.statistics ORDER BY index_name, seq_in_index
+"""
+
+RowsByTable = dict[tuple[str, str], list[tuple[Any, ...]]]
+
+
+def read_tables(line: "Connection[Cursor]") -> list[Table]:
+    with line.cursor() as cursor:
+        cursor.execute("SELECT database()")
+        default = cursor.fetchall()[0][0]
+        columns, keys, indices = (_rows_by_table(cursor, asked) for asked in (_COLUMNS, _KEYS, _INDICES))
+        cursor.execute(_TABLES)
+        return [
+            _table(row, default, columns[row[:2]], keys[row[:2]], indices[row[:2]])
+            for row in cursor.fetchall()
+        ]
+
+
+def _rows_by_table(cursor: Cursor, asked: str) -> RowsByTable:
+    """What was answered, by the table it is about."""
+    found: RowsByTable = defaultdict(list)
+    cursor.execute(asked)
+    for schema, name, *rest in cursor.fetchall():
+        found[schema, name].append(tuple(rest))
+    return found
+
+
+def _table(
+    row: tuple[Any, ...],
+    default: str | None,
+    columns: list[tuple[Any, ...]],
+    keys: list[tuple[Any, ...]],
+    indices: list[tuple[Any, ...]],
+) -> Table:
+    schema, name, is_view, description, estimate = row
+    return Table(
+        name=name if schema == default else f"{schema}.{name}",
+        schema=schema,
+        kind="view" if is_view else "table",
+        # MySQL says VIEW where a view has no comment.
+        description="" if is_view else description,
+        columns=tuple(
+            TableColumn(column, kind, bool(nullable), default, said)
+            for column, kind, nullable, default, said in columns
+        ),
+        primary_key=tuple(key[1] for key in keys if key[0] == "PRIMARY"),
+        foreign_keys=_foreign_keys(keys, default),
+        indices=_indices(indices),
+        row_estimate=None if is_view else estimate,
+    )
+
+
+def _foreign_keys(keys: list[tuple[Any, ...]], default: str | None) -> tuple[ForeignKey, ...]:
+    grouped: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for constraint, column, schema, table, referenced in keys:
+        if table is not None:
+            grouped[constraint].append(
+                (column, table if schema == default else f"{schema}.{table}", referenced)
+            )
+    return tuple(
+        ForeignKey(tuple(part[0] for part in parts), parts[0][1], tuple(part[2] for part in parts))
+        for parts in grouped.values()
+    )
+
+
+def _indices(rows: list[tuple[Any, ...]]) -> tuple[TableIndex, ...]:
+    grouped: dict[tuple[str, bool], list[str]] = defaultdict(list)
+    for name, column, non_unique in rows:
+        grouped[name, not non_unique].append(column)
+    return tuple(TableIndex(name, tuple(columns), unique) for (name, unique), columns in grouped.items())
+
+
+T = TypeVar("T")
+
+THREADS = 4
+_NUDGE = 0.05
+"""Seconds between two requests to stop. The first may come before the statement has begun: it is lost."""
+
+
+class BlockingThreads:
+    """A few threads for one database; `run` waits for one, and that wait is not part of the time limit."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
+        self._shares = FairLimiter(THREADS)
+
+    async def run(
+        self, work: Callable[[], T], *, interrupt: Callable[[], None], seconds: float, caller: str
+    ) -> T:
+        async with self._shares.place(caller):
+            running = asyncio.get_running_loop().run_in_executor(self._pool, work)
+            try:
+                done, _ = await asyncio.wait({running}, timeout=seconds)
+            except asyncio.CancelledError:
+                await _stopped(running, interrupt)
+                raise
+            if not done:
+                await _stopped(running, interrupt)
+                raise timed_out(seconds)
+            return running.result()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _stopped(running: "asyncio.Future[T]", interrupt: Callable[[], None]) -> None:
+    """Even a second cancellation does not leave before the thread has stopped."""
+    while not running.done():
+        interrupt()
+        try:
+            await asyncio.wait({running}, timeout=_NUDGE)
+        except asyncio.CancelledError:
+            continue
+    # Its end is looked at, so that nobody is told of an exception that was never retrieved.
+    if not running.cancelled():
+        running.exception()
+
 
 CONNECT_SECONDS = 10
 LOOK_SECONDS = 30.0
 _TYPES = {code: name for name, code in vars(FIELD_TYPE).items() if isinstance(code, int)}
 _ENCRYPTED = {"required", "verify_ca", "verify_identity"}
-T = TypeVar("T")
-Line: TypeAlias = "Connection[Cursor]"
+MysqlConnection: TypeAlias = "Connection[Cursor]"
 
 
 class MysqlDatabase:
@@ -38,7 +186,7 @@ class MysqlDatabase:
     def __init__(self, url: str, *, cache_seconds: float = CACHE_SECONDS) -> None:
         self.name = place_of(url)
         self._url = url
-        self._threads = Threads()
+        self._threads = BlockingThreads()
         self._tables = CachedTables(self._look, cache_seconds)
 
     async def tables(self) -> list[Table]:
@@ -48,16 +196,16 @@ class MysqlDatabase:
         return await self._tables.named(name)
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
-        statement = sendable(sql)
+        statement = clean_statement(sql)
         return await self._run(lambda line: _read(line, statement, rows, bytes), seconds, caller)
 
     async def close(self) -> None:
         self._threads.close()
 
     async def _look(self) -> list[Table]:
-        return await self._run(look, LOOK_SECONDS, LOOKING)
+        return await self._run(read_tables, LOOK_SECONDS, TABLES_CALLER)
 
-    async def _run(self, work: Callable[[Line], T], seconds: float, caller: str) -> T:
+    async def _run(self, work: Callable[[MysqlConnection], T], seconds: float, caller: str) -> T:
         running: list[int] = []
         stop = threading.Event()
 
@@ -82,7 +230,7 @@ class MysqlDatabase:
 
         return await self._threads.run(worked, interrupt=interrupt, seconds=seconds, caller=caller)
 
-    def _connect(self) -> Line:
+    def _connect(self) -> MysqlConnection:
         try:
             return pymysql.connect(**_settings(self._url))
         except (pymysql.MySQLError, OSError, ValueError) as error:
@@ -108,7 +256,7 @@ class MysqlDatabase:
         return DatabaseError(said, _KINDS.get(code, "other"))
 
 
-def _begin(line: Line, seconds: float) -> int:
+def _begin(line: MysqlConnection, seconds: float) -> int:
     """A transaction with a limit; gives the number by which the server knows the connection."""
     with line.cursor() as cursor:
         cursor.execute("SELECT version(), connection_id()")
@@ -122,7 +270,7 @@ def _begin(line: Line, seconds: float) -> int:
         return int(number)
 
 
-def _read(line: Line, sql: str, rows: int, bytes: int) -> Rows:
+def _read(line: MysqlConnection, sql: str, rows: int, bytes: int) -> Rows:
     _check_is_question(sql)
     # Unbuffered: what is over the limits is not held in memory.
     cursor: Any = line.cursor(SSCursor)
@@ -135,13 +283,12 @@ def _read(line: Line, sql: str, rows: int, bytes: int) -> Rows:
 
 def _check_is_question(sql: str) -> None:
     """A READ ONLY transaction does not keep `SELECT … INTO OUTFILE` from writing a file."""
-    from .grammar import check_grammar
-    from .refusing import Refused
-    from .shape import parsed
+    from .guard.grammar import check_grammar, parsed
+    from .model import StatementRefusedError
 
     try:
         check_grammar(*parsed(sql, "mysql"))
-    except Refused as refused:
+    except StatementRefusedError as refused:
         raise DatabaseError(str(refused), "read_only") from refused
 
 

@@ -67,16 +67,16 @@ def gather(
     rows: int,
     bytes: int,
     convert: Callable[[Sequence[Row]], Sequence[Row]],
-) -> "Basket":
+) -> "RowBuffer":
     """Rows up to both limits. `chunks` is not read further than needed."""
-    kept = Basket(rows, bytes)
+    kept = RowBuffer(rows, bytes)
     for chunk in chunks:
         if not kept.put(convert(chunk)):
             break
     return kept
 
 
-class Basket:
+class RowBuffer:
     """Rows up to a number and a size, as JSON; what comes after is refused."""
 
     def __init__(self, rows: int, bytes: int) -> None:

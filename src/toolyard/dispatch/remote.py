@@ -1,6 +1,6 @@
-"""An upstream that searches by itself and whose tools need connections of their own, such as Composio.
+"""The protocol of an upstream that searches by itself and whose tools need accounts, such as Composio.
 
-Owns the seam and its words. Who implements it says how; who searches decides how long to wait for it.
+Implementations decide how; the search decides how long to wait.
 """
 
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from ..search.documents import Query
+from ..search.documents import ToolQuery
 from ..sessions.leases import Lease
 from ..wire.call import Call
 
@@ -53,7 +53,7 @@ class Toolkit(Struct, frozen=True):
     connected: bool | None = None
 
 
-class Connection(Struct, frozen=True):
+class AppConnection(Struct, frozen=True):
     """How it stands with an app's account."""
 
     server: str
@@ -82,7 +82,7 @@ class Remote(Protocol):
         """The session of this thread, begun if there is none."""
         ...
 
-    async def search(self, call: Call, queries: Sequence[Query], limit: int) -> RemoteAnswer:
+    async def search(self, call: Call, queries: Sequence[ToolQuery], limit: int) -> RemoteAnswer:
         """What it finds by itself. The tools found can be called at once: they are lent to this thread."""
         ...
 
@@ -98,16 +98,16 @@ class Remote(Protocol):
         """With schemas, by own or full names; the unknown are left out. Lent to this thread."""
         ...
 
-    async def connections(self, call: Call, toolkits: Sequence[str]) -> Sequence[Connection]: ...
+    async def connections(self, call: Call, toolkits: Sequence[str]) -> Sequence[AppConnection]: ...
 
     async def link(
         self, call: Call, toolkit: str, *, alias: str = "", fields: dict[str, Any] | None = None
-    ) -> Connection:
+    ) -> AppConnection:
         """Begin to connect an app: an active connection, or one with a link for the user."""
         ...
 
     async def wait(
         self, call: Call, toolkits: Sequence[str], seconds: float, *, every: bool = True
-    ) -> Sequence[Connection]:
+    ) -> Sequence[AppConnection]:
         """Until all of them (or one) are active, or the time is over."""
         ...

@@ -1,24 +1,35 @@
-"""Legacy sessions that carry their own state in their id.
+"""Legacy sessions that carry their state in their id, and legacy messages as calls.
 
-The id is a signed token with the negotiated version, the client and its capabilities, and whose it
-is. Any process with the same key can serve it; a restarted one too. What a session changes later
-(log level, subscriptions) and the fact that it was ended are known to the process that was told.
+The id is a signed token with the negotiated version, the client, its capabilities and its owner. Any
+process with the same key can serve it, also after a restart. Later changes (log level, subscriptions, the
+end) are known only to the process that received them.
 """
 
 import secrets
 import time
 from collections import OrderedDict
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import UNSET, Raw, Struct
 
-from ..wire.call import Caller, Identity, Session
-from ..wire.eras import ClientInfo
-from ..wire.errors import InvalidParams
+from ..wire.call import (
+    NO_CHANNEL,
+    Call,
+    Caller,
+    ClientInfo,
+    Identity,
+    LegacySession,
+    Secret,
+    read_legacy_progress_token,
+)
+from ..wire.errors import InvalidParams, InvalidRequest, McpError
+from ..wire.headers import RequestHeaders
+from ..wire.messages import JsonRpcMessage, encode_error
 from ..wire.seal import BrokenSeal, Sealer
 from ..wire.types import InitializeParams
-from ..wire.versions import LEGACY_VERSIONS, negotiate
+from ..wire.versions import ASSUMED_VERSION, LEGACY_VERSIONS, negotiate
 
 MAX_ID_BYTES = 8 * 1024
 LIFETIME = 7 * 24 * 3600
@@ -28,7 +39,7 @@ _PURPOSE = "session"
 _NONE = Raw(b"{}")
 
 
-class Token(Struct, array_like=True, frozen=True):
+class SessionToken(Struct, array_like=True, frozen=True):
     nonce: str
     version: str
     issued: int
@@ -39,18 +50,18 @@ class Token(Struct, array_like=True, frozen=True):
     capabilities: Raw
 
 
-_decode_token = msgspec.json.Decoder(Token).decode
+_decode_token = msgspec.json.Decoder(SessionToken).decode
 
 
-class Opened(Struct, frozen=True):
+class OpenedSession(Struct, frozen=True):
     """A session whose id was found good."""
 
-    token: Token
+    token: SessionToken
     caller: Caller
-    session: Session
+    session: LegacySession
 
 
-def client_from(info: dict[str, Any]) -> ClientInfo:
+def read_client_info(info: dict[str, Any]) -> ClientInfo:
     """`clientInfo` as a stranger sent it, cut to what we keep."""
     name, version = info.get("name"), info.get("version")
     return ClientInfo(
@@ -58,18 +69,18 @@ def client_from(info: dict[str, Any]) -> ClientInfo:
     )
 
 
-class Sessions:
+class LegacySessions:
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self._remembered: OrderedDict[str, Session] = OrderedDict()
-        self._held: dict[str, Session] = {}
-        self._opened: dict[tuple[str, Identity], Opened] = {}
+        self._remembered: OrderedDict[str, LegacySession] = OrderedDict()
+        self._held: dict[str, LegacySession] = {}
+        self._opened: dict[tuple[str, Identity], OpenedSession] = {}
 
-    def start(self, params: InitializeParams, identity: Identity) -> tuple[str, Caller, Session]:
+    def start(self, params: InitializeParams, identity: Identity) -> tuple[str, Caller, LegacySession]:
         """A new session: its id, who opened it, and what it begins with."""
-        client = client_from(params.client_info)
-        token = Token(
+        client = read_client_info(params.client_info)
+        token = SessionToken(
             nonce=secrets.token_urlsafe(12),
             version=negotiate(params.protocol_version),
             issued=int(time.time()),
@@ -82,16 +93,16 @@ class Sessions:
         id = self._sealer.seal(msgspec.json.encode(token), _PURPOSE)
         if len(id) > MAX_ID_BYTES:
             raise InvalidParams("clientInfo and capabilities are too large to open a session with")
-        return id, _caller_of(token, identity), Session(token.nonce)
+        return id, _caller_of(token, identity), LegacySession(token.nonce)
 
-    def passing(self, version: str, identity: Identity) -> Opened:
+    def passing(self, version: str, identity: Identity) -> OpenedSession:
         """For one request that has no session: nothing of it is kept."""
-        token = Token(
+        token = SessionToken(
             secrets.token_urlsafe(12), version, 0, identity.tenant, identity.agent, "unknown", "", _NONE
         )
-        return Opened(token, _caller_of(token, identity), Session(token.nonce))
+        return OpenedSession(token, _caller_of(token, identity), LegacySession(token.nonce))
 
-    def find(self, id: str, identity: Identity) -> Opened | None:
+    def find(self, id: str, identity: Identity) -> OpenedSession | None:
         """The session of an id, or None when it is forged, foreign, expired or ended."""
         opened = self._opened.get((id, identity)) or self._open(id, identity)
         if opened is None:
@@ -101,7 +112,7 @@ class Sessions:
         current = time.time() - token.issued < LIFETIME
         return opened if ours and current and token.nonce not in self._ended else None
 
-    def _open(self, id: str, identity: Identity) -> Opened | None:
+    def _open(self, id: str, identity: Identity) -> OpenedSession | None:
         if len(id) > MAX_ID_BYTES:
             return None
         try:
@@ -110,7 +121,7 @@ class Sessions:
             return None
         if token.version not in LEGACY_VERSIONS:
             return None
-        opened = Opened(token, _caller_of(token, identity), Session(token.nonce))
+        opened = OpenedSession(token, _caller_of(token, identity), LegacySession(token.nonce))
         # Opening costs a tenth of a call; a few recent ones are worth keeping.
         if len(self._opened) >= MAX_OPENED:
             self._opened.clear()
@@ -123,11 +134,11 @@ class Sessions:
         while len(self._ended) > MAX_REMEMBERED:
             self._ended.popitem(last=False)
 
-    def state(self, opened: Opened) -> Session:
+    def state(self, opened: OpenedSession) -> LegacySession:
         nonce = opened.token.nonce
         return self._held.get(nonce) or self._remembered.get(nonce) or opened.session
 
-    def hold(self, session: Session) -> None:
+    def hold(self, session: LegacySession) -> None:
         """While a listening stream is open, the stream and later requests must see one and the same state."""
         self._held[session.id] = session
 
@@ -136,7 +147,7 @@ class Sessions:
         if session is not None:
             self.remember(session)
 
-    def remember(self, session: Session) -> None:
+    def remember(self, session: LegacySession) -> None:
         """Keep a session that has something to remember; the others cost nothing."""
         if session.log_level is None and not session.subscriptions:
             return
@@ -146,5 +157,54 @@ class Sessions:
             self._remembered.popitem(last=False)
 
 
-def _caller_of(token: Token, identity: Identity) -> Caller:
+def _caller_of(token: SessionToken, identity: Identity) -> Caller:
     return Caller(token.version, token.capabilities, ClientInfo(token.client, token.client_version), identity)
+
+
+NO_SESSION = (
+    "No Mcp-Session-Id header: send 'initialize' first, or speak 2026-07-28 with its headers and params._meta"
+)
+NEEDS_SESSION = frozenset({"logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+"""What only makes sense for later requests. Everything else is answered without a session too."""
+SESSION_HEADER = b"mcp-session-id"
+
+
+def find_session(sessions: LegacySessions, head: RequestHeaders, identity: Identity) -> OpenedSession | None:
+    """The session that a request names, if it is one of ours."""
+    id = head.get(SESSION_HEADER)
+    return None if id is None else sessions.find(id, identity)
+
+
+def anonymous_session(
+    sessions: LegacySessions, head: RequestHeaders, identity: Identity, message: JsonRpcMessage
+) -> OpenedSession | None:
+    """A request without a session, as from curl: served for itself. Its client can be asked nothing."""
+    known = SESSION_HEADER in head.raw
+    if known or not isinstance(message.id, int | str) or message.method in (UNSET, *NEEDS_SESSION):
+        return None
+    return sessions.passing(head.version or ASSUMED_VERSION, identity)
+
+
+def session_error(head: RequestHeaders, id: Any = None) -> tuple[int, bytes]:
+    """No session, or not one of ours."""
+    status, error = 404, McpError(-32001, "Session not found; send 'initialize' to open a new one")
+    if SESSION_HEADER not in head.raw:
+        status, error = 400, InvalidRequest(NO_SESSION)
+    return status, encode_error(id if isinstance(id, int | str) else None, error)
+
+
+def legacy_call(
+    body: bytes,
+    message: JsonRpcMessage,
+    opened: OpenedSession,
+    session: LegacySession,
+    secrets: Mapping[str, Secret] | None,
+) -> Call:
+    """A request, or a notification, in the name of this session."""
+    assert isinstance(message.method, str)
+    call = Call(message.method, message.params, opened.caller, NO_CHANNEL, session=session)
+    if isinstance(message.id, int | str):
+        call.id = message.id
+        call.progress_token = read_legacy_progress_token(body, message.params)
+    call.secrets = secrets
+    return call

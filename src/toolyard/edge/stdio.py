@@ -1,11 +1,13 @@
 """The stdio edge: one message a line on standard input and output.
 
-Standard output belongs to the protocol alone: whatever a tool prints goes to standard error instead.
+`Duplex` is one conversation over any two-way channel of whole messages, in both eras; the rest are the pipes.
+Standard output belongs to the protocol: what a tool prints goes to standard error.
 """
 
 import asyncio
 import os
 import queue
+import secrets
 import select
 import signal
 import stat
@@ -13,12 +15,225 @@ import sys
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Generator
 from contextlib import contextmanager, suppress
+from typing import Any
 
-from ..wire.call import Service
-from ..wire.errors import InvalidRequest
-from ..wire.messages import encode_error, one_line
-from .duplex import Duplex
-from .running import run_to_end
+from msgspec import Raw
+
+from ..wire.call import (
+    Call,
+    Caller,
+    Identity,
+    LegacySession,
+    ModernReader,
+    Service,
+    is_modern,
+    read_legacy_progress_token,
+)
+from ..wire.errors import InternalError, InvalidRequest, McpError, Unavailable
+from ..wire.messages import (
+    Id,
+    JsonRpcMessage,
+    JsonRpcNotification,
+    JsonRpcRequest,
+    decode_params,
+    encode,
+    encode_error,
+    one_line,
+    parse,
+    recover_id,
+)
+from ..wire.types import CancelledParams, InitializeParams
+from ..wire.versions import negotiate
+from .replies import StreamedReply, answer, resolve_response, take_notification
+from .runner import cancel_and_wait, run_to_end
+from .sessions import read_client_info
+
+MAX_RUNNING = 10_000
+
+Write = Callable[[bytes], Awaitable[None]]
+WritePieces = Callable[[AsyncIterator[bytes]], Awaitable[None]]
+"""Writes one message that comes in pieces; others wait until it is complete."""
+
+
+class _DuplexChannel:
+    """The channel of one call."""
+
+    def __init__(self, duplex: "Duplex") -> None:
+        self._duplex = duplex
+
+    async def notify(self, method: str, params: Any) -> None:
+        await self._duplex.write(encode(JsonRpcNotification(method, params)))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        return await self._duplex.ask(method, params)
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+class Duplex:
+    def __init__(
+        self,
+        service: Service,
+        write: Write,
+        write_pieces: WritePieces | None = None,
+        identity: Identity = Identity(),  # noqa: B008 (frozen)
+    ) -> None:
+        self._service = service
+        self.write = write
+        self._write_pieces = write_pieces or self._write_whole
+        self._identity = identity
+        self._legacy: Caller | None = None
+        self._session = LegacySession()
+        self._reader = ModernReader()
+        self._talk = _DuplexChannel(self)
+        self._running: dict[Id, asyncio.Task[None]] = {}
+        self._asked: dict[str, asyncio.Future[Raw]] = {}
+        self._subscriptions: set[asyncio.Task[None]] = set()
+        """Of those, the ones that end only with the service."""
+        self._minded: set[asyncio.Task[None]] = set()
+        self._listening: asyncio.Task[None] | None = None
+
+    async def feed(self, body: bytes) -> None:
+        """Take one message. Returns at once; answers are written when they are ready."""
+        try:
+            message = parse(body)
+        except McpError as error:
+            await self.write(encode_error(recover_id(body), error))
+            return
+        if message.is_request:
+            await self._request(body, message)
+        elif message.is_notification:
+            await self._notification(message)
+        else:
+            self._response(message)
+
+    async def _request(self, body: bytes, message: JsonRpcMessage) -> None:
+        assert isinstance(message.id, int | str)
+        id = message.id
+        try:
+            if id in self._running:
+                raise InvalidRequest(f"Request id {id!r} is already in use")
+            if len(self._running) >= MAX_RUNNING:
+                raise Unavailable(f"Already {MAX_RUNNING} requests are under way; wait for some answers")
+            call = self._call(body, message, id)
+        except McpError as error:
+            await self.write(encode_error(id, error))
+            return
+        self._running[id] = task = asyncio.create_task(self._answer(call, id))
+        if call.method == "subscriptions/listen":
+            self._subscriptions.add(task)
+            task.add_done_callback(self._subscriptions.discard)
+
+    def _call(self, body: bytes, message: JsonRpcMessage, id: Id) -> Call:
+        method, params = message.method, message.params
+        assert isinstance(method, str)
+        if is_modern(body, params, None) or method == "server/discover":
+            caller, token = self._reader.read(method, params, None, self._identity)
+            return Call(method, params, caller, self._talk, id, token)
+        if method == "initialize":
+            opening = decode_params(params, InitializeParams)
+            version = negotiate(opening.protocol_version)
+            self._legacy = Caller(
+                version, opening.capabilities, read_client_info(opening.client_info), self._identity
+            )
+        if self._legacy is None:
+            raise InvalidRequest(
+                "Not initialized: send 'initialize' first, or speak 2026-07-28 with its params._meta"
+            )
+        token = read_legacy_progress_token(body, params)
+        return Call(method, params, self._legacy, self._talk, id, token, self._session)
+
+    async def _answer(self, call: Call, id: Id) -> None:
+        try:
+            _, body = await answer(self._service, call)
+            if isinstance(body, StreamedReply):
+                with body:
+                    await self._write_pieces(body.chunks())
+            else:
+                await self.write(body)
+        except asyncio.CancelledError:
+            # Who is cancelled by the client or by our close has left the table; else a tool did it to itself.
+            if self._running.get(id) is not asyncio.current_task():
+                raise
+            await self.write(encode_error(id, InternalError()))
+        finally:
+            # The id may have been cancelled and taken again meanwhile.
+            if self._running.get(id) is asyncio.current_task():
+                del self._running[id]
+
+    async def _write_whole(self, pieces: AsyncIterator[bytes]) -> None:
+        await self.write(b"".join([piece async for piece in pieces]))
+
+    async def _notification(self, message: JsonRpcMessage) -> None:
+        assert isinstance(message.method, str)
+        if message.method == "notifications/cancelled":
+            try:
+                task = self._running.pop(decode_params(message.params, CancelledParams).request_id, None)
+            except McpError:
+                return
+            if task is not None:
+                # Its id is free again at once; it is waited for all the same.
+                task.cancel()
+                self._mind(task)
+            return
+        if self._legacy is None or not message.method.startswith("notifications/"):
+            return
+        call = Call(message.method, message.params, self._legacy, self._talk, session=self._session)
+        if message.method == "notifications/initialized":
+            if self._listening is None:
+                self._listening = asyncio.create_task(self._service.listen(call))
+        else:
+            self._mind(asyncio.create_task(take_notification(self._service, call)))
+
+    def _mind(self, task: asyncio.Task[None]) -> None:
+        """Keep a task that nobody awaits, until it ends or we close."""
+        self._minded.add(task)
+        task.add_done_callback(self._minded.discard)
+
+    def _response(self, message: JsonRpcMessage) -> None:
+        future = self._asked.pop(str(message.id), None)
+        if future is not None:
+            resolve_response(message, future)
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        id = f"ask-{secrets.token_urlsafe(9)}"
+        future = self._asked[id] = asyncio.get_running_loop().create_future()
+        try:
+            await self.write(encode(JsonRpcRequest(id, method, params)))
+            return await future
+        except asyncio.CancelledError:
+            await self.write(encode(JsonRpcNotification("notifications/cancelled", {"requestId": id})))
+            raise
+        finally:
+            self._asked.pop(id, None)
+
+    async def finish(self, grace: float) -> None:
+        """The other side has no more to say: let calls be answered, but not for long.
+
+        Before the service closes, since what they work with closes with it.
+        """
+        for future in self._asked.values():
+            if not future.done():
+                future.set_exception(McpError(-32603, "The client closed the connection"))
+        calls = set(self._running.values()) - self._subscriptions
+        if calls:
+            await asyncio.wait(calls, timeout=grace)
+
+    async def close(self, grace: float) -> None:
+        """After the service: let subscriptions end, and whatever else still runs."""
+        if self._listening is not None:
+            self._listening.cancel()
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=grace)
+        left, self._running = self._running, {}
+        tasks = [
+            *left.values(),
+            *self._minded,
+            *([self._listening] if self._listening is not None else []),
+        ]
+        await cancel_and_wait(tasks)
+
 
 MAX_LINE = 16 * 1024 * 1024
 MAX_PENDING = 8 * 1024 * 1024

@@ -1,11 +1,8 @@
 """How a server is written: tools, resources, prompts, and what they can do while they run."""
 
-from ..edge.identity import Refused
-from ..edge.pace import Pace
-from ..edge.tenants import CallerKeys
-from ..wire.call import Caller, Identity
+from ..edge.request import CallerKeys, Pace, Refused
+from ..wire.call import Caller, Identity, Secret
 from ..wire.errors import InvalidParams, McpError, MissingCapability
-from ..wire.secret import Secret
 from ..wire.types import (
     Annotations,
     Audio,
@@ -18,12 +15,12 @@ from ..wire.types import (
     Text,
     TextContents,
 )
-from .asks import Answer, Elicit, ElicitUrl, Root, Roots, Sample, Sampled
-from .content import ToolError, ToolResult
-from .context import Cancelled, Context
-from .prompt import assistant, user
+from .calls.content import ToolError, ToolResult
+from .calls.context import Cancelled, Context
+from .calls.input_requests import Answer, Elicit, ElicitUrl, Root, Roots, Sample, Sampled
+from .calls.tasks import Long
+from .features.prompts import assistant, user
 from .server import Server
-from .tool import Long
 
 __all__ = [
     "Annotations",

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from ..edge.answer import CANCELLED
-from ..edge.duplex import Duplex
+from ..edge.replies import CANCELLED
+from ..edge.stdio import Duplex
 from ..wire.call import Call, Caller, Service
 from ..wire.errors import InvalidParams, McpError, MethodNotFound
 from ..wire.messages import decode_params
-from .asks import made
-from .content import ToolError
+from .calls.content import ToolError
+from .calls.input_requests import resolved
 from .server import Server
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Host:
         name, callback = self._callbacks[method]
         plain = msgspec.to_builtins(params)
         try:
-            return msgspec.json.encode(await made(lambda: callback(plain, use)))
+            return msgspec.json.encode(await resolved(lambda: callback(plain, use)))
         except ToolError:
             raise
         except Exception as error:  # the host's code, of which we know nothing

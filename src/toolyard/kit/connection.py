@@ -13,11 +13,9 @@ from typing import Any, Literal
 import msgspec
 from msgspec import Raw
 
-from ..wire.call import Call, Caller, Identity, Service, Session, Streamed
-from ..wire.eras import ClientInfo
+from ..wire.call import Call, Caller, ClientInfo, Identity, LegacySession, Secret, Service, StreamedResult
 from ..wire.errors import McpError, MethodNotFound
 from ..wire.seal import digest
-from ..wire.secret import Secret
 from ..wire.types import Result
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN
 
@@ -64,7 +62,7 @@ class Connection:
         self._caller = Caller(version, declared, client, identity, log_level)
         self._keys = keys
         self._listening: asyncio.Task[None] | None = None
-        self._session = Session(secrets.token_urlsafe(8)) if era == "legacy" else None
+        self._session = LegacySession(secrets.token_urlsafe(8)) if era == "legacy" else None
 
     async def __aenter__(self) -> "Connection":
         if self._session is not None:
@@ -83,7 +81,7 @@ class Connection:
         arguments = dict(params or {})
         for _ in range(MAX_ROUNDS):
             result = await self._once(method, arguments)
-            if isinstance(result, Streamed):
+            if isinstance(result, StreamedResult):
                 return await _whole(result)
             plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
             if plain.get("resultType") != "input_required":
@@ -161,7 +159,7 @@ class Connection:
         return None
 
 
-async def _whole(result: Streamed) -> dict[str, Any]:
+async def _whole(result: StreamedResult) -> dict[str, Any]:
     try:
         return msgspec.json.decode(b"".join([chunk async for chunk in result.chunks()]))
     finally:

@@ -31,9 +31,9 @@ from ..wire.types import (
     TextContents,
     Wire,
 )
-from .content import ToolResult
-from .context import Context
-from .schema import JsonSchema, Mismatch, explain
+from .calls.content import ToolResult
+from .calls.context import Context
+from .schema.validation import JsonSchema, MismatchError, explain
 from .server import Server
 
 Handler = Callable[..., Awaitable[Mapping[str, Any]]]
@@ -129,7 +129,7 @@ def _block(item: Mapping[str, Any]) -> Block:
         kind = TextContents if "text" in block.resource else BlobContents
         return EmbeddedResource(msgspec.convert(block.resource, kind), block.annotations)
     except msgspec.ValidationError as error:
-        raise Mismatch(f"content block {dict(item)!r:.80}: {explain(error)}") from None
+        raise MismatchError(f"content block {dict(item)!r:.80}: {explain(error)}") from None
 
 
 # What its annotations say

@@ -1,4 +1,8 @@
-"""`Server`: how an author declares tools, resources and prompts, and how they are run."""
+"""`Server`: the tools, resources and prompts of one MCP server, and how it is served.
+
+Owns declaration, the tables of protocol methods for each era, and the way to HTTP, stdio and in-process
+clients. What each method does is in `kit.features`.
+"""
 
 import itertools
 import logging
@@ -6,25 +10,139 @@ import os
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack, overload
 
-from ..edge.tenants import CallerKeys
-from ..wire.call import Call
+import msgspec
+from msgspec import UNSET, Raw
+
+from ..edge.request import CallerKeys
+from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call
+from ..wire.errors import MethodNotFound
+from ..wire.messages import decode_params
 from ..wire.seal import Sealer
-from ..wire.types import Icon, Implementation
-from .completing import Completer
-from .hub import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED, Event, Hub
-from .options import PromptOptions, ResourceOptions, ToolOptions
-from .pages import N
-from .prompt import Prompt
-from .resource import Resource
-from .service import KitService
-from .tasks import TaskBoard
-from .tool import Tool
+from ..wire.types import DiscoverResult, Icon, Implementation, InitializeResult, Result, SetLevelParams
+from ..wire.versions import MODERN_VERSIONS
+from .calls.tasks import TaskRegistry
+from .events import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED, ChangeEvent, EventHub
+from .features.base import Feature, N, PromptOptions, ResourceOptions, ToolOptions
+from .features.prompts import Completer, Prompt, PromptFeature
+from .features.resources import Resource, ResourceFeature
+from .features.subscriptions import SubscriptionFeature
+from .features.tools import Tool, ToolFeature
 
 if TYPE_CHECKING:
-    from ..edge.http import HttpEdge
-    from ..edge.identity import Identify
-    from ..edge.pace import Pace
+    from ..edge.http.app import HttpEdge
+    from ..edge.request import Identify, Pace
     from .connection import Connection
+
+
+class KitService:
+    """Implements `wire.call.Service` for a `Server`."""
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self._stamp = {SERVER_KEY: Raw(msgspec.json.encode(server.implementation))}
+        self._listening = SubscriptionFeature(server)
+        features = [
+            _Identity(server),
+            ToolFeature(server),
+            ResourceFeature(server),
+            PromptFeature(server),
+            self._listening,
+        ]
+        self._modern = {k: v for feature in features for k, v in (feature.shared | feature.modern).items()}
+        self._legacy = {k: v for feature in features for k, v in (feature.shared | feature.legacy).items()}
+
+    async def handle(self, call: Call) -> Any:
+        modern = call.caller.era == "modern"
+        answer = (self._modern if modern else self._legacy).get(call.method)
+        if answer is None:
+            if call.id is None:
+                return None
+            raise MethodNotFound(call.method[:80])
+        result = await answer(call)
+        if modern:
+            if result.result_type is UNSET:
+                result.result_type = "complete"
+            result.meta = self._stamp if result.meta is UNSET else {**result.meta, **self._stamp}
+        return result
+
+    async def listen(self, call: Call) -> None:
+        await self._listening.listen_legacy(call)
+
+    async def end_session(self, call: Call) -> None:
+        """What a session set is with the edge; nothing is kept here."""
+
+    async def close(self) -> None:
+        self._server.hub.close()
+        await self._server.tasks.close()
+        await self._server.run_closing()
+
+    def health(self) -> dict[str, Any]:
+        server = self._server
+        return {
+            "status": "ok",
+            "server": {"name": server.name, "version": server.version},
+            "tools": server.count_tools(),
+            "resources": len(server.resources),
+            "prompts": len(server.prompts),
+        }
+
+
+class _Identity(Feature):
+    """What a client asks first: who are you, and what can you do?"""
+
+    def __init__(self, server: "Server") -> None:
+        super().__init__(server)
+        self.modern = {"server/discover": self._discover}
+        self.legacy = {
+            "initialize": self._initialize,
+            "ping": self._ping,
+            "logging/setLevel": self._set_level,
+        }
+
+    def _capabilities(self, modern: bool) -> dict[str, Any]:
+        declared: dict[str, Any] = {
+            "tools": {"listChanged": True},
+            "resources": {"subscribe": True, "listChanged": True},
+            "prompts": {"listChanged": True},
+            "completions": {},
+        }
+        features = self._server.features
+        found: dict[str, Any] = {"logging": {}}
+        found |= {name: value for name, value in declared.items() if name in features}
+        extensions: dict[str, Any] = {}
+        if modern and "tasks" in features:
+            extensions[TASKS_EXTENSION] = {}
+        if "ui" in features:
+            extensions[UI_EXTENSION] = {}
+        if extensions:
+            found["extensions"] = extensions
+        return found
+
+    async def _discover(self, call: Call) -> DiscoverResult:
+        result = DiscoverResult(
+            supported_versions=list(MODERN_VERSIONS),
+            capabilities=self._capabilities(modern=True),
+            instructions=self._server.instructions,
+        )
+        return self._cached(call, result)
+
+    async def _initialize(self, call: Call) -> InitializeResult:
+        return InitializeResult(
+            protocol_version=call.caller.version,
+            capabilities=self._capabilities(modern=False),
+            server_info=self._server.implementation,
+            instructions=self._server.instructions,
+        )
+
+    async def _ping(self, call: Call) -> Result:
+        return Result()
+
+    async def _set_level(self, call: Call) -> Result:
+        level = decode_params(call.params, SetLevelParams).level
+        if call.session is not None:
+            call.session.log_level = level
+        return Result()
+
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -87,8 +205,8 @@ class Server:
         self._closing: list[Callable[[], Awaitable[None]]] = []
         self._before_resources: list[Callable[[], Awaitable[None]]] = []
         self._visible: Visible | None = None
-        self.hub = Hub()
-        self.tasks = TaskBoard(self.hub)
+        self.hub = EventHub()
+        self.tasks = TaskRegistry(self.hub)
         self.service = KitService(self)
 
     # Declaring
@@ -221,16 +339,16 @@ class Server:
     # Telling clients, of either era, that something changed
 
     def notify_tools_changed(self) -> None:
-        self.hub.publish(Event(TOOLS_CHANGED))
+        self.hub.publish(ChangeEvent(TOOLS_CHANGED))
 
     def notify_prompts_changed(self) -> None:
-        self.hub.publish(Event(PROMPTS_CHANGED))
+        self.hub.publish(ChangeEvent(PROMPTS_CHANGED))
 
     def notify_resources_changed(self) -> None:
-        self.hub.publish(Event(RESOURCES_CHANGED))
+        self.hub.publish(ChangeEvent(RESOURCES_CHANGED))
 
     def notify_resource_updated(self, uri: str) -> None:
-        self.hub.publish(Event(RESOURCE_UPDATED, uri, {"uri": uri}))
+        self.hub.publish(ChangeEvent(RESOURCE_UPDATED, uri, {"uri": uri}))
 
     # Running
 
@@ -245,7 +363,7 @@ class Server:
         pace: "Pace | None" = None,
     ) -> "HttpEdge":
         """An ASGI app that serves both eras at `path` and says how it is at /health."""
-        from ..edge.http import HttpEdge  # the transports load only when used
+        from ..edge.http.app import HttpEdge  # the transports load only when used
 
         return HttpEdge(
             self.service,
@@ -274,7 +392,7 @@ class Server:
         """
         if keep_alive <= 0 or max_idle < 1:
             raise ValueError(f"keep_alive and max_idle must be more than 0, not {keep_alive} and {max_idle}")
-        from ..edge.serving import run
+        from ..edge.http.server import run
 
         run(self.asgi(**options), host, port, keep_alive, max_idle)
 

@@ -1,6 +1,6 @@
-"""The gate: the API is asked about whoever brings a key, and what a caller has follows from the answer.
+"""The gate: asks the API about a caller's key, and shows only the tools that the answer allows.
 
-What is kept for a while is the answer's flags under the keyed hash of the key, of so many callers at most.
+Caches the answer's flags for a while, under the keyed hash of the key and for a limited number of callers.
 """
 
 import time
@@ -10,15 +10,15 @@ from collections.abc import Callable
 from msgspec import UNSET, Struct
 
 from ..kit import Refused, Secret, ToolError
+from ..kit.features.tools import Tool as KitTool
 from ..kit.server import Visible
-from ..kit.tool import Tool as KitTool
 from ..wire.call import Call
-from .api import Api
-from .auth import Keyring
-from .faults import Fault
-from .replies import at, decoded
-from .requests import Draft
-from .table import Gate, Table
+from .api import RestApi
+from .definition.model import ApiDefinition, Gate
+from .http.connection import RestTransportError
+from .request.auth import Keyring
+from .request.builder import RequestDraft
+from .response.result import at, decoded
 
 MOST_CALLERS = 10_000
 SECONDS = 5.0
@@ -27,7 +27,7 @@ SECONDS = 5.0
 _CHALLENGE = (b"www-authenticate", b'Bearer error="invalid_token"')
 
 
-class Standing(Struct, frozen=True):
+class CallerAccess(Struct, frozen=True):
     """What the API said of a key."""
 
     since: float
@@ -35,12 +35,12 @@ class Standing(Struct, frozen=True):
     flags: frozenset[str]
 
 
-class Gatekeeper:
-    def __init__(self, gate: Gate, table: Table, api: Api) -> None:
+class CallerGate:
+    def __init__(self, gate: Gate, table: ApiDefinition, api: RestApi) -> None:
         self._gate = gate
         self._table = table
         self._api = api
-        self._known: OrderedDict[str, Standing] = OrderedDict()
+        self._known: OrderedDict[str, CallerAccess] = OrderedDict()
         self._flags = {tool.flag for tool in table.tools.values() if tool.flag}
 
     async def admit(self, secret: Secret) -> None:
@@ -69,7 +69,7 @@ class Gatekeeper:
             standing = None
         return frozenset() if standing is None else standing.flags
 
-    async def _standing(self, secret: Secret) -> Standing | None:
+    async def _standing(self, secret: Secret) -> CallerAccess | None:
         """None when the API cannot say: a failure shuts nobody out and is not remembered."""
         known = self._known.get(secret.fingerprint)
         if known is not None and 0 <= time.time() - known.since < self._gate.seconds:
@@ -83,16 +83,16 @@ class Gatekeeper:
                 self._known.popitem(last=False)
         return standing
 
-    async def _asked(self, secret: Secret) -> Standing | None:
-        draft = Draft("GET", self._gate.path, headers=dict(self._table.headers), repeatable=True)
+    async def _asked(self, secret: Secret) -> CallerAccess | None:
+        draft = RequestDraft("GET", self._gate.path, headers=dict(self._table.headers), repeatable=True)
         try:
             reply = await self._api.once(draft, secret, SECONDS)
-        except Fault:
+        except RestTransportError:
             return None
         if reply.status == 401:
             raise Refused(401, "The API does not know this key", [_CHALLENGE])
         if reply.status == 403:
-            return Standing(time.time(), False, frozenset())
+            return CallerAccess(time.time(), False, frozenset())
         if not 200 <= reply.status < 300:
             return None
         try:
@@ -102,4 +102,4 @@ class Gatekeeper:
         if value is UNSET:
             return None
         flags = frozenset(flag for flag in self._flags if at(value, flag) is True)
-        return Standing(time.time(), at(value, self._gate.field) is True, flags)
+        return CallerAccess(time.time(), at(value, self._gate.field) is True, flags)

@@ -8,22 +8,21 @@ from msgspec.structs import fields
 
 from .. import __version__
 from ..kit import CallerKeys, Server
-from ..kit.languages import Locale
-from ..kit.making import WrongSettings
-from ..kit.options import ToolOptions
-from ..kit.schema import Checked, Fitting
-from .api import Api
-from .arguments import Defaults
-from .auth import Keyring
-from .client import HttpClient
-from .engine import Engine, Finish, Prepare
-from .gate import Gatekeeper
-from .lookups import Lookups
-from .origin import Origin, WrongAddress
-from .plan import Plan
-from .schemas import input_schema, output_schema
-from .table import Table, Tool
-from .wording import Words, words
+from ..kit.features.base import ToolOptions
+from ..kit.loader import SettingsError
+from ..kit.localization import Locale
+from ..kit.schema.validation import TrustedOutputSchema, TrustedSchema
+from .api import RestApi
+from .definition.model import ApiDefinition, ToolDefinition
+from .definition.plan import ToolPlan
+from .definition.schemas import input_schema, output_schema
+from .engine import Finish, Prepare, RestEngine
+from .gate import CallerGate
+from .http.client import ApiOrigin, BaseUrlError, RestClient
+from .request.arguments import Defaults
+from .request.auth import Keyring
+from .request.lookups import Lookups
+from .texts import RestTexts, texts_for
 
 HIDDEN = "•••"
 
@@ -55,17 +54,17 @@ class RestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def build(
-    table: Table,
+    table: ApiDefinition,
     settings: RestSettings,
     *,
     prepare: Mapping[str, Prepare] | None = None,
     finish: Mapping[str, Finish] | None = None,
 ) -> Server:
     """A server with the tools of the table. `prepare` and `finish`: steps of its own, by names of tools."""
-    said = words(settings.locale)
-    api = Api(table, HttpClient(_origin(table, settings)), said, settings.timeout)
+    said = texts_for(settings.locale)
+    api = RestApi(table, RestClient(_origin(table, settings)), said, settings.timeout)
     keyring = Keyring(table.auth, settings.api_key, settings.require_caller_key, said)
-    gate = Gatekeeper(table.gate, table, api) if table.gate is not None and settings.gate else None
+    gate = CallerGate(table.gate, table, api) if table.gate is not None and settings.gate else None
     server = Server(
         table.name,
         version=__version__,
@@ -77,12 +76,14 @@ def build(
         page_size=max(1, len(table.tools)),
     )
     own = (prepare or {}, finish or {})
-    engine = Engine(api, keyring, Defaults(settings), Lookups(table, said), settings.verbosity, *own)
+    engine = RestEngine(api, keyring, Defaults(settings), Lookups(table, said), settings.verbosity, *own)
     for name, tool in table.tools.items():
-        plan = Plan(name, tool, table)
+        plan = ToolPlan(name, tool, table)
         # What we make ourselves fits; what an API or a server's own step says is held against the schema.
         schema = tool.output or output_schema(plan, said)
-        output = Checked(schema) if tool.output or name in engine.finish else Fitting(schema)
+        output = (
+            TrustedSchema(schema) if tool.output or name in engine.finish else TrustedOutputSchema(schema)
+        )
         server.add_tool(engine.function(plan), **_options(plan, said, output))
     if gate is not None and any(tool.flag for tool in table.tools.values()):
         server.show_tools(gate.viewer(keyring))
@@ -90,15 +91,15 @@ def build(
     return server
 
 
-def _origin(table: Table, settings: RestSettings) -> Origin:
+def _origin(table: ApiDefinition, settings: RestSettings) -> ApiOrigin:
     try:
-        return Origin.parse(settings.base_url or table.base_url)
-    except WrongAddress as error:
-        raise WrongSettings(str(error)) from None
+        return ApiOrigin.parse(settings.base_url or table.base_url)
+    except BaseUrlError as error:
+        raise SettingsError(str(error)) from None
 
 
 def _caller_keys(
-    table: Table, keyring: Keyring, settings: RestSettings, gate: Gatekeeper | None
+    table: ApiDefinition, keyring: Keyring, settings: RestSettings, gate: CallerGate | None
 ) -> CallerKeys | None:
     if table.auth.kind == "none" or not table.auth.caller:
         return None
@@ -109,20 +110,20 @@ def _caller_keys(
     )
 
 
-def _options(plan: Plan, said: Words, output: Checked) -> ToolOptions:
+def _options(plan: ToolPlan, said: RestTexts, output: TrustedSchema) -> ToolOptions:
     tool = plan.tool
     return {
         "name": plan.name,
         "title": tool.title or None,
         "description": tool.description,
-        "input_schema": Checked(input_schema(plan, said)),
+        "input_schema": TrustedSchema(input_schema(plan, said)),
         "output_schema": output,
         "open_world": True,
         **_nature(tool),
     }
 
 
-def _nature(tool: Tool) -> ToolOptions:
+def _nature(tool: ToolDefinition) -> ToolOptions:
     """What the table says of it, or else what its method means."""
     reads = tool.method == "GET" if tool.read_only is None else tool.read_only
     if reads:

@@ -1,18 +1,124 @@
 """What a tool's result says, apart from the form it is said in.
 
-A result may say the same twice, as text and as structured content, and may wrap a value in an object that
-exists only because structured content has to be one. What is said is JSON or text; pictures and sounds are
-neither, and are left alone.
+A result may say the same thing twice, as text and as structured content, and may wrap a value in an
+object only because structured content has to be one. A payload has each thing once, as JSON or as text.
+Images and audio are left alone.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from .json_parts import LIST, OBJECT, STRING, Buffer, first_byte, is_json, items_of, members_of
-from .literals import BrokenText, text_of
-from .twins import say_the_same
+from .formats.json_parts import (
+    LIST,
+    OBJECT,
+    STRING,
+    Buffer,
+    first_byte,
+    is_json,
+    items_of,
+    members_of,
+    value_of,
+)
+
+PIECE = 256 * 1024
+LONGEST_LETTER = 12
+"""A pair of escapes; at the end of a piece any part of it may be missing."""
+
+
+class BrokenTextError(ValueError):
+    """It is not the inside of a JSON string."""
+
+
+def unescape(escaped: bytes, ended: bool) -> tuple[str, bytes]:
+    """The text so far, and what has to wait for more: an escape or a letter that is cut in two."""
+    for wait in range(1 if ended else LONGEST_LETTER):
+        end = len(escaped) - wait
+        try:
+            return msgspec.json.decode(b'"' + escaped[:end] + b'"', type=str), escaped[end:]
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            continue
+    raise BrokenTextError
+
+
+def decode_string(literal: Raw) -> bytes | bytearray:
+    """A quoted string as the UTF-8 that it stands for; msgspec.DecodeError when it is none."""
+    view = memoryview(literal)
+    if len(view) <= PIECE:
+        return msgspec.json.decode(literal, type=str).encode()
+    if view[0] != 0x22:
+        raise msgspec.DecodeError("not a string")
+    found = bytearray()
+    carry = b""
+    for start in range(1, len(view) - 1, PIECE):
+        end = min(start + PIECE, len(view) - 1)
+        text, carry = unescape(carry + view[start:end], end == len(view) - 1)
+        found += text.encode()
+    return found
+
+
+COMPARED = 2**20
+"""Longer values are never decoded at once: they are compared part by part."""
+DEEPEST_COMPARED = 4
+
+
+def texts_repeat(texts: Sequence[Buffer], value: Buffer) -> bool:
+    if len(texts) == 1 and _same(texts[0], value):
+        return True
+    # Some send a list as one text for each of its items.
+    items = items_of(value)
+    return (
+        items is not None
+        and items.count == len(items.parts) == len(texts)
+        and all(_same(text, memoryview(part)) for text, part in zip(texts, items.parts, strict=True))
+    )
+
+
+def _same(text: Buffer, value: Buffer) -> bool:
+    if _equal_bytes(text, value):
+        return True
+    try:
+        if first_byte(value) == STRING:
+            return msgspec.json.decode(value, type=str).encode() == text
+        return _without_whitespace(text) == _without_whitespace(value) or _equal_values(text, value)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _equal_values(one: Buffer, other: Buffer, depth: int = DEEPEST_COMPARED) -> bool:
+    """One may have its letters and numbers written otherwise, or its members in another order."""
+    if len(one) <= COMPARED and len(other) <= COMPARED:
+        return value_of(one) == value_of(other)
+    if depth == 0:
+        return False
+    ours, theirs = _parts_of(one), _parts_of(other)
+    if ours is None or theirs is None or ours.keys() != theirs.keys():
+        return False
+    pairs = ((memoryview(part), memoryview(theirs[name])) for name, part in ours.items())
+    return all(_equal_values(part, its_twin, depth - 1) for part, its_twin in pairs)
+
+
+def _parts_of(body: Buffer) -> Mapping[Any, Raw] | None:
+    """Of a list or an object; None for a text that is so long, and for one of too many parts."""
+    items = items_of(body)
+    if items is None:
+        return members_of(body)
+    return dict(enumerate(items.parts)) if items.are_all else None
+
+
+def _equal_bytes(one: Buffer, other: Buffer) -> bool:
+    """In pieces: views of bytes are slow to compare, and copies of long ones take memory."""
+    return len(one) == len(other) and all(
+        bytes(one[at : at + PIECE]) == bytes(other[at : at + PIECE]) for at in range(0, len(one), PIECE)
+    )
+
+
+def _without_whitespace(body: Buffer) -> bytes:
+    """JSON without white space."""
+    return msgspec.json.format(body, indent=-1)
+
 
 NOTHING = Raw(b"")
 NO_BLOCKS = Raw(b"[]")
@@ -23,7 +129,7 @@ WRAPPERS = ("result",)
 """How SDKs call the one member of an object that they put around a value."""
 
 
-class Said(Struct, frozen=True):
+class PayloadPart(Struct, frozen=True):
     """One JSON value, or one text, in UTF-8."""
 
     body: Buffer
@@ -31,11 +137,11 @@ class Said(Struct, frozen=True):
 
 
 class Payload(Struct, frozen=True):
-    texts: tuple[Said, ...] = ()
+    texts: tuple[PayloadPart, ...] = ()
     """Those that the structured part does not say as well."""
-    values: tuple[Said, ...] = ()
+    values: tuple[PayloadPart, ...] = ()
     """The same, those of resources with where they are from."""
-    structured: Said | None = None
+    structured: PayloadPart | None = None
     links: tuple[Raw, ...] = ()
     """Blocks that point to something, and those of kinds that we do not know."""
     media: tuple[Raw, ...] = ()
@@ -46,11 +152,11 @@ class Payload(Struct, frozen=True):
     is_error: bool = False
     uri: str = ""
     """Where the text is from, when all that is said is one resource."""
-    as_sent: "AsSent | None" = None
+    as_sent: "OriginalForms | None" = None
     """Of one whose texts and structured part say different things."""
 
 
-class AsSent(Struct, frozen=True):
+class OriginalForms(Struct, frozen=True):
     """What a result says in each of its two forms, as it came; empty where that is long."""
 
     texts: tuple[Raw, ...]
@@ -82,12 +188,12 @@ _decode_block = msgspec.json.Decoder(_Block).decode
 _decode_contents = msgspec.json.Decoder(_Contents).decode
 
 
-class _Sorted:
+class _SortedBlocks:
     """The blocks of a result, each put where it belongs."""
 
     def __init__(self, content: Sequence[Raw]) -> None:
-        self.texts: list[Said] = []
-        self.values: list[Said] = []
+        self.texts: list[PayloadPart] = []
+        self.values: list[PayloadPart] = []
         self.links: list[Raw] = []
         self.media: list[Raw] = []
         self.said: list[Raw] = []
@@ -98,7 +204,7 @@ class _Sorted:
     def _put(self, raw: Raw) -> None:
         block = _decode_block(raw)
         if block.type == "text" and block.text is not NOTHING:
-            self._say(raw, of_text(text_of(block.text)))
+            self._say(raw, text_part(decode_string(block.text)))
         elif block.type == "resource" and block.resource is not NOTHING:
             self._put_resource(raw, block.resource)
         else:
@@ -111,26 +217,26 @@ class _Sorted:
             self.media.append(raw.copy())
             return
         self.uri = contents.uri
-        self._say(raw, of_text(text_of(contents.text)), Said(bytes(resource), True))
+        self._say(raw, text_part(decode_string(contents.text)), PayloadPart(bytes(resource), True))
 
-    def _say(self, raw: Raw, text: Said, value: Said | None = None) -> None:
+    def _say(self, raw: Raw, text: PayloadPart, value: PayloadPart | None = None) -> None:
         self.said.append(raw)
         self.texts.append(text)
         self.values.append(value or text)
 
 
-def payload_of(body: Buffer) -> Payload:
+def parse_payload(body: Buffer) -> Payload:
     """Of a result's JSON. One that is not as results are is one text: it was sent, so it says something."""
     try:
         result = _decode_result(body)
-        found = _Sorted(_blocks_in(result.content))
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrokenText):
-        whole = (Said(body, False),)
+        found = _SortedBlocks(_blocks_in(result.content))
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, BrokenTextError):
+        whole = (PayloadPart(body, False),)
         return Payload(whole, whole)
     structured = result.structured_content
     value = None
     if structured is not UNSET and bytes(memoryview(structured)[:4]) != b"null":
-        value, is_said_again = _said(memoryview(structured), [text.body for text in found.texts])
+        value, is_said_again = _structured_part(memoryview(structured), [text.body for text in found.texts])
         if is_said_again:
             found.texts, found.values, found.uri = [], [], ""
     return Payload(
@@ -154,35 +260,35 @@ def _blocks_in(content: Raw) -> Sequence[Raw]:
     return blocks.parts
 
 
-def _as_sent(texts: Sequence[Raw], structured: Raw | UnsetType) -> AsSent:
+def _as_sent(texts: Sequence[Raw], structured: Raw | UnsetType) -> OriginalForms:
     """Copied: they would keep all that they were cut from."""
     assert structured is not UNSET
     are_short = sum(len(memoryview(raw)) for raw in texts) <= LONGEST_AS_SENT
     is_short = len(memoryview(structured)) <= LONGEST_AS_SENT
-    return AsSent(
+    return OriginalForms(
         tuple(raw.copy() for raw in texts) if are_short else (), structured.copy() if is_short else NOTHING
     )
 
 
-def of_text(text: Buffer) -> Said:
-    return Said(text, is_json(text))
+def text_part(text: Buffer) -> PayloadPart:
+    return PayloadPart(text, is_json(text))
 
 
-def _said(body: memoryview, texts: list[Buffer]) -> tuple[Said, bool]:
+def _structured_part(body: memoryview, texts: list[Buffer]) -> tuple[PayloadPart, bool]:
     """What a structured part says, and whether the texts only say it again.
 
     An object of one member may be there only because structured content has to be one.
     """
     members = members_of(body) or {}
     name, inner = next(iter(members.items())) if len(members) == 1 else ("", NOTHING)
-    if name and say_the_same(texts, memoryview(inner)):
+    if name and texts_repeat(texts, memoryview(inner)):
         return _value(memoryview(inner)), True
     value = _value(memoryview(inner) if name in WRAPPERS else body)
-    return value, not texts or say_the_same(texts, body)
+    return value, not texts or texts_repeat(texts, body)
 
 
-def _value(body: memoryview) -> Said:
+def _value(body: memoryview) -> PayloadPart:
     first = first_byte(body)
     if first == STRING:
-        return of_text(msgspec.json.decode(body, type=str).encode())
-    return Said(body, first in (LIST, OBJECT))
+        return text_part(msgspec.json.decode(body, type=str).encode())
+    return PayloadPart(body, first in (LIST, OBJECT))

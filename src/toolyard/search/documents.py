@@ -1,7 +1,7 @@
 """What search knows of a tool, what it is asked, and what it answers.
 
-A document is made from a catalogue entry: a stranger's words, so anything may be missing or of the wrong
-type, and everything is cut to a length that one tool may fairly take of the index.
+Makes a document from a catalogue entry. Its words come from a stranger: anything may be missing or of
+the wrong type, and every text is cut, so that no tool takes more than a fair share of the index.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import Struct
 
-from ..catalogue.catalogue import Entry
+from ..catalogue.catalogue import CatalogueEntry
 
 MAX_TITLE = 200
 MAX_DESCRIPTION = 4000
@@ -25,7 +25,7 @@ _DEPRECATED = re.compile(r"(?:^|[/.:])deprecated$", re.IGNORECASE)
 """A key of such a mark; those in `_meta` have a prefix."""
 
 
-class Document(Struct, frozen=True):
+class ToolDocument(Struct, frozen=True):
     tool: str
     """The full name, under which it is called."""
     server: str
@@ -44,7 +44,7 @@ class Document(Struct, frozen=True):
     pinned: bool = False
 
 
-class Query(Struct, frozen=True):
+class ToolQuery(Struct, frozen=True):
     use_case: str
     known_fields: str = ""
     category: str = ""
@@ -52,7 +52,7 @@ class Query(Struct, frozen=True):
     limit: int | None = None
 
 
-class Hit(Struct, frozen=True):
+class ToolHit(Struct, frozen=True):
     tool: str
     server: str
     score: float
@@ -61,10 +61,10 @@ class Hit(Struct, frozen=True):
     """Where the score came from, for whoever asks why."""
 
 
-def document_of(entry: Entry, pinned: bool) -> Document:
+def document_of(entry: CatalogueEntry, pinned: bool) -> ToolDocument:
     rest = cast(dict[str, Any], msgspec.json.decode(b"{" + entry.item.rest))
     hints = _members(rest.get("annotations"))
-    return Document(
+    return ToolDocument(
         tool=entry.name,
         server=entry.server,
         name=entry.bare,

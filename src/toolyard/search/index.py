@@ -1,9 +1,8 @@
-"""The index: what is mounted, and what of it fits a query. In memory, in process, incremental.
+"""The tool index: takes the tools of each server and finds those that fit a query, in memory.
 
-Every tool has a slot: its row in the table of vectors and its number in the postings. Putting a server's
-tools again touches only those that changed.
-
-Not safe for two threads at once. What takes long, `prepared`, changes nothing and may run in a thread.
+Every tool has a slot: its row in the table and its number in the postings. Putting a server's tools
+again touches only those that changed. Not safe for two threads at once; `prepared` does the long work,
+changes nothing, and may run in a thread.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,15 +13,23 @@ from typing import Any
 import numpy as np
 from msgspec import Struct
 
-from ..meaning.semantic import Semantic
-from . import stored
-from .asked import Asked, understood
-from .documents import Document, Hit, Query
-from .lexical import Lexical, Weighed, weighed
-from .nearest import LIKE_ENOUGH, LOOKED_AT, Bits, bits_of, closeness, likeliest
-from .ranking import Evidence
-from .slots import Floats, Row, Slots, digest_of
-from .traits import adjusted, mean_size, shares_of, traits_of
+from ..meaning.embedding import TextEmbedding
+from . import table
+from .documents import ToolDocument, ToolHit, ToolQuery
+from .intent import QueryIntent, read_intent
+from .lexical import Floats, LexicalIndex, TermWeights, weigh_terms
+from .ranking import Evidence, adjust_scores, adjustments, mean_size, traits_of
+from .table import (
+    LEAST_SIMILARITY,
+    NAMES_COMPARED,
+    Bits,
+    SlotTable,
+    ToolRow,
+    digest_of,
+    name_bits,
+    name_similarity,
+    similar_rows,
+)
 
 DECIMALS = 4
 """Of a score: what differs by less is equal, however the sums were rounded."""
@@ -37,29 +44,29 @@ Among = Callable[[str], bool]
 StateOf = Callable[[str], str]
 
 
-def up(server: str) -> str:
+def always_up(server: str) -> str:
     """The state of a server when nobody says otherwise."""
     return "up"
 
 
-class Prepared(Struct, frozen=True):
+class PreparedTools(Struct, frozen=True):
     """A server's tools, worked out and not yet in the index."""
 
     server: str
     tools: frozenset[str]
-    rows: list[Row]
+    rows: list[ToolRow]
     traits: list[tuple[bool, bool, bool, bool, int, int]]
-    terms: list[Weighed]
+    terms: list[TermWeights]
     vectors: Floats
     bits: Bits
     """From the rows on, of the tools that are new or changed."""
 
 
-class Index:
-    def __init__(self, semantic: Semantic | None = None) -> None:
-        self._semantic = semantic or Semantic.load()
-        self._lexical = Lexical()
-        self._slots = Slots.empty(self._semantic.dim)
+class ToolIndex:
+    def __init__(self, semantic: TextEmbedding | None = None) -> None:
+        self._semantic = semantic or TextEmbedding.load()
+        self._lexical = LexicalIndex()
+        self._slots = SlotTable.empty(self._semantic.dim)
         self._servers: dict[str, frozenset[str]] = {}
 
     def __len__(self) -> int:
@@ -69,25 +76,25 @@ class Index:
     def servers(self) -> list[str]:
         return list(self._servers)
 
-    def put(self, server: str, documents: Sequence[Document]) -> None:
+    def put(self, server: str, documents: Sequence[ToolDocument]) -> None:
         """These are the server's tools now; only what changed is encoded anew."""
         self.commit(self.prepared(server, documents))
 
-    def prepared(self, server: str, documents: Sequence[Document]) -> Prepared:
+    def prepared(self, server: str, documents: Sequence[ToolDocument]) -> PreparedTools:
         """The long part of `put`."""
-        rows = {document.tool: Row(document.tool, server, digest_of(document)) for document in documents}
+        rows = {document.tool: ToolRow(document.tool, server, digest_of(document)) for document in documents}
         new = [document for document in documents if self._slots.row(document.tool) != rows[document.tool]]
-        return Prepared(
+        return PreparedTools(
             server=server,
             tools=frozenset(rows),
             rows=[rows[document.tool] for document in new],
             traits=[traits_of(document) for document in new],
-            terms=[weighed(document, self._semantic.translate) for document in new],
+            terms=[weigh_terms(document, self._semantic.translate) for document in new],
             vectors=self._vectors(new),
-            bits=bits_of([document.tool for document in new]),
+            bits=name_bits([document.tool for document in new]),
         )
 
-    def _vectors(self, documents: Sequence[Document]) -> Floats:
+    def _vectors(self, documents: Sequence[ToolDocument]) -> Floats:
         """Of each the meaning of its words, and a little of what is said about its server."""
         vectors = self._semantic.encode([text_of(document) for document in documents])
         if any(document.about for document in documents):
@@ -95,7 +102,7 @@ class Index:
             vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
         return vectors
 
-    def commit(self, prepared: Prepared) -> None:
+    def commit(self, prepared: PreparedTools) -> None:
         """The short part of `put`."""
         for tool in sorted(self._servers.get(prepared.server, frozenset()) - prepared.tools):
             self._take_out(tool)
@@ -127,46 +134,46 @@ class Index:
 
     def nearest(self, name: str, limit: int = 3, *, among: Among | None = None) -> list[str]:
         """Tools with names like this one, the likest first."""
-        rows = map(self._slots.rows.__getitem__, likeliest(name, self._slots.bits))
+        rows = map(self._slots.rows.__getitem__, similar_rows(name, self._slots.bits))
         like = (row.tool for row in rows if row is not None)
         allowed = like if among is None else filter(among, like)
-        close = sorted((-closeness(name, tool), tool) for tool in islice(allowed, LOOKED_AT))
-        return [tool for distance, tool in close if -distance >= LIKE_ENOUGH][:limit]
+        close = sorted((-name_similarity(name, tool), tool) for tool in islice(allowed, NAMES_COMPARED))
+        return [tool for distance, tool in close if -distance >= LEAST_SIMILARITY][:limit]
 
     def search(
         self,
-        query: Query,
+        query: ToolQuery,
         limit: int,
         *,
         among: Among | None = None,
-        state_of: StateOf = up,
+        state_of: StateOf = always_up,
         boosts: Mapping[str, float] = {},
-    ) -> list[Hit]:
+    ) -> list[ToolHit]:
         """The tools that fit, the best first; `among` says of a tool whether who asks may see it."""
         if limit < 1 or not len(self):
             return []
-        asked = understood(query, self._semantic.translate)
+        asked = read_intent(query, self._semantic.translate)
         evidence = self._evidence(asked)
         slots, rows = self._candidates(evidence, limit, query.server, among)
         if not slots:
             return []
         found = evidence.fused(slots, self._slots.vectors, _numbered([row.server for row in rows]))
         scores, parts = found.scores, {"lexical": found.lexical, "semantic": found.scores - found.lexical}
-        shares = shares_of(self._slots.traits[slots], asked, _states(rows, state_of), _learnt(rows, boosts))
-        scores, moved = adjusted(scores, dict(shares))
+        shares = adjustments(self._slots.traits[slots], asked, _states(rows, state_of), _learnt(rows, boosts))
+        scores, moved = adjust_scores(scores, dict(shares))
         rounded: list[float] = np.round(scores.astype(np.float64), DECIMALS).tolist()
         order = sorted(range(len(rows)), key=lambda at: (-rounded[at], rows[at].tool))
         best = [at for at in order[:limit] if rounded[at] > 0]
-        return [Hit(rows[at].tool, rows[at].server, rounded[at], _parts(parts, moved, at)) for at in best]
+        return [ToolHit(rows[at].tool, rows[at].server, rounded[at], _parts(parts, moved, at)) for at in best]
 
-    def _evidence(self, asked: Asked) -> Evidence:
+    def _evidence(self, asked: QueryIntent) -> Evidence:
         vectors = self._semantic.encode(asked.texts)
         found = self._lexical.find(asked.bags, len(self._slots.rows))
         return Evidence(found, vectors, np.vecdot(self._slots.vectors, vectors[0]))
 
     def _candidates(
         self, evidence: Evidence, limit: int, server: str, among: Among | None
-    ) -> tuple[list[int], list[Row]]:
+    ) -> tuple[list[int], list[ToolRow]]:
         """The slots worth a closer look, and who is in them; more when who asks may see few."""
         rows, slots, before = self._slots.rows, list[int](), 0
         for widening in WIDENINGS:
@@ -178,14 +185,14 @@ class Index:
         return slots, [row for slot in slots if (row := rows[slot]) is not None]
 
     def save(self, path: Path) -> None:
-        stored.write(path, self._fingerprint(), self._slots, self._lexical.settled())
+        table.write_index(path, self._fingerprint(), self._slots, self._lexical.settled())
 
     @classmethod
-    def load(cls, path: Path, semantic: Semantic | None = None) -> "Index":
+    def load(cls, path: Path, semantic: TextEmbedding | None = None) -> "ToolIndex":
         """What was saved; UnusableIndex when that is missing, damaged or out of date."""
         index = cls(semantic)
-        slots, postings = stored.read(path, index._fingerprint(), index._semantic.dim)
-        index._slots, index._lexical = slots, Lexical(postings)
+        slots, postings = table.read_index(path, index._fingerprint(), index._semantic.dim)
+        index._slots, index._lexical = slots, LexicalIndex(postings)
         servers: dict[str, set[str]] = {}
         for row in slots.rows:
             if row is not None:
@@ -198,13 +205,13 @@ class Index:
         return self._semantic.encode(["find the tools that fit", "encontrar ferramentas"]).tobytes()
 
 
-def text_of(document: Document) -> str:
+def text_of(document: ToolDocument) -> str:
     """What of a document is given a meaning."""
     names = " ".join(name for name, _ in document.parameters)
     return f"{document.server} {document.name} {document.title} {document.description} {names}"
 
 
-def _fits(row: Row | None, server: str, among: Among | None) -> bool:
+def _fits(row: ToolRow | None, server: str, among: Among | None) -> bool:
     if row is None or (server and row.server != server):
         return False
     return among is None or among(row.tool)
@@ -215,12 +222,12 @@ def _numbered(servers: Sequence[str]) -> list[int]:
     return [numbers[server] for server in servers]
 
 
-def _states(rows: Sequence[Row], state_of: StateOf) -> list[str]:
+def _states(rows: Sequence[ToolRow], state_of: StateOf) -> list[str]:
     states = {server: state_of(server) for server in {row.server for row in rows}}
     return [states[row.server] for row in rows]
 
 
-def _learnt(rows: Sequence[Row], boosts: Mapping[str, float]) -> Floats | None:
+def _learnt(rows: Sequence[ToolRow], boosts: Mapping[str, float]) -> Floats | None:
     return np.array([boosts.get(row.tool, 0.0) for row in rows], np.float32) if boosts else None
 
 

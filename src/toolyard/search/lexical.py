@@ -17,16 +17,15 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from .documents import Document
-from .language import Translate, rendered, small_words
-from .terms import terms, words
+from .documents import ToolDocument
+from .terms import Translate, english_terms, portuguese_score, terms, words
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 Marks = npt.NDArray[np.uint8]
 
 
-class Field(Struct, frozen=True):
+class WeightedField(Struct, frozen=True):
     weight: float
     length: float
     """What counts as neither short nor long, in terms."""
@@ -38,13 +37,13 @@ class Field(Struct, frozen=True):
     """What it is worth that the query says all of it."""
 
 
-SERVER = Field(2.0, 1.5, 0.25, mark=1, cover=0.15)
-ABOUT = Field(1.0, 10.0, 0.5)
-NAME = Field(3.0, 3.0, 0.2, mark=2, cover=0.2)
-TITLE = Field(2.0, 3.0, 0.2)
-DESCRIPTION = Field(0.9, 20.0, 0.6, mark=4, cover=0.15)
-PARAMETER = Field(0.7, 8.0, 0.7)
-PARAMETER_TEXT = Field(0.5, 35.0, 0.8)
+SERVER = WeightedField(2.0, 1.5, 0.25, mark=1, cover=0.15)
+ABOUT = WeightedField(1.0, 10.0, 0.5)
+NAME = WeightedField(3.0, 3.0, 0.2, mark=2, cover=0.2)
+TITLE = WeightedField(2.0, 3.0, 0.2)
+DESCRIPTION = WeightedField(0.9, 20.0, 0.6, mark=4, cover=0.15)
+PARAMETER = WeightedField(0.7, 8.0, 0.7)
+PARAMETER_TEXT = WeightedField(0.5, 35.0, 0.8)
 COVERED = (SERVER, NAME, DESCRIPTION)
 TELLING = 400
 """Characters of a description by which its language is told."""
@@ -52,7 +51,7 @@ SATURATION = 1.2
 """BM25's k1: how soon one more occurrence of a term says nothing new."""
 
 
-class Weighed(Struct, frozen=True, gc=False):
+class TermWeights(Struct, frozen=True, gc=False):
     """A document's terms; of each what it weighs, from 0 to 1, and the marks of the fields it is in."""
 
     terms: list[str]
@@ -60,24 +59,24 @@ class Weighed(Struct, frozen=True, gc=False):
     marks: bytes
 
 
-def weighed(document: Document, translate: Translate) -> Weighed:
+def weigh_terms(document: ToolDocument, translate: Translate) -> TermWeights:
     """A Portuguese document has English terms beside its own."""
     amounts: dict[str, float] = {}
     marks: dict[str, int] = {}
-    foreign = small_words(words(document.description[:TELLING])) > 0
+    foreign = portuguese_score(words(document.description[:TELLING])) > 0
     for field, text in _fields(document):
         counted = terms(text)
         each = field.weight / (1 - field.norm + field.norm * len(counted) / field.length)
         for term in counted:
             amounts[term] = amounts.get(term, 0.0) + each
             marks[term] = marks.get(term, 0) | field.mark
-        for term, share in rendered(words(text), translate) if foreign else ():
+        for term, share in english_terms(words(text), translate) if foreign else ():
             amounts[term] = amounts.get(term, 0.0) + each * share
     weights = array("f", [amount / (amount + SATURATION) for amount in amounts.values()])
-    return Weighed(list(amounts), weights, bytes(marks.get(term, 0) for term in amounts))
+    return TermWeights(list(amounts), weights, bytes(marks.get(term, 0) for term in amounts))
 
 
-def _fields(document: Document) -> tuple[tuple[Field, str], ...]:
+def _fields(document: ToolDocument) -> tuple[tuple[WeightedField, str], ...]:
     return (
         (SERVER, document.server),
         (ABOUT, document.about),
@@ -104,7 +103,7 @@ class Postings(Struct):
         return cls({}, np.zeros(1, np.int64), none, none.astype(np.float32), none.astype(np.uint8))
 
 
-class Found(Struct, frozen=True):
+class LexicalScores(Struct, frozen=True):
     """What bags of terms found: a row for each bag, a column for each slot."""
 
     scores: Floats
@@ -114,14 +113,14 @@ class Found(Struct, frozen=True):
     """For the first bag: how much of each slot's own words it says."""
 
 
-class Lexical:
+class LexicalIndex:
     def __init__(self, kept: Postings | None = None) -> None:
         self._kept = kept or Postings.empty()
         self._values = _Values(self._kept)
-        self._new: dict[int, Weighed] = {}
+        self._new: dict[int, TermWeights] = {}
         self._gone: set[int] = set()
 
-    def put(self, slot: int, document: Weighed) -> None:
+    def put(self, slot: int, document: TermWeights) -> None:
         """Take a document into an empty slot."""
         self._new[slot] = document
 
@@ -129,7 +128,7 @@ class Lexical:
         if self._new.pop(slot, None) is None:
             self._gone.add(slot)
 
-    def find(self, bags: Sequence[Mapping[str, float]], size: int) -> Found:
+    def find(self, bags: Sequence[Mapping[str, float]], size: int) -> LexicalScores:
         """`bags` have terms and their weights; `size` is the number of slots."""
         kept, values = self.settled(), self._values
         scores = np.zeros((len(bags), size), np.float32)
@@ -146,13 +145,13 @@ class Lexical:
                 np.add.at(scores[row], kept.slots[held], values.gains[held] * np.float32(weight))
                 if row == 0:
                     np.add.at(covers, kept.slots[held], values.covers[held] * np.float32(weight))
-        return Found(scores, most, covers)
+        return LexicalScores(scores, most, covers)
 
     def settled(self) -> Postings:
         """The postings with everything merged in."""
         if self._gone or self._new:
-            kept = _without(self._kept, self._gone) if self._gone else self._kept
-            self._kept = _with(kept, self._new) if self._new else kept
+            kept = _remove_documents(self._kept, self._gone) if self._gone else self._kept
+            self._kept = _add_documents(kept, self._new) if self._new else kept
             self._values = _Values(self._kept)
             self._new, self._gone = {}, set()
         return self._kept
@@ -177,7 +176,7 @@ class _Values:
             self.covers[here] += (field.cover * share).astype(np.float32)
 
 
-def _without(kept: Postings, gone: set[int]) -> Postings:
+def _remove_documents(kept: Postings, gone: set[int]) -> Postings:
     left = ~np.isin(kept.slots, np.fromiter(gone, np.int64, len(gone)))
     starts = np.concatenate(([0], np.cumsum(left)))[kept.starts]
     used = np.diff(starts) > 0
@@ -189,7 +188,7 @@ def _without(kept: Postings, gone: set[int]) -> Postings:
     return Postings(words, starts, kept.slots[left], kept.weights[left], kept.marks[left])
 
 
-def _with(kept: Postings, new: Mapping[int, Weighed]) -> Postings:
+def _add_documents(kept: Postings, new: Mapping[int, TermWeights]) -> Postings:
     words, documents = kept.words, new.values()
     ids = np.fromiter(
         (words.setdefault(term, len(words)) for one in documents for term in one.terms), np.int64

@@ -1,19 +1,26 @@
-"""The fusion: what lexical and semantic evidence together say of some candidates, and how sure that is.
+"""Ranks candidates: fuses lexical and semantic evidence into a score and adjusts it by the tool's traits.
 
-A row stands for a text: the whole request first, then its clauses. Within a row the lexical scores are taken
-relative to the best one, unless even that is weak: a chance hit on a common word must not look like a find.
+A row stands for a text: the whole request first, then its clauses. Within a row lexical scores are
+relative to the best one, unless even that is weak. An adjustment (pinned, heavy, deprecated, ...) is a
+share of the score so far, so a tool that does not fit is never lifted, and no score leaves 0 to 1.
 """
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from .lexical import Floats, Found
+from .documents import ToolDocument
+from .intent import QueryIntent
+from .lexical import Floats, LexicalScores
+from .terms import stem, words
+from .wordlists import ACTS, DESTROYS, HEAVY, MAY_WRITE, NEITHER, READS, TAKES, WHOLE, WRITES
 
-Slots = npt.NDArray[np.intp]
+SlotArray = npt.NDArray[np.intp]
 
 MEANING = 2.0
 """What a cosine counts beside a lexical score of the same size, for a request of one clause."""
@@ -29,7 +36,7 @@ WIDTH_WHOLE, WIDTH_CLAUSE = 100, 32
 """How many candidates the whole request and each clause send in."""
 
 
-class Fused(Struct, frozen=True):
+class FusedScores(Struct, frozen=True):
     """Of each candidate."""
 
     scores: Floats
@@ -41,7 +48,7 @@ class Fused(Struct, frozen=True):
 class Evidence(Struct, frozen=True):
     """What both sides have to say of every slot."""
 
-    found: Found
+    found: LexicalScores
     vectors: Floats
     """Of the texts."""
     cosines: Floats
@@ -55,7 +62,7 @@ class Evidence(Struct, frozen=True):
         chosen += [_top(row, WIDTH_CLAUSE * widening) for row in self.found.scores[1:]]
         return np.unique(np.concatenate(chosen)).tolist()
 
-    def fused(self, slots: Sequence[int], vectors: Floats, servers: Sequence[int]) -> Fused:
+    def fused(self, slots: Sequence[int], vectors: Floats, servers: Sequence[int]) -> FusedScores:
         """The scores of some slots, whose vectors are rows of `vectors`; `servers` numbers whose they are."""
         lexical = self.found.scores[:, slots]
         cosines = np.maximum(np.vecdot(vectors[slots][None], self.vectors[:, None]), 0.0)
@@ -64,10 +71,10 @@ class Evidence(Struct, frozen=True):
         scores = told + self._meaning() * cosines[0] + _beside(cosines, servers)
         first = int(scores.argmax())
         if scores[first] <= 0:
-            return Fused(np.zeros_like(scores), np.zeros_like(scores))
+            return FusedScores(np.zeros_like(scores), np.zeros_like(scores))
         covered = float((lexical[:, first] / np.maximum(self.found.most, 1e-9)).max())
         factor = confidence(covered, float(cosines[:, first].max())) / float(scores[first])
-        return Fused(factor * scores, factor * told)
+        return FusedScores(factor * scores, factor * told)
 
     def _meaning(self) -> float:
         return MEANING / max(1, len(self.vectors) - 1) ** BLUR
@@ -96,7 +103,147 @@ def _relative(lexical: Floats, most: Floats) -> Floats:
     return lexical / best[:, None]
 
 
-def _top(scores: Floats, count: int) -> Slots:
+def _top(scores: Floats, count: int) -> SlotArray:
     # Without the zeros first: a partition of many equal numbers takes ten times as long.
     above = np.flatnonzero(scores > 0)
     return above if len(above) <= count else above[np.argpartition(scores[above], -count)[-count:]]
+
+
+PINNED = 0.25
+HEAVIEST = -0.25
+DESTRUCTIVE = -0.6
+DEPRECATED = -0.4
+WRITING = -0.25
+"""For a tool that changes something, when a request only wants to know."""
+UNNAMED = -0.15
+"""For a tool that does something special, such as to convert, when a request has no verb at all: who says no
+more than "time in Tokyo" wants to see it."""
+UNAVAILABLE = {"down": -0.4, "unconnected": -0.2}
+LEARNT = 2.0
+"""A boost is meant for a score of a half."""
+LIGHT_BYTES, HEAVY_BYTES = 20_000, 500_000
+"""A result of the first size is no burden; one of the second is as heavy as it gets."""
+SIZE_MEMORY = 0.2
+"""What a new result's size counts in the running mean of a tool's sizes."""
+
+Traits = npt.NDArray[np.void]
+
+TRAITS = np.dtype(
+    [
+        ("pinned", np.bool_),
+        ("destructive", np.bool_),
+        ("deprecated", np.bool_),
+        ("writes", np.bool_),
+        ("action", np.uint16),  # what it does by its name, if that is special, as a place in _ACTIONS
+        ("heavy", np.uint8),  # the word in its name that says so, as a place in _PROMISES
+        ("size", np.float32),  # running mean of its results' sizes in bytes; 0 until one was seen
+    ]
+)
+_READING = READS | TAKES
+_WRITING = (WRITES | MAY_WRITE | DESTROYS) - _READING - NEITHER
+_ACTIONS = ("", *sorted((WRITES | MAY_WRITE | DESTROYS | ACTS) - _READING))
+_ACTION_STEMS = tuple(map(stem, _ACTIONS))
+_ACTION_PLACES = {action: place for place, action in enumerate(_ACTIONS)}
+_HEAVY_WORDS = ("", *sorted(HEAVY | WHOLE))
+_HEAVY_STEMS = tuple(map(stem, _HEAVY_WORDS))
+_DEPRECATED = re.compile(
+    r"""
+    \bDEPRECATED\b
+    | ^\W* (?i:deprecated|obsolete|descontinuad[oa]|obsolet[oa]) \s* [^\w\s]
+    | [\[(] \s* (?i:deprecated|obsolete|descontinuad[oa]|obsolet[oa]) \b
+    | (?i: \b deprecated \b \W* (?:please\s+)? (?:use|in\ favou?r\ of|since) \b)
+    | (?i: \b (?:this|the) \s+ (?:tool|function|method|command|endpoint|action) \s+
+           (?:is|has\ been|was) \s+ (?:now\s+)? (?:deprecated|obsolete) \b)
+    | (?i: \b est[ea] \s+ \w+ \s+ (?:está|foi|é) \s+ (?:descontinuad[oa]|obsolet[oa]) \b)
+    """,
+    re.VERBOSE,
+)
+"""How descriptions say it of the tool itself, and not of what it lists or of an argument."""
+
+
+def traits_of(document: ToolDocument) -> tuple[bool, bool, bool, bool, int, int]:
+    """All but the size, which nobody knows yet."""
+    said = words(document.name)
+    verb = _verb(said, words(document.server))
+    return (
+        document.pinned,
+        _is_destructive(document, said),
+        document.deprecated or _is_called_deprecated(document),
+        _writes(document, verb),
+        _ACTION_PLACES.get(verb, 0),
+        _HEAVY_WORDS.index(_heavy_word(said)),
+    )
+
+
+def _verb(name: list[str], server: list[str]) -> str:
+    """The first word of its own, `git_commit` of `git`; else one further on that is surely a verb."""
+    own = [word for word in name if word not in server] or name
+    sure = (word for word in own if word in TAKES or word in WRITES or word in DESTROYS)
+    leads = (word for word in own[:1] if word in _READING or word in _ACTION_PLACES)
+    return next(leads, None) or next(sure, "")
+
+
+def _writes(document: ToolDocument, verb: str) -> bool:
+    """By its own word; by its name when it says nothing of itself."""
+    return verb in _WRITING if document.read_only is None else not document.read_only
+
+
+def _is_called_deprecated(document: ToolDocument) -> bool:
+    return any(_DEPRECATED.search(text) for text in (document.title, document.description))
+
+
+def _is_destructive(document: ToolDocument, said: list[str]) -> bool:
+    """By its own word; by its name when it says nothing of itself."""
+    if document.read_only or document.destructive is not None:
+        return bool(document.destructive) and not document.read_only
+    return document.read_only is None and any(word in DESTROYS for word in said)
+
+
+def _heavy_word(said: list[str]) -> str:
+    takes = any(word in TAKES for word in said)
+    return next((word for word in said if word in HEAVY or (takes and word in WHOLE)), "")
+
+
+def mean_size(known: float, size: int) -> float:
+    return size if known == 0 else known + SIZE_MEMORY * (size - known)
+
+
+def adjust_scores(scores: Floats, shares: Mapping[str, Floats]) -> tuple[Floats, dict[str, Floats]]:
+    """Scores after one adjustment after the other, and what each added or took."""
+    parts: dict[str, Floats] = {}
+    for name, share in shares.items():
+        parts[name] = share * np.where(share < 0, scores, np.minimum(scores, 2.0 * (1.0 - scores)))
+        scores = scores + parts[name]
+    return scores, parts
+
+
+def adjustments(
+    traits: Traits, asked: QueryIntent, states: Sequence[str], boosts: Floats | None
+) -> Iterator[tuple[str, Floats]]:
+    """What moves the scores of some tools, by name; each is a share of the score it moves."""
+    known: Any = traits
+    yield "pinned", PINNED * known["pinned"].astype(np.float32)
+    yield "heavy", HEAVIEST * _heaviness(known["size"], known["heavy"], asked)
+    yield "deprecated", DEPRECATED * known["deprecated"].astype(np.float32)
+    if asked.reads > 0:
+        yield "destructive", DESTRUCTIVE * asked.reads * known["destructive"].astype(np.float32)
+        yield "writes", WRITING * asked.reads * known["writes"].astype(np.float32)
+    if not asked.has_verb:
+        yield "unnamed", UNNAMED * _unnamed(known["action"], asked) * ~known["writes"]
+    if any(state in UNAVAILABLE for state in states):
+        yield "unavailable", np.array([UNAVAILABLE.get(state, 0.0) for state in states], np.float32)
+    if boosts is not None:
+        yield "learnt", LEARNT * boosts
+
+
+def _unnamed(actions: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:
+    """1 for a tool whose action the request does not mention in any form."""
+    unsaid = [float(bool(action) and action not in asked.stems) for action in _ACTION_STEMS]
+    return np.array(unsaid, np.float32)[actions]
+
+
+def _heaviness(sizes: Floats, promises: npt.NDArray[np.uint8], asked: QueryIntent) -> Floats:
+    """From 0 to 1. What was measured counts more than a name, and who asks for an export gets one."""
+    unasked = [float(bool(word) and word not in asked.stems) for word in _HEAVY_STEMS]
+    measured = np.clip((sizes - LIGHT_BYTES) / (HEAVY_BYTES - LIGHT_BYTES), 0.0, 1.0)
+    return np.where(sizes > 0, measured, np.array(unasked, np.float32)[promises])

@@ -1,1 +1,1 @@
-"""The servers that come with Toolyard, each on the kit and none knowing another."""
+"""The servers that come with Toolyard. Each is built on the kit; none imports another."""

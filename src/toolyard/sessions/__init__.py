@@ -1,8 +1,15 @@
 """Sessions at upstreams, held for a conversation, and the credentials of a tenant."""
 
-from .ciphers import cipher_for
-from .errors import ProfileError
-from .leases import Begin, Begun, Lease, Leases
-from .profiles import Profile, Profiles
+from .leases import BeginSession, Lease, Leases, NewSession
+from .profiles import CredentialProfile, ProfileError, ProfileStore, cipher_for
 
-__all__ = ["Begin", "Begun", "Lease", "Leases", "Profile", "ProfileError", "Profiles", "cipher_for"]
+__all__ = [
+    "BeginSession",
+    "CredentialProfile",
+    "Lease",
+    "Leases",
+    "NewSession",
+    "ProfileError",
+    "ProfileStore",
+    "cipher_for",
+]

@@ -1,24 +1,264 @@
-"""Credential profiles: what a tenant needs to use something in its own name, encrypted at rest.
+"""Credential profiles: what a tenant needs to use a service in its own name, encrypted at rest.
 
-Owns names, defaults and that one tenant never meets another's. What is in a configuration, and whether it
-still works, is its users' business.
+Owns names, defaults, the key, and that one tenant never sees another's profiles. What is in a
+configuration, and whether it still works, is up to the caller. No error message has a credential or a
+key in it.
 """
 
 import asyncio
+import base64
+import binascii
+import hashlib
+import hmac
+import os
 import random
+import secrets
+import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
 import msgspec
+from msgspec import Struct
 
-from ..state.errors import Unusable
-from ..state.state import MAX_VALUE, State
-from .ciphers import Cipher
-from .errors import BadProfile, Locked, ProfileError, TooMany, UnknownProfile
-from .lease import key_of
-from .profile import Folder, Kept, Profile, free_name
+from ..state.store import MAX_VALUE, State, StateExtraError, StateUnusableError, is_shared, kind_of
+from .leases import state_key
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
+
+
+class CredentialProfile(Struct, frozen=True, kw_only=True):
+    """Belongs to one tenant (`account_id`). `config` is what is secret of it."""
+
+    profile_id: str
+    account_id: str
+    mcp_qualified_name: str
+    """What it is for, such as `composio.gmail`."""
+    profile_name: str
+    """Unique among the tenant's profiles for the same thing."""
+    display_name: str
+    config: dict[str, Any]
+    config_hash: str
+    """Tells whether two are the same; of no use to who wants to guess them."""
+    is_active: bool
+    is_default: bool
+    created_at: str
+    updated_at: str
+    """ISO 8601, UTC."""
+
+    def shown(self) -> dict[str, Any]:
+        """Everything but the configuration."""
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if name != "config"}
+
+    def __repr__(self) -> str:
+        return (
+            f"Profile({self.profile_id!r}, {self.mcp_qualified_name!r}, {self.profile_name!r}, "
+            f"config={sorted(self.config)})"
+        )
+
+
+class StoredProfile(Struct, frozen=True, kw_only=True):
+    """A profile as it lies in the store; its tenant is in the key."""
+
+    profile_id: str
+    mcp_qualified_name: str
+    profile_name: str
+    display_name: str
+    encrypted_config: str
+    config_hash: str
+    is_active: bool
+    is_default: bool
+    created_at: str
+    updated_at: str
+
+
+class TenantProfiles(Struct, frozen=True):
+    """All profiles of a tenant, in the order they were made: one value, so that names and defaults agree."""
+
+    profiles: tuple[StoredProfile, ...] = ()
+    format: int = 1
+
+    def find(self, profile_id: str) -> StoredProfile | None:
+        return next((each for each in self.profiles if each.profile_id == profile_id), None)
+
+    def names(self, mcp_qualified_name: str, but: str = "") -> set[str]:
+        """Those taken, less the one of profile `but`."""
+        return {
+            each.profile_name
+            for each in self.profiles
+            if each.mcp_qualified_name == mcp_qualified_name and each.profile_id != but
+        }
+
+    def having(self, profile: StoredProfile) -> "TenantProfiles":
+        """With this one, in the place of the one with its id if there is one."""
+        known = self.find(profile.profile_id) is not None
+        others = [profile if each.profile_id == profile.profile_id else each for each in self.profiles]
+        return TenantProfiles(tuple(others if known else [*others, profile]))
+
+    def without(self, profile: StoredProfile) -> "TenantProfiles":
+        return TenantProfiles(tuple(each for each in self.profiles if each.profile_id != profile.profile_id))
+
+    def settled(self, mcp_qualified_name: str, preferred: str = "") -> "TenantProfiles":
+        """With one default for that thing: `preferred`, or the one there was, or the oldest active one."""
+        ours = {each for each in self.profiles if each.mcp_qualified_name == mcp_qualified_name}
+        able = [each for each in self.profiles if each in ours and each.is_active]
+        order = sorted(able, key=lambda each: (each.profile_id != preferred, not each.is_default))
+        chosen = order[0] if order else None
+        return TenantProfiles(
+            tuple(
+                msgspec.structs.replace(each, is_default=each == chosen) if each in ours else each
+                for each in self.profiles
+            )
+        )
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """`name`, or `name (2)`, `name (3)` and so on."""
+    number, free = 1, name
+    while free in taken:
+        number += 1
+        free = f"{name} ({number})"
+    return free
+
+
+class ProfileError(Exception):
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message if hint is None else f"{message}; hint: {hint}")
+        self.message = message
+        self.hint = hint
+
+
+class UnknownProfileError(ProfileError):
+    pass
+
+
+class InvalidProfileError(ProfileError):
+    pass
+
+
+class TooManyProfilesError(ProfileError):
+    pass
+
+
+class ProfileLockedError(ProfileError):
+    pass
+
+
+class MissingProfileKeyError(ProfileLockedError):
+    pass
+
+
+class WrongProfileKeyError(ProfileLockedError):
+    pass
+
+
+KEY_FILE = "profiles.key"
+_MAKE_ONE = "set key in [state], or the variable ENCRYPTION_KEY, to the same text for every gateway"
+
+
+class Cipher:
+    """The key is found when it is first needed: who keeps no profile needs none."""
+
+    def __init__(self, key: Callable[[], bytes]) -> None:
+        self._find = key
+        self._found: tuple[bytes, Fernet] | None = None
+
+    async def ready(self) -> None:
+        """Find the key beside the event loop: making one from a text takes about 50 ms."""
+        if self._found is None:
+            await asyncio.to_thread(self._opened)
+
+    def close(self, text: bytes) -> str:
+        return self._opened()[1].encrypt(text).decode()
+
+    def open(self, token: str) -> bytes:
+        fernet = self._opened()[1]
+        from cryptography.fernet import InvalidToken
+
+        try:
+            return fernet.decrypt(token.encode())
+        except InvalidToken:
+            raise WrongProfileKeyError(
+                "the credential profiles were encrypted with another key",
+                "bring that key back as key in [state]; they are untouched",
+            ) from None
+
+    def fingerprint(self, text: bytes) -> str:
+        """Equal for equal texts, and of no use to who wants to guess one without the key."""
+        return hmac.new(self._opened()[0], text, hashlib.sha256).hexdigest()
+
+    def _opened(self) -> "tuple[bytes, Fernet]":
+        if self._found is None:
+            try:
+                from cryptography.fernet import Fernet  # 10 to 20 ms, once, and only for who keeps profiles
+            except ImportError:
+                raise StateExtraError("credential profiles", "profiles") from None
+            key = self._find()
+            self._found = key, Fernet(base64.urlsafe_b64encode(key))
+        return self._found
+
+
+def cipher_for(key: str, url: str, folder: Path | None) -> Cipher:
+    """With the key given; without one, with a key of this machine, where the state is this machine's too."""
+    if key:
+        return Cipher(lambda: _from_text(key))
+    if is_shared(url):
+        return Cipher(_refuse)
+    if folder is None:
+        if kind_of(url) != "memory":
+            return Cipher(_refuse)
+        # What is kept in memory is gone with it.
+        made = secrets.token_bytes(32)
+        return Cipher(lambda: made)
+    return Cipher(lambda: _from_file(folder / KEY_FILE))
+
+
+def _refuse() -> bytes:
+    raise MissingProfileKeyError(
+        "credential profiles in a store that is not this gateway's alone need a key", _MAKE_ONE
+    )
+
+
+def _from_text(text: str) -> bytes:
+    """A Fernet key as it is; any other text through scrypt, which makes guessing it slow."""
+    try:
+        key = base64.b64decode(text.strip(), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        key = b""
+    if len(key) == 32:
+        return key
+    # The salt is the same everywhere because every gateway has to come to the same key.
+    return hashlib.scrypt(text.encode(), salt=b"toolyard profiles", n=1 << 14, r=8, p=1, dklen=32)
+
+
+def _from_file(path: Path) -> bytes:
+    try:
+        if not path.exists():
+            _create(path)
+        return _from_text(path.read_text().strip())
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise MissingProfileKeyError(
+            f"no key for credential profiles in {str(path)!r}: {reason}", _MAKE_ONE
+        ) from None
+
+
+def _create(path: Path) -> None:
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    # Written whole elsewhere, for our eyes only, and then linked: two processes that start together agree.
+    handle, draft = tempfile.mkstemp(dir=path.parent)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(base64.urlsafe_b64encode(secrets.token_bytes(32)))
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        os.unlink(draft)
+
 
 MAX_PROFILES = 200
 MAX_CONFIG = 16 << 10
@@ -27,14 +267,14 @@ MAX_NAME = 200
 TRIES = 40
 """For a folder that others keep changing."""
 
-__all__ = ["Profile", "Profiles"]
+__all__ = ["CredentialProfile", "ProfileStore"]
 
-_decode = msgspec.json.Decoder(Folder).decode
+_decode = msgspec.json.Decoder(TenantProfiles).decode
 _encode = msgspec.json.Encoder().encode
 _decode_secret = msgspec.json.Decoder(tuple[str, str, dict[str, Any]]).decode
 
 
-class Profiles:
+class ProfileStore:
     """Every method may raise ProfileError or StateError; nothing is changed then."""
 
     def __init__(self, state: State, cipher: Cipher) -> None:
@@ -51,7 +291,7 @@ class Profiles:
         display_name: str = "",
         is_default: bool = False,
         is_active: bool = True,
-    ) -> Profile:
+    ) -> CredentialProfile:
         """Under that name, or the next free one: "work (2)". The first one for a thing is its default."""
         _check_name("qualified name", mcp_qualified_name)
         _check_name("profile name", profile_name)
@@ -59,15 +299,17 @@ class Profiles:
         id = str(uuid4())
         token, mark = self._closed(tenant, id, config)
 
-        def add(folder: Folder) -> tuple[Folder, Kept]:
+        def add(folder: TenantProfiles) -> tuple[TenantProfiles, StoredProfile]:
             if folder.profiles:
                 # One key for all of them: who has come with another one hears of it now.
                 self._opened(tenant, folder.profiles[0])
             if len(folder.profiles) >= MAX_PROFILES:
-                raise TooMany(f"there are {MAX_PROFILES} credential profiles already", "delete one first")
+                raise TooManyProfilesError(
+                    f"there are {MAX_PROFILES} credential profiles already", "delete one first"
+                )
             name = free_name(profile_name, folder.names(mcp_qualified_name))
             now = _now()
-            made = Kept(
+            made = StoredProfile(
                 profile_id=id,
                 mcp_qualified_name=mcp_qualified_name,
                 profile_name=name,
@@ -84,13 +326,13 @@ class Profiles:
 
         return _profile(tenant, await self._change(tenant, add), config)
 
-    async def list(self, tenant: str, mcp_qualified_name: str = "") -> list[Profile]:
+    async def list(self, tenant: str, mcp_qualified_name: str = "") -> list[CredentialProfile]:
         """In the order they were made; those for one thing, if it is named."""
         _, folder = await self._read(tenant)
         wanted = [each for each in folder.profiles if mcp_qualified_name in ("", each.mcp_qualified_name)]
         return [_profile(tenant, each, self._opened(tenant, each)) for each in wanted]
 
-    async def get(self, tenant: str, profile_id: str) -> Profile:
+    async def get(self, tenant: str, profile_id: str) -> CredentialProfile:
         _, folder = await self._read(tenant)
         found = _known(folder, profile_id)
         return _profile(tenant, found, self._opened(tenant, found))
@@ -105,14 +347,14 @@ class Profiles:
         config: dict[str, Any] | None = None,
         is_active: bool | None = None,
         is_default: bool | None = None,
-    ) -> Profile:
+    ) -> CredentialProfile:
         """What is None stays. `is_default` False leaves the choice to us."""
         if profile_name is not None:
             _check_name("profile name", profile_name)
         await self._cipher.ready()
         closed = None if config is None else self._closed(tenant, profile_id, config)
 
-        def change(folder: Folder) -> tuple[Folder, Kept]:
+        def change(folder: TenantProfiles) -> tuple[TenantProfiles, StoredProfile]:
             before = _known(folder, profile_id)
             self._opened(tenant, before)
             taken = folder.names(before.mcp_qualified_name, but=profile_id)
@@ -133,18 +375,18 @@ class Profiles:
         changed = await self._change(tenant, change)
         return _profile(tenant, changed, self._opened(tenant, changed))
 
-    async def delete(self, tenant: str, profile_id: str) -> Profile:
+    async def delete(self, tenant: str, profile_id: str) -> CredentialProfile:
         """What was deleted, less its configuration if it cannot be opened. Another one becomes the default
         if this one was."""
 
-        def remove(folder: Folder) -> tuple[Folder, Kept]:
+        def remove(folder: TenantProfiles) -> tuple[TenantProfiles, StoredProfile]:
             known = _known(folder, profile_id)
             return folder.without(known).settled(known.mcp_qualified_name), known
 
         deleted = await self._change(tenant, remove)
         try:
             return _profile(tenant, deleted, self._opened(tenant, deleted))
-        except Locked:
+        except ProfileLockedError:
             return _profile(tenant, deleted, {})
 
     async def free_name(self, tenant: str, mcp_qualified_name: str, profile_name: str) -> str:
@@ -152,31 +394,35 @@ class Profiles:
         _, folder = await self._read(tenant)
         return free_name(profile_name, folder.names(mcp_qualified_name))
 
-    async def _read(self, tenant: str) -> tuple[bytes | None, Folder]:
+    async def _read(self, tenant: str) -> tuple[bytes | None, TenantProfiles]:
         await self._cipher.ready()
-        raw = await self._state.get(key_of("profiles", tenant))
+        raw = await self._state.get(state_key("profiles", tenant))
         if raw is None:
-            return None, Folder()
+            return None, TenantProfiles()
         try:
             folder = _decode(raw)
         except (msgspec.DecodeError, UnicodeDecodeError):
-            folder = Folder(format=0)
-        if folder.format != Folder().format:
+            folder = TenantProfiles(format=0)
+        if folder.format != TenantProfiles().format:
             # Whatever it is, it is not overwritten.
-            raise Unusable(
+            raise StateUnusableError(
                 "the credential profiles in the store were not written by this version of Toolyard",
                 "use the version that wrote them",
             )
         return raw, folder
 
-    async def _change(self, tenant: str, change: Callable[[Folder], tuple[Folder, Kept]]) -> Kept:
-        key = key_of("profiles", tenant)
+    async def _change(
+        self, tenant: str, change: Callable[[TenantProfiles], tuple[TenantProfiles, StoredProfile]]
+    ) -> StoredProfile:
+        key = state_key("profiles", tenant)
         for _ in range(TRIES):
             before, folder = await self._read(tenant)
             changed, kept = change(folder)
             after = _encode(changed) if changed.profiles else None
             if after is not None and len(after) > MAX_VALUE:
-                raise TooMany("the credential profiles take more room than there is", "delete one first")
+                raise TooManyProfilesError(
+                    "the credential profiles take more room than there is", "delete one first"
+                )
             if await self._state.swap(key, before, after):
                 return kept
             await asyncio.sleep(random.uniform(0, 0.05))
@@ -187,30 +433,34 @@ class Profiles:
             text = msgspec.json.encode(config, order="sorted")
         except (TypeError, ValueError, RecursionError):
             # Not quoted: it is secret.
-            raise BadProfile("a credential profile's configuration has to be JSON") from None
+            raise InvalidProfileError("a credential profile's configuration has to be JSON") from None
         if len(text) > MAX_CONFIG:
-            raise BadProfile(f"the configuration has {len(text)} bytes of JSON", f"at most {MAX_CONFIG}")
+            raise InvalidProfileError(
+                f"the configuration has {len(text)} bytes of JSON", f"at most {MAX_CONFIG}"
+            )
         # Whose it is goes in too: who can write to the store cannot give one tenant's to another.
         token = self._cipher.close(msgspec.json.encode([tenant, id, msgspec.Raw(text)]))
         return token, self._cipher.fingerprint(text)
 
-    def _opened(self, tenant: str, kept: Kept) -> dict[str, Any]:
+    def _opened(self, tenant: str, kept: StoredProfile) -> dict[str, Any]:
         owner, id, config = _decode_secret(self._cipher.open(kept.encrypted_config))
         if (owner, id) != (tenant, kept.profile_id):
-            raise Locked(f"what is kept for credential profile {kept.profile_id!r} is not its own")
+            raise ProfileLockedError(
+                f"what is kept for credential profile {kept.profile_id!r} is not its own"
+            )
         return config
 
 
-def _profile(tenant: str, kept: Kept, config: dict[str, Any]) -> Profile:
+def _profile(tenant: str, kept: StoredProfile, config: dict[str, Any]) -> CredentialProfile:
     fields = msgspec.structs.asdict(kept)
     del fields["encrypted_config"]
-    return Profile(account_id=tenant, config=config, **fields)
+    return CredentialProfile(account_id=tenant, config=config, **fields)
 
 
-def _known(folder: Folder, profile_id: str) -> Kept:
+def _known(folder: TenantProfiles, profile_id: str) -> StoredProfile:
     found = folder.find(profile_id)
     if found is None:
-        raise UnknownProfile(
+        raise UnknownProfileError(
             f"there is no credential profile {profile_id[:80]!r}", "list them to see the ids"
         )
     return found
@@ -218,7 +468,9 @@ def _known(folder: Folder, profile_id: str) -> Kept:
 
 def _check_name(what: str, name: str) -> None:
     if not name.strip() or len(name) > MAX_NAME or not name.isprintable():
-        raise BadProfile(f"{name[:80]!r} cannot be a {what}", f"1 to {MAX_NAME} printable characters")
+        raise InvalidProfileError(
+            f"{name[:80]!r} cannot be a {what}", f"1 to {MAX_NAME} printable characters"
+        )
 
 
 def _now() -> str:

@@ -1,8 +1,7 @@
 """Small values that outlive a call: behind one protocol, in memory, SQLite, Redis or PostgreSQL."""
 
-from .errors import StateError
+from .factory import open_state
 from .memory import MemoryState
-from .opening import open_state
-from .state import State
+from .store import State, StateError
 
 __all__ = ["MemoryState", "State", "StateError", "open_state"]

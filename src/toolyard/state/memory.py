@@ -1,10 +1,18 @@
-"""A store in this process's memory: gone with it, and bounded."""
+"""A bounded store in this process's memory, alone or as the fallback of another store that may be away.
 
+The fallback is for what can be made anew, such as session leases. Callers that must not lose data use the
+store itself.
+"""
+
+import asyncio
+import logging
 import time
+from collections.abc import Awaitable, Callable
+from enum import Enum
 from heapq import heapify, heappop, heappush
+from typing import TypeVar
 
-from .errors import Full
-from .state import check, lifetime
+from .store import State, StateEntryError, StateError, StateFullError, check_entry, checked_ttl
 
 MAX_ENTRIES = 100_000
 MAX_BYTES = 64 << 20
@@ -26,17 +34,17 @@ class MemoryState:
         self._queue: list[tuple[float, str]] = []
 
     async def get(self, key: str) -> bytes | None:
-        check(key)
+        check_entry(key)
         self._sweep()
         return self._values.get(key)
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> None:
-        check(key, value)
+        check_entry(key, value)
         self._sweep()
         self._set(key, value, ttl)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None) -> bool:
-        check(key, new)
+        check_entry(key, new)
         self._sweep()
         if self._values.get(key) != old:
             return False
@@ -47,7 +55,7 @@ class MemoryState:
         return True
 
     async def delete(self, key: str) -> bool:
-        check(key)
+        check_entry(key)
         self._sweep()
         return self._drop(key)
 
@@ -67,7 +75,7 @@ class MemoryState:
         return None if expires is None else max(0.0, expires - time.monotonic())
 
     def _set(self, key: str, value: bytes, ttl: float | None) -> None:
-        seconds = lifetime(ttl)
+        seconds = checked_ttl(ttl)
         if seconds != 0:
             self._make_room(key, len(key) + len(value))
         self._drop(key)
@@ -96,7 +104,7 @@ class MemoryState:
             if entries <= self._max_entries and total <= self._max_bytes:
                 break
         else:
-            raise Full(
+            raise StateFullError(
                 f"the store in memory is full ({len(self._values)} entries, {self._bytes} bytes)",
                 "keep state in sqlite:, redis:// or postgresql://",
             )
@@ -123,3 +131,119 @@ class MemoryState:
         if len(self._queue) > 2 * len(self._expiries) + 64:
             self._queue = [(expires, key) for key, expires in self._expiries.items()]
             heapify(self._queue)
+
+
+logger = logging.getLogger("toolyard.state")
+
+AGAIN_SECONDS = 5.0
+"""How long a store is left alone that failed: it may take seconds to fail."""
+REMEMBERED_SECONDS = 600.0
+"""How long what the store said is known without it."""
+MAX_OWED = 10_000
+"""Entries written during an outage that are handed over after it; of the others the store is not told."""
+
+T = TypeVar("T")
+
+
+class _Absence(Enum):
+    AWAY = "away"
+
+
+AWAY = _Absence.AWAY
+
+
+class FallbackState:
+    """Raises nothing but BadEntry. `what` is kept there, for the log."""
+
+    def __init__(self, state: State, what: str, again: float = AGAIN_SECONDS) -> None:
+        self._state = state
+        self._what = what
+        self._again = again
+        self._memory = MemoryState()
+        self._away_until: float | None = None
+        self._settling: asyncio.Task[None] | None = None
+        # What was written here and the store does not know of.
+        self._owed: set[str] = set()
+
+    async def get(self, key: str) -> bytes | None:
+        value = await self._ask(lambda state: state.get(key))
+        if value is AWAY:
+            return await self._memory.get(key)
+        await self._remember(key, value, None)
+        return value
+
+    async def put(self, key: str, value: bytes, ttl: float | None = None) -> None:
+        if await self._ask(lambda state: state.put(key, value, ttl)) is AWAY:
+            self._owe(key, value)
+            await self._memory.put(key, value, ttl)
+        else:
+            await self._remember(key, value, ttl)
+
+    async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None) -> bool:
+        """While the store is away, nobody but this process is asked."""
+        done = await self._ask(lambda state: state.swap(key, old, new, ttl))
+        if done is AWAY:
+            self._owe(key, new)
+            return await self._memory.swap(key, old, new, ttl)
+        await self._remember(key, new if done else None, ttl)
+        return done
+
+    async def delete(self, key: str) -> bool:
+        there = await self._ask(lambda state: state.delete(key))
+        self._owe(key, None)
+        here = await self._memory.delete(key)
+        return here if there is AWAY else there
+
+    async def keys(self, prefix: str) -> list[str]:
+        found = await self._ask(lambda state: state.keys(prefix))
+        return await self._memory.keys(prefix) if found is AWAY else found
+
+    async def close(self) -> None:
+        """The store itself is closed by whoever opened it."""
+        if self._settling is not None:
+            self._settling.cancel()
+        await self._memory.close()
+
+    async def _ask(self, action: Callable[[State], Awaitable[T]]) -> T | _Absence:
+        if self._away_until is not None:
+            if time.monotonic() >= self._away_until and (self._settling is None or self._settling.done()):
+                # Beside the calls: none of them waits for a store that may take seconds to fail again.
+                self._settling = asyncio.create_task(self._settle())
+            return AWAY
+        try:
+            return await action(self._state)
+        except StateEntryError:
+            raise
+        except StateError as error:
+            if self._away_until is None:
+                logger.warning("%s are kept in this process alone for now: %s", self._what, error)
+            self._away_until = time.monotonic() + self._again
+            return AWAY
+
+    async def _settle(self) -> None:
+        """Hand over what was kept here meanwhile. What somebody else has put there in that time stays."""
+        try:
+            await self._state.get("there")
+            while self._owed:
+                key = next(iter(self._owed))
+                value = await self._memory.get(key)
+                if value is not None:
+                    await self._state.swap(key, None, value, self._memory.left(key))
+                self._owed.discard(key)
+        except StateError:
+            self._away_until = time.monotonic() + self._again
+        else:
+            self._away_until = None
+            logger.info("%s are kept in the store again", self._what)
+
+    async def _remember(self, key: str, value: bytes | None, ttl: float | None) -> None:
+        if value is None:
+            await self._memory.delete(key)
+        else:
+            await self._memory.put(key, value, min(REMEMBERED_SECONDS, ttl or REMEMBERED_SECONDS))
+
+    def _owe(self, key: str, value: bytes | None) -> None:
+        if value is None:
+            self._owed.discard(key)
+        elif len(self._owed) < MAX_OWED:
+            self._owed.add(key)

@@ -2,18 +2,67 @@
 
 import asyncio
 import logging
+import selectors
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .address import place_of, without_secrets
-from .connections import Connections
-from .errors import Full, Late, MissingExtra, StateError, Unavailable, Unusable
-from .state import check, lifetime
+from .store import (
+    StateError,
+    StateExtraError,
+    StateFullError,
+    StateTimeoutError,
+    StateUnavailableError,
+    StateUnusableError,
+    check_entry,
+    checked_ttl,
+    place_of,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
+
+
+class PostgresPool:
+    def __init__(self, connect: "Callable[[], Awaitable[AsyncConnection[Any]]]", limit: int) -> None:
+        self._connect = connect
+        self._places = asyncio.Semaphore(limit)
+        # The one used last is lent first, so that the others may be closed by the server.
+        self._idle: list[AsyncConnection[Any]] = []
+
+    @asynccontextmanager
+    async def lend(self) -> "AsyncGenerator[AsyncConnection[Any]]":
+        async with self._places:
+            connection = await self._usable()
+            try:
+                yield connection
+            except BaseException:
+                # Whoever was interrupted left it in the middle of something.
+                await connection.close()
+                raise
+            self._idle.append(connection)
+
+    async def close(self) -> None:
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def _usable(self) -> "AsyncConnection[Any]":
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.closed and not _is_readable(connection.fileno()):
+                return connection
+            await connection.close()
+        return await self._connect()
+
+
+def _is_readable(descriptor: int) -> bool:
+    """An idle connection is silent; one with something to read has been ended by the server."""
+    with selectors.DefaultSelector() as selector:
+        selector.register(descriptor, selectors.EVENT_READ)
+        return bool(selector.select(0))
+
 
 logger = logging.getLogger("toolyard.state")
 
@@ -57,31 +106,31 @@ class PostgresState:
     def __init__(self, url: str) -> None:
         self._url = url
         self._place = place_of(url)
-        self._connections = Connections(self._connect, CONNECTIONS)
+        self._connections = PostgresPool(self._connect, CONNECTIONS)
         self._prepared = False
         self._swept = 0.0
 
     async def get(self, key: str) -> bytes | None:
-        check(key)
+        check_entry(key)
         rows = await self._twice(lambda: self._rows(_GET, {"key": key}))
         return bytes(rows[0][0]) if rows else None
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> None:
-        check(key, value)
-        await self._twice(lambda: self._count(_PUT, {"key": key, "new": value, "ttl": lifetime(ttl)}))
+        check_entry(key, value)
+        await self._twice(lambda: self._count(_PUT, {"key": key, "new": value, "ttl": checked_ttl(ttl)}))
         await self._sweep()
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None) -> bool:
-        check(key, new)
+        check_entry(key, new)
         if old is None and new is None:
             return await self.get(key) is None
         statement = _ADD if old is None else _REMOVE if new is None else _REPLACE
-        done = await self._count(statement, {"key": key, "old": old, "new": new, "ttl": lifetime(ttl)})
+        done = await self._count(statement, {"key": key, "old": old, "new": new, "ttl": checked_ttl(ttl)})
         await self._sweep()
         return done > 0
 
     async def delete(self, key: str) -> bool:
-        check(key)
+        check_entry(key)
         return await self._twice(lambda: self._count(_DELETE, {"key": key})) > 0
 
     async def keys(self, prefix: str) -> list[str]:
@@ -94,9 +143,9 @@ class PostgresState:
     async def _twice(self, action: Callable[[], Awaitable[T]]) -> T:
         try:
             return await action()
-        except Late:
+        except StateTimeoutError:
             raise
-        except Unavailable:
+        except StateUnavailableError:
             return await action()
 
     async def _rows(self, statement: str, values: Mapping[str, Any]) -> list[Row]:
@@ -118,7 +167,7 @@ class PostgresState:
             from psycopg.errors import DeadlockDetected, SerializationFailure, UndefinedTable
         except ImportError:
             # It is installed, else we had not come here, but without the library that does its work.
-            raise MissingExtra(self._place, "postgres") from None
+            raise StateExtraError(self._place, "postgres") from None
 
         try:
             async with asyncio.timeout(SECONDS):
@@ -155,7 +204,7 @@ class PostgresState:
             )
         except ProgrammingError:
             # Its words may quote what it took for a port, which may be half of a password.
-            raise Unusable(
+            raise StateUnusableError(
                 f"the address {self._place} cannot be read",
                 "postgresql://USER:PASSWORD@HOST:PORT/NAME, with special characters percent-encoded",
             ) from None
@@ -170,8 +219,10 @@ class PostgresState:
             except StateError as error:
                 logger.warning("what has expired is still there: %s", error)
 
-    def _late(self) -> Late:
-        return Late(f"{self._place} gave no answer within {SECONDS:g} s", "is PostgreSQL up and reachable?")
+    def _late(self) -> StateTimeoutError:
+        return StateTimeoutError(
+            f"{self._place} gave no answer within {SECONDS:g} s", "is PostgreSQL up and reachable?"
+        )
 
     def _explained(self, error: Exception) -> StateError:
         from psycopg.errors import (
@@ -186,12 +237,14 @@ class PostgresState:
 
         reason = f"{self._place}: {without_secrets(_first_line(error), self._url)}"
         if isinstance(error, InsufficientPrivilege):
-            return Unusable(reason, "let the user create a table, or create toolyard_state as the docs show")
+            return StateUnusableError(
+                reason, "let the user create a table, or create toolyard_state as the docs show"
+            )
         if isinstance(error, DiskFull):
-            return Full(reason, "is the server's disk full?")
+            return StateFullError(reason, "is the server's disk full?")
         if isinstance(error, InvalidAuthorizationSpecification) or "authentication failed" in reason:
-            return Unusable(reason, "check user and password in the url of [state]")
-        return Unavailable(reason, "is PostgreSQL up, and is the url of [state] right?")
+            return StateUnusableError(reason, "check user and password in the url of [state]")
+        return StateUnavailableError(reason, "is PostgreSQL up, and is the url of [state] right?")
 
 
 async def _prepare(connection: "AsyncConnection[Row]") -> None:

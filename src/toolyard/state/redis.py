@@ -4,9 +4,17 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from .address import place_of, without_secrets
-from .errors import Full, Late, StateError, Unavailable, Unusable
-from .state import check, lifetime
+from .store import (
+    StateError,
+    StateFullError,
+    StateTimeoutError,
+    StateUnavailableError,
+    StateUnusableError,
+    check_entry,
+    checked_ttl,
+    place_of,
+    without_secrets,
+)
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -46,11 +54,11 @@ class RedisState:
         self._client: Redis | None = None
 
     async def get(self, key: str) -> bytes | None:
-        check(key)
+        check_entry(key)
         return await self._twice(lambda redis: redis.get(PREFIX + key))
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> None:
-        check(key, value)
+        check_entry(key, value)
         milliseconds = _milliseconds(ttl)
         if milliseconds == 0:
             await self.delete(key)
@@ -58,7 +66,7 @@ class RedisState:
             await self._twice(lambda redis: redis.set(PREFIX + key, value, px=milliseconds))
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None) -> bool:
-        check(key, new)
+        check_entry(key, new)
         milliseconds = _milliseconds(ttl)
         if milliseconds == 0:
             new = None
@@ -67,7 +75,7 @@ class RedisState:
         return bool(await self._once(lambda redis: redis.eval(_SWAP, 1, PREFIX + key, *values)))
 
     async def delete(self, key: str) -> bool:
-        check(key)
+        check_entry(key)
         return bool(await self._twice(lambda redis: redis.delete(PREFIX + key)))
 
     async def keys(self, prefix: str) -> list[str]:
@@ -82,9 +90,9 @@ class RedisState:
     async def _twice(self, action: Callable[[Any], Awaitable[T]]) -> T:
         try:
             return await self._once(action)
-        except Late:
+        except StateTimeoutError:
             raise
-        except Unavailable:
+        except StateUnavailableError:
             return await self._once(action)
 
     async def _once(self, action: Callable[[Any], Awaitable[T]]) -> T:
@@ -118,15 +126,17 @@ class RedisState:
                     protocol=2,
                 )
             except (ValueError, TypeError):
-                raise Unusable(
+                raise StateUnusableError(
                     f"the address {self._place} cannot be read",
                     "redis://USER:PASSWORD@HOST:PORT/0, with special characters percent-encoded",
                 ) from None
             self._client = Redis.from_pool(pool)
         return self._client
 
-    def _late(self) -> Late:
-        return Late(f"{self._place} gave no answer within {SECONDS:g} s", "is Redis up and reachable?")
+    def _late(self) -> StateTimeoutError:
+        return StateTimeoutError(
+            f"{self._place} gave no answer within {SECONDS:g} s", "is Redis up and reachable?"
+        )
 
     def _explained(self, error: Exception) -> StateError:
         from redis.exceptions import (
@@ -142,12 +152,12 @@ class RedisState:
             return self._late()
         reason = f"{self._place}: {without_secrets(str(error) or type(error).__name__, self._url)}"
         if isinstance(error, AuthenticationError | NoPermissionError):
-            return Unusable(reason, "check user and password in the url of [state]")
+            return StateUnusableError(reason, "check user and password in the url of [state]")
         if isinstance(error, OutOfMemoryError):
-            return Full(reason, "raise Redis' maxmemory")
+            return StateFullError(reason, "raise Redis' maxmemory")
         if isinstance(error, ResponseError) and not isinstance(error, ConnectionError):
-            return Unusable(reason, "is it a Redis server that takes writes and scripts?")
-        return Unavailable(reason, "is Redis up, and is the url of [state] right?")
+            return StateUnusableError(reason, "is it a Redis server that takes writes and scripts?")
+        return StateUnavailableError(reason, "is Redis up, and is the url of [state] right?")
 
 
 async def _scan(redis: Any, pattern: str) -> list[str]:
@@ -158,5 +168,5 @@ async def _scan(redis: Any, pattern: str) -> list[str]:
 
 def _milliseconds(ttl: float | None) -> int | None:
     """What Redis counts in; it takes no 0, which is for what has expired already."""
-    seconds = lifetime(ttl)
+    seconds = checked_ttl(ttl)
     return None if seconds is None else max(1, round(seconds * 1000)) if seconds else 0

@@ -9,8 +9,14 @@ from pathlib import Path
 from typing import TypeVar
 
 from ..sqlite_file import connect
-from .errors import Full, StateError, Unavailable, Unusable
-from .state import check, lifetime
+from .store import (
+    StateError,
+    StateFullError,
+    StateUnavailableError,
+    StateUnusableError,
+    check_entry,
+    checked_ttl,
+)
 
 BUSY_SECONDS = 5.0
 """How long a writer waits for a writer of another process."""
@@ -49,22 +55,22 @@ class SqliteState:
         self._swept = 0.0
 
     async def get(self, key: str) -> bytes | None:
-        check(key)
+        check_entry(key)
         return await self._in_thread(lambda: self._value(_GET, key=key))
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> None:
-        check(key, value)
+        check_entry(key, value)
         await self._in_thread(lambda: self._write(key, _PUT, new=value, ttl=ttl))
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None) -> bool:
-        check(key, new)
+        check_entry(key, new)
         if old is None and new is None:
             return await self.get(key) is None
         statement = _ADD if old is None else _REMOVE if new is None else _REPLACE
         return await self._in_thread(lambda: self._write(key, statement, old=old, new=new, ttl=ttl))
 
     async def delete(self, key: str) -> bool:
-        check(key)
+        check_entry(key)
         return await self._in_thread(lambda: self._write(key, _DELETE))
 
     async def keys(self, prefix: str) -> list[str]:
@@ -101,7 +107,7 @@ class SqliteState:
         ttl: float | None = None,
     ) -> bool:
         now = time.time()
-        seconds = lifetime(ttl)
+        seconds = checked_ttl(ttl)
         expires = None if seconds is None else now + seconds
         values = {"key": key, "old": old, "new": new, "expires": expires, "now": now}
         done = self._open().execute(statement, values).rowcount > 0
@@ -123,13 +129,19 @@ class SqliteState:
     def _explained(self, error: sqlite3.Error | OSError) -> StateError:
         where = f"the state file {str(self._path)!r}"
         if isinstance(error, OSError):
-            return Unavailable(f"{where} cannot be used: {error.strerror}", "may this user write there?")
+            return StateUnavailableError(
+                f"{where} cannot be used: {error.strerror}", "may this user write there?"
+            )
         code = getattr(error, "sqlite_errorcode", 0) & 0xFF
         if code in _FULL:
-            return Full(f"{where} cannot grow: {error}", "is the disk full?")
+            return StateFullError(f"{where} cannot grow: {error}", "is the disk full?")
         if code in _BROKEN:
-            return Unusable(f"{where} cannot be read: {error}", "move it away, and a new one is made")
-        return Unavailable(f"{where} cannot be used: {error}", "is it on a local disk, and writable?")
+            return StateUnusableError(
+                f"{where} cannot be read: {error}", "move it away, and a new one is made"
+            )
+        return StateUnavailableError(
+            f"{where} cannot be used: {error}", "is it on a local disk, and writable?"
+        )
 
 
 def _make_table(connection: sqlite3.Connection) -> None:

@@ -14,18 +14,16 @@ from typing import Any, Literal
 import msgspec
 
 from ..wire.text import clean
-from .masking import masked, masked_field
-from .observed import Observed, Outcome, current, origin
+from .redaction import redact, redact_field
+from .requests import current, request_fields
 
 Kind = Literal["text", "json"]
 Level = Literal["debug", "info", "warning", "error"]
 
-_calls = logging.getLogger("toolyard.calls")
 _encode = msgspec.json.Encoder().encode
 _PLAIN = (int, float, type(None))
 _MOST = 8192
 """Characters of a message or a field."""
-_NAME = 200
 
 # What a record has by itself; the rest came by `extra`. uvicorn adds a coloured copy of the message.
 _OWN = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName", "color_message"}
@@ -49,68 +47,27 @@ def setup(kind: Kind = "text", level: Level = "info") -> None:
         logger.propagate = True
 
 
-def finished(seen: Observed, outcome: Outcome, seconds: float) -> None:
-    """The one line of a request: a warning when an upstream failed, else for the access log or debugging."""
-    failed = outcome in ("error", "timeout") and not getattr(seen.error, "expected", False)
-    level = logging.WARNING if failed else logging.INFO if seen.in_access_log else logging.DEBUG
-    if not _calls.isEnabledFor(level):
-        return
-    extra = {"outcome": outcome, "duration_ms": round(seconds * 1000, 3), **_fields_of(seen)}
-    if seen.in_access_log:
-        extra |= _caller_of(seen)
-    if seen.error is not None:
-        extra["error"] = f"{type(seen.error).__name__}: {seen.error}"
-    _calls.log(level, "%s", seen.method, extra=extra)
-
-
-def _caller_of(seen: Observed) -> dict[str, Any]:
-    """Who made a request, from where, and how much went to and fro. Names are the client's own words."""
-    came = origin.get()
-    client = seen.caller.client
-    fields = {
-        "agent": seen.caller.agent[:_NAME],
-        "client": f"{client.name}/{client.version}".strip("/")[:_NAME],
-        "address": came.address,
-        "forwarded_for": came.forwarded_for[:_NAME],
-        "request_bytes": seen.request_bytes,
-        "response_bytes": seen.response_bytes,
-    }
-    return {name: value for name, value in fields.items() if value}
-
-
-def _fields_of(seen: Observed) -> dict[str, Any]:
-    fields = {
-        "request_id": seen.request_id,
-        "server": seen.server,
-        "tool": seen.name if seen.method == "tools/call" else None,
-        "tenant": seen.caller.tenant,
-        "trace_id": seen.trace_id,
-        "span_id": seen.span_id,
-    }
-    return {name: value for name, value in fields.items() if value}
-
-
-def write(name: str, message: str, fields: Mapping[str, object]) -> None:
+def write_json_line(name: str, message: str, fields: Mapping[str, object]) -> None:
     """A line of JSON at level info, of texts that were cut already, with no record and no handlers.
 
     Those take 60 µs of CPU for a line, this 15: the difference is a tenth of a whole call on Lambda.
     """
     line: dict[str, object] = {"ts": _moment(time.time()), "level": "info", "logger": name}
-    line["message"] = masked(clean(message))
+    line["message"] = redact(clean(message))
     for field, value in fields.items():
-        line[field] = masked(clean(value)) if isinstance(value, str) else value
+        line[field] = redact(clean(value)) if isinstance(value, str) else value
     sys.stderr.write(_encode(line).decode() + "\n")
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
     seen = current.get()
-    fields = {} if seen is None else _fields_of(seen)
+    fields = {} if seen is None else request_fields(seen)
     fields.update((name, value) for name, value in record.__dict__.items() if name not in _OWN)
     return {name: _safe(name, value) for name, value in fields.items()}
 
 
 def _safe(name: str, value: object) -> object:
-    return value if isinstance(value, _PLAIN) else masked_field(name, _clipped(str(value)))
+    return value if isinstance(value, _PLAIN) else redact_field(name, _clipped(str(value)))
 
 
 def _clipped(text: str, most: int = _MOST) -> str:
@@ -122,7 +79,7 @@ def _clipped(text: str, most: int = _MOST) -> str:
 def _traceback(formatter: logging.Formatter, record: logging.LogRecord) -> str | None:
     if not record.exc_info:
         return None
-    return masked(_clipped(formatter.formatException(record.exc_info), 4 * _MOST))
+    return redact(_clipped(formatter.formatException(record.exc_info), 4 * _MOST))
 
 
 def _moment(seconds: float) -> str:
@@ -135,7 +92,7 @@ class JsonLines(logging.Formatter):
             "ts": _moment(record.created),
             "level": record.levelname.lower(),
             "logger": record.name,
-            "message": masked(_clipped(record.getMessage())),
+            "message": redact(_clipped(record.getMessage())),
         }
         for name, value in _fields(record).items():
             line.setdefault(name, value)
@@ -146,7 +103,7 @@ class JsonLines(logging.Formatter):
 
 class TextLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
-        message = masked(_clipped(record.getMessage())).translate(_CONTROLS)
+        message = redact(_clipped(record.getMessage())).translate(_CONTROLS)
         line = f"{_moment(record.created)} {record.levelname} {record.name}: {message}"
         for name, value in _fields(record).items():
             line += f" {name}={_shown(value)}"

@@ -12,17 +12,67 @@ import threading
 from contextlib import suppress
 from types import TracebackType
 
+import msgspec
+from msgspec import Raw
 from opentelemetry import context as otel_context
 from opentelemetry import trace
 from opentelemetry.context import Context
+from opentelemetry.propagate import get_global_textmap
+from opentelemetry.propagators.textmap import Getter, Setter
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
 from .. import __version__
 from ..wire.errors import INTERNAL_ERROR, McpError
-from .observed import Observed, outcome
-from .propagation import Meta, extract, inject
+from .requests import ObservedRequest, outcome_label
+
+Meta = dict[str, Raw]
+
+# The caller's baggage is theirs: it travels on as it came, not as we would write it.
+_BAGGAGE = "baggage"
+
+_encode = msgspec.json.Encoder().encode
+_decode_string = msgspec.json.Decoder(str).decode
+
+
+class _Read(Getter[Meta]):
+    def get(self, carrier: Meta, key: str) -> list[str] | None:
+        value = carrier.get(key)
+        if value is None:
+            return None
+        try:
+            return [_decode_string(value)]
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return None  # not a string: no context, and no reason to refuse the call
+
+    def keys(self, carrier: Meta) -> list[str]:
+        return list(carrier)
+
+
+class _Write(Setter[Meta]):
+    def set(self, carrier: Meta, key: str, value: str) -> None:
+        if key != _BAGGAGE or key not in carrier:
+            carrier[key] = Raw(_encode(value))
+
+
+_read = _Read()
+_write = _Write()
+
+
+def extract(meta: Meta, onto: Context | None = None) -> Context:
+    """The context that a request carries, put onto another one (the current one by default)."""
+    return get_global_textmap().extract(meta, onto, _read)
+
+
+def inject(meta: Meta, context: Context | None = None) -> Meta:
+    """A copy of `meta` that carries a context (the current one by default) instead of the one it had."""
+    propagator = get_global_textmap()
+    replaced = propagator.fields - {_BAGGAGE}
+    changed = {key: value for key, value in meta.items() if key not in replaced}
+    propagator.inject(changed, context, _write)
+    return changed
+
 
 _TARGET = {
     "tools/call": "gen_ai.tool.name",
@@ -47,13 +97,13 @@ class Tracing:
         self._provider = provider
         self._tracer = provider.get_tracer("toolyard", __version__)
 
-    def serve(self, seen: Observed, meta: Meta) -> "Spanned":
+    def serve(self, seen: ObservedRequest, meta: Meta) -> "RequestSpan":
         """Around a client's request; the parent is what its `_meta` carries."""
-        return Spanned(self._tracer, SpanKind.SERVER, seen, meta)
+        return RequestSpan(self._tracer, SpanKind.SERVER, seen, meta)
 
-    def forward(self, seen: Observed, meta: Meta) -> "Spanned":
+    def forward(self, seen: ObservedRequest, meta: Meta) -> "RequestSpan":
         """Around what an upstream is asked; the parent is the current span, else what `meta` carries."""
-        return Spanned(self._tracer, SpanKind.CLIENT, seen, meta)
+        return RequestSpan(self._tracer, SpanKind.CLIENT, seen, meta)
 
     async def close(self, limit: float = 5.0) -> None:
         """Export what is left; a collector that is gone holds the shutdown for `limit` seconds at most."""
@@ -72,7 +122,7 @@ class Tracing:
                 await done.wait()
 
 
-class Spanned:
+class RequestSpan:
     """`with` gives the `_meta` to send on: the caller's, with this span as the parent.
 
     What is known only at the end is written into `seen` inside the block.
@@ -80,7 +130,7 @@ class Spanned:
 
     __slots__ = ("_kind", "_meta", "_seen", "_span", "_token", "_tracer")
 
-    def __init__(self, tracer: trace.Tracer, kind: SpanKind, seen: Observed, meta: Meta) -> None:
+    def __init__(self, tracer: trace.Tracer, kind: SpanKind, seen: ObservedRequest, meta: Meta) -> None:
         self._tracer = tracer
         self._kind = kind
         self._seen = seen
@@ -128,14 +178,14 @@ def _parent(kind: SpanKind, meta: Meta) -> tuple[Context, list[Link]]:
     return carried, []
 
 
-def _span_name(seen: Observed) -> str:
+def _span_name(seen: ObservedRequest) -> str:
     key = _TARGET.get(seen.method)
     if seen.name is None or key is None or key == "mcp.resource.uri":  # addresses are too many for names
         return seen.method
     return f"{seen.method} {seen.name[:_MAX_NAME]}"
 
 
-def _attributes(seen: Observed, kind: SpanKind) -> Attributes:
+def _attributes(seen: ObservedRequest, kind: SpanKind) -> Attributes:
     caller = seen.caller
     identity = caller.identity
     known: Attributes = {
@@ -170,8 +220,8 @@ def _attributes(seen: Observed, kind: SpanKind) -> Attributes:
     return known
 
 
-def _finish(span: Span, seen: Observed, kind: SpanKind) -> None:
-    ended = outcome(seen)
+def _finish(span: Span, seen: ObservedRequest, kind: SpanKind) -> None:
+    ended = outcome_label(seen)
     span.set_attribute("toolyard.outcome", ended)
     if seen.response_bytes is not None:
         span.set_attribute("toolyard.response.size", seen.response_bytes)

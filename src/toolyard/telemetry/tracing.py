@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _PATH = "/v1/traces"
 
 
-class TracesUnavailable(Exception):
+class TracesUnavailableError(Exception):
     """Traces are configured and cannot be made; `hint` says what to do."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -40,7 +40,7 @@ def start(config: TelemetryConfig) -> "Tracing | None":
 
         exporter = _exporter(config)
     except ImportError as error:
-        raise TracesUnavailable(
+        raise TracesUnavailableError(
             f"telemetry.traces = {config.traces!r} needs OpenTelemetry, and {error.name!r} is not installed",
             "pip install 'toolyard[otel]', or set traces = \"off\"",
         ) from error

@@ -1,4 +1,4 @@
-"""The first words with an upstream, in either era: what we say of ourselves, what it says of itself."""
+"""The first exchange with an upstream, in either era: what we send about ourselves, what it tells us."""
 
 from secrets import token_hex
 from typing import Any
@@ -7,11 +7,11 @@ import msgspec
 from msgspec import Raw, Struct, field
 
 from .. import __version__
-from ..wire.eras import CAPABILITIES_KEY, CLIENT_KEY, SERVER_KEY, VERSION_KEY
+from ..wire.call import CAPABILITIES_KEY, CLIENT_KEY, SERVER_KEY, VERSION_KEY
 from ..wire.errors import UNSUPPORTED_VERSION, McpError
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, LEGACY_VERSIONS
-from .errors import Garbled
-from .link import About, Params, Profile, Result
+from .connection import ClientProfile, Params, RawResult, UpstreamInfo
+from .errors import InvalidReplyError
 
 MAX_INFO = 64 * 1024
 INSTANCE = token_hex(4)
@@ -44,15 +44,17 @@ class _Initialized(Struct, rename="camel"):
     instructions: str | None = None
 
 
-def read_discovery(server: str, result: Result) -> About:
+def read_discovery(server: str, result: RawResult) -> UpstreamInfo:
     """From the answer to `server/discover`; McpError when it does not speak what we do."""
     found = _decode(server, result, _Discovery)
     if LATEST_MODERN not in found.supported_versions:
         raise McpError(UNSUPPORTED_VERSION, f"it speaks {', '.join(found.supported_versions[:5])} only")
-    return About(LATEST_MODERN, _info(found.meta.info), tidy(found.capabilities), found.instructions)
+    return UpstreamInfo(
+        LATEST_MODERN, _info(found.meta.info), valid_capabilities(found.capabilities), found.instructions
+    )
 
 
-def opening(profile: Profile) -> Params:
+def initialize_params(profile: ClientProfile) -> Params:
     """The params of `initialize`."""
     return {
         "protocolVersion": Raw(msgspec.json.encode(LATEST_LEGACY)),
@@ -61,16 +63,18 @@ def opening(profile: Profile) -> Params:
     }
 
 
-def read_opening(server: str, result: Result) -> About:
+def read_initialized(server: str, result: RawResult) -> UpstreamInfo:
     """From the answer to `initialize`."""
     found = _decode(server, result, _Initialized)
     if found.protocol_version not in LEGACY_VERSIONS:
-        raise Garbled(server, f"it wants to speak the unknown revision {found.protocol_version[:40]!r}")
-    capabilities = tidy(found.capabilities)
-    return About(found.protocol_version, _info(found.server_info), capabilities, found.instructions)
+        raise InvalidReplyError(
+            server, f"it wants to speak the unknown revision {found.protocol_version[:40]!r}"
+        )
+    capabilities = valid_capabilities(found.capabilities)
+    return UpstreamInfo(found.protocol_version, _info(found.server_info), capabilities, found.instructions)
 
 
-def tidy(capabilities: dict[str, Any]) -> dict[str, Any]:
+def valid_capabilities(capabilities: dict[str, Any]) -> dict[str, Any]:
     """Capabilities as a stranger declared them, less what is not of the right form."""
     found = _objects(capabilities)
     if "extensions" in found:
@@ -93,11 +97,11 @@ def _info(info: Raw) -> Raw:
     return Raw(body) if body.startswith(b"{") and len(body) <= MAX_INFO else Raw(b"{}")
 
 
-def _decode(server: str, result: Result, kind: type[Any]) -> Any:
+def _decode(server: str, result: RawResult, kind: type[Any]) -> Any:
     if not isinstance(result, Raw):
         result.close()
-        raise Garbled(server, "its first answer is too big")
+        raise InvalidReplyError(server, "its first answer is too big")
     try:
         return msgspec.json.decode(result, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Garbled(server, f"its first answer cannot be understood: {error}") from None
+        raise InvalidReplyError(server, f"its first answer cannot be understood: {error}") from None

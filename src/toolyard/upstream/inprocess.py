@@ -1,36 +1,163 @@
-"""An upstream that lives in this process: a kit server, handed calls as they are, with nothing serialised.
+"""An upstream in this process: a kit server that takes calls as they are, with nothing serialised.
 
-But for results so long that writing them as JSON would hold the event loop: they go by way of a spool.
+Results too long to encode in one turn of the event loop are written to a spool in slices.
 """
 
 import asyncio
+import secrets
 import time
-from collections.abc import Mapping
-from typing import Any
+from binascii import b2a_base64
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from ..kit import Refused
-from ..kit.loading import LoadError, load
+from ..kit.loader import LoadError, load
 from ..kit.server import Server
-from ..wire.call import NO_CHANNEL, Call
+from ..wire.call import NO_CHANNEL, Call, Secret
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode
-from ..wire.secret import Secret
-from ..wire.types import DiscoverResult
+from ..wire.types import CallToolResult, DiscoverResult, Text
 from ..wire.versions import LATEST_MODERN
-from .errors import Garbled, NotReached
+from .connection import GATEWAY_CALLER, UpstreamInfo
+from .errors import InvalidReplyError, NotReachedError
 from .handshake import DISCOVER
-from .link import OURS, About
-from .spool import SpoolError
-from .unfolding import unfolded
+from .messages.slices import SLICE, next_turn, slices
+from .messages.spool import Spool, Spooled, SpoolError
+
+LONG = 4 * SLICE
+"""What is shorter is encoded with what is around it."""
+MANY = 1000
+BATCH = 50
+
+# Nobody can know it beforehand, and JSON has no way to write it differently.
+_HOLE = secrets.token_hex(16)
+_QUOTED_HOLE = b'"%s"' % _HOLE.encode()
+
+
+async def spool_if_long(result: Any) -> Any:
+    """The result itself, when it is short; else its JSON, on disk if there is much of it."""
+    if _is_short(result):
+        return result
+    taken: list[Any] = []
+    outline = _without(result, taken)
+    if not taken:
+        return result
+    spool = Spool()
+    try:
+        for piece in _gathered(_around(outline, taken)):
+            spool.write(piece)
+            await next_turn()
+        whole = spool.finish()
+        return whole if isinstance(whole, Spooled) else Raw(whole)
+    except BaseException:
+        spool.discard()
+        raise
+
+
+def _is_short(result: Any) -> bool:
+    """By a glance at the most usual of them."""
+    if type(result) is not CallToolResult or len(result.content) != 1:
+        return False
+    block = result.content[0]
+    structured = result.structured_content
+    return (
+        type(block) is Text
+        and len(block.text) < LONG
+        and (not isinstance(structured, Raw) or len(memoryview(structured)) < LONG)
+    )
+
+
+def _without(value: Any, taken: list[Any]) -> Any:
+    """The value with holes where something long was, which goes to `taken` in the order of encoding."""
+    if isinstance(value, Struct):
+        members = {name: getattr(value, name) for name in value.__struct_fields__}
+        changed = {name: found for name, old in members.items() if (found := _without(old, taken)) is not old}
+        return replace(value, **changed) if changed else value
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        if len(items) > MANY:
+            taken.append(items)
+            return _HOLE
+        found = [_without(item, taken) for item in items]
+        return found if any(new is not old for new, old in zip(found, items, strict=True)) else items
+    if _length(value) > LONG:
+        taken.append(value)
+        return _HOLE
+    return value
+
+
+def _length(value: Any) -> int:
+    if isinstance(value, str | bytes):
+        return len(value)
+    return len(memoryview(value)) if isinstance(value, Raw) else 0
+
+
+def _around(outline: Any, taken: list[Any]) -> Iterator[bytes]:
+    first, *others = encode(outline).split(_QUOTED_HOLE)
+    yield first
+    for value, after in zip(taken, others, strict=True):
+        yield from _written(value)
+        yield after
+
+
+def _written(value: Any) -> Iterator[bytes]:
+    if isinstance(value, str):
+        yield b'"'
+        for start in range(0, len(value), SLICE):
+            yield encode(value[start : start + SLICE])[1:-1]
+        yield b'"'
+    elif isinstance(value, bytes):
+        yield b'"'
+        for piece in slices(value, SLICE - SLICE % 3):  # whole groups of base64
+            yield b2a_base64(piece, newline=False)
+        yield b'"'
+    elif isinstance(value, Raw):
+        yield from slices(bytes(value))
+    else:
+        yield from _listed(cast(list[Any], value))
+
+
+def _listed(items: list[Any]) -> Iterator[bytes]:
+    """A few at a time."""
+    for start in range(0, len(items), BATCH):
+        taken: list[Any] = []
+        batch = [_without(item, taken) for item in items[start : start + BATCH]]
+        yield b"," if start else b"["
+        yield from _inside(_around(batch, taken))
+    yield b"]"
+
+
+def _inside(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """A list in pieces without the brackets around it."""
+    held = next(pieces)[1:]
+    for piece in pieces:
+        yield held
+        held = piece
+    yield held[:-1]
+
+
+def _gathered(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """Pieces of about a slice each."""
+    held: list[bytes] = []
+    size = 0
+    for piece in pieces:
+        held.append(piece)
+        size += len(piece)
+        if size >= SLICE:
+            yield b"".join(held)
+            held, size = [], 0
+    yield b"".join(held)
+
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """A module that failed to load is not imported again before; each time it has twice as long to be mended."""
 
 
-class InProcess:
+class InProcessUpstream:
     """Loaded when first used; one that fails to load is tried again like one that cannot be reached."""
 
     def __init__(self, server: str, module: str, options: Mapping[str, Any]) -> None:
@@ -48,13 +175,13 @@ class InProcess:
         async with self._loading:
             if self._server is None:
                 if self._failed is not None and time.monotonic() < self._again:
-                    raise NotReached(self._name, self._failed)
+                    raise NotReachedError(self._name, self._failed)
                 try:
                     self._server = await asyncio.to_thread(load, self._module, options=self._options)
                 except LoadError as error:
                     self._failed, self._again = error.message, time.monotonic() + self._pause
                     self._pause = min(2 * self._pause, LONGEST_PAUSE)
-                    raise NotReached(self._name, error.message) from None
+                    raise NotReachedError(self._name, error.message) from None
             return self._server
 
     async def handle(self, call: Call) -> Any:
@@ -62,16 +189,16 @@ class InProcess:
         if call.secrets:
             await _admit(server, call.secrets)
         try:
-            return await unfolded(await server.service.handle(call))
+            return await spool_if_long(await server.service.handle(call))
         except SpoolError as error:
-            raise Garbled(self._name, f"its result could not be kept: {error}") from None
+            raise InvalidReplyError(self._name, f"its result could not be kept: {error}") from None
 
-    async def about(self) -> About:
+    async def about(self) -> UpstreamInfo:
         server = await self._loaded()
-        call = Call("server/discover", Raw(encode(DISCOVER)), OURS, NO_CHANNEL, 1)
+        call = Call("server/discover", Raw(encode(DISCOVER)), GATEWAY_CALLER, NO_CHANNEL, 1)
         found: DiscoverResult = await server.service.handle(call)
         info = Raw(msgspec.json.encode(server.implementation))
-        return About(LATEST_MODERN, info, found.capabilities, found.instructions)
+        return UpstreamInfo(LATEST_MODERN, info, found.capabilities, found.instructions)
 
     async def close(self) -> None:
         if self._server is not None:

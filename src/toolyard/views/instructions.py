@@ -1,8 +1,8 @@
-"""What a client is told before anything else: each upstream's own words, and what is missing."""
+"""The instructions a client gets first: those of each upstream, and which servers are not available."""
 
 from collections.abc import Sequence
 
-from ..catalogue.catalogue import Catalogue, Shelf
+from ..catalogue.catalogue import Catalogue, ServerCatalogue
 from ..catalogue.items import MAX_ABOUT
 
 MAX_EACH = 2_000
@@ -40,7 +40,7 @@ def how_to_search(own: str, meta_tools: Sequence[str], catalogue: Catalogue) -> 
     return "\n\n".join([*parts, *_not_available(catalogue)])
 
 
-def _named(shelf: Shelf) -> str:
+def _named(shelf: ServerCatalogue) -> str:
     count = len(shelf.entries["tools"])
     return (
         f"{shelf.server} ({count}: {_cut(shelf.about, MAX_ABOUT)})"

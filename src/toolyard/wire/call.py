@@ -1,21 +1,138 @@
-"""The seam between an edge and whatever answers it.
+"""A call: who makes it, in which era, with which key, and what answers it.
 
-An edge turns bytes into a `Call` and hands it to a `Service`; the service answers with a result
-object or raises McpError, and may speak through the call's `Channel` while it works.
+Owns the names both eras use in `_meta`, the reading of a modern request (`ModernReader`), a caller's key
+(`Secret`), the conversation of a call (`thread_of`), and the seam between an edge and whatever answers:
+`Call`, `Channel`, `Service`. Does no I/O; the JSON-RPC envelope is in `messages`, HTTP headers in `headers`.
 """
 
+import hashlib
+import re
 from collections.abc import AsyncIterator, Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any, Literal, NoReturn, Protocol
 
 import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from .eras import ClientInfo
-from .errors import InvalidParams, InvalidRequest
-from .messages import Id
-from .secret import Secret
-from .versions import Era, era_of
+from .errors import HeaderMismatch, InvalidParams, InvalidRequest, UnsupportedVersion
+from .headers import NAME_PARAMS, RequestHeaders, check_request
+from .messages import Id, decode_params
+from .versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era, era_of
+
+PREFIX = "io.modelcontextprotocol/"
+VERSION_KEY = PREFIX + "protocolVersion"
+CAPABILITIES_KEY = PREFIX + "clientCapabilities"
+CLIENT_KEY = PREFIX + "clientInfo"
+LOG_LEVEL_KEY = PREFIX + "logLevel"
+SERVER_KEY = PREFIX + "serverInfo"
+SUBSCRIPTION_KEY = PREFIX + "subscriptionId"
+TASKS_EXTENSION = PREFIX + "tasks"
+UI_EXTENSION = PREFIX + "ui"
+
+
+Level = Literal["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
+
+
+class ClientInfo(Struct, frozen=True, omit_defaults=True):
+    name: str = "unknown"
+    version: str = ""
+    title: str | None = None
+
+
+class _LegacyMeta(Struct):
+    progress_token: Id | None = field(default=None, name="progressToken")
+
+
+class _LegacyParams(Struct):
+    meta: _LegacyMeta | None = field(default=None, name="_meta")
+
+
+class _VersionMeta(Struct):
+    version: Any = field(default=UNSET, name=VERSION_KEY)
+
+
+class _VersionParams(Struct):
+    meta: _VersionMeta | None = field(default=None, name="_meta")
+
+
+_version_decoder = msgspec.json.Decoder(_VersionParams)
+# Without the prefix, whose slash JSON may spell in two ways.
+_VERSION_BYTES = b"protocolVersion"
+_LATEST = LATEST_MODERN.encode()
+
+
+def is_modern(body: bytes, params: Raw, head: RequestHeaders | None) -> bool:
+    """Whether a request wants to be taken for a modern one. Cheap: most bodies need no decoding for it."""
+    if head is not None:
+        sent = head.raw.get(b"mcp-protocol-version")
+        if sent == _LATEST or (sent is not None and head.version not in LEGACY_VERSIONS):
+            return True
+    return _VERSION_BYTES in body and _has_version(params)
+
+
+def _has_version(params: Raw) -> bool:
+    # The key may also stand somewhere in the arguments, so the bytes alone do not decide.
+    try:
+        meta = _version_decoder.decode(params).meta
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+    return meta is not None and meta.version is not UNSET
+
+
+def read_legacy_progress_token(body: bytes, params: Raw) -> Id | None:
+    if b"progressToken" not in body:
+        return None
+    try:
+        meta = msgspec.json.decode(params, type=_LegacyParams).meta
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return meta.progress_token if meta is not None else None
+
+
+AUTHORIZATION = "authorization"
+MAX_KEY_LENGTH = 4096
+_USABLE_KEY = re.compile(r"[\x21-\x2b\x2d-\x7e]+")
+"""Printable ASCII without blanks. A comma is where several headers of a name were joined into one."""
+
+
+class Secret:
+    __slots__ = ("_value", "fingerprint")
+
+    def __init__(self, value: str, fingerprint: str) -> None:
+        self._value: str | None = value
+        self.fingerprint = fingerprint
+        """A keyed hash: tells callers apart in logs, caches and sessions, and says nothing of the key."""
+
+    def reveal(self) -> str:
+        """The key itself. For the request that goes to whom it is for; do not keep it."""
+        if self._value is None:
+            raise RuntimeError("the request is over, and its caller's key is forgotten")
+        return self._value
+
+    def forget(self) -> None:
+        """The request is over: whoever still holds this holds a fingerprint."""
+        self._value = None
+
+    def __repr__(self) -> str:
+        return f"Secret({self.fingerprint[:12]})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a caller's key cannot be pickled or copied")
+
+    def __eq__(self, other: Any) -> bool:
+        return self is other
+
+    __hash__ = object.__hash__
+
+
+def key_header_value(name: str, key: Secret) -> str:
+    """The value of the header that carries a key."""
+    return f"Bearer {key.reveal()}" if name.lower() == AUTHORIZATION else key.reveal()
+
+
+def is_usable_key(value: str) -> bool:
+    """Whether a key can be carried in a header, here and further on."""
+    return len(value) <= MAX_KEY_LENGTH and _USABLE_KEY.fullmatch(value) is not None
 
 
 class Identity(Struct, frozen=True, cache_hash=True):
@@ -79,7 +196,7 @@ class Caller:
         return isinstance(extensions, dict) and extension in extensions
 
 
-class Session(Struct):
+class LegacySession(Struct):
     """What a legacy session has set and a request cannot carry: log level and subscriptions."""
 
     id: str = ""
@@ -128,7 +245,7 @@ class Call(Struct, gc=False):
     channel: Channel
     id: Id | None = None
     progress_token: Id | None = None
-    session: Session | None = None
+    session: LegacySession | None = None
     param_headers: Callable[[], dict[str, str]] | None = None
     """Reads the Mcp-Param-* headers, on modern HTTP; None where the transport has no headers."""
     more_headers: Mapping[str, str] | None = None
@@ -137,7 +254,7 @@ class Call(Struct, gc=False):
     """The keys that its caller brought, by the lower-case header each came in. They go with the call."""
 
 
-class Streamed:
+class StreamedResult:
     """A result too big to hold: one JSON object that lies elsewhere and is sent in pieces.
 
     Whoever is handed one closes it.
@@ -175,3 +292,142 @@ class Service(Protocol):
     def health(self) -> dict[str, Any]:
         """What GET /health shows."""
         ...
+
+
+MAX_CACHED_CALLERS = 256
+MAX_CACHED_META_BYTES = 2048
+
+_NOTHING = Raw(b"")
+
+
+class _ModernMeta(Struct):
+    version: str | UnsetType = field(default=UNSET, name=VERSION_KEY)
+    capabilities: Raw = field(default=_NOTHING, name=CAPABILITIES_KEY)
+    client: ClientInfo = field(default=ClientInfo(), name=CLIENT_KEY)
+    log_level: Level | None = field(default=None, name=LOG_LEVEL_KEY)
+    progress_token: Id | None = field(default=None, name="progressToken")
+
+
+class _ModernParams(Struct, gc=False):
+    meta: Raw = field(default=_NOTHING, name="_meta")
+    name: Any = None
+    uri: Any = None
+    task_id: Any = field(default=None, name="taskId")
+
+
+_decode_modern_meta = msgspec.json.Decoder(_ModernMeta).decode
+
+
+class ModernReader:
+    """Remembers the callers it has read lately.
+
+    A client sends the same `_meta` with nearly every request, and reading it anew took a tenth of a
+    call's CPU. One with a progress token differs each time and is not kept.
+    """
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[bytes, Identity], tuple[Caller, bytes]] = {}
+
+    def read(
+        self, method: str, params: Raw, head: RequestHeaders | None, identity: Identity
+    ) -> tuple[Caller, Id | None]:
+        """The caller and the progress token; with `head`, the HTTP headers are held against the body."""
+        parsed = decode_params(params, _ModernParams)
+        raw = bytes(parsed.meta)
+        token = None
+        seen = self._seen.get((raw, identity))
+        if seen is None:
+            meta = _read_meta(raw, head)
+            token = meta.progress_token
+            seen = self._remember(raw, meta, identity)
+        elif head is not None and head.raw.get(b"mcp-protocol-version") != seen[1]:
+            _check_version(head.version, seen[0].version)
+        if head is not None:
+            check_request(head, method, _name_in(method, parsed))
+        return seen[0], token
+
+    def _remember(self, raw: bytes, meta: _ModernMeta, identity: Identity) -> tuple[Caller, bytes]:
+        assert isinstance(meta.version, str)
+        caller = Caller(meta.version, Raw(bytes(meta.capabilities)), meta.client, identity, meta.log_level)
+        seen = (caller, meta.version.encode())
+        if meta.progress_token is None and len(raw) <= MAX_CACHED_META_BYTES:
+            if len(self._seen) >= MAX_CACHED_CALLERS:
+                self._seen.clear()
+            self._seen[raw, identity] = seen
+        return seen
+
+
+def _read_meta(raw: bytes, head: RequestHeaders | None) -> _ModernMeta:
+    sent = None if head is None else head.version
+    try:
+        meta = _decode_modern_meta(raw) if raw else _ModernMeta()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise InvalidParams(f"Invalid params._meta: {error}") from None
+    if sent is not None and sent not in MODERN_VERSIONS and meta.version in (UNSET, sent):
+        raise UnsupportedVersion(sent[:80])
+    if meta.version is UNSET:
+        raise InvalidParams(f"params._meta must carry {VERSION_KEY!r} and {CAPABILITIES_KEY!r}")
+    if meta.capabilities is _NOTHING or memoryview(meta.capabilities)[0] != 0x7B:
+        raise InvalidParams(f"params._meta must carry {CAPABILITIES_KEY!r}, an object")
+    if head is not None:
+        _check_version(sent, meta.version)
+    if meta.version not in MODERN_VERSIONS:
+        raise UnsupportedVersion(meta.version[:80])
+    return meta
+
+
+def _check_version(sent: str | None, said: str) -> None:
+    if sent is None:
+        raise HeaderMismatch("the MCP-Protocol-Version header is missing")
+    if sent != said:
+        raise HeaderMismatch(f"MCP-Protocol-Version is {sent[:80]!r}, the body says {said[:80]!r}")
+
+
+def _name_in(method: str, parsed: _ModernParams) -> str | None:
+    key = NAME_PARAMS.get(method)
+    if key is None:
+        return None
+    value = parsed.name if key == "name" else parsed.uri if key == "uri" else parsed.task_id
+    if not isinstance(value, str):
+        raise InvalidParams(f"params.{key} must be a string")
+    return value
+
+
+THREAD_KEY = "toolyard/thread"
+THREAD_HEADER = b"x-toolyard-thread"
+MAX_THREAD = 200
+
+
+class _ThreadMeta(Struct):
+    thread: str = field(default="", name=THREAD_KEY)
+
+
+class _ThreadParams(Struct):
+    meta: Raw = field(default=Raw(b"{}"), name="_meta")
+
+
+_decode_thread_params = msgspec.json.Decoder(_ThreadParams).decode
+_decode_thread_meta = msgspec.json.Decoder(_ThreadMeta).decode
+
+
+def thread_of(call: Call) -> str:
+    """The request's own word first, then what it says in `_meta`, then the legacy session; else "" for none.
+
+    A session's id is a secret, so a hash of it stands for it.
+    """
+    thread = call.caller.thread or _in_meta(call)
+    if thread:
+        return thread[:MAX_THREAD]
+    if call.session is not None and call.session.id:
+        return "session-" + hashlib.blake2b(call.session.id.encode(), digest_size=12).hexdigest()
+    return ""
+
+
+def _in_meta(call: Call) -> str:
+    # Few calls have it, and decoding `_meta` of every one of them to find out is not free.
+    if THREAD_KEY.encode() not in bytes(call.params):
+        return ""
+    try:
+        return _decode_thread_meta(_decode_thread_params(call.params).meta).thread
+    except msgspec.DecodeError:
+        return ""

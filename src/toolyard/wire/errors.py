@@ -27,6 +27,7 @@ INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020
 MISSING_CAPABILITY = -32021
 UNSUPPORTED_VERSION = -32022
+RESOURCE_NOT_FOUND = -32002  # legacy; the modern era uses invalid params
 
 # Modern HTTP only. Codes that are not here travel under 200, and so does every error of a legacy session.
 HTTP_STATUS = {

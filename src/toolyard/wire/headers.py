@@ -1,7 +1,7 @@
-"""The headers that mirror a request's body: reading, encoding, and comparing the two.
+"""The HTTP headers of a request: lookup, encoding of values, and comparison with the body.
 
-A header is only ever compared with the body; nothing is decided by a header alone, since a legacy
-client may send any value it likes.
+A header is only compared with the body. No decision rests on a header alone, because a legacy client may send
+any value.
 """
 
 import base64
@@ -22,7 +22,7 @@ MAX_HEADERS = 100
 MAX_VALUE_BYTES = 16 * 1024
 
 # Which member of `params` the Mcp-Name header mirrors.
-NAMED_BY = {
+NAME_PARAMS = {
     "tools/call": "name",
     "prompts/get": "name",
     "resources/read": "uri",
@@ -38,7 +38,7 @@ _NUMBER = re.compile(r"-?[0-9]{1,17}(?:\.0+)?")
 _MAX_SAFE_INTEGER = 2**53 - 1
 
 
-class Head:
+class RequestHeaders:
     """A request's headers, looked up as they are needed; on the hot path as bytes."""
 
     __slots__ = ("pairs", "raw")
@@ -137,7 +137,7 @@ def decode_value(text: str) -> str:
     return text
 
 
-def check_request(head: Head, method: str, name: str | None) -> None:
+def check_request(head: RequestHeaders, method: str, name: str | None) -> None:
     """Mcp-Method and, where the method has one, Mcp-Name must say what the body says."""
     # The plain case first, as bytes; only what differs is looked at closely.
     if head.raw.get(b"mcp-method") != method.encode():
@@ -151,14 +151,14 @@ def _is_word(name: str) -> bool:
     return name.isidentifier() and name.isascii()
 
 
-def check_doubles(head: Head) -> None:
+def check_duplicates(head: RequestHeaders) -> None:
     """Refuse a header that has one meaning and came twice: who reads which would be anybody's guess."""
     doubled = head.doubled
     if doubled is not None:
         raise HeaderMismatch(f"header {doubled!r} came more than once")
 
 
-def check_repeated(head: Head) -> None:
+def check_repeated(head: RequestHeaders) -> None:
     """Refuse any header that came twice and may say who calls."""
     repeated = head.repeated
     if repeated is not None:
@@ -169,7 +169,7 @@ def _is_plain(text: str) -> bool:
     return bool(_PLAIN.fullmatch(text)) and not _SENTINEL.fullmatch(text)
 
 
-def _check_method(head: Head, method: str) -> None:
+def _check_method(head: RequestHeaders, method: str) -> None:
     sent = head.get(b"mcp-method")
     if sent is None:
         raise HeaderMismatch("the Mcp-Method header is missing")
@@ -177,7 +177,7 @@ def _check_method(head: Head, method: str) -> None:
         raise HeaderMismatch(f"Mcp-Method is {sent[:80]!r}, the body says {method[:80]!r}")
 
 
-def _check_name(head: Head, method: str, name: str) -> None:
+def _check_name(head: RequestHeaders, method: str, name: str) -> None:
     sent = head.get(b"mcp-name")
     if sent is None:
         raise HeaderMismatch(f"the Mcp-Name header is missing; {method!r} requires it")

@@ -1,6 +1,6 @@
-"""JSON-RPC messages: decoding with `params` and `result` left as raw bytes, and encoding.
+"""JSON-RPC messages: decoding, with `params` and `result` left as raw bytes, and encoding.
 
-Owns the envelope and the limits on its form. What a method's parameters mean is `types`' business.
+Owns the envelope and its limits. What the parameters of a method mean is in `types`.
 """
 
 from itertools import accumulate
@@ -21,7 +21,7 @@ _EMPTY = Raw(b"{}")
 encode = msgspec.json.Encoder().encode
 
 
-class Message(Struct, gc=False):
+class JsonRpcMessage(Struct, gc=False):
     """One JSON-RPC message of any kind; `is_request` and its siblings tell which."""
 
     jsonrpc: Literal["2.0"]
@@ -40,47 +40,47 @@ class Message(Struct, gc=False):
         return self.method is not UNSET and self.id is UNSET
 
 
-class Request(Struct, omit_defaults=False):
+class JsonRpcRequest(Struct, omit_defaults=False):
     id: Id
     method: str
     params: Any
     jsonrpc: str = "2.0"
 
 
-class Notification(Struct):
+class JsonRpcNotification(Struct):
     method: str
     params: Any
     jsonrpc: str = "2.0"
 
 
-class Reply(Struct, gc=False):
+class JsonRpcResponse(Struct, gc=False):
     id: Id
     result: Any
     jsonrpc: str = "2.0"
 
 
-class ErrorReply(Struct):
+class JsonRpcErrorResponse(Struct):
     id: Id | None
     error: ErrorObject
     jsonrpc: str = "2.0"
 
 
-class _AnonymousErrorReply(Struct):
+class _JsonRpcErrorWithoutId(Struct):
     error: ErrorObject
     jsonrpc: str = "2.0"
 
 
-_decode_message = msgspec.json.Decoder(Message).decode
+_decode_message = msgspec.json.Decoder(JsonRpcMessage).decode
 _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
-def parse(body: bytes) -> Message:
+def parse(body: bytes) -> JsonRpcMessage:
     """Decode one message, or raise ParseError or InvalidRequest with what is wrong."""
     check_text(body)
     return parse_checked(body)
 
 
-def parse_checked(body: bytes) -> Message:
+def parse_checked(body: bytes) -> JsonRpcMessage:
     """The same for a body of which `check_text` holds already."""
     try:
         message = _decode_message(body)
@@ -108,7 +108,7 @@ def check_text(body: bytes) -> None:
         raise InvalidRequest(f"Nested deeper than {MAX_NESTING} levels")
 
 
-def _check_form(message: Message) -> None:
+def _check_form(message: JsonRpcMessage) -> None:
     if message.params is not _EMPTY and memoryview(message.params)[0] != 0x7B:
         raise InvalidRequest("'params' must be an object")
     id = message.id
@@ -191,4 +191,4 @@ def one_line(body: bytes) -> bytes:
 def encode_error(id: Id | None, error: McpError) -> bytes:
     """An error response; without an id it has none, as the modern schema wants."""
     wire = error.to_wire()
-    return encode(_AnonymousErrorReply(wire) if id is None else ErrorReply(id, wire))
+    return encode(_JsonRpcErrorWithoutId(wire) if id is None else JsonRpcErrorResponse(id, wire))

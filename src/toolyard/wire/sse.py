@@ -1,4 +1,4 @@
-"""Server-sent events: framing out, and an incremental decoder in."""
+"""Server-sent events: encodes them, and decodes them as bytes arrive."""
 
 from collections.abc import Iterator
 
@@ -20,18 +20,18 @@ def frame(data: bytes, id: str | None = None, retry_ms: int | None = None) -> by
     return b"".join(lines)
 
 
-class Event(Struct, frozen=True):
+class SseEvent(Struct, frozen=True):
     data: str
     event: str = "message"
     id: str | None = None
     retry_ms: int | None = None
 
 
-class TooLong(ValueError):
+class EventTooLongError(ValueError):
     """An event grew over the limit before it ended."""
 
 
-class Decoder:
+class SseDecoder:
     """Feed it bytes as they come; it yields whole events and keeps the rest.
 
     Each byte is looked at once, however small the pieces. `max_event` bounds what is kept.
@@ -50,7 +50,7 @@ class Decoder:
         self._retry: int | None = None
         self._size = 0
 
-    def feed(self, chunk: bytes) -> Iterator[Event]:
+    def feed(self, chunk: bytes) -> Iterator[SseEvent]:
         if self._held_cr and chunk:
             # A CR at the end of the last chunk ended its line; an LF right after belongs to it.
             self._held_cr = False
@@ -58,7 +58,7 @@ class Decoder:
         self._held_cr = chunk.endswith(b"\r")
         self._size += len(chunk)
         if self._size > self._max_event + len(chunk):
-            raise TooLong(f"an event is over the limit of {self._max_event} bytes")
+            raise EventTooLongError(f"an event is over the limit of {self._max_event} bytes")
         first, *others = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._line.append(first)
         for following in others:
@@ -68,7 +68,7 @@ class Decoder:
                 self._take(line.decode(errors="replace"))
             else:
                 if self._data or self._id is not None or self._retry is not None:
-                    yield Event("\n".join(self._data), self._event or "message", self._id, self._retry)
+                    yield SseEvent("\n".join(self._data), self._event or "message", self._id, self._retry)
                 self._reset()
 
     def _take(self, line: str) -> None:

@@ -1,7 +1,7 @@
-"""Text that can travel."""
+"""Text that can be sent: replaces lone surrogates, and marks suspect text."""
 
 SUSPECT_OPEN, SUSPECT_CLOSE = "⟦suspect: ", "⟧"
-"""Around words that talk to the model instead of to the reader (`kit/suspicion.py`)."""
+"""Around words that talk to the model instead of to the reader (`kit/prompt_injection.py`)."""
 
 
 def clean(text: str) -> str:

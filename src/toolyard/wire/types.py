@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Raw, Struct, UnsetType, field
 
-from .eras import Level
+from .call import Level
 from .errors import ErrorObject
 from .messages import Id
 

@@ -1,7 +1,7 @@
-"""The processes: started when needed, kept while warm, killed when one takes too long or its caller has gone.
+"""Worker processes: started when needed, kept while warm, killed when one takes too long.
 
-A worker has one request at a time, so ending it costs nobody else's. It inherits three pipes and no other
-descriptor, and of the environment only where modules and temporary files are. It ends with us.
+A worker has one request at a time. Requests wait in a fair queue (`FairLimiter`): who holds the fewest
+places is next. A worker inherits three pipes and a minimal environment, and ends with this process.
 """
 
 import asyncio
@@ -10,12 +10,102 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections import Counter, deque
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
-from .serving import ANSWER, REQUEST
-from .shares import Shares
+from .process import ANSWER, REQUEST
+
+
+class NoSlotError(Exception):
+    """There is no place now.
+
+    NoPlaceError
+    ├── TooManyWaitingError  `count` requests of the same holder wait already
+    └── WaitedTooLongError   nobody gave one back in time
+    """
+
+
+class TooManyWaitingError(NoSlotError):
+    def __init__(self, count: int) -> None:
+        super().__init__(f"{count} requests are waiting already")
+        self.count = count
+
+
+class WaitedTooLongError(NoSlotError):
+    pass
+
+
+class FairLimiter:
+    def __init__(self, places: int, *, most_waiting: int | None = None) -> None:
+        """At most `most_waiting` requests of one holder wait; by default there is no end to them."""
+        self._free = places
+        self._each = max(1, places - 1)
+        """One place is kept for a newcomer."""
+        self._most_waiting = most_waiting
+        self._held: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
+        """By holder, those who were served longest ago first."""
+
+    @asynccontextmanager
+    async def place(self, holder: str, seconds: float | None = None) -> AsyncGenerator[None]:
+        """Waits for a place, for so long at most; `holder` is whose share it is taken from."""
+        await self._taken(holder, seconds)
+        try:
+            yield
+        finally:
+            self._take_back(holder)
+
+    async def _taken(self, holder: str, seconds: float | None) -> None:
+        waiting = self._waiting.setdefault(holder, deque())
+        if self._most_waiting is not None and len(waiting) >= self._most_waiting:
+            raise TooManyWaitingError(len(waiting))
+        given = asyncio.get_running_loop().create_future()
+        waiting.append(given)
+        self._give()
+        try:
+            async with asyncio.timeout(seconds):
+                await given
+        except BaseException as error:
+            if given.cancelled():
+                self._leave(holder, given)
+            else:  # it was given a place in the same moment
+                self._take_back(holder)
+            if isinstance(error, TimeoutError):
+                raise WaitedTooLongError from None
+            raise
+
+    def _give(self) -> None:
+        while self._free:
+            able = [holder for holder in self._waiting if self._held[holder] < self._each]
+            if not able:
+                return
+            holder = min(able, key=lambda one: self._held[one])
+            waiting = self._waiting.pop(holder)
+            given = waiting.popleft()
+            if waiting:
+                self._waiting[holder] = waiting  # at the end: the others come first
+            if not given.done():  # it is when it was cancelled just now
+                self._free -= 1
+                self._held[holder] += 1
+                given.set_result(None)
+
+    def _leave(self, holder: str, given: "asyncio.Future[None]") -> None:
+        """Without losing the turn of the holder's other requests."""
+        waiting = self._waiting.get(holder, deque())
+        if given in waiting:
+            waiting.remove(given)
+        if not waiting:
+            self._waiting.pop(holder, None)
+
+    def _take_back(self, holder: str) -> None:
+        self._free += 1
+        self._held[holder] -= 1
+        if not self._held[holder]:
+            del self._held[holder]
+        self._give()
+
 
 logger = logging.getLogger("toolyard.workers")
 
@@ -41,11 +131,11 @@ class WorkerError(Exception):
     """
 
 
-class WorkerTimeout(WorkerError):
+class WorkerTimeoutError(WorkerError):
     pass
 
 
-class WorkerDied(WorkerError):
+class WorkerDiedError(WorkerError):
     def __init__(self, status: int | None, was_fresh: bool = True) -> None:
         super().__init__(f"the worker ended ({_status(status)})")
         self.status = status
@@ -53,7 +143,7 @@ class WorkerDied(WorkerError):
         """Whether it had no other request before."""
 
 
-class WorkerNotStarted(WorkerError):
+class WorkerStartError(WorkerError):
     pass
 
 
@@ -71,7 +161,7 @@ class WorkerPool:
         """At most `most_waiting` requests of one caller wait; by default there is no end to them."""
         self._command = [sys.executable, "-P", "-m", module]
         self._most = most
-        self._shares = Shares(most, most_waiting=most_waiting)
+        self._shares = FairLimiter(most, most_waiting=most_waiting)
         self._idle_seconds = idle_seconds
         self._idle: list[_Worker] = []
         """The one that had a request last is the last."""
@@ -108,7 +198,7 @@ class WorkerPool:
                     worker.subject = subject
                     began = time.monotonic()
                     return await self._exchanged(worker, request, left, longest)
-                except WorkerDied as error:
+                except WorkerDiedError as error:
                     left -= 0.0 if began is None else time.monotonic() - began
                     if not may_repeat or left <= 0 or self._closed or error.status not in _FROM_OUTSIDE:
                         raise
@@ -152,12 +242,12 @@ class WorkerPool:
             status = await self._gone(worker)
             self._check_open()
             if status in _FROM_OUTSIDE:
-                raise WorkerDied(status) from None
-            raise WorkerNotStarted(worker.last_words or f"it ended ({_status(status)})") from None
+                raise WorkerDiedError(status) from None
+            raise WorkerStartError(worker.last_words or f"it ended ({_status(status)})") from None
         except OSError as error:  # TimeoutError is one
             await self._end(worker)
             said = worker.last_words or error.strerror or f"it was not ready in {START_SECONDS:g} s"
-            raise WorkerNotStarted(said) from None
+            raise WorkerStartError(said) from None
         except BaseException:
             await self._end(worker)
             raise
@@ -165,18 +255,20 @@ class WorkerPool:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise WorkerNotStarted("the server is closing")
+            raise WorkerStartError("the server is closing")
 
     async def _exchanged(self, worker: "_Worker", request: bytes, seconds: float, longest: int) -> bytes:
         try:
             answer = await worker.exchange(request, seconds, longest)
         except TimeoutError:
             await self._end(worker)
-            raise WorkerTimeout from None
+            raise WorkerTimeoutError from None
         except EOFError:
             status = await self._gone(worker)
             logger.info("a worker ended (%s): %s", _status(status), worker.last_words)
-            raise (WorkerTimeout() if status == _BY_TIMER else WorkerDied(status, worker.is_fresh)) from None
+            raise (
+                WorkerTimeoutError() if status == _BY_TIMER else WorkerDiedError(status, worker.is_fresh)
+            ) from None
         except BaseException:  # cancelled: this answer must not become the next one's
             await self._end(worker)
             raise
@@ -261,7 +353,7 @@ class _Worker:
         assert self._process.stdout is not None
         (length,) = ANSWER.unpack(await self._process.stdout.readexactly(ANSWER.size))
         if length > longest:
-            raise WorkerDied(None)
+            raise WorkerDiedError(None)
         return await self._process.stdout.readexactly(length)
 
     async def _listen(self) -> None:

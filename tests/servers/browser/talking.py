@@ -13,7 +13,7 @@ from mcp import Client
 from tests.serving import serving
 from tests.waiting import until
 from toolyard.kit import Server
-from toolyard.kit.loading import load
+from toolyard.kit.loader import load
 
 ERAS = ["legacy", "2026-07-28"]
 

@@ -7,8 +7,7 @@ import ipaddress
 import pytest
 
 from tests.servers.browser.site import Site
-from toolyard.servers.browser.addresses import Rules, pattern_of
-from toolyard.servers.browser.door import Door
+from toolyard.servers.browser.proxy import AddressRules, EgressProxy, pattern_of
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -33,7 +32,7 @@ async def opened(allow: list[str], *answers: list[str]):
             raise OSError("no such name")
         return left.pop(0)
 
-    door = Door(Rules(allow), 10_000, resolve)
+    door = EgressProxy(AddressRules(allow), 10_000, resolve)
     try:
         yield door, await door.open()
     finally:
@@ -115,7 +114,7 @@ async def test_an_answer_without_end_is_cut_off(site: Site):
     ],
 )
 async def test_the_rules(allow: str, host: str, address: str, port: int, admitted: bool):
-    assert Rules([allow] if allow else []).admits(host, address, port) is admitted
+    assert AddressRules([allow] if allow else []).admits(host, address, port) is admitted
 
 
 INSIDE = {
@@ -191,7 +190,7 @@ def disguised(address: str) -> list[str]:
 
 @pytest.mark.parametrize("address", [*INSIDE, *INSIDE_6])
 async def test_no_address_of_the_inside_is_public_however_it_is_written(address: str):
-    rules = Rules([])
+    rules = AddressRules([])
     forms = [address] if ":" in address else [address, *disguised(address)]
     assert [form for form in forms if rules.admits("cloud.example", form, 80)] == []
     assert rules.admits("cloud.example", "93.184.216.34", 80)

@@ -15,7 +15,7 @@ from tests.servers.browser.site import Site
 from tests.servers.browser.talking import at, browsers, made, until_gone
 from toolyard.config import InProcess, ServerConfig
 from toolyard.kit import Identity, Server
-from toolyard.servers.browser.vault import Owner, Vault
+from toolyard.servers.browser.storage import BrowserOwner, StateVault
 from toolyard.wire.errors import McpError
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -78,12 +78,12 @@ async def test_cookies_outlive_the_browser_encrypted_and_belong_to_one_owner(sit
         for stranger in (bo, other):
             assert "You are nobody." in (await stranger("navigate", url=site.url("/cookie")))["snapshot"]
 
-    owner = Owner("acme", "ana")
-    assert Vault(folder, "").load(owner)["cookies"][0]["value"] == "Ana-of-Acme"
-    assert Vault(folder, "another key than before").load(owner) == {"cookies": [], "origins": []}
+    owner = BrowserOwner("acme", "ana")
+    assert StateVault(folder, "").load(owner)["cookies"][0]["value"] == "Ana-of-Acme"
+    assert StateVault(folder, "another key than before").load(owner) == {"cookies": [], "origins": []}
     (kept,) = [path for path in folder.glob("*.memory") if path.stem == owner.mark]
-    kept.rename(folder / f"{Owner('acme', 'bo').mark}.memory")
-    assert Vault(folder, "").load(Owner("acme", "bo")) == {"cookies": [], "origins": []}
+    kept.rename(folder / f"{BrowserOwner('acme', 'bo').mark}.memory")
+    assert StateVault(folder, "").load(BrowserOwner("acme", "bo")) == {"cookies": [], "origins": []}
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")

@@ -11,7 +11,7 @@ from tests.programs import needs
 from tests.servers.browser.site import ACCOUNT, Site
 from tests.servers.browser.talking import ERAS, at, made, talking
 from tests.serving import serving
-from toolyard.kit.loading import LoadError, load
+from toolyard.kit.loader import LoadError, load
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

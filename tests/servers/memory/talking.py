@@ -11,7 +11,7 @@ from mcp.client import ClientRequestContext
 
 from tests.serving import serving
 from toolyard.kit import Identity, Server
-from toolyard.kit.loading import load
+from toolyard.kit.loader import load
 
 ERAS = ["legacy", "2026-07-28"]
 MODULE = "toolyard.servers.memory"

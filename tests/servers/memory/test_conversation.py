@@ -14,7 +14,7 @@ from tests.cli.running import Toolyard
 from tests.servers.memory.talking import ERAS, MODULE, talking
 from toolyard.config import InProcess, ServerConfig
 from toolyard.kit import Identity
-from toolyard.kit.loading import LoadError, load
+from toolyard.kit.loader import LoadError, load
 
 YES = {"action": "accept", "content": {"confirm": True}}
 NO = {"action": "decline"}

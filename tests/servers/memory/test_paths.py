@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.servers.memory.talking import User
 from toolyard.kit import Identity
 from toolyard.servers.memory import Settings, build
-from toolyard.servers.memory.paths import cleaned
-from toolyard.servers.memory.problems import Problem
+from toolyard.servers.memory.document import cleaned
+from toolyard.servers.memory.errors import MemoryRequestError
 
 TRICKS = {
     "": "empty",
@@ -95,7 +95,7 @@ async def test_the_root_is_no_memory(tool: str):
 def test_whatever_is_taken_stays_below_the_root_and_as_it_is(rest: str):
     try:
         kept = cleaned("/memories/" + rest)
-    except Problem:
+    except MemoryRequestError:
         return
     assert kept == "/memories" or kept.startswith("/memories/")
     assert cleaned(kept) == kept

@@ -4,7 +4,7 @@ import pytest
 
 from tests.servers.memory.talking import User
 from toolyard.kit import Identity
-from toolyard.kit.suspicion import count, marked, unmarked
+from toolyard.kit.prompt_injection import count_suspect, marked, unmarked
 from toolyard.servers.memory import Settings, build
 
 SUSPECT = [
@@ -42,21 +42,21 @@ HARMLESS = [
 
 @pytest.mark.parametrize("text", SUSPECT)
 def test_what_reads_like_an_instruction_is_marked(text: str):
-    assert count(text) >= 1
+    assert count_suspect(text) >= 1
     assert "⟦suspect: " in marked(text)
     assert unmarked(marked(text)) == text
 
 
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_does_not_is_left_alone(text: str):
-    assert (count(text), marked(text)) == (0, text)
+    assert (count_suspect(text), marked(text)) == (0, text)
 
 
 @pytest.mark.parametrize("blank", [" ", "\n", "\u3000", "all ", "⟦suspect: "])
 def test_a_page_of_nothing_is_soon_looked_through(blank: str):
     for begins in ("", "you are", "ignore all", "<system", "novas"):
         page = begins + blank * 20_000 + "x"
-        assert count(page) == 0
+        assert count_suspect(page) == 0
         assert unmarked(page) == page
 
 

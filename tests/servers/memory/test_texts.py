@@ -6,11 +6,11 @@ from string import Formatter
 import msgspec
 
 from toolyard.servers.memory import ENVIRONMENT, Settings
-from toolyard.servers.memory.texts import texts
+from toolyard.servers.memory.texts import texts_of
 
 
 def test_a_sentence_quotes_the_same_things_in_both_languages():
-    english, portuguese = msgspec.structs.asdict(texts("en")), msgspec.structs.asdict(texts("pt"))
+    english, portuguese = msgspec.structs.asdict(texts_of("en")), msgspec.structs.asdict(texts_of("pt"))
     for name, sentence in english.items():
         assert _quoted(sentence) == _quoted(portuguese[name]), name
         assert sentence != portuguese[name], name

@@ -11,7 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolyard.kit.loading import load
+from toolyard.kit.loader import load
 
 PIECES = st.sampled_from(
     [

@@ -13,8 +13,8 @@ import pytest
 from tests.cli.running import Toolyard
 from tests.rest.loopback import Loopback, loopback, reply
 from toolyard.kit import Server
-from toolyard.kit.loading import LoadError, load
-from toolyard.rest import table
+from toolyard.kit.loader import LoadError, load
+from toolyard.rest.definition import model
 from toolyard.servers.rest import Settings
 
 GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "rest.md").read_text("utf-8")
@@ -169,16 +169,16 @@ def test_a_setting_that_only_other_servers_have_is_refused(folder: Path):
 
 
 SECTIONS = {
-    "The file": table.Table,
-    "Auth": table.Auth,
-    "Retry": table.Retry,
-    "Gate": table.Gate,
-    "Paging": table.Paging,
-    "Lookups": table.Lookup,
-    "Tools": table.Tool,
-    "Parameters": table.Parameter,
-    "Result": table.Result,
-    "More requests": table.Also,
+    "The file": model.ApiDefinition,
+    "Auth": model.Auth,
+    "Retry": model.Retry,
+    "Gate": model.Gate,
+    "Paging": model.Paging,
+    "Lookups": model.Lookup,
+    "Tools": model.ToolDefinition,
+    "Parameters": model.ParameterDefinition,
+    "Result": model.ResultDefinition,
+    "More requests": model.Also,
     "Settings": Settings,
 }
 

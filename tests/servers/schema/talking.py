@@ -9,7 +9,7 @@ import mcp_types as types
 from mcp import Client
 
 from tests.serving import serving
-from toolyard.kit.loading import load
+from toolyard.kit.loader import load
 
 ERAS = ["legacy", "2026-07-28"]
 

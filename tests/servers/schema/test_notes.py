@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.servers.schema.talking import talking
-from toolyard.kit.loading import LoadError, load
+from toolyard.kit.loader import LoadError, load
 
 BY_HAND = """\
 notes: [All of it is invented.]

@@ -13,8 +13,8 @@ from mcp import Client
 
 from tests.serving import serving
 from toolyard.kit import Identity, Server
-from toolyard.kit.loading import load
-from toolyard.servers.sessions.reading.files import Tally
+from toolyard.kit.loader import load
+from toolyard.servers.sessions.formats.files import ImportTally
 from toolyard.servers.sessions.recording import import_files, record
 
 ERAS = ["legacy", "2026-07-28"]
@@ -74,7 +74,7 @@ class Archive:
         for told in sessions:
             await record(told, tenant=self.tenant, user=user, url=self.url)
 
-    async def read(self, *paths: Path, user: str = "") -> Tally:
+    async def read(self, *paths: Path, user: str = "") -> ImportTally:
         return await import_files(paths, tenant=self.tenant, user=user, url=self.url)
 
     async def call(self, tool: str, user: str = "", tenant: str = "", **arguments: Any) -> Said:

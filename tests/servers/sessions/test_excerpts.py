@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolyard.servers.sessions.excerpt import LENGTH, excerpt
+from toolyard.servers.sessions.answers import LENGTH, excerpt
 from toolyard.servers.sessions.words import words
 
 LONG = " ".join(f"word{at}" for at in range(400))

@@ -10,7 +10,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
 from tests.emulators.anthropic_messages import ToolUse, scripted_claude
 from tests.servers.sessions.archive import Archive, entry, session, write_lines
-from toolyard.servers.sessions.reading.lines import MOST_BYTES, lines
+from toolyard.servers.sessions.formats.files import MOST_BYTES, lines
 
 
 async def test_a_transcript_that_claude_code_itself_has_written_is_understood(

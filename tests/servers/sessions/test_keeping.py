@@ -9,8 +9,7 @@ import pytest
 from tests.servers.sessions.archive import Archive, session
 from tests.stores import PostgresServer
 from toolyard.kit import McpError
-from toolyard.kit.loading import LoadError, load
-from toolyard.kit.making import WrongSettings
+from toolyard.kit.loader import LoadError, SettingsError, load
 from toolyard.servers.sessions import Settings, build
 from toolyard.servers.sessions.recording import record
 
@@ -196,7 +195,7 @@ def test_an_address_of_no_known_kind_is_refused_when_the_server_is_made(url: str
 
 
 def test_an_address_of_another_kind_is_a_wrong_setting_and_not_repeated():
-    with pytest.raises(WrongSettings, match=r"'url'.*of the kind 'yard'.*sqlite:PATH") as caught:
+    with pytest.raises(SettingsError, match=r"'url'.*of the kind 'yard'.*sqlite:PATH") as caught:
         build(Settings(url="yard:hunter2@db/none"))
     assert "hunter2" not in str(caught.value)
 

@@ -20,7 +20,7 @@ from tests.emulators.openai_chat import (
     scripted_chat,
 )
 from tests.servers.sql.talking import ERAS, Talk, talking
-from toolyard.kit.loading import LoadError, load
+from toolyard.kit.loader import LoadError, load
 
 COUNT = "SELECT count(*) AS orders FROM orders"
 DRAFT = json.dumps({"sql": COUNT})

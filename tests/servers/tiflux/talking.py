@@ -9,7 +9,7 @@ from jsonschema_rs import validator_for
 from tests.emulators.tiflux import API_KEY, TifluxEmulator
 from toolyard.kit import Server
 from toolyard.kit.connection import Connection
-from toolyard.kit.loading import load
+from toolyard.kit.loader import load
 
 HEADER = "x-tiflux-api-key"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import string
 from collections.abc import Iterator
 
-from toolyard.rest.loading import load
-from toolyard.rest.table import Table, Tool
+from toolyard.rest.definition.loader import load
+from toolyard.rest.definition.model import ApiDefinition, ToolDefinition
 from toolyard.servers.tiflux.server import TABLE
 
 
-def texts(table: Table) -> Iterator[tuple[str, str]]:
+def texts(table: ApiDefinition) -> Iterator[tuple[str, str]]:
     """Whatever a model or a person reads, by where it stands."""
     assert table.gate
     yield "instructions", table.instructions
@@ -23,7 +23,7 @@ def texts(table: Table) -> Iterator[tuple[str, str]]:
         yield from texts_of_tool(table, name, tool)
 
 
-def texts_of_tool(table: Table, name: str, tool: Tool) -> Iterator[tuple[str, str]]:
+def texts_of_tool(table: ApiDefinition, name: str, tool: ToolDefinition) -> Iterator[tuple[str, str]]:
     yield f"{name} title", tool.title
     yield f"{name} description", tool.description
     if tool.result.said:

@@ -12,18 +12,18 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from ..store import Unreachable
+from ..store import ArtifactStoreUnreachableError
 
 
-class Forbidden(Unreachable):
+class BucketForbiddenError(ArtifactStoreUnreachableError):
     pass
 
 
-class NoBucket(Unreachable):
+class BucketNotFoundError(ArtifactStoreUnreachableError):
     pass
 
 
-class Label(Struct, frozen=True):
+class ObjectLabel(Struct, frozen=True):
     """What goes along with an object."""
 
     content_type: str
@@ -33,7 +33,7 @@ class Label(Struct, frozen=True):
     """A line of plain letters that comes back with it."""
 
 
-class Found(Struct, frozen=True):
+class ObjectInfo(Struct, frozen=True):
     """An object that is there."""
 
     size: int
@@ -42,13 +42,13 @@ class Found(Struct, frozen=True):
     """Empty when it has none, and so is none of ours."""
 
 
-class Listed(Struct, frozen=True):
+class ListedObject(Struct, frozen=True):
     key: str
     size: int
     modified: float
 
 
-class Upload(Protocol):
+class ObjectUpload(Protocol):
     """An object on its way, in constant memory."""
 
     async def write(self, piece: bytes) -> None: ...
@@ -75,15 +75,15 @@ class Bucket(Protocol):
         """See that the bucket is there, and make it where that can be done."""
         ...
 
-    def upload(self, key: str, label: Label) -> Upload: ...
+    def upload(self, key: str, label: ObjectLabel) -> ObjectUpload: ...
 
-    async def find(self, key: str) -> Found | None: ...
+    async def find(self, key: str) -> ObjectInfo | None: ...
 
     async def read(self, key: str, start: int, length: int) -> bytes:
         """These bytes, all of which are there."""
         ...
 
-    def list(self, folder: str) -> AsyncIterator[Sequence[Listed]]:
+    def list(self, folder: str) -> AsyncIterator[Sequence[ListedObject]]:
         """Everything below a folder, some at a time."""
         ...
 

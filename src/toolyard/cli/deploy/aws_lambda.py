@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .. import target as targets
-from ..failure import Failure, warn
-from ..options import debug_option
-from .chosen import Chosen, choose
-from .template import Plan, template
+from ..commands.options import debug_option
+from ..ui.messages import CommandError, warn
+from .selection import SelectedServer, select_server
+from .template import FunctionPlan, render_template
 
 if TYPE_CHECKING:
     from ...kit import Server
@@ -83,16 +83,17 @@ def command(
     SERVER is one that comes with Toolyard, package.module:attribute, path/to/file.py:attribute, or a table of
     a REST API (.toml). Nothing is uploaded: the commands for that are printed.
     """
-    from . import building, linting, settings, telling
+    from . import function_zip, report, selection
+    from . import template as linting
 
     if not no_lint:
-        linting.need_linter()
-    chosen = [choose(server) for server in dict.fromkeys(servers)]
-    given = settings.read(options, chosen)
+        linting.require_linter()
+    chosen = [select_server(server) for server in dict.fromkeys(servers)]
+    given = selection.read_options(options, chosen)
     loaded = [_load(server, given[server.name], debug) for server in chosen]
     _refuse_same_names(loaded)
-    found = settings.variables({server.name: _prefix(server) for server in chosen}, given)
-    plan = Plan(
+    found = selection.option_variables({server.name: _prefix(server) for server in chosen}, given)
+    plan = FunctionPlan(
         name=_name(name or f"{chosen[0].name}-mcp"),
         python=python,
         arch=arch,
@@ -105,21 +106,21 @@ def command(
         variables=found.plain,
         secrets=tuple(found.secret),
     )
-    work = building.Work(chosen, python, arch, {**found.plain, **found.secret})
+    work = function_zip.BuildRequest(chosen, python, arch, {**found.plain, **found.secret})
     output.mkdir(parents=True, exist_ok=True)
     file = output / "template.yaml"
-    with telling.steps() as tell:
-        made = building.build(work, output, tell)
-        file.write_text(template(plan), "utf-8")
+    with report.report_steps() as tell:
+        made = function_zip.build_function(work, output, tell)
+        file.write_text(render_template(plan), "utf-8")
         if not no_lint:
             tell("cfn-lint")
             linting.lint(file)
-    telling.made(made, file, not no_lint)
-    telling.what_next(plan, file, loaded)
+    report.print_archive(made, file, not no_lint)
+    report.print_next_steps(plan, file, loaded)
     _warn_if_open(loaded)
 
 
-def _load(server: Chosen, options: dict[str, Any], debug: bool) -> "Server":
+def _load(server: SelectedServer, options: dict[str, Any], debug: bool) -> "Server":
     """It must work here before it is sent elsewhere; and it says which key callers bring."""
     return targets.load(server.target, debug, options)
 
@@ -128,19 +129,19 @@ def _refuse_same_names(servers: "list[Server]") -> None:
     names = [server.name for server in servers]
     for name in names:
         if names.count(name) > 1:
-            raise Failure(f"two servers are called {name!r}, and each needs an address of its own")
+            raise CommandError(f"two servers are called {name!r}, and each needs an address of its own")
 
 
-def _prefix(server: Chosen) -> str:
+def _prefix(server: SelectedServer) -> str:
     """What the names of its variables begin with, as its module says; it has been loaded by now."""
-    from ...kit.making import ENVIRONMENT
+    from ...kit.loader import ENVIRONMENT
 
     return getattr(sys.modules.get(server.module), ENVIRONMENT, "")
 
 
 def _name(name: str) -> str:
     if not NAME.fullmatch(name):
-        raise Failure(f"{name!r} is no name for a function", "letters, digits and hyphens, 64 at most")
+        raise CommandError(f"{name!r} is no name for a function", "letters, digits and hyphens, 64 at most")
     return name
 
 

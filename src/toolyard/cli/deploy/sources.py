@@ -1,34 +1,98 @@
-"""Which files a function needs: the modules that its servers import, and theirs, and so on.
+"""The files that a function needs: the modules that its servers import, and the data beside them.
 
-Found by reading the sources. A module's package comes along, and the data files beside the modules of one.
+Found by parsing; nothing is imported. Imports under `if TYPE_CHECKING`, or tried with
+`except ImportError`, do not count.
 """
 
+import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
+from typing import NamedTuple
 
-from ..failure import Failure
-from .chosen import PACKAGE, Chosen
-from .imports import Import, imports_of
+from ..ui.messages import CommandError
+from .selection import PACKAGE, SelectedServer
+
+_ABSENT = {"ImportError", "ModuleNotFoundError"}
+
+
+class Import(NamedTuple):
+    module: str
+    """The whole dotted name. Of `from a import b` it is `a`."""
+    names: tuple[str, ...]
+    """What is taken from it; any of them may be a module."""
+    is_early: bool
+    """Whether it happens as soon as the module itself is imported."""
+
+
+def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
+    """The imports in the source of `module`, relative ones made absolute."""
+    package = module if is_package else module.rpartition(".")[0]
+    return list(_imports_in(ast.parse(source).body, package, True))
+
+
+def _imports_in(body: list[ast.stmt], package: str, is_early: bool) -> Iterator[Import]:
+    for statement in body:
+        if isinstance(statement, ast.Import):
+            yield from (Import(alias.name, (), is_early) for alias in statement.names)
+        elif isinstance(statement, ast.ImportFrom):
+            names = tuple(alias.name for alias in statement.names)
+            yield Import(_absolute(statement, package), names, is_early)
+        elif isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from _imports_in(statement.body, package, False)
+        elif isinstance(statement, ast.If) and _is_type_checking(statement.test):
+            yield from _imports_in(statement.orelse, package, is_early)
+        elif isinstance(statement, ast.Try) and _is_optional(statement):
+            yield from _imports_in([*statement.orelse, *statement.finalbody], package, is_early)
+        else:
+            yield from _imports_in(list(_inner(statement)), package, is_early)
+
+
+def _inner(statement: ast.stmt) -> Iterator[ast.stmt]:
+    """The statements directly inside one that has blocks: a class, a loop, a `with`, a `match`."""
+    for child in ast.iter_child_nodes(statement):
+        if isinstance(child, ast.stmt):
+            yield child
+        elif isinstance(child, ast.ExceptHandler | ast.match_case):
+            yield from child.body
+
+
+def _absolute(statement: ast.ImportFrom, package: str) -> str:
+    if not statement.level:
+        return statement.module or ""
+    parts = package.split(".")
+    base = ".".join(parts[: len(parts) - statement.level + 1])
+    return f"{base}.{statement.module}" if statement.module else base
+
+
+def _is_type_checking(test: ast.expr) -> bool:
+    name = test.attr if isinstance(test, ast.Attribute) else test.id if isinstance(test, ast.Name) else ""
+    return name == "TYPE_CHECKING"
+
+
+def _is_optional(statement: ast.Try) -> bool:
+    caught = [node for handler in statement.handlers if handler.type for node in ast.walk(handler.type)]
+    return any(isinstance(node, ast.Name) and node.id in _ABSENT for node in caught)
+
 
 # What a function starts with, and what only matters where there is no function around the server.
-ENTRIES = ("toolyard.app.aws_lambda", "toolyard.edge.lambda_runtime")
-NEVER = (
+ENTRIES = ("toolyard.app.aws_lambda", "toolyard.edge.aws.runtime")
+EXCLUDED_MODULES = (
     "toolyard.cli",
     "toolyard.app.gateway",
-    "toolyard.app.serving",
-    "toolyard.app.watching",
-    "toolyard.edge.serving",
+    "toolyard.app.http",
+    "toolyard.app.config_watcher",
+    "toolyard.edge.http.server",
     "toolyard.edge.stdio",
     "toolyard.kit.agent_sdk",
-    "toolyard.results.reading",
+    "toolyard.results.query",
 )
-UNWANTED = {".py", ".pyc", ".pyo"}
+CODE_SUFFIXES = {".py", ".pyc", ".pyo"}
 _SECRETS = re.compile(r".*\.(pem|key|p12|pfx|jks|kdbx)|id_(rsa|dsa|ecdsa|ed25519)|.*credentials.*", re.I)
 
 
-class Sources:
+class SourceFiles:
     """The files that were found, by their path in the zip, and the names of others' packages."""
 
     def __init__(self) -> None:
@@ -54,7 +118,7 @@ class Sources:
         try:
             found = imports_of(file.read_text("utf-8"), name, file.name == "__init__.py")
         except (SyntaxError, ValueError) as error:
-            raise Failure(f"{file} cannot be read as Python: {error}") from None
+            raise CommandError(f"{file} cannot be read as Python: {error}") from None
         for one in found:
             top = one.module.partition(".")[0]
             if top == PACKAGE.name and folder != PACKAGE.parent:
@@ -93,8 +157,8 @@ class Sources:
                 yield path
 
 
-def gather(chosen: Iterable[Chosen]) -> Sources:
-    sources = Sources()
+def gather(chosen: Iterable[SelectedServer]) -> SourceFiles:
+    sources = SourceFiles()
     for entry in ENTRIES:
         sources.add(entry, PACKAGE.parent)
     for server in chosen:
@@ -109,18 +173,18 @@ def _modules(one: Import) -> list[str]:
 
 
 def _is_no_code(name: str) -> bool:
-    return PurePosixPath(name).suffix not in UNWANTED
+    return PurePosixPath(name).suffix not in CODE_SUFFIXES
 
 
 def _is_left_out(name: str) -> bool:
-    return not name or any(name == never or name.startswith(f"{never}.") for never in NEVER)
+    return not name or any(name == never or name.startswith(f"{never}.") for never in EXCLUDED_MODULES)
 
 
 def _is_data(path: Path, folder: Path) -> bool:
     """What is hidden (`.env`, `.git`), or a link to somewhere else, was not put there for the server."""
     inside = path.relative_to(folder).parts
     is_hidden = any(part.startswith(".") or part == "node_modules" for part in inside)
-    if is_hidden or not path.is_file() or path.suffix in UNWANTED:
+    if is_hidden or not path.is_file() or path.suffix in CODE_SUFFIXES:
         return False
     return path.resolve().is_relative_to(folder.resolve())
 

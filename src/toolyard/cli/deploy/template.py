@@ -1,14 +1,22 @@
-"""`template.yaml`: the function, its address, its log and its rights, for `sam deploy`.
+"""`template.yaml` for `sam deploy`: the function, its URL, its log and its role, checked with cfn-lint.
 
-Values that came from outside are written as JSON strings, which YAML takes as they are.
+Values from outside are written as JSON strings, which are valid YAML.
 """
 
 import json
+import subprocess
+import sys
+from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-WIPING = {
+from ..json_values import JsonMapping, as_object
+from ..ui.messages import CommandError, warn
+
+MEMORY_WIPING = {
     "PYTHONMALLOC": "malloc",
     "MALLOC_PERTURB_": "165",
     "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
@@ -17,7 +25,7 @@ WIPING = {
 STREAMING = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/bootstrap"}
 
 
-class Plan(Struct, frozen=True):
+class FunctionPlan(Struct, frozen=True):
     name: str
     python: str
     arch: str
@@ -33,7 +41,7 @@ class Plan(Struct, frozen=True):
     """Variables whose values are asked for when it is deployed, and shown nowhere."""
 
 
-def template(plan: Plan) -> str:
+def render_template(plan: FunctionPlan) -> str:
     return f"""\
 # Made by `toolyard deploy lambda`.
 AWSTemplateFormatVersion: "2010-09-09"
@@ -115,19 +123,19 @@ def parameter(variable: str) -> str:
     return "".join(part.capitalize() for part in variable.split("_"))
 
 
-def _parameters(plan: Plan) -> str:
+def _parameters(plan: FunctionPlan) -> str:
     return "".join(
         f"  {parameter(name)}:\n    Type: String\n    NoEcho: true\n    Description: The variable {name}.\n"
         for name in plan.secrets
     )
 
 
-def _concurrency(plan: Plan) -> str:
+def _concurrency(plan: FunctionPlan) -> str:
     return f"      ReservedConcurrentExecutions: {plan.concurrency}\n" if plan.concurrency else ""
 
 
-def _variables(plan: Plan) -> str:
-    given: dict[str, str] = {**WIPING, **(STREAMING if plan.stream else {}), **plan.variables}
+def _variables(plan: FunctionPlan) -> str:
+    given: dict[str, str] = {**MEMORY_WIPING, **(STREAMING if plan.stream else {}), **plan.variables}
     lines = ["TOOLYARD_KEY: !Ref ToolyardKey"]
     lines += [f"{name}: {_text(value)}" for name, value in given.items()]
     lines += [f"{name}: !Ref {parameter(name)}" for name in plan.secrets]
@@ -136,3 +144,38 @@ def _variables(plan: Plan) -> str:
 
 def _text(value: Any) -> str:
     return json.dumps(value)
+
+
+PROGRAM = "import sys; from cfnlint.runner import main; sys.exit(main())"
+INSTALL = "pip install 'toolyard[deploy]', or leave the check out with --no-lint"
+
+
+def require_linter() -> None:
+    if find_spec("cfnlint") is None:
+        raise CommandError("cfn-lint, which checks the template, is not installed", INSTALL)
+
+
+def lint(file: Path) -> None:
+    """Failure when the template has errors; what is less than that is a warning."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "--format", "json", "--", str(file)],
+        capture_output=True,
+        text=True,
+    )
+    try:
+        found: list[Any] = msgspec.json.decode(done.stdout or "[]", type=list[Any])
+    except msgspec.DecodeError:
+        raise CommandError("cfn-lint failed", INSTALL, details=done.stdout + done.stderr) from None
+    if done.returncode and not found:
+        raise CommandError("cfn-lint failed", INSTALL, details=done.stderr)
+    errors = [_lint_message(one) for one in map(as_object, found) if one.get("Level") == "Error"]
+    for one in map(as_object, found):
+        if one.get("Level") != "Error":
+            warn(f"{file.name}: {_lint_message(one)}")
+    if errors:
+        raise CommandError(f"{file.name} has {len(errors)} errors", *errors)
+
+
+def _lint_message(one: JsonMapping) -> str:
+    start = as_object(as_object(one.get("Location")).get("Start")).get("LineNumber", "?")
+    return f"line {start}: {one.get('Message', '')} ({as_object(one.get('Rule')).get('Id', '?')})"

@@ -1,4 +1,4 @@
-"""Others' packages for the machines of AWS: the versions that are installed here, as wheels for there."""
+"""Third-party packages for AWS's machines: the versions that are installed here, as wheels for there."""
 
 import re
 import shutil
@@ -9,7 +9,7 @@ from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
 
-from ..failure import Failure
+from ..ui.messages import CommandError
 
 MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
 # From 3.12 on, the runtimes stand on Amazon Linux 2023 (glibc 2.34), before that on Amazon Linux 2 (2.26).
@@ -38,7 +38,7 @@ def requirements(packages: Iterable[str]) -> tuple[list[str], list[str]]:
 def install(wanted: list[str], folder: Path, python: str, arch: str) -> None:
     """Unpack the wheels for a function's Python and machine into `folder`."""
     if find_spec("pip") is None:
-        raise Failure(f"there is no pip in {sys.prefix}", "python -m ensurepip")
+        raise CommandError(f"there is no pip in {sys.prefix}", "python -m ensurepip")
     pins = folder.with_name("pins.txt")
     pins.write_text("".join(f"{name}=={version}\n" for name, version in sorted(_installed().items())))
     platforms = [f"--platform={platform}" for platform in _platforms(python, MACHINES[arch])]
@@ -50,17 +50,19 @@ def install(wanted: list[str], folder: Path, python: str, arch: str) -> None:
         text=True,
     )  # fmt: skip
     if done.returncode:
-        raise _not_had(done.stderr, python, arch)
+        raise _install_error(done.stderr, python, arch)
     _tidy(folder)
 
 
-def _not_had(said: str, python: str, arch: str) -> Failure:
+def _install_error(said: str, python: str, arch: str) -> CommandError:
     named = re.search(r"(?:No matching distribution found for|Cannot install) ([^\s(]+)", said)
     if "connection broken" in said:  # then pip calls everything missing that it could not ask for
-        return Failure("pip cannot reach where it gets packages from", "is there a network?", details=said)
+        return CommandError(
+            "pip cannot reach where it gets packages from", "is there a network?", details=said
+        )
     if named is None:
-        return Failure("pip could not get the packages of the function", details=said)
-    return Failure(
+        return CommandError("pip could not get the packages of the function", details=said)
+    return CommandError(
         f"there is no wheel of {named[1]!r} for Python {python} on {arch}",
         "try another --python or --arch, or install a version here that has one",
         details=said,

@@ -1,42 +1,90 @@
-"""Composio behind the gateway: what is called, what is asked of it, each in the session of who asks.
+"""Composio as an upstream: calls and requests, each in the session of its caller.
 
-The tools that its MCP endpoint lists go over MCP; all others were found by a search, and are executed over
-its REST API. Whatever failed without an answer is not done again here.
+Tools that its MCP endpoint lists go over MCP; all others run over its REST API. A request that failed
+without an answer is not repeated here.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 from msgspec import Raw
 
 from ...config import Composio, ServerConfig
-from ...search.documents import Query
+from ...search.documents import ToolQuery
 from ...sessions.leases import Lease
-from ...upstream.composio import Api, ApiRefused, Executed
-from ...upstream.composio.records import Question, ToolRecord
-from ...upstream.expiry import is_refusal
-from ...upstream.link import OURS, About
+from ...upstream.composio import ComposioClient, ComposioRefusedError, ExecutedTool
+from ...upstream.composio.api import ComposioQuery, ToolRecord
+from ...upstream.connection import GATEWAY_CALLER, UpstreamInfo
+from ...upstream.errors import (
+    ConnectionLostError,
+    NotReachedError,
+    UpstreamBusyError,
+    UpstreamDownError,
+    UpstreamError,
+    UpstreamTimeoutError,
+    is_refusal,
+)
 from ...wire.call import NO_CHANNEL, Call
 from ...wire.errors import InvalidParams, McpError, MethodNotFound
 from ...wire.messages import decode_params
 from ...wire.versions import LATEST_MODERN
-from ..breaker import Breaker
-from ..remote import Connection, RemoteAnswer, RemoteTool, Toolkit
-from ..renewal import says_over
-from ..ways import Way, Ways
-from .accounts import Accounts
-from .asking import Asking
-from .blotting import Blotter
-from .loans import Loans
-from .seats import Seated, Seats
-from .slugs import META, SEARCH, named, without_denied
-from .toolkits import Toolkits
-from .unwrapping import data_of, failed, opened, result_of, with_data
+from ..mount import Breaker, says_over
+from ..remote import AppConnection, RemoteAnswer, RemoteTool, Toolkit
+from .apps import AppAccounts, ToolkitSearch
+from .results import KeyRedactor, data_of, failed_result, result_of, unwrapped, with_data
+from .sessions import CallSession, ComposioSessions, SessionConnection, SessionConnections
+from .tools import META_PREFIX, SEARCH_TOOLS, SessionTools, slugs_in, without_denied
+
+T = TypeVar("T")
+
+MAX_RETRY_AFTER = 5.0
+"""Who is told to come back later than that does without an answer: there are others to ask."""
+MAX_TRIES = 3
+
+
+class GuardedRequests:
+    def __init__(self, server: str, timeout: float) -> None:
+        self._server = server
+        self._timeout = timeout
+        self.breaker: Breaker | None = None
+
+    async def ask(self, question: Callable[[], Awaitable[T]]) -> T:
+        if self.breaker is not None:
+            self.breaker.check()
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._patiently(question)
+        except TimeoutError as error:
+            if isinstance(error, McpError):
+                raise
+            late = UpstreamTimeoutError(self._server, f"it did not answer within {self._timeout:g} s")
+            self._failed(late)
+            raise late from None
+        except (ConnectionLostError, NotReachedError) as error:
+            self._failed(error)
+            raise
+
+    def _failed(self, error: UpstreamError) -> None:
+        if self.breaker is not None and not isinstance(error, UpstreamBusyError | UpstreamDownError):
+            self.breaker.failed(error.reason)
+
+    async def _patiently(self, question: Callable[[], Awaitable[T]]) -> T:
+        """One that was turned away unread, with the word when to come back, comes back."""
+        for _ in range(MAX_TRIES - 1):
+            try:
+                return await question()
+            except NotReachedError as error:
+                if error.retry_after is None or error.retry_after > MAX_RETRY_AFTER:
+                    raise
+                await asyncio.sleep(error.retry_after)
+        return await question()
+
 
 MAX_TOOLS = 500
 UNANSWERABLE = (401, 429)
-_ABOUT = About(LATEST_MODERN, capabilities={"tools": {}})
-_OURS = Call("server/discover", Raw(b"{}"), OURS, NO_CHANNEL)
+_INFO_WITHOUT_MCP = UpstreamInfo(LATEST_MODERN, capabilities={"tools": {}})
+_GATEWAY_CALL = Call("server/discover", Raw(b"{}"), GATEWAY_CALLER, NO_CHANNEL)
 
 
 class ComposioUpstream:
@@ -49,24 +97,24 @@ class ComposioUpstream:
         self,
         config: ServerConfig,
         where: Composio,
-        api: Api,
-        seats: Seats,
-        loans: Loans,
-        connect: Callable[[str], Way],
+        api: ComposioClient,
+        seats: ComposioSessions,
+        loans: SessionTools,
+        connect: Callable[[str], SessionConnection],
     ) -> None:
         self.server = config.name
-        self._blotter = Blotter(where.api_key)
+        self._blotter = KeyRedactor(where.api_key)
         self._api = api
         self._seats = seats
         self._loans = loans
         self._connect = connect
-        self._ways = Ways()
+        self._ways = SessionConnections()
         self._own = ""
         """The session that we read lists in."""
         self._seats.on_over = self._ways.drop
-        self._asking = Asking(config.name, config.timeout)
-        self._kits = Toolkits(api, where.toolkits)
-        self._accounts = Accounts(config.name, api, where.callback_url)
+        self._asking = GuardedRequests(config.name, config.timeout)
+        self._kits = ToolkitSearch(api, where.toolkits)
+        self._accounts = AppAccounts(config.name, api, where.callback_url)
 
     # Calls
 
@@ -78,40 +126,42 @@ class ComposioUpstream:
         if not self._loans.may_use(name):
             raise InvalidParams(f"Unknown tool: {name[:80]!r}")
         arguments = decode_params(members.get("arguments", Raw(b"{}")), dict[str, Any])
-        if name.upper().startswith(META) and (unknown := self._denied(arguments)):
-            return failed(f"Unknown tool: {unknown}; nothing was executed", call.caller.era == "modern")
+        if name.upper().startswith(META_PREFIX) and (unknown := self._denied(arguments)):
+            return failed_result(
+                f"Unknown tool: {unknown}; nothing was executed", call.caller.era == "modern"
+            )
         if not self._loans.is_listed(name):
             return await self._execute(call, name, arguments)
         return await self._call_listed(call, name)
 
     def _denied(self, arguments: dict[str, Any]) -> str:
         """The tools that arguments name and that may not be used."""
-        slugs = dict.fromkeys(slug for slug in named(arguments) if not self._loans.may_use(slug))
+        slugs = dict.fromkeys(slug for slug in slugs_in(arguments) if not self._loans.may_use(slug))
         return ", ".join(repr(slug[:80]) for slug in slugs)
 
     async def _call_listed(self, call: Call, name: str) -> Any:
-        result = opened(await self._over_mcp(call))
-        if name in SEARCH and (data := data_of(result)):
+        result = unwrapped(await self._over_mcp(call))
+        if name in SEARCH_TOOLS and (data := data_of(result)):
             return with_data(result, without_denied(data, self._loans.may_use))
         return result
 
     async def _execute(self, call: Call, slug: str, arguments: dict[str, Any]) -> Any:
         modern = call.caller.era == "modern"
 
-        async def work(seated: Seated) -> Executed:
+        async def work(seated: CallSession) -> ExecutedTool:
             return await self._api.execute(seated.session, seated.user, slug, arguments)
 
         try:
             done = await self._seats.run(call, work, _refused_as_over)
             return result_of(self._blotter.executed(done), modern)
-        except ApiRefused as error:
+        except ComposioRefusedError as error:
             if error.status in UNANSWERABLE:
                 raise
             # What the caller got wrong, or what the app wants first: the model should read it.
-            return failed(f"{error.words}; hint: {error.hint}" if error.hint else error.words, modern)
+            return failed_result(f"{error.words}; hint: {error.hint}" if error.hint else error.words, modern)
 
     async def _over_mcp(self, call: Call) -> Any:
-        async def work(seated: Seated) -> Any:
+        async def work(seated: CallSession) -> Any:
             session = seated.session
             if session is None or not session.mcp_url:
                 return _without_mcp(call)
@@ -125,16 +175,16 @@ class ComposioUpstream:
 
     # Life
 
-    async def about(self) -> About:
-        async def work(seated: Seated) -> About:
+    async def about(self) -> UpstreamInfo:
+        async def work(seated: CallSession) -> UpstreamInfo:
             session = seated.session
             if session is None or not session.mcp_url:
-                return _ABOUT
+                return _INFO_WITHOUT_MCP
             self._own = session.id
             async with self._ways.use(session.id, lambda: self._connect(session.mcp_url)) as way:
                 return await way.about()
 
-        return await self._seats.run(_OURS, work)
+        return await self._seats.run(_GATEWAY_CALL, work)
 
     def guard(self, breaker: Breaker) -> None:
         """Questions are not put to one that is known to be down."""
@@ -158,10 +208,10 @@ class ComposioUpstream:
     async def session(self, call: Call) -> Lease:
         return await self._asking.ask(lambda: self._seats.lease(call))
 
-    async def search(self, call: Call, queries: Sequence[Query], limit: int) -> RemoteAnswer:
-        questions = [Question(query.use_case, query.known_fields, query.category) for query in queries]
+    async def search(self, call: Call, queries: Sequence[ToolQuery], limit: int) -> RemoteAnswer:
+        questions = [ComposioQuery(query.use_case, query.known_fields, query.category) for query in queries]
 
-        async def work(seated: Seated) -> RemoteAnswer:
+        async def work(seated: CallSession) -> RemoteAnswer:
             found = await self._api.search(seated.session, seated.user, questions, limit)
             results = [self._loans.lend_found(call, tools, found.accounts)[:limit] for tools in found.tools]
             return RemoteAnswer(tuple(map(tuple, results)), seated.lease, found.guidance)
@@ -197,27 +247,27 @@ class ComposioUpstream:
                 ]
         return found
 
-    async def connections(self, call: Call, toolkits: Sequence[str]) -> Sequence[Connection]:
-        async def work(seated: Seated) -> Sequence[Connection]:
+    async def connections(self, call: Call, toolkits: Sequence[str]) -> Sequence[AppConnection]:
+        async def work(seated: CallSession) -> Sequence[AppConnection]:
             return await self._accounts.statuses(seated.session, seated.user, toolkits)
 
         return await self._asking.ask(lambda: self._seats.run(call, work))
 
     async def link(
         self, call: Call, toolkit: str, *, alias: str = "", fields: dict[str, Any] | None = None
-    ) -> Connection:
-        async def work(seated: Seated) -> Connection:
+    ) -> AppConnection:
+        async def work(seated: CallSession) -> AppConnection:
             return await self._accounts.link(seated.session, seated.user, toolkit, alias, fields)
 
         return await self._asking.ask(lambda: self._seats.run(call, work))
 
     async def wait(
         self, call: Call, toolkits: Sequence[str], seconds: float, *, every: bool = True
-    ) -> Sequence[Connection]:
+    ) -> Sequence[AppConnection]:
         return await self._accounts.wait(lambda: self.connections(call, toolkits), seconds, every)
 
 
-def _refused_as_over(done: Executed) -> bool:
+def _refused_as_over(done: ExecutedTool) -> bool:
     """Composio says it in a good reply, too. An app's own session, which is over, is not ours to renew."""
     return done.failure is not None and is_refusal(done.failure)
 

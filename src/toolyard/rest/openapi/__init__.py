@@ -4,7 +4,7 @@ Owns the conversion: what of an API becomes tools, and what had to be left out, 
 files, and writing them, is for the command.
 """
 
-from .convert import Made, Wishes, convert
-from .document import Document, DocumentError
+from .conversion import Conversion, ConversionOptions, convert
+from .document import OpenApiDocument, OpenApiError
 
-__all__ = ["Document", "DocumentError", "Made", "Wishes", "convert"]
+__all__ = ["Conversion", "ConversionOptions", "OpenApiDocument", "OpenApiError", "convert"]

@@ -1,9 +1,10 @@
-"""An OpenAPI document as a tree of plain values, and the references inside it.
+"""An OpenAPI document as plain values, its references, and its schemas as JSON Schemas that stand alone.
 
-Whoever wrote it may be a stranger: references may lead nowhere, outside, or round in circles.
+The document may be a stranger's: references may lead nowhere, outside, or round in circles, so everything
+is bounded.
 """
 
-from typing import Any, cast
+from typing import Any, Literal, cast
 from urllib.parse import unquote
 
 Node = dict[str, Any]
@@ -11,7 +12,7 @@ _CHAIN = 50
 DEEPEST = 200
 
 
-class DocumentError(Exception):
+class OpenApiError(Exception):
     """The document cannot be used; `hint` says what to do."""
 
     def __init__(self, message: str, hint: str = "") -> None:
@@ -37,21 +38,21 @@ def text(value: Any) -> str:
     return value if isinstance(value, str) else ""
 
 
-class Document:
+class OpenApiDocument:
     def __init__(self, raw: Any) -> None:
         raw = _tidied(raw, 0, set(), {})
         if not isinstance(raw, dict):
-            raise DocumentError("not an OpenAPI document: it is no mapping")
+            raise OpenApiError("not an OpenAPI document: it is no mapping")
         self.raw = cast(Node, raw)
         self.version = str(self.raw.get("openapi", ""))
         if "swagger" in self.raw:
             hint = "convert it first, with `npx swagger2openapi` for instance"
-            raise DocumentError(f"Swagger {self.raw['swagger']} is older than OpenAPI 3", hint)
+            raise OpenApiError(f"Swagger {self.raw['swagger']} is older than OpenAPI 3", hint)
         if not self.version.startswith("3."):
             said = f"'openapi' is {self.version!r}" if self.version else "there is no 'openapi' in it"
-            raise DocumentError(f"not an OpenAPI 3 document: {said}")
+            raise OpenApiError(f"not an OpenAPI 3 document: {said}")
         if not node(self.raw.get("paths")):
-            raise DocumentError("the document has no paths, so there is nothing to make tools of")
+            raise OpenApiError("the document has no paths, so there is nothing to make tools of")
 
     def resolved(self, value: Any) -> Node:
         """The mapping that is meant: a reference is followed, what stands beside it wins."""
@@ -64,12 +65,12 @@ class Document:
                 return {**found, **beside} if beside else found
             beside = {**{key: item for key, item in found.items() if key != "$ref"}, **beside}
             value = self.at(reference)
-        raise DocumentError(f"the reference {reference!r} leads in a circle")
+        raise OpenApiError(f"the reference {reference!r} leads in a circle")
 
     def at(self, reference: str) -> Any:
         if not reference.startswith("#"):
             hint = "bundle it into one file first, with `npx @redocly/cli bundle` for instance"
-            raise DocumentError(f"refers to {reference!r}, which is in another file", hint)
+            raise OpenApiError(f"refers to {reference!r}, which is in another file", hint)
         found: Any = self.raw
         for step in reference.removeprefix("#").split("/")[1:]:
             key = unquote(step).replace("~1", "/").replace("~0", "~")
@@ -78,7 +79,7 @@ class Document:
             elif isinstance(found, dict) and key in found:
                 found = cast(Node, found)[key]
             else:
-                raise DocumentError(f"refers to {reference!r}, which is not in it")
+                raise OpenApiError(f"refers to {reference!r}, which is not in it")
         return found
 
 
@@ -92,7 +93,7 @@ def _tidied(value: Any, depth: int, above: set[int], done: dict[int, Any]) -> An
     if mark in done:
         return done[mark]
     if mark in above or depth > DEEPEST:
-        raise DocumentError("the document is nested too deeply, or holds itself")
+        raise OpenApiError("the document is nested too deeply, or holds itself")
     above.add(mark)
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
@@ -112,3 +113,197 @@ def _key(key: Any) -> str:
 def _sound(value: str) -> str:
     """JSON can spell half a character, which no file can hold."""
     return value.encode("utf-8", "replace").decode()
+
+
+Direction = Literal["readOnly", "writeOnly"]
+"""What is not for this side: what the API only tells is not sent, what it is only told never comes back."""
+
+ANYTHING = ["string", "number", "boolean", "object", "array"]
+_LIMITS = [
+    "enum",
+    "const",
+    "format",
+    "pattern",
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "required",
+]
+_BRANCHES = ("anyOf", "oneOf")
+_NESTED = 150
+
+
+class SchemaResolver:
+    def __init__(self, document: OpenApiDocument) -> None:
+        self._document = document
+
+    def effective(self, schema: Any, unwanted: Direction) -> Node:
+        """With its reference followed and its allOf merged; still with references below."""
+        found = self._merged(schema, set(), 0)
+        properties = node(found.get("properties"))
+        if properties:
+            found["properties"] = {
+                name: item
+                for name, item in properties.items()
+                if not node(item).get(unwanted) and not self._document.resolved(item).get(unwanted)
+            }
+        return found
+
+    def _merged(self, schema: Any, seen: set[str], depth: int) -> Node:
+        """With its allOf merged, each reference once: many ways may lead to the same one."""
+        found = dict(self._document.resolved(schema))
+        parts = nodes(found.pop("allOf", None))
+        if depth > 20:
+            return found
+        for part in parts:
+            reference = node(part).get("$ref")
+            if isinstance(reference, str):
+                if reference in seen:
+                    continue
+                seen.add(reference)
+            found = _merged_schemas(self._merged(part, seen, depth + 1), found)
+        return found
+
+    def plain(self, schema: Any, unwanted: Direction = "readOnly") -> Node:
+        """The whole, as JSON Schema; beyond some size, and inside itself, it says nothing more."""
+        return _Plain(self, unwanted).of(schema, ())
+
+
+class _Plain:
+    def __init__(self, schemas: SchemaResolver, unwanted: Direction) -> None:
+        self._schemas = schemas
+        self._unwanted: Direction = unwanted
+        self._left = _NESTED
+
+    def of(self, schema: Any, above: tuple[str, ...]) -> Node:
+        reference = node(schema).get("$ref")
+        if isinstance(reference, str):
+            if reference in above:
+                return {}
+            above = (*above, reference)
+        self._left -= 1
+        if self._left < 0 or len(above) > 5:
+            return {}
+        found = self._schemas.effective(schema, self._unwanted)
+        plain = _own(found)
+        self._below(found, plain, above)
+        return _nullable(plain, found)
+
+    def _below(self, found: Node, plain: Node, above: tuple[str, ...]) -> None:
+        if "properties" in found:
+            inside = {name: self.of(item, above) for name, item in node(found["properties"]).items()}
+            plain["properties"] = inside
+            if "required" in plain:
+                plain["required"] = [name for name in texts(plain["required"]) if name in inside]
+        if isinstance(found.get("items"), dict):
+            plain["items"] = self.of(found["items"], above)
+        if isinstance(found.get("additionalProperties"), dict) and found["additionalProperties"]:
+            plain["additionalProperties"] = self.of(found["additionalProperties"], above)
+        for key in _BRANCHES:
+            branches = [self.of(item, above) for item in nodes(found.get(key))]
+            if branches:
+                # `oneOf` of an API is rarely exact; what fits two of its branches is still meant well.
+                plain.setdefault("anyOf", []).extend(branches)
+        if plain.get("required") == []:
+            del plain["required"]
+        if any(branch == {} for branch in nodes(plain.get("anyOf"))):
+            del plain["anyOf"]
+
+
+def _own(found: Node) -> Node:
+    """What a schema says of itself. TOML has no null, and the schemas of 3.0 had limits of another form."""
+    plain: Node = {}
+    kind = found.get("type")
+    if isinstance(kind, str | list) and kind:
+        plain["type"] = kind
+    if described := short(text(found.get("description")), 300):
+        plain["description"] = described
+    for key in _LIMITS:
+        if found.get(key) is not None and not _is_huge(found[key]):
+            plain[key] = found[key]
+    for key, limit in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
+        if isinstance(plain.get(key), bool):
+            exclusive = plain.pop(key)
+            if exclusive and limit in plain:
+                plain[key] = plain.pop(limit)
+    if "enum" in plain:
+        plain["enum"] = [item for item in nodes(plain["enum"]) if item is not None]
+        if not plain["enum"]:
+            del plain["enum"]
+    if (
+        found.get("default") is not None
+        and not isinstance(found["default"], dict)
+        and not _is_huge(found["default"])
+    ):
+        plain["default"] = found["default"]
+    return plain
+
+
+def _is_huge(value: Any) -> bool:
+    """Limits of 64 bits, rounded as JavaScript does, are more than anybody reads, and limit nothing."""
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
+
+
+def _nullable(plain: Node, found: Node) -> Node:
+    if found.get("nullable") is True and isinstance(plain.get("type"), str):
+        plain["type"] = [plain["type"], "null"]
+    if isinstance(plain.get("type"), list) and "null" in plain["type"]:
+        # Null is lost from lists of values and cannot be written; leaving the parameter out says the same.
+        if "enum" in plain:
+            plain["type"] = [kind for kind in plain["type"] if kind != "null"]
+        if len(plain["type"]) == 1:
+            plain["type"] = plain["type"][0]
+    return plain
+
+
+def _merged_schemas(under: Node, over: Node) -> Node:
+    merged = {**under, **over}
+    for key in ("properties",):
+        if key in under and key in over:
+            merged[key] = {**node(under[key]), **node(over[key])}
+    if "required" in under and "required" in over:
+        merged["required"] = list(dict.fromkeys([*texts(under["required"]), *texts(over["required"])]))
+    return merged
+
+
+def types(plain: Node) -> list[str]:
+    """The types of a plain schema, worked out where it does not name them."""
+    kind = plain.get("type")
+    if isinstance(kind, str):
+        return [kind]
+    if isinstance(kind, list) and kind:
+        return [item for item in cast(list[Any], kind) if isinstance(item, str)]
+    for key, implied in (("properties", "object"), ("additionalProperties", "object"), ("items", "array")):
+        if key in plain:
+            return [implied]
+    named = [_type_of(value) for value in nodes(plain.get("enum"))] or [
+        name for branch in nodes(plain.get("anyOf")) for name in types(node(branch))
+    ]
+    return sorted(dict.fromkeys(named), key=lambda name: name == "null") or ANYTHING
+
+
+def _type_of(value: Any) -> str:
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int):
+        return "integer"
+    return "number" if isinstance(value, float) else "string"
+
+
+def short(words: str, longest: int) -> str:
+    """As much of a text as fits, in whole words and without what only a terminal would notice."""
+    tidy = "".join(
+        sign for sign in words.replace("\r\n", "\n") if sign in "\n\t" or sign.isprintable()
+    ).strip()
+    if len(tidy) <= longest:
+        return tidy
+    return tidy[: longest - 1].rsplit(" ", 1)[0].rstrip(".,;: \n") + "…"

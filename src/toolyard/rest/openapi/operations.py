@@ -7,39 +7,39 @@ import msgspec
 from msgspec import Struct
 
 from ...config.errors import nearest_or_all
-from ..placeholders import placeholders
-from ..table import Paging, Table, Tool
-from ..tool_rules import rules_of_tool
-from . import bodies, names, parameters, replies
-from .addresses import server_of
-from .document import Document, DocumentError, Node, node, nodes, text
-from .drawing import Drawing, Undrawable
-from .paging import Guess, guess
-from .schemas import Schemas, short
-from .security import Keys
+from ..definition.model import ApiDefinition, Paging, ToolDefinition
+from ..definition.plan import placeholders
+from ..definition.rules import rules_of_tool
+from . import inputs, responses
+from .access import CredentialLocations, server_of
+from .document import Node, OpenApiDocument, OpenApiError, SchemaResolver, node, nodes, short, text
+from .inputs import ToolInputs, UnsupportedOperationError
+from .responses import Guess, guess
 
 _OTHER_METHODS = ("head", "options", "trace", "query")
 METHODS = ("get", "post", "put", "patch", "delete")
 _IN_PATHS = "/-._~!$&'()*+,;=:@%"
 
 
-class DrawnTool(Struct):
+class ConvertedTool(Struct):
     name: str
     heading: str
     values: Node
-    drawing: Drawing
+    drawing: ToolInputs
     notes: list[str]
 
 
-class Drawn(Struct):
-    made: list[DrawnTool] = []
+class ConvertedOperations(Struct):
+    made: list[ConvertedTool] = []
     paging: dict[str, Node] = {}
     left_out: list[str] = []
 
 
-def drawn(document: Document, only: tuple[str, ...], keys: Keys) -> Drawn:
-    found = Drawn()
-    schemas = Schemas(document)
+def converted_operations(
+    document: OpenApiDocument, only: tuple[str, ...], keys: CredentialLocations
+) -> ConvertedOperations:
+    found = ConvertedOperations()
+    schemas = SchemaResolver(document)
     wanted = _Only(document, only)
     taken: set[str] = set()
     for path, item in node(document.raw.get("paths")).items():
@@ -50,11 +50,11 @@ def drawn(document: Document, only: tuple[str, ...], keys: Keys) -> Drawn:
                 found.left_out.append(f"{method.upper()} {path}: no tool is made of this method")
             if method not in METHODS or not wanted.has(path, operation):
                 continue
-            name = names.tool_name(text(operation.get("operationId")), method, path, taken)
+            name = inputs.tool_name(text(operation.get("operationId")), method, path, taken)
             try:
                 tool = _tool(document, schemas, name, method, path, whole, found.paging, keys)
                 _refuse_wrong(tool, found.paging)
-            except Undrawable as error:
+            except UnsupportedOperationError as error:
                 found.left_out.append(f"{method.upper()} {path}: {error}")
                 continue
             found.made.append(tool)
@@ -62,22 +62,22 @@ def drawn(document: Document, only: tuple[str, ...], keys: Keys) -> Drawn:
     return found
 
 
-def _refuse_wrong(tool: DrawnTool, paging: dict[str, Node]) -> None:
+def _refuse_wrong(tool: ConvertedTool, paging: dict[str, Node]) -> None:
     """One operation that nobody foresaw is left out, and the others stay."""
     raw = {**tool.values, "parameters": tool.drawing.parameters}
     try:
-        row = msgspec.convert(raw, Tool)
+        row = msgspec.convert(raw, ToolDefinition)
     except msgspec.ValidationError as error:
-        raise Undrawable(str(error)) from None
-    table = Table(name="api", base_url="", paging=msgspec.convert(paging, dict[str, Paging]))
+        raise UnsupportedOperationError(str(error)) from None
+    table = ApiDefinition(name="api", base_url="", paging=msgspec.convert(paging, dict[str, Paging]))
     for mistake in rules_of_tool(table, tool.name, row):
-        raise Undrawable(f"{'.'.join(str(key) for key in mistake.keys[2:])} {mistake.what}")
+        raise UnsupportedOperationError(f"{'.'.join(str(key) for key in mistake.keys[2:])} {mistake.what}")
 
 
 class _Only:
     """Which operations are wanted; a wish that fits nothing is a mistake."""
 
-    def __init__(self, document: Document, only: tuple[str, ...]) -> None:
+    def __init__(self, document: OpenApiDocument, only: tuple[str, ...]) -> None:
         self._only = only
         known: dict[str, None] = {}
         operations: list[tuple[str, Node]] = []
@@ -89,7 +89,7 @@ class _Only:
         for wish in only:
             if not any(self._fits(wish, path, operation) for path, operation in operations):
                 hint = nearest_or_all(wish, known or dict.fromkeys(path for path, _ in operations))
-                raise DocumentError(f"no operation has the tag, the path or the operationId {wish!r}", hint)
+                raise OpenApiError(f"no operation has the tag, the path or the operationId {wish!r}", hint)
 
     def has(self, path: str, operation: Node) -> bool:
         return not self._only or any(self._fits(wish, path, operation) for wish in self._only)
@@ -103,36 +103,36 @@ class _Only:
 
 
 def _tool(
-    document: Document,
-    schemas: Schemas,
+    document: OpenApiDocument,
+    schemas: SchemaResolver,
     name: str,
     method: str,
     path: str,
     item: Node,
     paging: dict[str, Node],
-    keys: Keys,
-) -> DrawnTool:
+    keys: CredentialLocations,
+) -> ConvertedTool:
     operation = node(item[method])
-    drawing = Drawing(method.upper(), _encoded(path.partition("#")[0].partition("?")[0]))
-    for parameter in parameters.listed(document, item.get("parameters"), operation.get("parameters")):
-        parameters.draw(drawing, parameter, schemas, keys)
+    drawing = ToolInputs(method.upper(), _encoded(path.partition("#")[0].partition("?")[0]))
+    for parameter in inputs.listed(document, item.get("parameters"), operation.get("parameters")):
+        inputs.add_parameter(drawing, parameter, schemas, keys)
     _fill_path(drawing)
     for called, value in parse_qsl(urlsplit(path).query):
         drawing.add(called, {"type": "string", "default": value}, place="query", required=False)
-    bodies.draw(drawing, document, operation.get("requestBody"), schemas)
+    inputs.add_body(drawing, document, operation.get("requestBody"), schemas)
     for server in (*nodes(operation.get("servers")), *nodes(item.get("servers"))):
         if node(server).get("url") != server_of(document).get("url"):
             drawing.notes.append(f"it has a server of its own, which is not asked: {node(server).get('url')}")
     tags = ", ".join(str(tag) for tag in nodes(operation.get("tags")))
     heading = f"{method.upper()} {path}" + (f" ({tags})" if tags else "")
-    reply = replies.reply_schema(document, operation.get("responses"), schemas)
+    reply = responses.reply_schema(document, operation.get("responses"), schemas)
     notes: list[str] = []
-    linked = replies.has_links(document, operation.get("responses"))
+    linked = responses.has_links(document, operation.get("responses"))
     guessed = guess(drawing.parameters, reply, linked) if method == "get" else None
     values = _head(operation, drawing, f"{method.upper()} {path}")
     items = _paged(guessed, values, drawing, paging, notes)
-    output = replies.output(reply, items)
-    return DrawnTool(name, heading, values | ({"output": output} if output else {}), drawing, notes)
+    output = responses.output(reply, items)
+    return ConvertedTool(name, heading, values | ({"output": output} if output else {}), drawing, notes)
 
 
 def _encoded(path: str) -> str:
@@ -141,14 +141,14 @@ def _encoded(path: str) -> str:
     return "".join(step if number % 2 else quote(step, safe=_IN_PATHS) for number, step in enumerate(steps))
 
 
-def _fill_path(drawing: Drawing) -> None:
+def _fill_path(drawing: ToolInputs) -> None:
     """Documents forget to describe what their paths have."""
     for word in placeholders(drawing.path):
         if word not in drawing.parameters:
             drawing.add(word, {"type": "string"}, place="path", required=True)
 
 
-def _head(operation: Node, drawing: Drawing, otherwise: str) -> Node:
+def _head(operation: Node, drawing: ToolInputs, otherwise: str) -> Node:
     summary, described = text(operation.get("summary")), text(operation.get("description"))
     values: Node = {"title": short(summary.split("\n")[0], 80)} if summary.strip() else {}
     whole = (
@@ -164,7 +164,7 @@ def _head(operation: Node, drawing: Drawing, otherwise: str) -> Node:
 
 
 def _paged(
-    guessed: Guess | None, values: Node, drawing: Drawing, paging: dict[str, Node], notes: list[str]
+    guessed: Guess | None, values: Node, drawing: ToolInputs, paging: dict[str, Node], notes: list[str]
 ) -> str | None:
     """Puts the guess in; the path of the list then."""
     if guessed is None:
@@ -174,7 +174,7 @@ def _paged(
         return None
     known = next((name for name, table in paging.items() if table == guessed.paging), None)
     if known is None:
-        known = names.unique(f"{guessed.paging['kind']}s", paging)
+        known = inputs.unique(f"{guessed.paging['kind']}s", paging)
         paging[known] = guessed.paging
     values["paging"] = known
     for name in guessed.parameters:

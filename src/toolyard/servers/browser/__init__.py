@@ -1,20 +1,19 @@
-"""A web browser: pages opened, seen as outlines with references, and used. Chromium, by way of Playwright.
+"""A web browser: opens pages, shows them as outlines with references, and acts on them. Uses Playwright.
 
-Owns what a caller may reach and what is kept for them. What a page says is passed on as the page's words.
+Owns what a caller may reach and what is kept for them. Text from a page is passed on as untrusted.
 """
 
 from urllib.parse import unquote
 
 from ... import __version__
 from ...kit import BlobContents, Context, Server, ToolError
-from ...kit.extras import need
-from ...kit.making import WrongSettings
-from .addresses import Rules
-from .recipes import WrongRecipe, recipes_of
+from ...kit.loader import SettingsError, require_extra
+from .pool import BrowserPool, owner_of
+from .proxy import AddressRules
+from .recipes import RecipeError, recipes_of
 from .settings import Settings
 from .texts import texts_of
-from .tools import Tools
-from .visits import Visits, owner_of
+from .tools import BrowserTools
 
 __all__ = ["ENVIRONMENT", "Settings", "build"]
 
@@ -22,25 +21,25 @@ ENVIRONMENT = "TOOLYARD_BROWSER_"
 
 
 def build(settings: Settings) -> Server:
-    need("browser", "browser", "playwright", "cryptography")
+    require_extra("browser", "browser", "playwright", "cryptography")
     try:
         recipes = recipes_of(settings.recipes)
-        rules = Rules(settings.allowed)
-    except WrongRecipe as error:
-        raise WrongSettings(str(error)) from None
+        rules = AddressRules(settings.allowed)
+    except RecipeError as error:
+        raise SettingsError(str(error)) from None
     except ValueError as error:
-        raise WrongSettings(f"allow: {error}") from None
+        raise SettingsError(f"allow: {error}") from None
     said = texts_of(settings.locale)
     server = Server("browser", version=__version__, title=said.title, instructions=said.instructions)
-    visits = Visits(settings, rules, said)
+    visits = BrowserPool(settings, rules, said)
     server.on_close(visits.close)
-    tools = Tools(visits, settings, said)
+    tools = BrowserTools(visits, settings, said)
     tools.add_to(server)
     for name, recipe in recipes.items():
         try:
             tools.add_recipe(server, name, recipe)
         except ValueError as error:
-            raise WrongSettings(f"recipe {name!r}: {error}") from None
+            raise SettingsError(f"recipe {name!r}: {error}") from None
 
     async def download(name: str, ctx: Context) -> BlobContents:
         data = visits.shelf.read(owner_of(ctx), unquote(name))

@@ -1,14 +1,17 @@
-"""Recipes: tools that an operator writes as steps, such as the login of a site. Owns what a recipe may say.
+"""Recipes: tools that an operator writes as steps, such as the login of a site.
 
-A text of a step may name parameters of the call, `{number}` or `{number:03}`, and variables of the server's
-environment, `{env.SHOP_PASSWORD}`. Those are secrets: they reach the page and nothing else.
+Owns the format of a recipe and the redaction of its secrets. A text may name parameters of the call,
+`{number}` or `{number:03}`, and environment variables, `{env.SHOP_PASSWORD}`; the latter are secrets and
+reach only the page.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
+from urllib.parse import quote, quote_plus
 
 import msgspec
 from msgspec import Meta, Struct
@@ -17,18 +20,18 @@ VERBS = ("goto", "fill", "click", "select", "press", "wait_for", "skip_if", "if_
 _PLACE = re.compile(r"\{(env\.)?([A-Za-z_][A-Za-z0-9_]*)(?::(0?\d{1,2}))?\}")
 
 
-class WrongRecipe(Exception):
+class RecipeError(Exception):
     """`str()` names the recipe and the step."""
 
 
-class Parameter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class RecipeParameter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     type: Literal["string", "integer", "number", "boolean"] = "string"
     description: str = ""
     default: str | int | float | bool | None = None
     """One without a default must be given."""
 
 
-class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+class RecipeStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
     """One verb of VERBS, with the selector (or the address) it is about."""
 
     goto: str = ""
@@ -44,7 +47,7 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
     """`steps` are for pages that have this."""
     value: str = ""
     on: str = ""
-    steps: "tuple[Step, ...]" = ()
+    steps: "tuple[RecipeStep, ...]" = ()
     seconds: Annotated[float, Meta(gt=0, le=600)] | None = None
     """How long to wait for the element."""
 
@@ -60,8 +63,8 @@ class Step(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_d
 class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     title: str = ""
     description: str = ""
-    parameters: dict[str, Parameter] = {}
-    steps: tuple[Step, ...] = ()
+    parameters: dict[str, RecipeParameter] = {}
+    steps: tuple[RecipeStep, ...] = ()
 
     @property
     def input_schema(self) -> dict[str, Any]:
@@ -83,11 +86,11 @@ def recipes_of(setting: str | Mapping[str, Recipe]) -> Mapping[str, Recipe]:
     found = _read(setting) if isinstance(setting, str) else setting
     for name, recipe in found.items():
         if not recipe.steps:
-            raise WrongRecipe(f"recipe {name!r} has no steps")
+            raise RecipeError(f"recipe {name!r} has no steps")
         _check(name, recipe, recipe.steps)
         for env, place in _places(recipe.steps):
             if not env and place not in recipe.parameters:
-                raise WrongRecipe(f"recipe {name!r} names {place!r}, which is none of its parameters")
+                raise RecipeError(f"recipe {name!r} names {place!r}, which is none of its parameters")
     return found
 
 
@@ -98,25 +101,25 @@ def _read(path: str) -> Mapping[str, Recipe]:
         tables = tomllib.loads(Path(path).expanduser().read_text("utf-8"))
         return msgspec.convert(tables.get("recipes", {}), dict[str, Recipe])
     except (OSError, tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError) as error:
-        raise WrongRecipe(f"recipes {path!r}: {error}") from None
+        raise RecipeError(f"recipes {path!r}: {error}") from None
 
 
-def _check(name: str, recipe: Recipe, steps: tuple[Step, ...]) -> None:
+def _check(name: str, recipe: Recipe, steps: tuple[RecipeStep, ...]) -> None:
     for number, step in enumerate(steps, 1):
         verbs = [verb for verb in VERBS if getattr(step, verb)]
         where = f"step {number} of recipe {name!r}"
         if len(verbs) != 1:
-            raise WrongRecipe(f"{where} must have one of {', '.join(VERBS)}, and has {verbs or 'none'}")
+            raise RecipeError(f"{where} must have one of {', '.join(VERBS)}, and has {verbs or 'none'}")
         if step.value and verbs[0] not in ("fill", "select"):
-            raise WrongRecipe(f"{where}: only fill and select take a value")
+            raise RecipeError(f"{where}: only fill and select take a value")
         if bool(step.steps) != (verbs[0] == "if_present"):
-            raise WrongRecipe(f"{where}: if_present needs steps, and nothing else has them")
+            raise RecipeError(f"{where}: if_present needs steps, and nothing else has them")
         if step.on and verbs[0] != "press":
-            raise WrongRecipe(f"{where}: only press takes `on`")
+            raise RecipeError(f"{where}: only press takes `on`")
         _check(name, recipe, step.steps)
 
 
-def _places(steps: tuple[Step, ...]) -> Iterator[tuple[str, str]]:
+def _places(steps: tuple[RecipeStep, ...]) -> Iterator[tuple[str, str]]:
     for step in steps:
         for text in (step.object, step.value, step.on):
             yield from ((found[1] or "", found[2]) for found in _PLACE.finditer(text))
@@ -144,10 +147,53 @@ def _spelt(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _property(parameter: Parameter) -> dict[str, Any]:
+def _property(parameter: RecipeParameter) -> dict[str, Any]:
     found: dict[str, Any] = {"type": parameter.type}
     if parameter.description:
         found["description"] = parameter.description
     if parameter.default is not None:
         found["default"] = parameter.default
     return found
+
+
+MIN_LENGTH = 4
+"""Shorter ones (a two-letter code of a firm) would be found in every other word."""
+
+
+def redacted(value: Any, secrets: Mapping[str, str]) -> Any:
+    """The same plain data with the names of secrets in their places."""
+    spelt = {
+        way: name
+        for name, secret in secrets.items()
+        if len(secret) >= MIN_LENGTH
+        for way in _spellings(secret)
+    }
+    # The longest first: a password may begin with the name of its user.
+    hidden = {way: spelt[way] for way in sorted(spelt, key=len, reverse=True)}
+    return _without(value, hidden) if hidden else value
+
+
+def _spellings(secret: str) -> set[str]:
+    """How it may be written: as it is, in an address (a form that was sent by GET), in JSON, on one line."""
+    quoted = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
+    return {
+        secret,
+        quote(secret),
+        quote(secret, safe=""),
+        quote_plus(secret),
+        " ".join(secret.split()),
+        *quoted,
+    }
+
+
+def _without(value: Any, hidden: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        for secret, name in hidden.items():
+            value = value.replace(secret, f"[{name}]")
+        return value
+    if isinstance(value, list):
+        return [_without(item, hidden) for item in cast(list[Any], value)]
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value)
+        return {_without(name, hidden): _without(item, hidden) for name, item in members.items()}
+    return value

@@ -1,6 +1,6 @@
-"""What the tools give back: the structs behind the output schemas, and the text that a model reads.
+"""The structs that the tools return, and the text that a model reads.
 
-Whatever a page says stands between two marks with a number the page cannot know, and is called untrusted.
+Text from a page stands between two markers with a random number that the page cannot know.
 """
 
 import json
@@ -9,11 +9,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from .texts import Texts
+from .texts import BrowserTexts
 
 MAX_URL = 2000
 
-Kind = Literal[
+NoticeKind = Literal[
     "dialog",
     "popup",
     "refused",
@@ -28,12 +28,12 @@ Kind = Literal[
 ]
 
 
-class Notice(Struct, frozen=True):
-    kind: Kind
+class PageNotice(Struct, frozen=True):
+    kind: NoticeKind
     text: str
 
 
-class Download(Struct, frozen=True):
+class DownloadedFile(Struct, frozen=True):
     name: str
     uri: Annotated[str, Meta(description="The resource that has it")]
     path: Annotated[str, Meta(description="The file on the server")]
@@ -53,7 +53,7 @@ class FrameInfo(Struct, frozen=True):
     active: bool
 
 
-class View(Struct, kw_only=True):
+class PageView(Struct, kw_only=True):
     """A page as it is now. Titles, snapshots and addresses are the page's own words."""
 
     url: str
@@ -62,24 +62,24 @@ class View(Struct, kw_only=True):
     snapshot: Annotated[str, Meta(description="The page's words: untrusted")]
     truncated: bool
     pages: list[PageInfo]
-    notices: list[Notice]
-    downloads: list[Download]
+    notices: list[PageNotice]
+    downloads: list[DownloadedFile]
 
 
-class Navigated(View, kw_only=True):
+class Navigated(PageView, kw_only=True):
     status: Annotated[int | None, Meta(description="Of the HTTP answer")] = None
 
 
-class Evaluated(View, kw_only=True):
+class Evaluated(PageView, kw_only=True):
     value: Annotated[Any, Meta(description="What the script gave, as JSON; cut when value_truncated")] = None
     value_truncated: bool = False
 
 
-class Frames(View, kw_only=True):
+class Frames(PageView, kw_only=True):
     frames: list[FrameInfo] = []
 
 
-class Shot(Struct, kw_only=True):
+class ScreenshotInfo(Struct, kw_only=True):
     url: str
     title: str
     width: int
@@ -87,41 +87,41 @@ class Shot(Struct, kw_only=True):
     mime_type: str
     size: Annotated[int, Meta(description="Bytes")]
     truncated: Annotated[bool, Meta(description="Whether the page goes on below")]
-    notices: list[Notice]
+    notices: list[PageNotice]
 
 
-class Reading(Struct, kw_only=True):
+class PageText(Struct, kw_only=True):
     url: str
     title: str
     text: Annotated[str, Meta(description="The page's words: untrusted")]
     start: int
     total: Annotated[int, Meta(description="Characters in all")]
     truncated: bool
-    notices: list[Notice]
+    notices: list[PageNotice]
 
 
 class Closed(Struct, kw_only=True):
     closed: Annotated[bool, Meta(description="Whether there was anything to close")]
 
 
-def view_text(view: View, said: Texts, left_out: str) -> str:
+def view_text(view: PageView, said: BrowserTexts, left_out: str) -> str:
     value = [said.value.format(quoted(view.value, said))] if isinstance(view, Evaluated) else []
     parts = [*_heading(view, said), *value, quoted(view.snapshot or said.empty, said)]
     return "\n".join([*parts, *([left_out] if left_out else [])])
 
 
-def reading_text(reading: Reading, said: Texts, left_out: str) -> str:
+def reading_text(reading: PageText, said: BrowserTexts, left_out: str) -> str:
     parts = [said.page.format(one_line(reading.url)), *_notices(reading.notices)]
     return "\n".join([*parts, quoted(reading.text or said.empty, said), *([left_out] if left_out else [])])
 
 
-def shot_text(shot: Shot, said: Texts) -> str:
+def shot_text(shot: ScreenshotInfo, said: BrowserTexts) -> str:
     size = said.image.format(shot.width, shot.height, shot.mime_type)
     more = [said.image_cut] if shot.truncated else []
     return "\n".join([said.page.format(one_line(shot.url)), size, *more, *_notices(shot.notices)])
 
 
-def _heading(view: View, said: Texts) -> list[str]:
+def _heading(view: PageView, said: BrowserTexts) -> list[str]:
     lines = [said.page.format(one_line(view.url))]
     if isinstance(view, Navigated) and view.status is not None:
         lines.append(said.status.format(view.status))
@@ -135,7 +135,7 @@ def _heading(view: View, said: Texts) -> list[str]:
     return lines + _notices(view.notices)
 
 
-def _notices(notices: list[Notice]) -> list[str]:
+def _notices(notices: list[PageNotice]) -> list[str]:
     return [f"! {notice.text}" for notice in notices]
 
 
@@ -150,7 +150,7 @@ def one_line(text: str, most: int = 300) -> str:
     return flat if len(flat) <= most else flat[:most] + "…"
 
 
-def quoted(value: Any, said: Texts) -> str:
+def quoted(value: Any, said: BrowserTexts) -> str:
     """Between marks that the page could not have written itself."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     mark = secrets.token_hex(4)

@@ -1,12 +1,12 @@
-"""What can be set of the browser, and the folders that follow from it."""
+"""The settings of the browser server, and the folders derived from them."""
 
 from pathlib import Path
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from ...config.places import state_home
-from ...kit.languages import Locale
+from ...config.files import state_home
+from ...kit.localization import Locale
 from .recipes import Recipe
 
 Positive = Annotated[float, Meta(gt=0, le=86400)]

@@ -1,55 +1,172 @@
-"""The ten tools, and one for each recipe."""
+"""The ten tools, and one tool for each recipe.
+
+A tool acts through `actions` on the caller's session and answers with a struct of `results`. Secrets that
+recipes typed are redacted from every answer.
+"""
 
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from ...kit import Context, Image, Server, ToolError, ToolResult
-from ...kit.languages import Face, add_tool
-from ...kit.schema import schema_of
-from ...kit.suspicion import is_suspect
-from . import faces
-from .deeds import Deeds
-from .following import Follower
-from .pictures import Pictures
-from .recipes import Recipe
+from ...kit.localization import LocalizedTool, add_localized_tool
+from ...kit.prompt_injection import is_suspect
+from ...kit.schema.validation import schema_of
+from . import texts
+from .actions import PageActions, Screenshots, Target
+from .page import Tab
+from .pool import BrowserPool
+from .recipes import Recipe, RecipeStep, arguments_of, filled, redacted
 from .results import (
     Closed,
     Evaluated,
     Frames,
     Navigated,
-    Reading,
-    Shot,
-    View,
+    PageText,
+    PageView,
+    ScreenshotInfo,
     address,
     one_line,
     reading_text,
     shot_text,
     view_text,
 )
-from .secrecy import concealed
+from .session import BrowserSession, PageStuckError
 from .settings import Settings
-from .tab import Tab
-from .targets import Target
-from .texts import Texts
-from .visit import Stuck, Visit
-from .visits import Visits
+from .texts import BrowserTexts
+
+if TYPE_CHECKING:
+    from playwright.async_api import Locator
+
+
+class RecipeRunner:
+    """Of one call."""
+
+    def __init__(
+        self, name: str, recipe: Recipe, deeds: PageActions, settings: Settings, said: BrowserTexts
+    ) -> None:
+        self._name = name
+        self._recipe = recipe
+        self._deeds = deeds
+        self._settings = settings
+        self._said = said
+        self._done = 0
+
+    async def follow(self, visit: BrowserSession, ctx: Context, given: Mapping[str, Any]) -> None:
+        secrets = self._secrets()
+        visit.secrets |= secrets
+        await self._steps(visit, ctx, self._recipe.steps, arguments_of(self._recipe, given))
+
+    def _secrets(self) -> dict[str, str]:
+        found = {name: os.environ.get(name, "") for name in self._recipe.variables}
+        missing = [name for name, value in found.items() if not value]
+        if missing:
+            raise ToolError(self._said.no_variables.format(", ".join(missing)))
+        return found
+
+    async def _steps(
+        self, visit: BrowserSession, ctx: Context, steps: tuple[RecipeStep, ...], arguments: Mapping[str, Any]
+    ) -> bool:
+        """False when a step says that there is nothing more to do."""
+        for step in steps:
+            self._done += 1
+            await ctx.report_progress(self._done, message=self._said.step.format(self._done, step.verb))
+            if not await self._explained(visit, ctx, step, arguments):
+                return False
+        return True
+
+    async def _explained(
+        self, visit: BrowserSession, ctx: Context, step: RecipeStep, arguments: Mapping[str, Any]
+    ) -> bool:
+        """One step; what fails is told with the step's own words, where variables still go by their names."""
+        if step.verb == "if_present":
+            wanted = filled(step.object, arguments, visit.secrets)
+            there = await self._is_there(visit, wanted, step.seconds)
+            return await self._steps(visit, ctx, step.steps, arguments) if there else True
+        number = self._done
+        try:
+            return await self._step(visit, step, arguments)
+        except ToolError as error:
+            why = str(redacted(str(error), visit.secrets))
+            text = self._said.step_failed.format(
+                number, self._name, step.verb, one_line(step.object, 100), why
+            )
+            raise ToolError(text) from None
+
+    async def _step(self, visit: BrowserSession, step: RecipeStep, arguments: Mapping[str, Any]) -> bool:
+        wanted = filled(step.object, arguments, visit.secrets)
+        value = filled(step.value, arguments, visit.secrets)
+        if step.verb == "goto":
+            await self._deeds.go(visit, self._deeds.address(wanted))
+        elif step.verb == "skip_if":
+            if await self._is_there(visit, wanted, step.seconds):
+                visit.happenings.add("note", self._said.nothing_to_do.format(one_line(step.object, 100)))
+                return False
+        elif step.verb == "press":
+            await self._press(visit, wanted, filled(step.on, arguments, visit.secrets))
+        else:
+            await self._use(visit, step, wanted, value)
+        return True
+
+    async def _use(self, visit: BrowserSession, step: RecipeStep, wanted: str, value: str) -> None:
+        """An element, once it is there."""
+        if not await self._is_there(visit, wanted, step.seconds or self._settings.action_timeout):
+            raise ToolError(self._said.not_found.format(repr(step.object)))
+        element = await self._element(visit, wanted)
+        if step.verb == "wait_for":
+            return
+        limit = self._settings.action_timeout * 1000
+        deed = {
+            "fill": lambda: element.fill(value, timeout=limit),
+            "click": lambda: element.click(timeout=limit),
+            "select": lambda: element.select_option(value, timeout=limit),
+        }[step.verb]
+        await self._deeds.act(visit, repr(step.object), deed())
+
+    async def _press(self, visit: BrowserSession, key: str, on: str) -> None:
+        tab = await visit.tab()
+        if on:
+            element = await self._element(visit, on)
+            pressing = element.press(key, timeout=self._settings.action_timeout * 1000)
+        else:
+            pressing = tab.page.keyboard.press(key)
+        await self._deeds.act(visit, repr(key), pressing)
+
+    async def _element(self, visit: BrowserSession, selector: str) -> "Locator":
+        await visit.tab()
+        return visit.frame.locator(selector).first
+
+    async def _is_there(self, visit: BrowserSession, selector: str, seconds: float | None) -> bool:
+        """Now, or within so many seconds."""
+        from playwright.async_api import Error
+
+        tab = await visit.tab()
+        limit = seconds or 0.05
+        try:
+            waiting = visit.frame.locator(selector).first.wait_for(state="attached", timeout=limit * 1000)
+            await visit.within(tab, limit + self._settings.action_timeout, waiting)
+        except Error as error:
+            if "Timeout" in error.message:
+                return False
+            raise ToolError(self._said.bad_selector.format(selector, one_line(error.message, 200))) from None
+        return True
+
 
 READING = Path(__file__).with_name("reading.js").read_text("utf-8")
 MAX_READ = 1_000_000
 
 
-class Tools:
-    def __init__(self, visits: Visits, settings: Settings, said: Texts) -> None:
+class BrowserTools:
+    def __init__(self, visits: BrowserPool, settings: Settings, said: BrowserTexts) -> None:
         self._visits = visits
         self._settings = settings
         self._said = said
-        self._deeds = Deeds(settings, said)
-        self._pictures = Pictures(settings, said)
+        self._deeds = PageActions(settings, said)
+        self._pictures = Screenshots(settings, said)
         self._variables: list[str] = []
         """Of all recipes: what one typed, a site may show in a later visit as well."""
 
@@ -60,27 +177,27 @@ class Tools:
             (False, False, False, False),
             (False, False, True, False),
         )
-        self._add(server, self.navigate, faces.NAVIGATE, Navigated, web)
-        self._add(server, self.snapshot, faces.SNAPSHOT, View, look)
-        self._add(server, self.screenshot, faces.SCREENSHOT, Shot, look)
-        self._add(server, self.click, faces.CLICK, View, use)
-        self._add(server, self.type_text, faces.TYPE, View, use)
-        self._add(server, self.select_option, faces.SELECT, View, use)
-        self._add(server, self.read_content, faces.READ, Reading, look)
-        self._add(server, self.close, faces.CLOSE, Closed, again)
-        self._add(server, self.evaluate_js, faces.EVALUATE, Evaluated, use)
-        self._add(server, self.switch_frame, faces.SWITCH, Frames, again)
+        self._add(server, self.navigate, texts.NAVIGATE, Navigated, web)
+        self._add(server, self.snapshot, texts.SNAPSHOT, PageView, look)
+        self._add(server, self.screenshot, texts.SCREENSHOT, ScreenshotInfo, look)
+        self._add(server, self.click, texts.CLICK, PageView, use)
+        self._add(server, self.type_text, texts.TYPE, PageView, use)
+        self._add(server, self.select_option, texts.SELECT, PageView, use)
+        self._add(server, self.read_content, texts.READ, PageText, look)
+        self._add(server, self.close, texts.CLOSE, Closed, again)
+        self._add(server, self.evaluate_js, texts.EVALUATE, Evaluated, use)
+        self._add(server, self.switch_frame, texts.SWITCH, Frames, again)
 
     def _add(
         self,
         server: Server,
         function: Callable[..., Awaitable[ToolResult]],
-        face: tuple[Face, Face],
+        face: tuple[LocalizedTool, LocalizedTool],
         kind: type[msgspec.Struct],
         hints: tuple[bool, bool, bool, bool],
     ) -> None:
         read_only, destructive, idempotent, open_world = hints
-        add_tool(
+        add_localized_tool(
             server,
             self._settings.locale,
             function,
@@ -99,7 +216,7 @@ class Tools:
 
         async def follow(arguments: dict[str, Any], ctx: Context) -> ToolResult:
             async with self._visiting(ctx) as visit:
-                follower = Follower(name, recipe, self._deeds, self._settings, self._said)
+                follower = RecipeRunner(name, recipe, self._deeds, self._settings, self._said)
                 await follower.follow(visit, ctx, arguments)
                 return await self._shown(visit)
 
@@ -109,7 +226,7 @@ class Tools:
             title=recipe.title or None,
             description=recipe.description or recipe.title or name,
             input_schema=recipe.input_schema,
-            output_schema=schema_of(View),
+            output_schema=schema_of(PageView),
             read_only=False,
             destructive=False,
             idempotent=False,
@@ -179,7 +296,7 @@ class Tools:
             part = text[begin : begin + most]
             if is_suspect(part):
                 visit.happenings.add("suspect", self._said.suspect)
-            reading = Reading(
+            reading = PageText(
                 url=address(tab.page.url),
                 title=one_line(await self._timely(visit, tab, tab.page.title())),
                 text=part,
@@ -206,7 +323,7 @@ class Tools:
             else:
                 taking = self._pictures.of_page(tab.page, full_page)
             picture = await self._timely(visit, tab, taking)
-            shot = Shot(
+            shot = ScreenshotInfo(
                 url=address(tab.page.url),
                 title=one_line(await self._timely(visit, tab, tab.page.title())),
                 width=picture.width,
@@ -241,7 +358,7 @@ class Tools:
     # What they share
 
     @asynccontextmanager
-    async def _visiting(self, ctx: Context) -> AsyncGenerator[Visit]:
+    async def _visiting(self, ctx: Context) -> AsyncGenerator[BrowserSession]:
         """The caller's pages; what goes wrong in the browser becomes an error that can be read."""
         async with self._visits.of(ctx) as visit:
             from playwright.async_api import Error
@@ -249,36 +366,38 @@ class Tools:
             try:
                 yield visit
             except ToolError as error:
-                raise ToolError(concealed(str(error), self._secrets(visit))) from None
+                raise ToolError(redacted(str(error), self._secrets(visit))) from None
             except Error as error:
                 text = self._said.gone if visit.is_over else self._said.failed.format(one_line(error.message))
-                raise ToolError(concealed(text, self._secrets(visit))) from None
+                raise ToolError(redacted(text, self._secrets(visit))) from None
 
-    def _need_page(self, visit: Visit) -> None:
+    def _need_page(self, visit: BrowserSession) -> None:
         if visit.is_blank:
             for notice in visit.happenings.take():
                 raise ToolError(f"{self._said.no_page} ({notice.text})")
             raise ToolError(self._said.no_page)
 
-    async def _timely(self, visit: Visit, tab: Tab, work: Any) -> Any:
+    async def _timely(self, visit: BrowserSession, tab: Tab, work: Any) -> Any:
         try:
             return await visit.within(tab, self._settings.action_timeout, work)
-        except Stuck:
+        except PageStuckError:
             raise ToolError(self._said.unreadable.format(self._settings.action_timeout)) from None
 
-    async def _shown(self, visit: Visit, kind: type[View] = View, start: int = 0, **more: Any) -> ToolResult:
+    async def _shown(
+        self, visit: BrowserSession, kind: type[PageView] = PageView, start: int = 0, **more: Any
+    ) -> ToolResult:
         await visit.finish_downloads(self._visits.shelf)
         view, left_out = await visit.view(kind, start, **more)
         return self._result(visit, view, view_text(view, self._said, left_out))
 
-    def _result(self, visit: Visit, value: Any, text: str, *more: Image) -> ToolResult:
+    def _result(self, visit: BrowserSession, value: Any, text: str, *more: Image) -> ToolResult:
         plain, secrets = msgspec.to_builtins(value), self._secrets(visit)
-        return ToolResult(content=[concealed(text, secrets), *more], structured=concealed(plain, secrets))
+        return ToolResult(content=[redacted(text, secrets), *more], structured=redacted(plain, secrets))
 
-    def _secrets(self, visit: Visit) -> dict[str, str]:
+    def _secrets(self, visit: BrowserSession) -> dict[str, str]:
         return {name: os.environ.get(name, "") for name in self._variables} | visit.secrets
 
-    def _turn(self, visit: Visit, tab: Tab, wanted: str) -> None:
+    def _turn(self, visit: BrowserSession, tab: Tab, wanted: str) -> None:
         other = visit.tab_named(wanted)
         if other is not None:
             return visit.turn_to(other)

@@ -1,7 +1,7 @@
-"""The `memory` server: notes that an agent keeps between conversations, each user's own.
+"""The `memory` server: notes that an agent keeps between conversations, separate for each user.
 
-Owns what an agent sees: the tools, resources and the prompt, in two languages. How memories are kept is in
-`store`, what may be kept and where in the modules beside this one.
+Owns the tools, the resources and the prompt, in two languages. `service` has the operations, `store` the
+database.
 """
 
 from ...kit import Server
@@ -14,6 +14,6 @@ __all__ = ["ENVIRONMENT", "Settings", "build"]
 
 def build(settings: Settings) -> Server:
     """Nothing is opened before the first call."""
-    from .building import built  # numpy comes with it: some 100 ms of CPU, only for who runs this server
+    from .server import build_server  # numpy comes with it: some 100 ms of CPU, only for who runs this server
 
-    return built(settings)
+    return build_server(settings)

@@ -1,10 +1,10 @@
-"""What can be set, and the limits that follow from it."""
+"""The settings of the memory server, and its limits."""
 
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ...kit.languages import Locale
+from ...kit.localization import Locale
 
 
 class Settings(Struct, frozen=True, kw_only=True):

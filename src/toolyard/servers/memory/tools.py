@@ -1,32 +1,53 @@
-"""The tools: arguments to the keeper, its answers to results with a readable text beside them."""
+"""The tools: from arguments to the service, and from its answers to results with a readable text.
 
-from collections.abc import Generator
+Asks the user before anything is deleted, where the client can be asked.
+"""
+
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated
+from typing import Annotated, Any, cast
 
 from msgspec import Meta
 
-from ...kit import Context, Server, ToolError, ToolResult, suspicion
-from ...kit.languages import Locale, add_tool
-from . import faces, paths, shapes
-from .asking import allowed
-from .front import body_of
-from .keeping import Hit, Keeper, Mode, Saving
-from .problems import Problem, StoreFailed
+from ...kit import Context, Server, ToolError, ToolResult, prompt_injection
+from ...kit.localization import Locale, add_localized_tool
+from . import document
+from . import results as shapes
+from . import texts as faces
+from .document import body_of
+from .errors import MemoryRequestError, MemoryStoreError
+from .service import MemoryHit, MemoryService, Mode, SaveOutcome
 from .settings import Settings
-from .store import Memory, Version, owner_of
-from .texts import texts
+from .store import Memory, MemoryVersion, owner_of
+from .texts import texts_of
+
+
+async def confirmed(ctx: Context, question: str, yes: str) -> bool:
+    """Whether the user agrees; where nobody can be asked, the call itself is the word."""
+    if not _can_ask(ctx.caller.capabilities):
+        return True
+    field = {"type": "boolean", "title": yes, "default": False}
+    form = {"type": "object", "properties": {"confirm": field}, "required": ["confirm"]}
+    answer = await ctx.elicit(question, form)
+    return answer.accepted and cast(dict[str, Any], answer.content or {}).get("confirm") is True
+
+
+def _can_ask(capabilities: Mapping[str, Any]) -> bool:
+    able = capabilities.get("elicitation")
+    # Clients from before there were two ways declare an empty object and mean forms.
+    return able is not None and (not able or "form" in able)
+
 
 MOST_HITS = 50
 _PREVIEW = 80
 
 
-class Tools:
-    def __init__(self, server: Server, keeper: Keeper, settings: Settings) -> None:
+class MemoryTools:
+    def __init__(self, server: Server, keeper: MemoryService, settings: Settings) -> None:
         self._server = server
         self._keeper = keeper
-        self._texts = texts(settings.locale)
+        self._texts = texts_of(settings.locale)
         self._locale: Locale = settings.locale
         self._actions = shapes.ACTIONS[settings.locale]
 
@@ -35,17 +56,17 @@ class Tools:
         """What cannot be done, in the words of the server's language."""
         try:
             yield
-        except (Problem, StoreFailed) as problem:
+        except (MemoryRequestError, MemoryStoreError) as problem:
             raise ToolError(self._texts.problem(problem)) from None
 
-    async def view_memories(self, ctx: Context, path: str = paths.ROOT) -> ToolResult:
+    async def view_memories(self, ctx: Context, path: str = document.ROOT) -> ToolResult:
         with self.explained():
-            path = paths.cleaned(path)
+            path = document.cleaned(path)
             found = await self._keeper.view(owner_of(ctx.caller), path)
         if isinstance(found, Memory):
             return self._memory(found)
         entries, more = found
-        items = [shapes.Item(entry.name, entry.is_folder) for entry in entries]
+        items = [shapes.FolderItem(entry.name, entry.is_folder) for entry in entries]
         said = [self._texts.folder.format(path=path, count=len(items))]
         said += [f"- {item.name}{'/' if item.is_dir else ''}" for item in items]
         said += [self._texts.folder_more] if more else []
@@ -54,8 +75,8 @@ class Tools:
         return ToolResult(content=[text], structured=viewed)
 
     def _memory(self, memory: Memory) -> ToolResult:
-        shown = suspicion.marked(memory.content)
-        count = suspicion.count(memory.content)
+        shown = prompt_injection.marked(memory.content)
+        count = prompt_injection.count_suspect(memory.content)
         viewed = shapes.Viewed(
             path=memory.path, is_directory=False, content=shown, version=memory.version, suspect=count
         )
@@ -63,11 +84,11 @@ class Tools:
 
     async def save_memory(self, ctx: Context, path: str, content: str) -> ToolResult:
         with self.explained():
-            saving = await self._keeper.save(owner_of(ctx.caller), paths.memory_path(path), content)
+            saving = await self._keeper.save(owner_of(ctx.caller), document.memory_path(path), content)
         if saving.happened == "created":
             self._server.notify_resources_changed()
         about = saving.draft.about
-        suspect = suspicion.count(saving.draft.content)
+        suspect = prompt_injection.count_suspect(saving.draft.content)
         saved = shapes.Saved(
             path=saving.path,
             action=self._actions[_ACTIONS[saving.happened]],
@@ -81,7 +102,7 @@ class Tools:
             content=["\n".join([*self._saved(saving), *self._warning(suspect)])], structured=saved
         )
 
-    def _saved(self, saving: Saving) -> list[str]:
+    def _saved(self, saving: SaveOutcome) -> list[str]:
         said = self._texts
         if saving.happened == "duplicate":
             return [said.duplicate.format(other=saving.similar[0][0])]
@@ -91,9 +112,9 @@ class Tools:
 
     async def update_memory(self, ctx: Context, path: str, old_str: str, new_str: str) -> ToolResult:
         with self.explained():
-            path = paths.memory_path(path)
+            path = document.memory_path(path)
             changed, version, content = await self._keeper.edit(owner_of(ctx.caller), path, old_str, new_str)
-        suspect = suspicion.count(content)
+        suspect = prompt_injection.count_suspect(content)
         sentence = self._texts.edited if changed else self._texts.edited_not
         text = "\n".join([sentence.format(path=path, version=version), *self._warning(suspect)])
         updated = shapes.Updated(path=path, updated=changed, version=version, suspect=suspect)
@@ -101,12 +122,12 @@ class Tools:
 
     async def delete_memory(self, ctx: Context, path: str) -> ToolResult:
         with self.explained():
-            path = paths.memory_path(path)
+            path = document.memory_path(path)
             about = await self._keeper.about_to_remove(owner_of(ctx.caller), path)
         said = self._texts
         is_file = about.kind == "file"
         question = said.ask_delete_file if is_file else said.ask_delete_folder
-        if not await allowed(ctx, question.format(path=path, count=len(about.paths)), said.confirm):
+        if not await confirmed(ctx, question.format(path=path, count=len(about.paths)), said.confirm):
             refused = shapes.Deleted(path=path, type=about.kind, count=0, declined=True)
             return ToolResult(content=[said.deleted_not], structured=refused)
         with self.explained():
@@ -121,7 +142,7 @@ class Tools:
         with self.explained():
             total = await self._keeper.count(owner_of(ctx.caller))
         said = self._texts
-        if not await allowed(ctx, said.ask_clear.format(count=total), said.confirm):
+        if not await confirmed(ctx, said.ask_clear.format(count=total), said.confirm):
             refused = shapes.Cleared(count=0, declined=True)
             return ToolResult(content=[said.cleared_not], structured=refused)
         with self.explained():
@@ -137,12 +158,12 @@ class Tools:
         with self.explained():
             listing = await self._keeper.listing(owner_of(ctx.caller))
         memories = [
-            shapes.Listed(
+            shapes.ListedMemory(
                 path=head.path,
                 kind=head.about.kind,
                 domain=head.about.domain,
                 level=head.about.level,
-                title=suspicion.marked(head.about.title),
+                title=prompt_injection.marked(head.about.title),
                 scope=head.about.scope,
             )
             for head in listing.heads
@@ -172,12 +193,12 @@ class Tools:
         said = [self._texts.found.format(count=len(hits), query=query)]
         said += [f"- {one.path}: {one.title}\n  {one.excerpt}" for one in results]
         text = "\n".join(said) if hits else self._texts.found_none.format(query=query)
-        found = shapes.Found(count=len(hits), results=results)
+        found = shapes.FoundMemories(count=len(hits), results=results)
         return ToolResult(content=[text], structured=shapes.named(found, self._locale))
 
     async def view_memory_history(self, ctx: Context, path: str) -> ToolResult:
         with self.explained():
-            path = paths.memory_path(path)
+            path = document.memory_path(path)
             versions, current = await self._keeper.history(owner_of(ctx.caller), path)
         kept = [_kept(version, current) for version in versions]
         said = [self._texts.versions.format(path=path, count=len(kept))]
@@ -193,7 +214,7 @@ class Tools:
         self, ctx: Context, path: str, version: Annotated[int, Meta(ge=1, le=2**53)]
     ) -> ToolResult:
         with self.explained():
-            path = paths.memory_path(path)
+            path = document.memory_path(path)
             now = await self._keeper.restore(owner_of(ctx.caller), path, version)
         self._server.notify_resources_changed()
         text = self._texts.restored.format(path=path, restored=version, version=now)
@@ -213,11 +234,11 @@ _ACTIONS = {
 }
 
 
-def _hit(hit: Hit) -> shapes.Hit:
-    found = shapes.Hit(
+def _hit(hit: MemoryHit) -> shapes.FoundMemory:
+    found = shapes.FoundMemory(
         path=hit.memory.path,
-        title=suspicion.marked(hit.memory.about.title),
-        excerpt=suspicion.marked(hit.excerpt),
+        title=prompt_injection.marked(hit.memory.about.title),
+        excerpt=prompt_injection.marked(hit.excerpt),
         found_by=["text"] if hit.by_text else [],
     )
     if hit.similarity is not None:
@@ -226,19 +247,21 @@ def _hit(hit: Hit) -> shapes.Hit:
     return found
 
 
-def _kept(version: Version, current: int | None) -> shapes.Kept:
-    return shapes.Kept(
+def _kept(version: MemoryVersion, current: int | None) -> shapes.HistoryEntry:
+    return shapes.HistoryEntry(
         version=version.version,
         event=version.happened,
         changed_by=version.by,
         at=datetime.fromtimestamp(version.at, UTC).isoformat(timespec="seconds"),
         bytes=len(version.content.encode()),
-        preview=suspicion.marked(" ".join(body_of(version.content)[: _PREVIEW * 4].split())[:_PREVIEW]),
+        preview=prompt_injection.marked(
+            " ".join(body_of(version.content)[: _PREVIEW * 4].split())[:_PREVIEW]
+        ),
         current=version.version == current,
     )
 
 
-def add_tools(server: Server, tools: Tools, settings: Settings) -> None:
+def add_tools(server: Server, tools: MemoryTools, settings: Settings) -> None:
     made = shapes.schemas(settings.locale)
     rows = (
         (tools.view_memories, faces.VIEW, shapes.Viewed, "reads"),
@@ -247,12 +270,12 @@ def add_tools(server: Server, tools: Tools, settings: Settings) -> None:
         (tools.delete_memory, faces.DELETE, shapes.Deleted, "destroys"),
         (tools.list_memories, faces.LIST, shapes.Memories, "reads"),
         (tools.clear_memories, faces.CLEAR, shapes.Cleared, "destroys"),
-        (tools.search_memories, faces.SEARCH, shapes.Found, "reads"),
+        (tools.search_memories, faces.SEARCH, shapes.FoundMemories, "reads"),
         (tools.view_memory_history, faces.HISTORY, shapes.History, "reads"),
         (tools.restore_memory_version, faces.RESTORE, shapes.Restored, "writes"),
     )
     for function, face, shape, does in rows:
-        add_tool(
+        add_localized_tool(
             server,
             settings.locale,
             function,

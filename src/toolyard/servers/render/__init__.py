@@ -1,7 +1,7 @@
-"""Logs, errors and services: of Render by its API, or of log files on this machine.
+"""The `render` server: logs, errors and status of services, from Render's API or from local log files.
 
-Owns the three tools and where their answers come from. Without a key and without files it
-answers from a small sample, and says so.
+Owns the three tools and their sources. Without a key and without files it answers from a small sample, and
+says so.
 """
 
 from .server import build

@@ -1,18 +1,26 @@
-"""The sample: four services of a little shop, with a day of logs that ends now."""
+"""A sample source: four services of a small shop, with a day of logs that ends now."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
-from .entries import Entry, Found, Notice, Query, Status, Tell
-from .levels import is_wanted
-from .naming import Service, chosen
-from .wording import has_text
+from .model import (
+    LogEntry,
+    LoggedService,
+    LogNotice,
+    LogQuery,
+    LogResult,
+    ReportProgress,
+    ServiceStatus,
+    chosen,
+    has_text,
+    is_wanted,
+)
 
 _SERVICES = (
-    Service(id="srv-sample-web", name="shop-web", type="web_service", url="https://shop.example"),
-    Service(id="srv-sample-worker", name="shop-worker", type="background_worker"),
-    Service(id="dpg-sample-db", name="shop-db", type="postgres"),
-    Service(id="red-sample-cache", name="shop-cache", type="key_value"),
+    LoggedService(id="srv-sample-web", name="shop-web", type="web_service", url="https://shop.example"),
+    LoggedService(id="srv-sample-worker", name="shop-worker", type="background_worker"),
+    LoggedService(id="dpg-sample-db", name="shop-db", type="postgres"),
+    LoggedService(id="red-sample-cache", name="shop-cache", type="key_value"),
 )
 _TRACEBACK = """Payment of order 1041 failed
 Traceback (most recent call last):
@@ -44,10 +52,10 @@ _LINES = (
 )  # fmt: skip
 
 
-class Sample:
+class SampleLogs:
     kind = "sample"
 
-    async def logs(self, query: Query, tell: Tell) -> Found:
+    async def logs(self, query: LogQuery, tell: ReportProgress) -> LogResult:
         wanted = query.service or "web"
         names = {service.name for service in chosen(wanted, _SERVICES)}
         kind = query.type_or("app" if wanted == "web" else "")
@@ -61,22 +69,22 @@ class Sample:
             and is_wanted(entry.level, query.level)
             and has_text(entry.message, query.text)
         ]
-        return Found(
+        return LogResult(
             service=wanted,
             type=kind,
             entries=found[: query.limit],
             has_more=len(found) > query.limit,
-            notices=[Notice("sample")],
+            notices=[LogNotice("sample")],
         )
 
-    async def statuses(self, say: Callable[[Notice], str], tell: Tell) -> list[Status]:
+    async def statuses(self, say: Callable[[LogNotice], str], tell: ReportProgress) -> list[ServiceStatus]:
         now = datetime.now(UTC)
         since = now - timedelta(minutes=15)
         errors = [
             entry.service for entry in _entries(now) if entry.level == "error" and entry.timestamp > since
         ]
         return [
-            Status(
+            ServiceStatus(
                 name=service.name,
                 ok=True,
                 id=service.id,
@@ -96,8 +104,8 @@ class Sample:
         pass
 
 
-def _entries(now: datetime) -> list[Entry]:
+def _entries(now: datetime) -> list[LogEntry]:
     return [
-        Entry((now - timedelta(minutes=ago)).replace(microsecond=0), level, kind, service, message)
+        LogEntry((now - timedelta(minutes=ago)).replace(microsecond=0), level, kind, service, message)
         for ago, service, kind, level, message in _LINES
     ]

@@ -1,15 +1,15 @@
-"""From settings to a server: which source is meant."""
+"""Builds the server from its settings, and chooses the source of logs."""
 
 import os
 from datetime import UTC, tzinfo
 
 from ... import __version__
 from ...kit import Server
-from ...kit.making import WrongSettings
-from .entries import Source
-from .faces import INSTRUCTIONS
-from .sample import Sample
+from ...kit.loader import SettingsError
+from .model import LogSource
+from .sample import SampleLogs
 from .settings import Settings
+from .texts import INSTRUCTIONS
 from .tools import declare
 
 KEY_VARIABLE = "RENDER_API_KEY"
@@ -20,7 +20,7 @@ def build(settings: Settings) -> Server:
     server = Server(
         "render",
         version=__version__,
-        title="Render",
+        title="RenderLogs",
         instructions=INSTRUCTIONS[settings.locale],
     )
     declare(server, source, settings.locale)
@@ -28,23 +28,23 @@ def build(settings: Settings) -> Server:
     return server
 
 
-def _source(settings: Settings) -> Source:
+def _source(settings: Settings) -> LogSource:
     """Files were asked for by name; a key may just be in the environment."""
     key = (settings.api_key or os.environ.get(KEY_VARIABLE, "")).strip()
     if settings.patterns:
-        from .files import Files  # unpacking and temporary files are of no use to the others
+        from .files import FileLogs  # unpacking and temporary files are of no use to the others
 
-        return Files(
+        return FileLogs(
             settings.patterns,
             clock=settings.clock,
             zone=_zone(settings.timezone),
             patience=settings.patience,
         )
     if not key:
-        return Sample()
-    from .api import Render
+        return SampleLogs()
+    from .api import RenderLogs
 
-    return Render(
+    return RenderLogs(
         settings.url,
         key,
         owner=settings.owner,
@@ -64,4 +64,4 @@ def _zone(name: str) -> tzinfo | None:
     try:
         return ZoneInfo(name)
     except (KeyError, ValueError, OSError):
-        raise WrongSettings(f"field 'timezone': no time zone {name!r} on this machine") from None
+        raise SettingsError(f"field 'timezone': no time zone {name!r} on this machine") from None

@@ -1,10 +1,10 @@
-"""What can be set."""
+"""The settings of the render server."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from ...kit.languages import Locale
+from ...kit.localization import Locale
 
 RENDER = "https://api.render.com/v1"
 

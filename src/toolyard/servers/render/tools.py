@@ -1,24 +1,124 @@
-"""The three tools, a resource and a prompt, on whatever source there is."""
+"""The three tools, a resource and a prompt, on whichever source of logs there is.
 
+Owns the answers: the structs, and the text beside them.
+"""
+
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Struct
 
 from ...kit import Context, Message, Server, ToolError, ToolResult, user
-from ...kit.languages import Locale, add_tool
-from ...kit.schema import schema_of
-from .answers import Errors, Logs, Services, errors_text, found_text, logs_text, services_text, spoken
-from .entries import ANY_TYPE, LogsError, Notice, Query, Source, Tell
-from .faces import ERRORS, LOGS, STATUS
-from .texts import said, say
+from ...kit.localization import Locale, add_localized_tool
+from ...kit.schema.validation import schema_of
+from .model import (
+    ANY_TYPE,
+    LogEntry,
+    LogNotice,
+    LogQuery,
+    LogResult,
+    LogsError,
+    LogSource,
+    ReportProgress,
+    ServiceStatus,
+)
+from .texts import ERRORS, LOGS, STATUS, said, say
+
+
+class Logs(Struct, kw_only=True):
+    service: str
+    period_hours: int
+    log_type: Annotated[str, Meta(description="app, request, build, or empty for all")]
+    level_filter: str
+    text_filter: str
+    total_logs: int
+    has_more: bool
+    entries: Annotated[list[LogEntry], Meta(description="Newest first")]
+    source: Annotated[str, Meta(description="render, files or sample")]
+    notices: list[str]
+
+
+class Errors(Struct, kw_only=True):
+    service: str
+    period_minutes: int
+    total_errors: int
+    has_more: bool
+    text_filter: str
+    entries: Annotated[list[LogEntry], Meta(description="Newest first")]
+    source: Annotated[str, Meta(description="render, files or sample")]
+    notices: list[str]
+
+
+class Services(Struct, kw_only=True):
+    services: list[ServiceStatus]
+    source: Annotated[str, Meta(description="render, files or sample")]
+    notices: list[str]
+
+
+def logs_text(locale: Locale, answer: Logs) -> str:
+    filters = ", ".join(part for part in (answer.log_type, answer.level_filter, answer.text_filter) if part)
+    kind = "logs" if answer.entries else "nothing"
+    head = say(locale, kind, count=answer.total_logs, service=answer.service, hours=answer.period_hours)
+    head += say(locale, "filters", filters=filters) if filters else ""
+    return _text(locale, head, answer.entries, answer.has_more, answer.notices)
+
+
+def errors_text(locale: Locale, answer: Errors) -> str:
+    kind = "errors" if answer.entries else "no_errors"
+    head = say(locale, kind, count=answer.total_errors, service=answer.service, minutes=answer.period_minutes)
+    head += say(locale, "filters", filters=answer.text_filter) if answer.text_filter else ""
+    return _text(locale, head, answer.entries, answer.has_more, answer.notices)
+
+
+def found_text(locale: Locale, found: LogResult, hours: int) -> str:
+    """As a resource."""
+    kind = "logs" if found.entries else "nothing"
+    head = say(locale, kind, count=len(found.entries), service=found.service, hours=hours)
+    return _text(locale, head, found.entries, found.has_more, spoken(locale, found.notices))
+
+
+def services_text(locale: Locale, answer: Services) -> str:
+    bad = sum(not status.ok for status in answer.services)
+    lines = [
+        say(locale, "services", count=len(answer.services), bad=bad)
+        if answer.services
+        else say(locale, "no_services")
+    ]
+    lines += [_status_line(locale, status) for status in answer.services]
+    return "\n".join([*lines, *answer.notices])
+
+
+def spoken(locale: Locale, notices: Sequence[LogNotice]) -> list[str]:
+    return [said(locale, notice) for notice in notices]
+
+
+def _text(locale: Locale, head: str, entries: list[LogEntry], has_more: bool, notices: list[str]) -> str:
+    head += say(locale, "more") if has_more else ""
+    return "\n".join([head, *notices, *(_entry_line(entry) for entry in entries)])
+
+
+def _entry_line(entry: LogEntry) -> str:
+    moment = entry.timestamp.isoformat(timespec="seconds").replace("+00:00", "Z")
+    message = entry.message.replace("\n", "\n    ")
+    return f"{moment} {(entry.level or '-').upper():8} {entry.service} {entry.type}: {message}"
+
+
+def _status_line(locale: Locale, status: ServiceStatus) -> str:
+    parts = [status.type, status.deploy or "", say(locale, "suspended") if status.suspended else ""]
+    if status.errors_15min is not None:
+        plus = "+" if status.errors_has_more else ""
+        parts.append(say(locale, "error_count", count=status.errors_15min, plus=plus))
+    parts += [status.url or "", status.problem or ""]
+    return f"{'OK ' if status.ok else '!! '} {status.name}: " + ", ".join(part for part in parts if part)
+
 
 MOST_ERRORS = 50
 RESOURCE = "render://logs/{service}"
 
 
-class Tools:
-    def __init__(self, source: Source, locale: Locale) -> None:
+class RenderTools:
+    def __init__(self, source: LogSource, locale: Locale) -> None:
         self._source = source
         self._locale: Locale = locale
 
@@ -32,7 +132,7 @@ class Tools:
         hours: Annotated[int, Meta(ge=1, le=24)] = 1,
         limit: Annotated[int, Meta(ge=1, le=100)] = 50,
     ) -> ToolResult:
-        query = Query(
+        query = LogQuery(
             service=service, type=type, level=level, text=text, period=timedelta(hours=hours), limit=limit
         )
         try:
@@ -60,7 +160,7 @@ class Tools:
         minutes: Annotated[int, Meta(ge=5, le=120)] = 30,
         text: str = "",
     ) -> ToolResult:
-        query = Query(
+        query = LogQuery(
             service=service,
             type=ANY_TYPE,
             level="error",
@@ -97,7 +197,7 @@ class Tools:
         """The resource: the last hour of a service."""
         try:
             found = await self._source.logs(
-                Query(service=service, type=ANY_TYPE, period=timedelta(hours=1), limit=100), _silent
+                LogQuery(service=service, type=ANY_TYPE, period=timedelta(hours=1), limit=100), _silent
             )
         except LogsError as error:
             raise ToolError(self._say(error.notice)) from None
@@ -113,13 +213,13 @@ class Tools:
     def investigate(self, service: str) -> list[Message]:
         return [user(say(self._locale, "investigate", service=service))]
 
-    def _say(self, notice: Notice) -> str:
+    def _say(self, notice: LogNotice) -> str:
         return said(self._locale, notice)
 
-    def _tell(self, ctx: Context) -> Tell:
+    def _tell(self, ctx: Context) -> ReportProgress:
         furthest = 0.0
 
-        async def tell(done: float, total: float | None, notice: Notice) -> None:
+        async def tell(done: float, total: float | None, notice: LogNotice) -> None:
             """Progress only ever grows, also where several are asked side by side."""
             nonlocal furthest
             if done > furthest:
@@ -129,18 +229,18 @@ class Tools:
         return tell
 
 
-async def _silent(done: float, total: float | None, notice: Notice) -> None:
+async def _silent(done: float, total: float | None, notice: LogNotice) -> None:
     """Nobody follows how far a resource has come."""
 
 
-def declare(server: Server, source: Source, locale: Locale) -> None:
-    tools = Tools(source, locale)
+def declare(server: Server, source: LogSource, locale: Locale) -> None:
+    tools = RenderTools(source, locale)
     for function, faces, form in (
         (tools.search_logs, LOGS, Logs),
         (tools.find_errors, ERRORS, Errors),
         (tools.service_status, STATUS, Services),
     ):
-        add_tool(
+        add_localized_tool(
             server,
             locale,
             function,
@@ -156,7 +256,7 @@ def declare(server: Server, source: Source, locale: Locale) -> None:
     _declare_prompt(server, tools, locale)
 
 
-def _declare_resource(server: Server, tools: Tools, locale: Locale) -> None:
+def _declare_resource(server: Server, tools: RenderTools, locale: Locale) -> None:
     titles = {"en": "The last hour of a service's logs", "pt": "A última hora dos logs de um serviço"}
     server.add_resource(
         tools.recent,
@@ -169,7 +269,7 @@ def _declare_resource(server: Server, tools: Tools, locale: Locale) -> None:
     server.completion(resource=RESOURCE, argument="service")(tools.complete)
 
 
-def _declare_prompt(server: Server, tools: Tools, locale: Locale) -> None:
+def _declare_prompt(server: Server, tools: RenderTools, locale: Locale) -> None:
     arguments = {"en": "The service to look at", "pt": "O serviço a examinar"}
 
     async def investigate(service: Annotated[str, arguments[locale]]) -> Any:

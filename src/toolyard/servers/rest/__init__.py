@@ -1,10 +1,9 @@
-"""Any REST API that a table describes: `toolyard run rest -o table=crm.toml`, or `toolyard run crm.toml`.
+"""The `rest` server: any REST API that a table describes, as in `toolyard run rest -o table=crm.toml`.
 
-Owns which file is meant. The form of tables, and how they are run, is `rest`'s.
+Finds and loads the table. Its format and how it is run belong to `toolyard.rest`.
 """
 
-from .server import build
-from .settings import Settings
+from .server import Settings, build
 
 ENVIRONMENT = "TOOLYARD_REST_"
 

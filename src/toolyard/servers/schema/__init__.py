@@ -1,7 +1,7 @@
-"""What a database has: tables, columns, relations, values, and what people know of them.
+"""The `schema` server: a database's tables, columns, relations and values, with people's notes on them.
 
-Owns the three tools, the tables as resources, the notes and the diagrams. Owns no connection: how databases
-are reached and looked at is in `toolyard.databases`.
+Owns the three tools, the tables as resources, the notes and the diagrams. Connections belong to
+`toolyard.databases`.
 """
 
 from .server import build

@@ -1,15 +1,162 @@
-"""The tables as this server knows them: what the database says, less what is hidden, plus people's notes."""
+"""The tables as this server shows them: the database's, without hidden ones, with people's notes.
+
+Hidden tables and columns are removed before anything else sees them, so no answer, suggestion, relation or
+picture can mention them. A name that a caller sends is only compared; what is used is the known name it
+matches.
+"""
 
 import logging
-from collections.abc import Callable, Sequence
+import unicodedata
+from collections.abc import Callable, Collection, Iterable, Sequence
+from difflib import SequenceMatcher
+from fnmatch import fnmatchcase
 
+import msgspec
 from msgspec import Struct
 
-from ...databases import Database, Table
-from .hiding import Hidden
-from .names import find
-from .notes import Knowledge, Link, TableNotes
-from .resolving import resolved
+from ...databases import Database, ForeignKey, Table
+from .notes import Knowledge, NotedRelation, TableNotes
+
+MOST_SUGGESTIONS = 5
+_COMPARED = 120
+"""Characters of a name that are looked at; no database has longer ones."""
+_SIMILAR = 0.55
+
+# Letters of other alphabets that look like ours, as they come in when somebody means to be clever.
+_LOOK_ALIKES = str.maketrans(
+    "аеіјорсухѕкмтвнԁгαβεικνορτυχωɑı",
+    "aeijopcyxskmtbhdrabeikvoptuxwai",
+)
+
+
+def find(name: str, known: Collection[str]) -> str | None:
+    """The name as it is known; in another case only where that is one and plain."""
+    if name in known:
+        return name
+    # Beyond ASCII, what is the same letter in another case is not for us to say.
+    if not name.isascii():
+        return None
+    same = [other for other in known if other.isascii() and other.lower() == name.lower()]
+    return same[0] if len(same) == 1 else None
+
+
+def similar(name: str, known: Iterable[str], most: int = MOST_SUGGESTIONS) -> list[str]:
+    """What might have been meant, the likeliest first; accents, case and look-alikes do not count."""
+    wanted = _folded(name)
+    if not wanted:
+        return []
+    scored = [(_likeness(wanted, _folded(other)), other) for other in known]
+    best = sorted((-score, other) for score, other in scored if score >= _SIMILAR)
+    return [other for _, other in best[:most]]
+
+
+def contains(part: str, name: str) -> bool:
+    """For completions: whether a name has this in it, accents and case ignored."""
+    return _folded(part) in _folded(name)
+
+
+def _folded(name: str) -> str:
+    plain = unicodedata.normalize("NFKD", name[:_COMPARED]).casefold().translate(_LOOK_ALIKES)
+    letters = ("_" if not char.isalnum() else char for char in plain if not unicodedata.combining(char))
+    return "_".join(part for part in "".join(letters).split("_") if part)
+
+
+def _likeness(wanted: str, name: str) -> float:
+    if not name:
+        return 0.0
+    if wanted == name:
+        return 3.0
+    short, long = sorted((wanted, name), key=len)
+    if short in long and len(short) > 1:
+        return 1.0 + len(short) / len(long)
+    matcher = SequenceMatcher(None, wanted, name, autojunk=False)
+    return matcher.ratio() if matcher.real_quick_ratio() >= _SIMILAR else 0.0
+
+
+class HiddenPatterns:
+    def __init__(self, tables: Iterable[str], columns: Iterable[str]) -> None:
+        self._tables = [_folded_pattern(pattern) for pattern in tables]
+        self._columns = [_folded_pattern(pattern) for pattern in columns]
+
+    def shown(self, tables: Sequence[Table]) -> list[Table]:
+        """The tables that are left, without what is hidden in them."""
+        left = {table.name: table for table in tables if not _matches(_qualified_names(table), self._tables)}
+        columns = {name: self._columns_of(table) for name, table in left.items()}
+        return [_stripped(table, columns) for table in left.values()]
+
+    def _columns_of(self, table: Table) -> set[str]:
+        return {
+            column.name
+            for column in table.columns
+            if not _matches(
+                [column.name, *(f"{way}.{column.name}" for way in _qualified_names(table))], self._columns
+            )
+        }
+
+
+def _stripped(table: Table, columns: dict[str, set[str]]) -> Table:
+    left = columns[table.name]
+    if len(left) == len(table.columns):
+        keys = tuple(key for key in table.foreign_keys if _leads_somewhere(key, columns))
+        return msgspec.structs.replace(table, foreign_keys=keys)
+    return msgspec.structs.replace(
+        table,
+        columns=tuple(column for column in table.columns if column.name in left),
+        primary_key=tuple(name for name in table.primary_key if name in left),
+        foreign_keys=tuple(
+            key
+            for key in table.foreign_keys
+            if left.issuperset(key.columns) and _leads_somewhere(key, columns)
+        ),
+        # An expression that is indexed may name a hidden column, and is not ours to read.
+        indices=tuple(index for index in table.indices if left.issuperset(index.columns)),
+    )
+
+
+def _leads_somewhere(key: ForeignKey, columns: dict[str, set[str]]) -> bool:
+    return key.table in columns and columns[key.table].issuperset(key.referenced)
+
+
+def _qualified_names(table: Table) -> list[str]:
+    """The table as a pattern may say it: alone, and with its schema."""
+    alone = table.name.removeprefix(f"{table.schema}.")
+    return [alone, f"{table.schema}.{alone}"]
+
+
+def _matches(names: Iterable[str], patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(_folded_pattern(name), pattern) for name in names for pattern in patterns)
+
+
+def _folded_pattern(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
+
+
+def resolved(tables: Sequence[Table]) -> list[Table]:
+    """A key that leads to no table of these is left as it is."""
+    known = {table.name: table for table in tables}
+    return [
+        msgspec.structs.replace(
+            table, foreign_keys=tuple(_resolved(key, table, known) for key in table.foreign_keys)
+        )
+        if table.foreign_keys
+        else table
+        for table in tables
+    ]
+
+
+def _resolved(key: ForeignKey, table: Table, known: dict[str, Table]) -> ForeignKey:
+    name = find(key.table, known)
+    if name is None:
+        return key
+    # Where no column is named, the primary key is meant.
+    referenced = key.referenced or known[name].primary_key
+    return ForeignKey(_as_known(key.columns, table), name, _as_known(referenced, known[name]))
+
+
+def _as_known(columns: Sequence[str], table: Table) -> tuple[str, ...]:
+    names = [column.name for column in table.columns]
+    return tuple(find(column, names) or column for column in columns)
+
 
 logger = logging.getLogger("toolyard.servers.schema")
 
@@ -61,7 +208,7 @@ class Snapshot:
     def incoming(self, table: str) -> list[Relation]:
         return [relation for relation in self.relations if relation.references == table]
 
-    def _relations(self, links: Sequence[Link]) -> list[Relation]:
+    def _relations(self, links: Sequence[NotedRelation]) -> list[Relation]:
         declared = [
             Relation(table.name, key.columns, key.table, key.referenced)
             for table in self.tables.values()
@@ -71,7 +218,7 @@ class Snapshot:
         noted = [relation for link in links if (relation := self._noted(link)) is not None]
         return declared + [one for one in noted if (one.table, one.columns, one.references) not in known]
 
-    def _noted(self, link: Link) -> Relation | None:
+    def _noted(self, link: NotedRelation) -> Relation | None:
         """None where an end of it is not there: notes outlive tables, and must not show hidden ones."""
         table, other = self.find(link.table), self.find(link.references)
         if table is None or other is None:
@@ -88,10 +235,10 @@ def _columns(table: Table, names: Sequence[str]) -> tuple[str, ...] | None:
     return tuple(name for name in known if name is not None) if None not in known else None
 
 
-class Catalogue:
+class SchemaCatalogue:
     """Looks at the database when asked; the same tables are put together once."""
 
-    def __init__(self, database: Database, knowledge: Knowledge, hidden: Hidden) -> None:
+    def __init__(self, database: Database, knowledge: Knowledge, hidden: HiddenPatterns) -> None:
         self.database = database
         self._knowledge = knowledge
         self._hidden = hidden

@@ -1,25 +1,151 @@
-"""Putting the server together."""
+"""Builds the server from its settings, and lists the tables as resources.
 
+There is a resource for the list, a template for any table, and one resource a table if there are not too
+many.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from urllib.parse import quote
+
+import msgspec
 
 from ... import __version__
 from ...databases import Database, DatabaseError, open_database
-from ...databases.addresses import dialect_of
-from ...kit import Server
-from ...kit.extras import need
-from ...kit.languages import add_tool
-from ...kit.making import WrongSettings
-from ...kit.options import ToolOptions
-from ...kit.schema import schema_of
-from . import faces
-from .answers import Described, Diagram, Values
-from .catalogue import Catalogue
-from .hiding import Hidden
+from ...databases.model import dialect_of
+from ...kit import InvalidParams, Server, TextContents
+from ...kit.features.base import ToolOptions
+from ...kit.loader import SettingsError, require_extra
+from ...kit.localization import add_localized_tool
+from ...kit.schema.validation import schema_of
+from . import texts as faces
+from .answers import (
+    ColumnValues,
+    Diagram,
+    TableDescription,
+    description_text,
+    table_description,
+    unknown_text,
+)
+from .catalogue import HiddenPatterns, SchemaCatalogue, Snapshot, contains, similar
 from .notes import Knowledge, NotesError, read_folder
-from .resources import add_resources
 from .settings import Settings, patterns
-from .texts import texts
-from .tools import Tools
+from .texts import SchemaTexts, texts_of
+from .tools import SchemaTools
+
+TABLES_URI = "schema://tables"
+TABLE_URI = "schema://tables/{name}"
+_LIST_SECONDS = 5.0
+"""Seconds that a list of resources waits for the database; it may be empty, but not late."""
+
+logger = logging.getLogger("toolyard.servers.schema")
+
+
+def add_resources(
+    server: Server, catalogue: SchemaCatalogue, tools: SchemaTools, texts: SchemaTexts, most: int
+) -> None:
+    async def read(name: str) -> list[TextContents]:
+        return _contents(await tools.look(), name, texts)
+
+    async def read_all() -> list[TextContents]:
+        return await read("")
+
+    async def complete(value: str, context: dict[str, str]) -> list[str]:
+        try:
+            names = list((await catalogue.snapshot()).tables)
+        except DatabaseError:
+            return []
+        return [name for name in names if contains(value, name)] or similar(value, names)
+
+    server.add_resource(
+        read_all,
+        TABLES_URI,
+        name="tables",
+        title=texts.resource_title,
+        description=texts.resource_about,
+        mime_type="application/json",
+    )
+    server.add_resource(
+        read,
+        TABLE_URI,
+        name="table",
+        title=texts.template_title,
+        description=texts.template_about,
+        mime_type="application/json",
+    )
+    server.completion(resource=TABLE_URI, argument="name")(complete)
+    listing = ResourceListing(server, read, most)
+    catalogue.on_change(listing.show)
+
+    async def look() -> None:
+        """An unreachable database costs the tables, and a slow one no more than this."""
+        try:
+            async with asyncio.timeout(_LIST_SECONDS):
+                await catalogue.snapshot()
+        except (DatabaseError, TimeoutError) as error:
+            logger.warning("tables are not listed: %s", getattr(error, "reason", "the database is slow"))
+
+    server.on_list_resources(look)
+
+
+def _contents(snapshot: Snapshot, name: str, texts: SchemaTexts) -> list[TextContents]:
+    """Twice: for programs, and for whoever reads."""
+    answer = table_description(snapshot, name)
+    if not answer.found:
+        what = texts.unknown_table.format(name=name)
+        raise InvalidParams(unknown_text(what, answer.suggestions, texts.all_tables, texts))
+    address = address_of(answer.table) if answer.table else TABLES_URI
+    return [
+        TextContents(address, msgspec.json.encode(answer).decode(), "application/json"),
+        TextContents(address, description_text(answer, texts), "text/markdown"),
+    ]
+
+
+def address_of(table: str) -> str:
+    return f"{TABLES_URI}/{quote(table, safe='')}"
+
+
+class ResourceListing:
+    """Keeps the tables that are listed those that are there."""
+
+    def __init__(
+        self, server: Server, read: Callable[[str], Awaitable[list[TextContents]]], most: int
+    ) -> None:
+        self._server = server
+        self._read = read
+        self._most = most
+        self._listed: dict[str, str] | None = None
+
+    def show(self, snapshot: Snapshot) -> None:
+        wanted: dict[str, str] = {}
+        if len(snapshot.tables) <= self._most:
+            wanted = {name: snapshot.about(table) for name, table in snapshot.tables.items()}
+        listed = self._listed or {}
+        for name in [name for name in listed if listed[name] != wanted.get(name)]:
+            self._server.remove_resource(address_of(name))
+            del listed[name]
+        for name, about in wanted.items():
+            if name not in listed:
+                self._add(name, about)
+        # Whoever asked for the first list has it already.
+        if self._listed is not None:
+            self._server.notify_resources_changed()
+        self._listed = wanted
+
+    def _add(self, name: str, about: str) -> None:
+        async def read() -> list[TextContents]:
+            return await self._read(name)
+
+        self._server.add_resource(
+            read,
+            address_of(name),
+            name=name,
+            description=about or None,
+            mime_type="application/json",
+        )
+
 
 _SAMPLE = Path(__file__).with_name("sample")
 _DRIVERS = {"duckdb": ("sql", "duckdb"), "postgres": ("postgres", "psycopg"), "mysql": ("mysql", "pymysql")}
@@ -28,14 +154,14 @@ _DRIVERS = {"duckdb": ("sql", "duckdb"), "postgres": ("postgres", "psycopg"), "m
 
 def build(settings: Settings) -> Server:
     database = _database(settings)
-    words = texts(settings.locale)
+    words = texts_of(settings.locale)
     knowledge = _knowledge(settings)
-    hidden = Hidden(
+    hidden = HiddenPatterns(
         [*patterns(settings.blocked_tables), *knowledge.blocked_tables],
         [*patterns(settings.blocked_columns), *knowledge.blocked_columns],
     )
-    catalogue = Catalogue(database, knowledge, hidden)
-    tools = Tools(catalogue, words, settings.seconds)
+    catalogue = SchemaCatalogue(database, knowledge, hidden)
+    tools = SchemaTools(catalogue, words, settings.seconds)
     server = Server("schema", version=__version__, title=words.title, instructions=words.instructions)
     _add_tools(server, settings, tools)
     add_resources(server, catalogue, tools, words, settings.listed)
@@ -43,7 +169,7 @@ def build(settings: Settings) -> Server:
     return server
 
 
-def _add_tools(server: Server, settings: Settings, tools: Tools) -> None:
+def _add_tools(server: Server, settings: Settings, tools: SchemaTools) -> None:
     def options(answer: type) -> ToolOptions:
         return {
             "read_only": True,
@@ -54,20 +180,29 @@ def _add_tools(server: Server, settings: Settings, tools: Tools) -> None:
         }
 
     locale = settings.locale
-    add_tool(server, locale, tools.describe, en=faces.DESCRIBE_EN, pt=faces.DESCRIBE_PT, **options(Described))
-    add_tool(server, locale, tools.list_values, en=faces.VALUES_EN, pt=faces.VALUES_PT, **options(Values))
-    add_tool(server, locale, tools.draw, en=faces.DRAW_EN, pt=faces.DRAW_PT, **options(Diagram))
+    add_localized_tool(
+        server,
+        locale,
+        tools.describe,
+        en=faces.DESCRIBE_EN,
+        pt=faces.DESCRIBE_PT,
+        **options(TableDescription),
+    )
+    add_localized_tool(
+        server, locale, tools.list_values, en=faces.VALUES_EN, pt=faces.VALUES_PT, **options(ColumnValues)
+    )
+    add_localized_tool(server, locale, tools.draw, en=faces.DRAW_EN, pt=faces.DRAW_PT, **options(Diagram))
 
 
 def _database(settings: Settings) -> Database:
-    need("schema", "sql", "sqlglot", "yaml", "PIL")
+    require_extra("schema", "sql", "sqlglot", "yaml", "PIL")
     try:
         dialect = dialect_of(settings.database) if settings.database else "sqlite"
         if dialect in _DRIVERS:
-            need("schema", *_DRIVERS[dialect])
+            require_extra("schema", *_DRIVERS[dialect])
         return open_database(settings.database, cache_seconds=settings.cache_seconds)
     except DatabaseError as error:
-        raise WrongSettings(f"database: {error.reason}") from None
+        raise SettingsError(f"database: {error.reason}") from None
 
 
 def _knowledge(settings: Settings) -> Knowledge:
@@ -77,4 +212,4 @@ def _knowledge(settings: Settings) -> Knowledge:
     try:
         return read_folder(folder)
     except NotesError as error:
-        raise WrongSettings(f"folder: {error}") from None
+        raise SettingsError(f"folder: {error}") from None

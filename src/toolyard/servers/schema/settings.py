@@ -1,10 +1,10 @@
-"""What can be set."""
+"""The settings of the schema server."""
 
 from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ...kit.languages import Locale
+from ...kit.localization import Locale
 
 
 class Settings(Struct, frozen=True, kw_only=True):

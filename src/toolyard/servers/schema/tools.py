@@ -1,41 +1,110 @@
-"""The three tools: what they look up, and what they say when that is not there."""
+"""The three tools: describe a table, list a column's values, draw the relations.
+
+Every name that reaches a statement is one of the database's own, quoted.
+"""
 
 import asyncio
+import re
 from collections.abc import Sequence
 
-from ...databases import Column, DatabaseError, Table
+from ...databases import Database, DatabaseError, Table, TableColumn
 from ...kit import Image, ToolError, ToolResult
-from .answers import Diagram, Line
-from .catalogue import Catalogue, Snapshot
-from .describing import described
+from .answers import (
+    ColumnValues,
+    Diagram,
+    DiagramLine,
+    description_text,
+    diagram_text,
+    table_description,
+    unknown_text,
+    values_text,
+)
+from .catalogue import SchemaCatalogue, Snapshot, find, similar
 from .diagram import chosen, mermaid
-from .names import find, similar
-from .texts import Texts
-from .values import has_values, values
-from .writing import unknown, written, written_diagram, written_values
+from .texts import SchemaTexts
+
+MOST_VALUES = 50
+_BYTES = 64 * 1024
+_TEXT = re.compile(r"char|text|string|clob|enum|^set\b|^name$", re.IGNORECASE)
+_BOOLEAN = re.compile(r"^bool|^tinyint\(1\)|^bit\(1\)", re.IGNORECASE)
+
+
+def has_values(column: TableColumn) -> bool:
+    """Whether its values are words: only those of text and boolean columns are worth a list."""
+    # What is in brackets belongs to an enumeration, or to a record that has text in it; `text[]` is a list.
+    base = column.type.partition("(")[0]
+    is_list = column.type.endswith("]")
+    return not is_list and bool(_TEXT.search(base) or _BOOLEAN.match(column.type))
+
+
+async def distinct_values(
+    database: Database, table: Table, column: TableColumn, seconds: float
+) -> ColumnValues:
+    """Raises DatabaseError, also when it takes too long."""
+    # One more than are shown tells whether there are more.
+    rows = await database.query(
+        statement(table, column, database.dialect), seconds=seconds, rows=MOST_VALUES + 1, bytes=_BYTES
+    )
+    if rows.truncated and not rows.count:
+        raise DatabaseError("not even one value fits", "too_big")
+    found = [_shown(row[0], column) for row in rows.rows]
+    return ColumnValues(
+        table=table.name,
+        field=column.name,
+        field_type=column.type,
+        value_count=len(found[:MOST_VALUES]),
+        values=found[:MOST_VALUES],
+        has_more=len(found) > MOST_VALUES or rows.truncated,
+    )
+
+
+def statement(table: Table, column: TableColumn, dialect: str) -> str:
+    from sqlglot import exp  # 60 ms of CPU, when the first values are asked for
+
+    prefix = f"{table.schema}."
+    bare = table.name.removeprefix(prefix)
+    schema = table.schema if bare != table.name else None
+    name = exp.column(column.name, quoted=True)
+    return (
+        exp.select(name)
+        .distinct()
+        .from_(exp.table_(bare, db=schema, quoted=True))
+        .where(exp.Not(this=exp.Is(this=name.copy(), expression=exp.Null())))
+        .order_by(exp.Literal.number(1))
+        .limit(MOST_VALUES + 1)
+        .sql(dialect=dialect)
+    )
+
+
+def _shown(value: object, column: TableColumn) -> str:
+    """SQLite and MySQL keep a boolean as a number."""
+    if _BOOLEAN.match(column.type):
+        return "true" if value in (True, 1, "1", "true", "01") else "false"
+    return str(value)
+
 
 _LONGEST_NAME = 200
 """Of a name that is said back; longer ones are nobody's."""
 
 
-class Tools:
-    def __init__(self, catalogue: Catalogue, texts: Texts, seconds: float) -> None:
+class SchemaTools:
+    def __init__(self, catalogue: SchemaCatalogue, texts: SchemaTexts, seconds: float) -> None:
         self._catalogue = catalogue
         self._texts = texts
         self._seconds = seconds
 
     async def describe(self, table: str = "") -> ToolResult:
-        answer = described(await self.look(), table[:_LONGEST_NAME])
-        return ToolResult(content=[written(answer, self._texts)], structured=answer)
+        answer = table_description(await self.look(), table[:_LONGEST_NAME])
+        return ToolResult(content=[description_text(answer, self._texts)], structured=answer)
 
     async def list_values(self, table: str, column: str) -> ToolResult:
         found = self._table(await self.look(), table)
         wanted = self._column(found, column)
         try:
-            answer = await values(self._catalogue.database, found, wanted, self._seconds)
+            answer = await distinct_values(self._catalogue.database, found, wanted, self._seconds)
         except DatabaseError as error:
             raise ToolError(self._refused(error, found, wanted)) from None
-        return ToolResult(content=[written_values(answer, self._texts)], structured=answer)
+        return ToolResult(content=[values_text(answer, self._texts)], structured=answer)
 
     async def draw(self, tables: list[str] = [], image: bool = False) -> ToolResult:  # noqa: B006 (the schema's)
         snapshot = await self.look()
@@ -44,17 +113,17 @@ class Tools:
         if not diagram.tables:
             raise ToolError(self._texts.nothing_to_draw)
         lines = [
-            Line(one.table, list(one.columns), one.references, list(one.referenced))
+            DiagramLine(one.table, list(one.columns), one.references, list(one.referenced))
             for one in diagram.relations
         ]
         names = [table.name for table in diagram.tables]
         answer = Diagram(names, lines, mermaid(diagram), diagram.left_out)
         if not image:
-            return ToolResult(content=[written_diagram(answer, self._texts, cut=False)], structured=answer)
+            return ToolResult(content=[diagram_text(answer, self._texts, cut=False)], structured=answer)
         from .diagram.picture import draw
 
         drawn = await asyncio.to_thread(draw, diagram)
-        text = written_diagram(answer, self._texts, drawn.cut)
+        text = diagram_text(answer, self._texts, drawn.cut)
         return ToolResult(content=[text, Image(drawn.png, "image/png")], structured=answer)
 
     async def look(self) -> Snapshot:
@@ -76,27 +145,27 @@ class Tools:
         if found is None:
             what = self._texts.unknown_table.format(name=name[:_LONGEST_NAME])
             raise ToolError(
-                unknown(what, similar(name, snapshot.tables), self._texts.all_tables, self._texts)
+                unknown_text(what, similar(name, snapshot.tables), self._texts.all_tables, self._texts)
             )
         return found
 
-    def _column(self, table: Table, name: str) -> Column:
+    def _column(self, table: Table, name: str) -> TableColumn:
         columns = {column.name: column for column in table.columns}
         known = find(name, columns)
         if known is None:
             what = self._texts.unknown_column.format(table=table.name, name=name[:_LONGEST_NAME])
-            raise ToolError(unknown(what, similar(name, columns), self._texts.all_columns, self._texts))
+            raise ToolError(unknown_text(what, similar(name, columns), self._texts.all_columns, self._texts))
         if not has_values(columns[known]):
             raise ToolError(self._without_values(table, columns[known], list(columns.values())))
         return columns[known]
 
-    def _without_values(self, table: Table, column: Column, columns: Sequence[Column]) -> str:
+    def _without_values(self, table: Table, column: TableColumn, columns: Sequence[TableColumn]) -> str:
         able = ", ".join(one.name for one in columns if has_values(one)) or "-"
         return self._texts.no_values.format(
             table=table.name, column=column.name, type=column.type, names=able
         )
 
-    def _refused(self, error: DatabaseError, table: Table, column: Column) -> str:
+    def _refused(self, error: DatabaseError, table: Table, column: TableColumn) -> str:
         said = {"table": table.name, "column": column.name, "seconds": self._seconds, "reason": error.reason}
         known = {
             "timeout": self._texts.timeout,

@@ -1,8 +1,7 @@
-"""`sessions`: earlier conversations, found again by their words or by what they mean, and read.
+"""The `sessions` server: finds earlier conversations by words or by meaning, and shows them.
 
-They come from files (Claude Code's transcripts, or the form `toolyard.sessions`) and from programs, which
-call `recording.record`; they are kept in SQLite or PostgreSQL. Nobody is shown what is not their own, and no
-tool writes.
+Conversations are imported from files (Claude Code transcripts or the format `toolyard.sessions`) or stored by
+programs with `recording.record`, in SQLite or PostgreSQL. Each owner sees only their own, and no tool writes.
 """
 
 from __future__ import annotations

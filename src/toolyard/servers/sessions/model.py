@@ -1,4 +1,4 @@
-"""What is kept of a conversation, and whose it is. Owns the shapes and limits, no storage and no files."""
+"""What is kept of a conversation, and whose it is: the structs and their limits. No storage, no files."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ MOST_LINE = 300
 """Characters kept of a title, a name or an id."""
 
 
-class Owner(NamedTuple):
+class ConversationOwner(NamedTuple):
     tenant: str = "local"
     user: str = ""
 
 
-class Named(IntEnum):
+class TitleSource(IntEnum):
     """How a session came by its title: a better one takes the place of a worse one."""
 
     BY_FIRST_WORDS = 0
@@ -34,40 +34,40 @@ class Named(IntEnum):
     BY_A_PERSON = 2
 
 
-class Called(Struct, frozen=True):
+class CalledTool(Struct, frozen=True):
     """A tool call in a message."""
 
     name: str
     arguments: str = ""
 
 
-class Message(Struct, frozen=True, kw_only=True):
+class ConversationMessage(Struct, frozen=True, kw_only=True):
     role: Role
     text: str = ""
     time: str = ""
-    tools: tuple[Called, ...] = ()
+    tools: tuple[CalledTool, ...] = ()
     id: str
     """Never twice in a session: what has one that is known is known already."""
     thread: str = ""
     """Empty, or which agent beside the main one said it."""
 
 
-class Session(Struct, frozen=True, kw_only=True):
+class Conversation(Struct, frozen=True, kw_only=True):
     """A conversation, or what of it has been read so far."""
 
     session_id: str
     title: str = ""
-    named: Named = Named.BY_FIRST_WORDS
+    named: TitleSource = TitleSource.BY_FIRST_WORDS
     channel: str = ""
     created_at: str = ""
     updated_at: str = ""
     cost_usd: float | None = None
     summary: str = ""
     topics: tuple[str, ...] = ()
-    messages: tuple[Message, ...] = ()
+    messages: tuple[ConversationMessage, ...] = ()
 
 
-class Kept(Struct, frozen=True, kw_only=True):
+class StoredConversation(Struct, frozen=True, kw_only=True):
     """A stored session, less its messages."""
 
     number: int
@@ -82,7 +82,7 @@ class Kept(Struct, frozen=True, kw_only=True):
     topics: tuple[str, ...]
 
 
-class Said(Struct, frozen=True, kw_only=True):
+class StoredMessage(Struct, frozen=True, kw_only=True):
     """A stored message; its tool calls as text, one a line."""
 
     role: str

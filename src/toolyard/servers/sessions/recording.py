@@ -1,4 +1,4 @@
-"""Storing conversations from Python: one that a program holds, or those in files."""
+"""Stores conversations from Python: one that a program holds, or those in files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from .importing import Importer
-from .meanings import Encoder
-from .model import Owner, moment
-from .reading.files import Tally
-from .reading.own_form import SessionForm, session_of
-from .stores.opening import open_keeper
+from .embeddings import Encoder
+from .formats.files import ImportTally
+from .formats.native import SessionForm, session_of
+from .importer import ConversationImporter
+from .model import ConversationOwner, moment
+from .stores.store import open_store
 
 _ENCODER = Encoder()
 
@@ -33,19 +33,19 @@ async def record(
     if not told.updated_at:
         now = moment(time.time())
         told = replace(told, created_at=told.created_at or now, updated_at=now)
-    keeper = open_keeper(url, _ENCODER)
+    keeper = open_store(url, _ENCODER)
     try:
-        return await keeper.replace(Owner(tenant, user), told)
+        return await keeper.replace(ConversationOwner(tenant, user), told)
     finally:
         await keeper.close()
 
 
 async def import_files(
     paths: Sequence[Path], *, tenant: str = "local", user: str = "", url: str = ""
-) -> Tally:
+) -> ImportTally:
     """Read what is new in folders and files, once; what became of it. Reading happens in this event loop."""
-    keeper = open_keeper(url, _ENCODER)
+    keeper = open_store(url, _ENCODER)
     try:
-        return await Importer(keeper, Owner(tenant, user), paths).look()
+        return await ConversationImporter(keeper, ConversationOwner(tenant, user), paths).look()
     finally:
         await keeper.close()

@@ -9,21 +9,19 @@ from msgspec import Meta, Struct, to_builtins
 
 from ... import __version__
 from ...kit import Caller, Context, Server, ToolError, ToolResult
-from ...kit.languages import Locale, add_tool
-from ...kit.making import WrongSettings
-from ...kit.schema import schema_of
-from . import showing
-from .answers import AlikeTurns, FoundSessions, RecentSessions
-from .meanings import Encoder, Meanings
-from .model import Kept, Owner, line
+from ...kit.loader import SettingsError
+from ...kit.localization import Locale, add_localized_tool
+from ...kit.schema.validation import schema_of
+from . import answers
+from .answers import FoundSessions, RecentSessions, SimilarTurns, markdown, pages
+from .embeddings import ConversationVectors, Encoder
+from .importer import ImportWatcher
+from .model import ConversationOwner, StoredConversation, line
 from .settings import Settings
-from .stores.errors import StoreError
-from .stores.finding import Turn
-from .stores.keeper import Keeper
-from .stores.opening import open_keeper
+from .stores.queries import Turn
+from .stores.script import ConversationStoreError
+from .stores.store import ConversationStore, open_store
 from .texts import RECENT, SEARCH, SEMANTIC, TEXTS
-from .transcript import markdown, pages
-from .watching import Watcher
 from .words import words
 
 MOST = 10
@@ -44,28 +42,32 @@ def build(settings: Settings) -> Server:
     server = Server(
         "sessions", version=__version__, title="Sessions", instructions=TEXTS[settings.locale].instructions
     )
-    watcher: Watcher | None = None
+    watcher: ImportWatcher | None = None
     server.on_close(keeper.close)
     if settings.roots:
-        watcher = Watcher(keeper, settings.owner, settings.roots, settings.scan_seconds)
+        watcher = ImportWatcher(keeper, settings.owner, settings.roots, settings.scan_seconds)
         server.on_close(watcher.stop)
         watcher.start()
-    Desk(settings, keeper, Meanings(keeper, encoder), watcher).serve(server)
+    ConversationTools(settings, keeper, ConversationVectors(keeper, encoder), watcher).serve(server)
     return server
 
 
-def _opened(url: str, encoder: Encoder) -> Keeper:
+def _opened(url: str, encoder: Encoder) -> ConversationStore:
     try:
-        return open_keeper(url, encoder)
-    except StoreError as error:
-        raise WrongSettings(f"field 'url': {error}") from None
+        return open_store(url, encoder)
+    except ConversationStoreError as error:
+        raise SettingsError(f"field 'url': {error}") from None
 
 
-class Desk:
+class ConversationTools:
     """Answers for one server: every answer is of what belongs to the caller."""
 
     def __init__(
-        self, settings: Settings, keeper: Keeper, meanings: Meanings, watcher: Watcher | None
+        self,
+        settings: Settings,
+        keeper: ConversationStore,
+        meanings: ConversationVectors,
+        watcher: ImportWatcher | None,
     ) -> None:
         self._locale: Locale = settings.locale
         self._texts = TEXTS[settings.locale]
@@ -78,9 +80,9 @@ class Desk:
         for function, faces, answer in (
             (self.search, SEARCH, FoundSessions),
             (self.recent, RECENT, RecentSessions),
-            (self.semantic, SEMANTIC, AlikeTurns),
+            (self.semantic, SEMANTIC, SimilarTurns),
         ):
-            add_tool(
+            add_localized_tool(
                 server,
                 self._locale,
                 function,
@@ -117,21 +119,21 @@ class Desk:
             raise ToolError(self._texts.no_words.format(query=line(query, _SHOWN)))
         more = await self._importing()
         hits = await self._reached(self._keeper.found(_owner(ctx.caller), asked, limit))
-        answer = showing.found(hits, asked)
-        return _result(answer, showing.found_text(answer, line(query, _SHOWN), self._texts) + more)
+        answer = answers.found_answer(hits, asked)
+        return _result(answer, answers.found_text(answer, line(query, _SHOWN), self._texts) + more)
 
     async def recent(self, ctx: Context, limit: Limit = MOST) -> ToolResult:
         more = await self._importing()
         kept = await self._reached(self._keeper.recent(_owner(ctx.caller), _capped(limit)))
-        answer = showing.recent(kept)
-        return _result(answer, showing.recent_text(answer, self._texts) + more)
+        answer = answers.recent_answer(kept)
+        return _result(answer, answers.recent_text(answer, self._texts) + more)
 
     async def semantic(self, ctx: Context, query: Query, limit: Limit = MOST) -> ToolResult:
         owner = _owner(ctx.caller)
         asked, limit = self._checked(query), _capped(limit)
         more = await self._importing()
         answer = await self._nearest(owner, query, asked, limit)
-        return _result(answer, showing.alike_text(answer, line(query, _SHOWN), self._texts) + more)
+        return _result(answer, answers.similar_text(answer, line(query, _SHOWN), self._texts) + more)
 
     async def _importing(self) -> str:
         """What to say when there may soon be more to find."""
@@ -168,19 +170,21 @@ class Desk:
     async def look_back(self, ctx: Context, topic: str) -> str:
         asked = self._checked(topic)
         answer = await self._nearest(_owner(ctx.caller), topic, asked, _RECALLED)
-        found = showing.alike_text(answer, line(topic, _SHOWN), self._texts)
+        found = answers.similar_text(answer, line(topic, _SHOWN), self._texts)
         return f"{self._texts.recalled.format(topic=topic)}\n\n{found}"
 
     # What they stand on
 
-    async def _nearest(self, owner: Owner, query: str, asked: list[str], limit: int) -> AlikeTurns:
+    async def _nearest(
+        self, owner: ConversationOwner, query: str, asked: list[str], limit: int
+    ) -> SimilarTurns:
         turns = await self._reached(self._alike(owner, query, limit))
         if turns:
-            return showing.alike(turns)
+            return answers.similar_answer(turns)
         hits = await self._reached(self._keeper.found(owner, asked, limit)) if asked else []
-        return showing.alike_by_words(hits, asked)
+        return answers.similar_by_words(hits, asked)
 
-    async def _alike(self, owner: Owner, query: str, limit: int) -> list[tuple[Turn, float]]:
+    async def _alike(self, owner: ConversationOwner, query: str, limit: int) -> list[tuple[Turn, float]]:
         """The nearest turn of each session."""
         found: dict[int, tuple[Turn, float]] = {}
         # Several of the nearest may be of one session; more than this many seldom are.
@@ -194,7 +198,7 @@ class Desk:
                 break
         return list(found.values())
 
-    async def _session(self, caller: Caller, session_id: str) -> Kept:
+    async def _session(self, caller: Caller, session_id: str) -> StoredConversation:
         found = await self._reached(self._keeper.session(_owner(caller), session_id))
         if found is None:
             raise ToolError(self._texts.no_session.format(session_id=session_id))
@@ -209,13 +213,13 @@ class Desk:
     async def _reached(self, answer: Awaitable[T]) -> T:
         try:
             return await answer
-        except StoreError as error:
+        except ConversationStoreError as error:
             text = self._texts.unavailable.format(reason=error.reason, hint=error.hint)
             raise ToolError(text) from None
 
 
-def _owner(caller: Caller) -> Owner:
-    return Owner(caller.tenant, caller.agent)
+def _owner(caller: Caller) -> ConversationOwner:
+    return ConversationOwner(caller.tenant, caller.agent)
 
 
 def _capped(limit: int) -> int:

@@ -1,4 +1,4 @@
-"""What can be set, and what follows from it."""
+"""The settings of the sessions server, and what is derived from them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from ...config.places import state_home
-from ...kit.languages import Locale
-from .model import Owner
+from ...config.files import state_home
+from ...kit.localization import Locale
+from .model import ConversationOwner
 
 
 class Settings(Struct, frozen=True, kw_only=True):
@@ -36,8 +36,8 @@ class Settings(Struct, frozen=True, kw_only=True):
         return tuple(Path(name.strip()).expanduser() for name in named if name.strip())
 
     @property
-    def owner(self) -> Owner:
-        return Owner(self.tenant, self.user)
+    def owner(self) -> ConversationOwner:
+        return ConversationOwner(self.tenant, self.user)
 
 
 def default_file() -> Path | None:

@@ -1,4 +1,4 @@
-"""The words of a query, and where they are in a text. No case and no accents; a query has no syntax."""
+"""The words of a query and where they occur in a text. Ignores case and accents; a query has no syntax."""
 
 from __future__ import annotations
 

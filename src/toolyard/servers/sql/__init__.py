@@ -1,10 +1,10 @@
-"""`sql`: questions to a database, in SQL or in words.
+"""The `sql` server: answers questions from a database, in SQL or in plain words.
 
-Owns the tool, the way from a question to a statement, and how an answer reads. What may run at all is decided
-by `databases.guard`; how it is run, read-only and with an end, by `databases`.
+Owns the tool, the path from a question to a statement, and the form of an answer. `databases.guard` decides
+what may run; `databases` runs it read-only and with limits.
 """
 
-from .making import build
+from .server import build
 from .settings import Settings
 
 ENVIRONMENT = "TOOLYARD_SQL_"

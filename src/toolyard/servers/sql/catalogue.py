@@ -1,14 +1,18 @@
-"""The tables that may be asked, and how they are told to a model: all of them lightly, a few in detail.
+"""The tables that may be queried, described for a model, and the unknown names of a statement.
 
-What is blocked is not in it, so nobody learns of it here.
+Blocked tables and columns are left out, so nothing here can reveal them.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from ...databases import Column, Database, Table
+from ...databases import Database, Table, TableColumn
+from ...databases.guard.statement import GuardedStatement
 
 WITH_COLUMNS = 12_000
 """Up to so many characters the light catalogue has the columns too."""
@@ -16,7 +20,7 @@ LONGEST = 60_000
 LONGEST_DESCRIPTION = 200
 
 
-class Catalogue:
+class SqlCatalogue:
     def __init__(
         self, database: Database, blocked_tables: Sequence[str], blocked_columns: Sequence[str]
     ) -> None:
@@ -40,7 +44,7 @@ class Catalogue:
         kept = tuple(column for column in table.columns if not self._hides(table, column))
         return table if len(kept) == len(table.columns) else replace(table, columns=kept)
 
-    def _hides(self, table: Table, column: Column) -> bool:
+    def _hides(self, table: Table, column: TableColumn) -> bool:
         own = column.name.casefold()
         names = [own, *(f"{name}.{own}" for name in _names(table))]
         return any(fnmatchcase(name, pattern) for pattern in self._blocked_columns for name in names)
@@ -80,7 +84,7 @@ def _described(table: Table) -> str:
     return "\n".join(lines)
 
 
-def _column(column: Column) -> str:
+def _column(column: TableColumn) -> str:
     told = f"{column.name} {column.type}{'' if column.nullable else ' not null'}"
     return f"{told}: {_short(column.description)}" if column.description else told
 
@@ -88,3 +92,53 @@ def _column(column: Column) -> str:
 def _short(text: str) -> str:
     told = " ".join(text.split())
     return told if len(told) <= LONGEST_DESCRIPTION else told[: LONGEST_DESCRIPTION - 1] + "…"
+
+
+MOST_NEAR = 3
+LEAST_LIKENESS = 0.6
+
+
+class MissingNames(Struct, frozen=True):
+    tables: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    known_tables: tuple[str, ...] = ()
+    known_columns: tuple[str, ...] = ()
+
+
+async def unknown_names(catalogue: SqlCatalogue, statement: GuardedStatement) -> MissingNames:
+    tables = [table.name for table in await catalogue.tables()]
+    used = await catalogue.among(statement.tables)
+    columns = [column.name for table in used for column in table.columns]
+    there = {name.casefold() for table in used for name in (table.name, table.name.rpartition(".")[2])}
+    return MissingNames(
+        tables=tuple(name for name in statement.tables if _bare(name) not in {_bare(one) for one in there}),
+        columns=_absent((name.rpartition(".")[2] for name in statement.columns), columns),
+        known_tables=tuple(tables),
+        known_columns=tuple(dict.fromkeys(columns)),
+    )
+
+
+def named_in(reason: str, missing: MissingNames) -> MissingNames:
+    """Only those that the database complains of: others may be names that the statement itself gave."""
+    words = set(re.findall(r"\w+", reason.casefold()))
+    tables = tuple(name for name in missing.tables if _bare(name) in words)
+    columns = tuple(name for name in missing.columns if name.casefold() in words)
+    return replace(missing, tables=tables, columns=columns)
+
+
+def near(name: str, known: Iterable[str]) -> list[str]:
+    """Those of similar letters, whatever their case, and those that it is a part of."""
+    by_letters = {one.casefold(): one for one in known}
+    wanted = _bare(name)
+    found = get_close_matches(wanted, by_letters, MOST_NEAR, LEAST_LIKENESS)
+    found += [one for one in by_letters if wanted in one and one not in found]
+    return [by_letters[one] for one in found[:MOST_NEAR]]
+
+
+def _bare(name: str) -> str:
+    return name.casefold().rpartition(".")[2]
+
+
+def _absent(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
+    there = {name.casefold() for name in known}
+    return tuple(dict.fromkeys(name for name in names if name.casefold() not in there and name != "*"))

@@ -1,44 +1,148 @@
-"""What went wrong, told in the language of the server, with what to do."""
+"""Explains failures in the server's language and says what to do.
+
+Translates the guard's reasons; a reason without a translation is passed on unchanged.
+"""
+
+import re
 
 from ...databases import DatabaseError
-from ...databases.guard import Guarded, Refused
-from . import refusals
-from .catalogue import Catalogue
-from .models import ModelFailed
-from .names import named_in, near, unknown_names
-from .pipeline import NoAnswer
+from ...databases.guard.statement import GuardedStatement
+from ...databases.model import StatementRefusedError
+from ...kit.localization import Locale
+from .catalogue import SqlCatalogue, named_in, near, unknown_names
+from .models import ModelError
+from .pipeline import NoAnswerError
 from .settings import Settings
-from .texts import Texts
+from .texts import SqlTexts
+
+_TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: [^>]*>")
+"""How the parser tells what it met."""
+
+_PORTUGUESE = {
+    r"only SELECT and WITH are run, and this begins with (?P<what>.*)": (
+        "só SELECT e WITH são executados, e isto começa com {what}"
+    ),
+    r"only SELECT and WITH are run, and this is (?P<what>.*)": (
+        "só SELECT e WITH são executados, e isto é {what}"
+    ),
+    r"there are (?P<what>\d+) statements; one is run": "há {what} instruções; uma é executada",
+    r"there is no statement, only comments": "não há instrução, só comentários",
+    r"there is no statement": "não há instrução",
+    r"a text is repeated or filled up to a number of at most (?P<what>\d+), both written out": (
+        "um texto é repetido ou preenchido até um número de no máximo {what}, ambos escritos por extenso"
+    ),
+    r"a SELECT names no columns": "um SELECT não nomeia colunas",
+    r"the statement is nested too deeply": "a instrução está aninhada demais",
+    r"the statement is nested deeper than (?P<what>\d+) levels": (
+        "a instrução está aninhada em mais de {what} níveis"
+    ),
+    r"the statement has (?P<what>\d+) characters; at most (?P<most>\d+) are read": (
+        "a instrução tem {what} caracteres; no máximo {most} são lidos"
+    ),
+    r"the statement has (?P<what>\d+) words and signs; at most (?P<most>\d+) are read": (
+        "a instrução tem {what} palavras e sinais; no máximo {most} são lidos"
+    ),
+    r"the statement holds a character that no database takes": (
+        "a instrução tem um caractere que nenhum banco aceita"
+    ),
+    r"the statement cannot be written safely: (?P<what>.*)": (
+        "a instrução não pode ser escrita com segurança: {what}"
+    ),
+    r"this is no (?P<what>\w+) SQL that can be checked": "isto não é SQL de {what} que se possa conferir",
+    r"this is no (?P<what>\w+) SQL: (?P<more>.*)": "isto não é SQL de {what}: {more}",
+    r"a column is given by its name, not by a text": "uma coluna é dada pelo nome, não por um texto",
+    r"IN is followed by brackets here; hint: IN \(SELECT column FROM table\)": (
+        "IN é seguido de parênteses aqui; dica: IN (SELECT coluna FROM tabela)"
+    ),
+    r"what is trimmed is written as a text of up to (?P<what>\d+) characters": (
+        "o que se apara é escrito como um texto de até {what} caracteres"
+    ),
+    r"columns are given by their names": "as colunas são dadas pelos nomes",
+    r"variables are not set": "variáveis não são definidas",
+    r"variables and parameters are not read or set": "variáveis e parâmetros não são lidos nem definidos",
+    r"there are no parameters to fill in": "não há parâmetros a preencher",
+    r"SELECT INTO makes a table or a file": "SELECT INTO cria uma tabela ou um arquivo",
+    r"FOR UPDATE and FOR SHARE lock rows": "FOR UPDATE e FOR SHARE travam linhas",
+    r"hints change how the server works": "dicas mudam como o servidor trabalha",
+    r"(?P<what>INSERT|UPDATE|DELETE|MERGE) writes": "{what} grava",
+    r"(?P<what>\w+) is not part of a question that only reads": (
+        "{what} não faz parte de uma consulta que só lê"
+    ),
+    r"the function (?P<what>.*) is not among those known to be harmless": (
+        "a função {what} não está entre as reconhecidas como inofensivas"
+    ),
+    r"the function (?P<what>.*) is called by its schema; hint: without it": (
+        "a função {what} é chamada pelo esquema; dica: sem ele"
+    ),
+    r"(?P<what>.*) is no plain name; hint: quote it": (
+        "{what} não é um nome simples; dica: ponha-o entre aspas"
+    ),
+    r"(?P<what>.*) is no name of a table": "{what} não é nome de tabela",
+    r"(?P<what>.*) is a table of the system, which is not read here": (
+        "{what} é uma tabela do sistema, que não se lê aqui"
+    ),
+    r"the table (?P<what>.*) is not to be read here": "a tabela {what} não pode ser lida aqui",
+    r"the column (?P<what>.*) is not to be read here": "a coluna {what} não pode ser lida aqui",
+    r"the whole row (?P<what>.*) would read columns of (?P<more>.*) that are not to be read here; hint: .*": (
+        "a linha inteira {what} leria colunas de {more} que não podem ser lidas aqui; dica: nomeie as colunas"
+    ),
+    r"renaming columns by their position would read columns of (?P<more>.*) that are .*": (
+        "renomear colunas pela posição leria colunas de {more} que não podem ser lidas aqui; "
+        "dica: nomeie as colunas"
+    ),
+    r"(?P<what>.*) would read columns of (?P<more>.*) that are not to be read here; hint: name the columns": (
+        "{what} leria colunas de {more} que não podem ser lidas aqui; dica: nomeie as colunas"
+    ),
+}
+_COMPILED = [(re.compile(pattern, re.DOTALL), words) for pattern, words in _PORTUGUESE.items()]
+
+
+def refusal_text(reason: str, locale: Locale) -> str:
+    plain = _TOKEN.sub(_met, reason)
+    return plain if locale == "en" else _in_portuguese(plain)
+
+
+def _met(token: re.Match[str]) -> str:
+    return "the end" if token[1] == "SENTINEL" else repr(token[1])
+
+
+def _in_portuguese(reason: str) -> str:
+    for pattern, words in _COMPILED:
+        found = pattern.fullmatch(reason)
+        if found is not None:
+            return words.format(**found.groupdict())
+    return reason
+
 
 LONGEST_SQL = 500
 MOST_TABLES = 20
 
 
-class Failures:
-    def __init__(self, settings: Settings, texts: Texts, catalogue: Catalogue) -> None:
+class FailureTexts:
+    def __init__(self, settings: Settings, texts: SqlTexts, catalogue: SqlCatalogue) -> None:
         self._settings = settings
         self._texts = texts
         self._catalogue = catalogue
 
-    async def told(self, error: Exception, statement: Guarded | None = None) -> str:
-        if isinstance(error, Refused):
+    async def told(self, error: Exception, statement: GuardedStatement | None = None) -> str:
+        if isinstance(error, StatementRefusedError):
             return self.refused(error)
         if isinstance(error, DatabaseError):
             return await self._of_database(error, statement)
-        if isinstance(error, ModelFailed):
+        if isinstance(error, ModelError):
             return f"{self.of_model(error)} {self._texts.instead}"
-        if isinstance(error, NoAnswer):
+        if isinstance(error, NoAnswerError):
             return self._texts.no_answer.format(reason=error.reason)
         raise error
 
-    def refused(self, error: Refused) -> str:
-        reason = refusals.told(error.reason, self._settings.locale)
+    def refused(self, error: StatementRefusedError) -> str:
+        reason = refusal_text(error.reason, self._settings.locale)
         if error.place is None:
             return self._texts.refused.format(reason=reason)
         line, column = error.place
         return self._texts.refused_at.format(reason=reason, line=line, column=column)
 
-    def of_model(self, failure: ModelFailed) -> str:
+    def of_model(self, failure: ModelError) -> str:
         fault = "busy_for" if failure.fault == "busy" and failure.detail else failure.fault
         words: str = getattr(self._texts, f"model_{fault}")
         return words.format(model=failure.model, detail=failure.detail)
@@ -48,7 +152,7 @@ class Failures:
         shown = sql if len(sql) <= LONGEST_SQL else sql[: LONGEST_SQL - 1] + "…"
         return self._texts.model_sql.format(sql=shown)
 
-    async def _of_database(self, error: DatabaseError, statement: Guarded | None) -> str:
+    async def _of_database(self, error: DatabaseError, statement: GuardedStatement | None) -> str:
         if error.kind == "timeout":
             return self._texts.timeout.format(seconds=f"{self._settings.seconds:g}")
         if error.kind == "unknown" and statement is not None:
@@ -56,7 +160,7 @@ class Failures:
         words: str = getattr(self._texts, error.kind)
         return words.format(reason=error.reason.rstrip(". \n"))
 
-    async def _of_unknown(self, error: DatabaseError, statement: Guarded) -> str:
+    async def _of_unknown(self, error: DatabaseError, statement: GuardedStatement) -> str:
         missing = named_in(error.reason, await unknown_names(self._catalogue, statement))
         parts: list[str] = []
         for name in missing.tables:

@@ -1,23 +1,165 @@
-"""Models over HTTP: a form is filled in by the first of them that can.
+"""Language models over HTTP: the first model that answers fills in a form.
 
-Owns the requests and their failures, not what is asked. What a model says is a stranger's text: it comes back
-as plain data, and whoever uses it has to check it.
+Owns Anthropic's messages API and OpenAI's chat completions, their failures, and how a reply is read. What a
+model says is untrusted: it comes back as plain data that the caller has to check.
 """
 
 import asyncio
+import json
 import os
+import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
-from .dialogues import Anthropic, OpenAi
-from .forms import Form, Unreadable
 from .settings import Settings
 
 if TYPE_CHECKING:
     import aiohttp
+
+
+FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
+STATEMENT = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
+MOST_BRACES = 20
+"""Places in a text where an object may begin that are looked at."""
+
+
+class UnreadableReplyError(Exception):
+    """What the model said is no filled form."""
+
+    def __init__(self, is_refusal: bool = False) -> None:
+        super().__init__("refused" if is_refusal else "unreadable")
+        self.is_refusal = is_refusal
+
+
+class ModelForm(Struct, frozen=True):
+    name: str
+    description: str
+    schema: dict[str, Any]
+    statement: str
+    """The field that a text which is only SQL fills."""
+
+    @property
+    def fields(self) -> set[str]:
+        return set(self.schema["properties"])
+
+
+def read_reply(text: str, form: ModelForm) -> dict[str, Any]:
+    """An object somewhere in the text with a field of the form; or SQL alone."""
+    decoder = json.JSONDecoder()
+    for at in _places(text):
+        try:
+            found = decoder.raw_decode(text, at)[0]
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict) and form.fields & set(cast(dict[str, Any], found)):
+            return cast(dict[str, Any], found)
+    fenced = FENCED.search(text)
+    statement = fenced[1] if fenced else text
+    if STATEMENT.match(statement):
+        return {form.statement: statement.strip()}
+    raise UnreadableReplyError
+
+
+def _places(text: str) -> list[int]:
+    return [found.start() for found in re.finditer(r"\{", text)][:MOST_BRACES]
+
+
+T = TypeVar("T")
+
+MOST_TOKENS = 1_000
+
+
+class AnthropicApi:
+    url = "https://api.anthropic.com"
+    path = "/v1/messages"
+    variable = "ANTHROPIC_API_KEY"
+    model = "claude-haiku-4-5-20251001"
+    fallback_model = "claude-sonnet-4-5-20250929"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"anthropic-version": "2023-06-01", **({"x-api-key": key} if key else {})}
+
+    def body(self, model: str, system: str, text: str, form: ModelForm) -> dict[str, Any]:
+        return {
+            "model": model,
+            "max_tokens": MOST_TOKENS,
+            "system": system,
+            "messages": [{"role": "user", "content": text}],
+            "tools": [{"name": form.name, "description": form.description, "input_schema": form.schema}],
+            "tool_choice": {"type": "tool", "name": form.name},
+        }
+
+    def answer(self, reply: Any, form: ModelForm) -> dict[str, Any]:
+        said = _typed(reply, _Message)
+        if said.stop_reason == "max_tokens":  # half a statement may be another one
+            raise UnreadableReplyError
+        for block in said.content:
+            if block.type == "tool_use" and block.name == form.name:
+                return block.input
+        if said.stop_reason == "refusal":
+            raise UnreadableReplyError(is_refusal=True)
+        return read_reply("\n".join(block.text for block in said.content if block.type == "text"), form)
+
+
+class OpenAiApi:
+    url = "https://api.openai.com/v1"
+    path = "/chat/completions"
+    variable = "OPENAI_API_KEY"
+
+    def headers(self, key: str) -> dict[str, str]:
+        return {"Authorization": f"Bearer {key}"} if key else {}
+
+    def body(self, model: str, system: str, text: str, form: ModelForm) -> dict[str, Any]:
+        # No limit of tokens and no temperature: there is no name, and no value, that all servers take.
+        wanted = msgspec.json.encode(form.schema).decode()
+        system = f"{system}\n\n{form.description} Answer with one JSON object and nothing else: {wanted}"
+        messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
+        return {"model": model, "messages": messages}
+
+    def answer(self, reply: Any, form: ModelForm) -> dict[str, Any]:
+        choices = _typed(reply, _Completion).choices
+        if not choices:
+            raise UnreadableReplyError
+        message = choices[0].message
+        if message.refusal:
+            raise UnreadableReplyError(is_refusal=True)
+        return read_reply(message.content or "", form)
+
+
+class _Block(Struct):
+    type: str
+    text: str = ""
+    name: str = ""
+    input: dict[str, Any] = {}
+
+
+class _Message(Struct):
+    content: list[_Block]
+    stop_reason: str | None = None
+
+
+class _Said(Struct):
+    content: str | None = None
+    refusal: str | None = None
+
+
+class _Choice(Struct):
+    message: _Said
+
+
+class _Completion(Struct):
+    choices: list[_Choice]
+
+
+def _typed(value: Any, kind: type[T]) -> T:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError:
+        raise UnreadableReplyError from None
+
 
 LONGEST_ANSWER = 2**20
 Fault = Literal[
@@ -28,7 +170,7 @@ _SAME_FOR_ALL: tuple[Fault, ...] = ("key", "unreachable")
 _WORTH_A_SECOND_TRY: tuple[Fault, ...] = ("failing", "unreadable")
 
 
-class ModelFailed(Exception):
+class ModelError(Exception):
     """No model has answered; of the last one that was asked."""
 
     def __init__(self, model: str, fault: Fault, detail: str = "") -> None:
@@ -39,7 +181,7 @@ class ModelFailed(Exception):
         """A number of seconds, a status: never words of the other side."""
 
 
-class Dialogue(Protocol):
+class ModelApi(Protocol):
     """How an API is spoken to."""
 
     url: str
@@ -48,11 +190,11 @@ class Dialogue(Protocol):
     """Of the environment, with the key."""
 
     def headers(self, key: str) -> dict[str, str]: ...
-    def body(self, model: str, system: str, text: str, form: Form) -> dict[str, Any]: ...
-    def answer(self, reply: Any, form: Form) -> dict[str, Any]: ...
+    def body(self, model: str, system: str, text: str, form: ModelForm) -> dict[str, Any]: ...
+    def answer(self, reply: Any, form: ModelForm) -> dict[str, Any]: ...
 
 
-class Place(Struct, frozen=True):
+class ModelEndpoint(Struct, frozen=True):
     """Where models are, and which."""
 
     url: str
@@ -61,13 +203,13 @@ class Place(Struct, frozen=True):
     seconds: float
 
 
-class Models:
-    def __init__(self, place: Place, dialogue: Dialogue) -> None:
+class ModelClient:
+    def __init__(self, place: ModelEndpoint, dialogue: ModelApi) -> None:
         self._place = place
         self._dialogue = dialogue
         self._session: aiohttp.ClientSession | None = None
 
-    async def fill(self, form: Form, system: str, text: str) -> dict[str, Any]:
+    async def fill(self, form: ModelForm, system: str, text: str) -> dict[str, Any]:
         """A filled form, from the first model that gives one; ModelFailed when none does."""
         waiting = list(self._place.models)
         tried: list[str] = []
@@ -76,7 +218,7 @@ class Models:
             tried.append(model)
             try:
                 return await self._ask(model, system, text, form)
-            except ModelFailed as failure:
+            except ModelError as failure:
                 if failure.fault in _SAME_FOR_ALL:
                     raise
                 if not waiting and len(tried) == 1 and failure.fault in _WORTH_A_SECOND_TRY:
@@ -84,16 +226,16 @@ class Models:
                 if not waiting:
                     raise
 
-    async def _ask(self, model: str, system: str, text: str, form: Form) -> dict[str, Any]:
+    async def _ask(self, model: str, system: str, text: str, form: ModelForm) -> dict[str, Any]:
         try:
             async with asyncio.timeout(self._place.seconds):
                 reply = await self._post(model, self._dialogue.body(model, system, text, form))
         except TimeoutError:
-            raise ModelFailed(model, "slow", f"{self._place.seconds:g}") from None
+            raise ModelError(model, "slow", f"{self._place.seconds:g}") from None
         try:
             return self._dialogue.answer(reply, form)
-        except Unreadable as error:
-            raise ModelFailed(model, "refused" if error.is_refusal else "unreadable") from None
+        except UnreadableReplyError as error:
+            raise ModelError(model, "refused" if error.is_refusal else "unreadable") from None
 
     async def _post(self, model: str, body: dict[str, Any]) -> Any:
         import aiohttp  # 90 ms of CPU, and only for questions
@@ -114,7 +256,7 @@ class Models:
         except (aiohttp.ClientError, OSError) as error:
             if isinstance(error, TimeoutError):
                 raise
-            raise ModelFailed(model, "unreachable") from None
+            raise ModelError(model, "unreachable") from None
 
     async def close(self) -> None:
         if self._session is not None:
@@ -135,32 +277,34 @@ def _decoded(model: str, body: bytes) -> Any:
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise ModelFailed(model, "unreadable") from None
+        raise ModelError(model, "unreadable") from None
 
 
-def _failed(model: str, status: int, retry_after: str) -> ModelFailed:
+def _failed(model: str, status: int, retry_after: str) -> ModelError:
     if status in (401, 403):
-        return ModelFailed(model, "key", str(status))
+        return ModelError(model, "key", str(status))
     if status == 429:
-        return ModelFailed(model, "busy", retry_after if retry_after.isdecimal() else "")
+        return ModelError(model, "busy", retry_after if retry_after.isdecimal() else "")
     if status == 404:
-        return ModelFailed(model, "unknown_model", "404")
-    return ModelFailed(model, "failing" if status >= 500 else "status", str(status))
+        return ModelError(model, "unknown_model", "404")
+    return ModelError(model, "failing" if status >= 500 else "status", str(status))
 
 
-def configured(settings: Settings) -> Models | None:
+def model_client(settings: Settings) -> ModelClient | None:
     """None when there is nobody to ask."""
-    dialogue: Dialogue = Anthropic() if settings.provider == "anthropic" else OpenAi()
+    dialogue: ModelApi = AnthropicApi() if settings.provider == "anthropic" else OpenAiApi()
     key = settings.model_key or os.environ.get(dialogue.variable, "")
     models = _names(settings)
     # Servers of one's own often want no key.
     if not models or not (key or settings.model_url):
         return None
-    return Models(Place(settings.model_url or dialogue.url, key, models, settings.model_seconds), dialogue)
+    return ModelClient(
+        ModelEndpoint(settings.model_url or dialogue.url, key, models, settings.model_seconds), dialogue
+    )
 
 
 def _names(settings: Settings) -> tuple[str, ...]:
     given: Sequence[str] = (settings.model, settings.fallback_model)
     if settings.provider == "anthropic" and not settings.model:
-        given = (Anthropic.model, settings.fallback_model or Anthropic.fallback_model)
+        given = (AnthropicApi.model, settings.fallback_model or AnthropicApi.fallback_model)
     return tuple(dict.fromkeys(name for name in given if name))

@@ -1,10 +1,10 @@
-"""What can be set of the server `sql`."""
+"""The settings of the sql server."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from ...kit.languages import Locale
+from ...kit.localization import Locale
 
 Provider = Literal["anthropic", "openai"]
 

@@ -1,10 +1,9 @@
-"""TiFlux, a help desk: its 114 tools as a table, for one account or for everyone who brings a key.
+"""The `tiflux` server: the help desk TiFlux as 114 tools, for one account or for callers with their own keys.
 
-Owns the table, its settings and the few steps that a table cannot say. How a table is run is `rest`'s.
+Owns the table, its settings and the few steps that a table cannot express. `toolyard.rest` runs the table.
 """
 
-from .server import build
-from .settings import Settings
+from .server import Settings, build
 
 ENVIRONMENT = "TIFLUX_"
 

@@ -1,17 +1,127 @@
-"""What the table cannot say: steps between the arguments and the request, by the names of tools."""
+"""What the table cannot say: steps between a tool's arguments and its request.
+
+Finds custom fields by name, the period before a period, and the desk of a ticket. Texts are in both
+languages.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from datetime import UTC, datetime, timedelta
+from typing import Any, cast
+
+from msgspec import Struct
 
 from ...kit import ToolError
-from ...kit.languages import Locale
+from ...kit.localization import Locale
+from ...rest.definition.model import Lookup
 from ...rest.engine import Fetch, Prepare
-from ...rest.replies import at
-from ...rest.requests import filled_path
-from ...rest.wording import words
-from .custom_fields import CustomFields
-from .periods import NoPeriod, before
-from .wording import own
+from ...rest.request.arguments import whole
+from ...rest.request.builder import filled_path
+from ...rest.request.lookups import NameMatcher
+from ...rest.response.result import at
+from ...rest.texts import RestTexts, texts_for
+
+
+class TifluxTexts(Struct, frozen=True, kw_only=True):
+    entity: str
+    field: str
+    option: str
+    field_unnamed: str
+    no_period: str
+    half_period: str
+
+
+ENGLISH = TifluxTexts(
+    entity="entity",
+    field="custom field",
+    option="option",
+    field_unnamed="entities[{index}] needs entity_field_id, or entity_name and entity_field_name.",
+    no_period="{name!r} must be a moment in ISO 8601, and the end after the start.",
+    half_period="Give both 'compare_start_datetime' and 'compare_end_datetime', or neither.",
+)
+
+PORTUGUESE = TifluxTexts(
+    entity="entidade",
+    field="campo personalizado",
+    option="opção",
+    field_unnamed="entities[{index}] precisa de entity_field_id, ou de entity_name e entity_field_name.",
+    no_period="{name!r} deve ser um instante em ISO 8601, e o fim depois do início.",
+    half_period="Informe 'compare_start_datetime' e 'compare_end_datetime', ou nenhum dos dois.",
+)
+
+
+def texts_of(locale: Locale) -> TifluxTexts:
+    return PORTUGUESE if locale == "pt" else ENGLISH
+
+
+FieldEntry = dict[str, Any]
+SENT = ("entity_field_id", "value", "entity_field_option_id", "country_code")
+PAGE_SIZE = {"limit": 200}
+
+
+class CustomFields:
+    """What one call asks for; each list is fetched once."""
+
+    def __init__(self, fetch: Fetch, words: RestTexts, own: TifluxTexts) -> None:
+        self._fetch = fetch
+        self._words = words
+        self._own = own
+        self._lists: dict[str, list[Any]] = {}
+
+    async def by_id(self, entries: list[FieldEntry]) -> list[FieldEntry]:
+        """The same entries as the API takes them."""
+        plain = ({name: whole(value) for name, value in entry.items()} for entry in entries)
+        return [await self._entry(index, entry) for index, entry in enumerate(plain)]
+
+    async def _entry(self, index: int, entry: FieldEntry) -> FieldEntry:
+        field = entry.get("entity_field_id")
+        if field is None:
+            field = await self._field(index, entry)
+        found = {**entry, "entity_field_id": field}
+        if entry.get("entity_field_option_id") is None and (option := entry.get("entity_field_option_name")):
+            options = await self._list(f"/entity_fields/{field}/options")
+            found["entity_field_option_id"] = self._names(self._own.option, "value").only(options, option)
+        return {name: found[name] for name in SENT if found.get(name) is not None}
+
+    async def _field(self, index: int, entry: FieldEntry) -> Any:
+        entity, field = entry.get("entity_name"), entry.get("entity_field_name")
+        if not entity or not field:
+            raise ToolError(self._own.field_unnamed.format(index=index))
+        owner = self._names(self._own.entity).only(await self._list("/entities"), entity)
+        return self._names(self._own.field).only(await self._list(f"/entities/{owner}/fields"), field)
+
+    async def _list(self, path: str) -> list[Any]:
+        if path not in self._lists:
+            found = await self._fetch("GET", path, PAGE_SIZE)
+            self._lists[path] = cast(list[Any], found) if isinstance(found, list) else []
+        return self._lists[path]
+
+    def _names(self, what: str, label: str = "name") -> NameMatcher:
+        return NameMatcher(Lookup(path="", match=(label,), what=what), self._words)
+
+
+class PeriodError(ValueError):
+    """The message names the argument at fault."""
+
+
+def previous_period(start: str, end: str) -> tuple[str, str]:
+    """As long as this one, and over a second before it begins."""
+    first, last = _moment("start_datetime", start), _moment("end_datetime", end)
+    if last <= first:
+        raise PeriodError("end_datetime")
+    try:
+        over = first - timedelta(seconds=1)
+        return (over - (last - first)).isoformat(), over.isoformat()
+    except OverflowError:  # nothing was before the year 1
+        raise PeriodError("start_datetime") from None
+
+
+def _moment(name: str, text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise PeriodError(name) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
 
 Arguments = dict[str, Any]
 OF_THE_DESK = ("stage_name", "priority_name", "catalog_item_name")
@@ -19,7 +129,7 @@ OF_THE_DESK = ("stage_name", "priority_name", "catalog_item_name")
 
 
 def steps(locale: Locale) -> Mapping[str, Prepare]:
-    said, ours = words(locale), own(locale)
+    said, ours = texts_for(locale), texts_of(locale)
 
     async def custom_fields(arguments: Arguments, fetch: Fetch) -> Arguments:
         entries = await CustomFields(fetch, said, ours).by_id(arguments["entities"])
@@ -33,8 +143,8 @@ def steps(locale: Locale) -> Mapping[str, Prepare]:
         if given:
             return arguments
         try:
-            other = before(arguments["start_datetime"], arguments["end_datetime"])
-        except NoPeriod as error:
+            other = previous_period(arguments["start_datetime"], arguments["end_datetime"])
+        except PeriodError as error:
             raise ToolError(ours.no_period.format(name=str(error))) from None
         return {**arguments, **dict(zip(names, other, strict=True))}
 

@@ -1,4 +1,4 @@
-"""Appointments summed: how many and how long, by technician and desk."""
+"""The report of appointments: how many and how long, by technician and desk."""
 
 import re
 from collections.abc import Mapping
@@ -7,18 +7,18 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from ...rest.replies import at
+from ...rest.response.result import at
 
 REPORT = "list_appointments_report"
 _TIME = re.compile(r"(\d{1,3}):(\d\d)")
 
 
-class Sum(Struct):
+class AppointmentTotals(Struct):
     name: str
     appointments: int = 0
     minutes: int = 0
     value: float = 0.0
-    parts: dict[str, "Sum"] = field(default_factory=dict[str, "Sum"])
+    parts: dict[str, "AppointmentTotals"] = field(default_factory=dict[str, "AppointmentTotals"])
     """By ids, as people may share a name."""
 
     def add(self, appointment: Any) -> None:
@@ -26,15 +26,15 @@ class Sum(Struct):
         self.minutes += minutes(at(appointment, "init_time"), at(appointment, "end_time"))
         self.value += worth(at(appointment, "valorization.value"))
 
-    def part(self, thing: Any) -> "Sum":
+    def part(self, thing: Any) -> "AppointmentTotals":
         """Of the technician or the desk that an appointment names."""
-        return self.parts.setdefault(str(at(thing, "id")), Sum(str(at(thing, "name") or "?")))
+        return self.parts.setdefault(str(at(thing, "id")), AppointmentTotals(str(at(thing, "name") or "?")))
 
     def plain(self, valued: bool) -> dict[str, Any]:
         found: dict[str, Any] = {"appointments": self.appointments, "minutes": self.minutes}
         return found | ({"value": round(self.value, 2)} if valued else {})
 
-    def ordered(self) -> "list[Sum]":
+    def ordered(self) -> "list[AppointmentTotals]":
         """Those with the most time first."""
         return sorted(self.parts.values(), key=lambda part: (-part.minutes, part.name))
 
@@ -42,7 +42,7 @@ class Sum(Struct):
 def summed(result: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """From the list of a period's appointments to the report."""
     valued = bool(arguments.get("include_valorization"))
-    whole = Sum("")
+    whole = AppointmentTotals("")
     for appointment in result.get("items", ()):
         technician = whole.part(at(appointment, "user"))
         for total in (whole, technician, technician.part(at(appointment, "desk"))):
@@ -51,7 +51,7 @@ def summed(result: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, An
     return report | ({"truncated": True} if result.get("truncated") else {})
 
 
-def _technician(one: Sum, valued: bool) -> dict[str, Any]:
+def _technician(one: AppointmentTotals, valued: bool) -> dict[str, Any]:
     desks = [{"name": desk.name, **desk.plain(valued)} for desk in one.ordered()]
     return {"name": one.name, **one.plain(valued), "desks": desks}
 

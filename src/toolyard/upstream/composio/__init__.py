@@ -4,26 +4,35 @@ Owns what is said over HTTP and how replies are read. Whose session is used, and
 decided elsewhere, and so is what becomes of a tool's result.
 """
 
-from .api import Api
-from .errors import ApiRefused, is_over
-from .labs import LabsApi
-from .records import Account, Answer, Executed, FoundTool, Session, ToolkitRecord, ToolRecord
-from .rest import Rest
-from .router import ComposioApi
-from .users import UserIds
+from .api import (
+    AppAccount,
+    ComposioAnswer,
+    ComposioClient,
+    ComposioRefusedError,
+    ComposioSession,
+    ExecutedTool,
+    FoundToolRecord,
+    ToolkitRecord,
+    ToolRecord,
+    UserIds,
+    is_over,
+)
+from .labs import LabsClient
+from .rest import JsonApi
+from .router import ToolRouterClient
 
 __all__ = [
-    "Account",
-    "Answer",
-    "Api",
-    "ApiRefused",
-    "ComposioApi",
-    "Executed",
-    "FoundTool",
-    "LabsApi",
-    "Rest",
-    "Session",
+    "AppAccount",
+    "ComposioAnswer",
+    "ComposioClient",
+    "ComposioRefusedError",
+    "ComposioSession",
+    "ExecutedTool",
+    "FoundToolRecord",
+    "JsonApi",
+    "LabsClient",
     "ToolRecord",
+    "ToolRouterClient",
     "ToolkitRecord",
     "UserIds",
     "is_over",

@@ -1,22 +1,30 @@
-"""One JSON API over the pooled client: a request, its reply, and what its refusals mean.
+"""One JSON API over the pooled client, and Composio's lists of tools and apps, which need no session.
 
-A request is made once. What came back as NotReached was turned away unread and may be made again by
-whoever has the time; Lost may have had its effect.
+A request is made once. NotReachedError may be retried by the caller; ConnectionLostError may have had
+effect.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 from msgspec import Struct
 
 from ...wire.text import clean
-from ..errors import Garbled, Lost, NotReached, Refused, UpstreamError
-from ..http_client import Address, HttpClient, Reply
-from ..http_modern import retry_after
-from ..spool import Spooled
-from .errors import ApiRefused
+from ..errors import (
+    ConnectionLostError,
+    InvalidReplyError,
+    NotReachedError,
+    UpstreamError,
+    UpstreamRefusedError,
+)
+from ..http.client import UpstreamEndpoint, UpstreamHttpClient, UpstreamResponse, retry_after
+from ..messages.spool import Spooled
+from . import replies
+from .api import ComposioRefusedError, ToolkitRecord, ToolRecord
 
 MAX_REPLY = 64 * 1024 * 1024
 MAX_WORDS = 1000
@@ -40,11 +48,11 @@ def path(*parts: str) -> str:
     return "".join("/" + quote(part, safe="") for part in parts)
 
 
-class Rest:
+class JsonApi:
     def __init__(
         self,
         server: str,
-        client: HttpClient,
+        client: UpstreamHttpClient,
         base_url: str,
         headers: Mapping[str, str],
         connect_timeout: float,
@@ -53,10 +61,10 @@ class Rest:
         self.server = server
         self.base_url = base_url
         self._secrets = [value for value in headers.values() if len(value) >= MIN_SECRET]
-        self._open = lambda: Address(
+        self._open = lambda: UpstreamEndpoint(
             server, client, base_url, headers, connect_timeout, min(max_reply, MAX_REPLY)
         )
-        self._address: Address | None = None
+        self._address: UpstreamEndpoint | None = None
 
     async def get(self, path: str, query: Mapping[str, str] | None = None) -> bytes:
         return await self._send("GET", f"{path}?{urlencode(query)}" if query else path, None, None)
@@ -86,18 +94,18 @@ class Rest:
         finally:
             body.close()
 
-    async def _refused(self, reply: Reply) -> UpstreamError:
+    async def _refused(self, reply: UpstreamResponse) -> UpstreamError:
         status = reply.status
         words, hint = self._words(await reply.refusal())
         told = f"it answered HTTP {status}" + (f": {words}" if words else "")
         after = retry_after(reply)
         if status == 429 or (status == 503 and after is not None):
-            return NotReached(self.server, told, after)
+            return NotReachedError(self.server, told, after)
         if 300 <= status < 400:
-            return Refused(self.server, f"{told}; is {self.base_url!r} its address?", status)
+            return UpstreamRefusedError(self.server, f"{told}; is {self.base_url!r} its address?", status)
         if status < 500:
-            return ApiRefused(self.server, status, words or "no reason given", hint)
-        return Lost(self.server, told)
+            return ComposioRefusedError(self.server, status, words or "no reason given", hint)
+        return ConnectionLostError(self.server, told)
 
     def _words(self, body: bytes) -> tuple[str, str]:
         """What it says of the reason, and what it suggests."""
@@ -115,5 +123,118 @@ class Rest:
             text = text.replace(secret, _MASK)
         return clean(text)[:MAX_WORDS]
 
-    def garbled(self, error: Exception) -> Garbled:
-        return Garbled(self.server, f"its reply cannot be understood: {self.without_key(str(error))}")
+    def garbled(self, error: Exception) -> InvalidReplyError:
+        return InvalidReplyError(
+            self.server, f"its reply cannot be understood: {self.without_key(str(error))}"
+        )
+
+
+T = TypeVar("T")
+
+VERSIONS = ("v3.1", "v3")
+NOT_THERE = (404, 405, 410)
+MAX_PAGES = 20
+SLUGS_AT_ONCE = 50
+
+
+class ListsClient:
+    def __init__(self, rest: JsonApi) -> None:
+        self._rest = rest
+
+    async def tools(self, slugs: Sequence[str]) -> list[ToolRecord]:
+        """By their names; the unknown are left out."""
+        found: list[ToolRecord] = []
+        for start in range(0, len(slugs), SLUGS_AT_ONCE):
+            some = ",".join(slugs[start : start + SLUGS_AT_ONCE])
+            found += await self._tools({"tool_slugs": some, "limit": str(SLUGS_AT_ONCE)}, SLUGS_AT_ONCE)
+        return found
+
+    async def tools_of(self, toolkit: str, limit: int) -> list[ToolRecord]:
+        """None of an app that is not known."""
+        try:
+            return await self._tools({"toolkit_slug": toolkit, "limit": str(min(limit, 1000))}, limit)
+        except ComposioRefusedError as error:
+            if error.status == 404:
+                return []
+            raise
+
+    async def _tools(self, query: dict[str, str], limit: int) -> list[ToolRecord]:
+        rows = await self._newest(lambda api: self.pages(f"/api/{api}/tools", query, limit))
+        return [tool for row in rows if (tool := replies.tool(row)) is not None]
+
+    async def toolkits(self, text: str, category: str, limit: int) -> list[ToolkitRecord]:
+        query = {"limit": str(min(limit, 1000)), "search": text, "category": category}
+        query = {name: value for name, value in query.items() if value}
+        rows = await self._newest(lambda api: self.pages(f"/api/{api}/toolkits", query, limit))
+        return [kit for row in rows if (kit := replies.toolkit(row)) is not None]
+
+    async def toolkit(self, slug: str) -> ToolkitRecord | None:
+        try:
+            return replies.toolkit(
+                await self._newest(lambda api: self.read(f"/api/{api}/toolkits{path(slug)}"))
+            )
+        except ComposioRefusedError as error:
+            if error.status in (400, 404):
+                return None
+            raise
+
+    async def pages(self, path: str, query: dict[str, str], limit: int) -> list[dict[str, Any]]:
+        """Items page by page, until there are enough."""
+        rows: list[dict[str, Any]] = []
+        for _ in range(MAX_PAGES):
+            some, cursor = replies.page(await self.read(path, query))
+            rows += some
+            if not cursor or len(rows) >= limit:
+                break
+            query = {**query, "cursor": cursor}
+        return rows[:limit]
+
+    async def read(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
+        return self.decoded(await self._rest.get(path, query))
+
+    async def put(self, path: str, body: Any, headers: dict[str, str] | None = None) -> dict[str, Any]:
+        return self.decoded(await self._rest.post(path, body, headers))
+
+    def decoded(self, body: bytes) -> dict[str, Any]:
+        try:
+            return msgspec.json.decode(body, type=dict[str, Any])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise self._rest.garbled(error) from None
+
+    async def _newest(self, work: Callable[[str], Awaitable[T]]) -> T:
+        newest, older = VERSIONS
+        try:
+            return await work(newest)
+        except ComposioRefusedError as error:
+            if error.status not in NOT_THERE:
+                raise
+        return await work(older)
+
+
+async def together(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """All at once. When one fails, or whoever waits has gone, none goes on."""
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        return await asyncio.gather(*tasks)
+    except BaseException:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        raise
+
+
+_WORDS = re.compile(r"[^\W_]{3,}")
+
+
+def best(items: Iterable[T], text: Callable[[T], str], use_case: str, limit: int) -> list[T]:
+    """Those that share words with it, most first."""
+    wanted = _words(use_case)
+    listed = list(items)
+    shared = [len(wanted & _words(text(item))) for item in listed]
+    order = sorted(range(len(listed)), key=lambda number: -shared[number])
+    return [listed[number] for number in order if shared[number]][:limit]
+
+
+def _words(text: str) -> set[str]:
+    """A plural is taken for its singular."""
+    return {word.removesuffix("s") for word in _WORDS.findall(text.lower())}

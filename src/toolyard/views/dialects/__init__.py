@@ -6,11 +6,15 @@ A prompt written for Suna, Composio or Rube works unchanged. The native dialect 
 from collections.abc import Callable
 
 from ..meta.tools import Dialect
-from .composio import Composio
-from .rube import Rube
-from .suna import Suna
+from .composio import ComposioDialect
+from .rube import RubeDialect
+from .suna import SunaDialect
 
-DIALECTS: dict[str, Callable[[], Dialect]] = {"suna": Suna, "composio": Composio, "rube": Rube}
+DIALECTS: dict[str, Callable[[], Dialect]] = {
+    "suna": SunaDialect,
+    "composio": ComposioDialect,
+    "rube": RubeDialect,
+}
 """By the name they have in the configuration."""
 
-__all__ = ["DIALECTS", "Composio", "Rube", "Suna"]
+__all__ = ["DIALECTS", "ComposioDialect", "RubeDialect", "SunaDialect"]

@@ -1,25 +1,26 @@
-"""Apps, which these systems call toolkits: what a remote such as Composio has, and every server of ours.
+"""Apps, which other systems call toolkits, and the slugs of their tools.
 
-Owns what a `toolkit_slug` means: an app of a remote when one has it, else a mounted server's name. So the
-dialects are of use without Composio too.
+A `toolkit_slug` is an app of a remote if one has it, else a mounted server's name. A tool slug is a
+remote's own name of a tool; a tool of our own servers has no slug but its full name.
 """
 
 import asyncio
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
-from ...catalogue.catalogue import TOOLS, Entry, Shelf
-from ...dispatch.remote import Connection, Remote, RemoteTool, Toolkit
-from ...kit.content import ToolError
-from ...state.errors import StateError
+from ...catalogue.catalogue import CatalogueEntry, ServerCatalogue, conversation_of
+from ...catalogue.items import TOOLS, shown_name
+from ...dispatch.remote import AppConnection, Remote, RemoteTool, Toolkit
+from ...kit.calls.content import ToolError
+from ...state.store import StateError
 from ...upstream.errors import UpstreamError
 from ...wire.call import Call
-from ..meta.answers import Found
-from ..meta.desk import Desk
+from ..meta.service import MetaToolService
+from ..meta.tools import ToolMatch
 
 MAX_ABOUT = 360
 """Characters of an app's description."""
@@ -55,7 +56,7 @@ class AppTool(Struct, frozen=True):
     input_schema: dict[str, Any]
 
 
-async def find_app(desk: Desk, call: Call, slug: str) -> App:
+async def find_app(desk: MetaToolService, call: Call, slug: str) -> App:
     """ToolError when neither a remote nor the yard has it."""
     app = await _remote_app(desk, call, slug) or _server_app(desk, slug)
     if app is None:
@@ -63,7 +64,7 @@ async def find_app(desk: Desk, call: Call, slug: str) -> App:
     return app
 
 
-async def _remote_app(desk: Desk, call: Call, slug: str) -> App | None:
+async def _remote_app(desk: MetaToolService, call: Call, slug: str) -> App | None:
     trouble: UpstreamError | None = None
     for server, remote in desk.supplies.remotes().items():
         try:
@@ -78,24 +79,24 @@ async def _remote_app(desk: Desk, call: Call, slug: str) -> App | None:
     return None
 
 
-def _server_app(desk: Desk, slug: str) -> App | None:
+def _server_app(desk: MetaToolService, slug: str) -> App | None:
     apps = {app.slug.lower(): app for app in server_apps(desk)}
     return apps.get(slug.lower())
 
 
-def _hint(desk: Desk, slug: str) -> str:
+def _hint(desk: MetaToolService, slug: str) -> str:
     known = [app.slug for app in server_apps(desk)]
     near = get_close_matches(slug[:80], known, 3, 0.6)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else "; search for one first"
 
 
-def server_apps(desk: Desk) -> list[App]:
+def server_apps(desk: MetaToolService) -> list[App]:
     remotes = desk.supplies.remotes()
     shelves = desk.supplies.yard.catalogue.shelves
     return [App(_toolkit(shelf), server) for server, shelf in shelves.items() if server not in remotes]
 
 
-def _toolkit(shelf: Shelf) -> Toolkit:
+def _toolkit(shelf: ServerCatalogue) -> Toolkit:
     tools = [entry.bare for entry in shelf.entries[TOOLS.name]]
     about = (shelf.identity.instructions or "").strip()
     about = about or f"{len(tools)} tools: {', '.join(tools)}"
@@ -112,14 +113,14 @@ class _Info(Struct):
     title: str | None = None
 
 
-def _title(shelf: Shelf) -> str:
+def _title(shelf: ServerCatalogue) -> str:
     try:
         return msgspec.json.decode(shelf.identity.info, type=_Info).title or shelf.server
     except msgspec.DecodeError:
         return shelf.server
 
 
-async def search_apps(desk: Desk, call: Call, text: str, category: str, limit: int) -> list[App]:
+async def search_apps(desk: MetaToolService, call: Call, text: str, category: str, limit: int) -> list[App]:
     """By what they are called and about: of the remotes, then of ours. A remote in trouble has none."""
     found: list[App] = []
     for server, remote in desk.supplies.remotes().items():
@@ -131,10 +132,12 @@ async def search_apps(desk: Desk, call: Call, text: str, category: str, limit: i
     return found[:limit]
 
 
-async def apps_of(desk: Desk, call: Call, tools: Sequence[Found]) -> list[tuple[App, list[Found]]]:
+async def apps_of(
+    desk: MetaToolService, call: Call, tools: Sequence[ToolMatch]
+) -> list[tuple[App, list[ToolMatch]]]:
     """The apps that these tools are of, in the order of their best ones. What a remote lists is of none."""
     remotes = desk.supplies.remotes()
-    groups: dict[tuple[str, str], list[Found]] = {}
+    groups: dict[tuple[str, str], list[ToolMatch]] = {}
     for tool in tools:
         if tool.toolkit or tool.server not in remotes:
             groups.setdefault((tool.server, tool.toolkit), []).append(tool)
@@ -142,7 +145,7 @@ async def apps_of(desk: Desk, call: Call, tools: Sequence[Found]) -> list[tuple[
     return list(zip(apps, groups.values(), strict=True))
 
 
-async def _app_of(desk: Desk, call: Call, server: str, slug: str) -> App:
+async def _app_of(desk: MetaToolService, call: Call, server: str, slug: str) -> App:
     remote = desk.supplies.remotes().get(server)
     if remote is None or not slug:
         shelf = desk.supplies.yard.catalogue.shelves.get(server)
@@ -151,7 +154,7 @@ async def _app_of(desk: Desk, call: Call, server: str, slug: str) -> App:
     return App(toolkit or Toolkit(slug=slug, name=slug), server, remote)
 
 
-async def _in_time(desk: Desk, asking: Awaitable[T]) -> T | None:
+async def _in_time(desk: MetaToolService, asking: Awaitable[T]) -> T | None:
     """A search does not wait for who is down or slow; None then."""
     try:
         async with asyncio.timeout(desk.supplies.settings.remote_seconds):
@@ -160,7 +163,7 @@ async def _in_time(desk: Desk, asking: Awaitable[T]) -> T | None:
         return None
 
 
-async def tools_of(desk: Desk, call: Call, app: App) -> list[AppTool]:
+async def tools_of(desk: MetaToolService, call: Call, app: App) -> list[AppTool]:
     """All of them; those of a remote can be called at once, they are lent to this thread."""
     if app.remote is not None:
         return [_from_remote(tool) for tool in await app.remote.tools_of(call, app.slug)]
@@ -177,14 +180,48 @@ class _Listed(Struct, rename="camel"):
     description: str | None = None
 
 
-def _from_entry(entry: Entry) -> AppTool:
+def _from_entry(entry: CatalogueEntry) -> AppTool:
     listed = msgspec.json.decode(b"{" + entry.item.rest, type=_Listed)
     return AppTool(entry.bare, entry.name, listed.description or "", listed.input_schema)
 
 
-async def connection_of(desk: Desk, call: Call, app: App) -> Connection:
+async def connection_of(desk: MetaToolService, call: Call, app: App) -> AppConnection:
     """How it stands with an app just now. A server of ours is connected."""
     if app.remote is None:
-        return Connection(app.server, app.slug, "active")
+        return AppConnection(app.server, app.slug, "active")
     found = await app.remote.connections(call, [app.slug])
-    return next(iter(found), Connection(app.server, app.slug, "none"))
+    return next(iter(found), AppConnection(app.server, app.slug, "none"))
+
+
+PREFIX = "mcp__"
+
+
+def full_name(desk: MetaToolService, slug: str) -> str:
+    """Where a slug leads; one that leads nowhere stays as it is, for the desk to say so."""
+    if slug.startswith(PREFIX):
+        return slug
+    remotes = desk.supplies.remotes()
+    bare = [
+        entry.name
+        for server, shelf in desk.supplies.yard.catalogue.shelves.items()
+        if server not in remotes and (entry := shelf.find(TOOLS, slug)) is not None
+    ]
+    if len(bare) == 1:  # of two servers that have it, neither is meant more than the other
+        return bare[0]
+    return next((shown_name(server, slug) for server in remotes), slug)
+
+
+class ToolSlugs:
+    """The way back: what full names are called in one reply. A name that was given is used as it came."""
+
+    def __init__(self, desk: MetaToolService, call: Call, given: Iterable[str] = ()) -> None:
+        self._given = {full_name(desk, slug): slug for slug in given}
+        self._catalogue = desk.supplies.yard.catalogue
+        self._remotes = desk.supplies.remotes()
+        self._whose = conversation_of(call)
+
+    def of(self, full: str) -> str:
+        if full in self._given:
+            return self._given[full]
+        entry = self._catalogue.find(TOOLS, full) or self._catalogue.lent(full, self._whose)
+        return entry.item.own if entry is not None and entry.server in self._remotes else full

@@ -1,25 +1,28 @@
-"""How a dialect's tool is put together: words and schema as data, arguments decoded before anything is done.
+"""Builds a dialect's meta tools: texts and schema as data, arguments decoded first, replies as JSON.
 
-Owns what every dialect answers to arguments that do not fit: what is wrong, and a call that is right.
+Owns what every dialect answers to invalid arguments: the fault, and a valid example.
 """
 
+import uuid
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Raw, Struct, field
 
-from ...kit.content import ToolError
-from ...kit.schema import explain
-from ...sessions.errors import ProfileError
-from ...state.errors import StateError
-from ...wire.call import Call
+from ...kit.calls.content import ToolError
+from ...kit.schema.validation import explain
+from ...sessions.profiles import ProfileError
+from ...state.store import StateError
+from ...wire.call import Call, thread_of
 from ...wire.errors import McpError, MissingCapability
-from ..meta.desk import Desk
+from ...wire.text import clean
+from ...wire.types import CallToolResult, Text
+from ..meta.service import MetaToolService
 from ..meta.tools import MetaTool
 
 T = TypeVar("T", bound=Struct)
-Does = Callable[[Desk, Call, T], Awaitable[Any]]
+DialectHandler = Callable[[MetaToolService, Call, T], Awaitable[Any]]
 
 READS: dict[str, Any] = {"readOnlyHint": True}
 WRITES: dict[str, Any] = {"readOnlyHint": False, "destructiveHint": False}
@@ -28,7 +31,7 @@ ACTS: dict[str, Any] = {"readOnlyHint": False, "destructiveHint": True, "openWor
 """It calls any tool at all."""
 
 
-class Words(Struct, frozen=True, kw_only=True):
+class MetaToolTexts(Struct, frozen=True, kw_only=True):
     """What a client is told of a tool."""
 
     description: str
@@ -45,7 +48,7 @@ class Words(Struct, frozen=True, kw_only=True):
         return schema
 
 
-class BadCall(ToolError):
+class BadCallError(ToolError):
     """The arguments of a meta tool are not what it takes."""
 
     def __init__(self, tool: str, fault: str, example: dict[str, Any]) -> None:
@@ -55,14 +58,14 @@ class BadCall(ToolError):
 
 def meta_tool(
     name: str,
-    words: Words,
+    words: MetaToolTexts,
     takes: type[T],
-    answer: Does[T],
+    answer: DialectHandler[T],
     refuse: Callable[[str], Any],
 ) -> MetaTool:
     """`refuse` gives a failure the dialect's shape."""
 
-    async def decoded(desk: Desk, call: Call, arguments: dict[str, Any]) -> Any:
+    async def decoded(desk: MetaToolService, call: Call, arguments: dict[str, Any]) -> Any:
         try:
             return await answer(desk, call, decode(name, words, takes, arguments))
         except MissingCapability:  # for the client to read, not for the model
@@ -79,7 +82,7 @@ def meta_tool(
     )
 
 
-def decode(name: str, words: Words, takes: type[T], arguments: dict[str, Any]) -> T:
+def decode(name: str, words: MetaToolTexts, takes: type[T], arguments: dict[str, Any]) -> T:
     """Members that nobody asked for are let be, and null means left out: models send both."""
     given = {
         key: _meant(words.properties.get(key), value) for key, value in arguments.items() if value is not None
@@ -87,7 +90,7 @@ def decode(name: str, words: Words, takes: type[T], arguments: dict[str, Any]) -
     try:
         return msgspec.convert(given, takes, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise BadCall(name, explain(error), words.example) from None
+        raise BadCallError(name, explain(error), words.example) from None
 
 
 def _meant(property: dict[str, Any] | None, value: Any) -> Any:
@@ -98,3 +101,91 @@ def _meant(property: dict[str, Any] | None, value: Any) -> Any:
         return msgspec.json.decode(value)
     except msgspec.DecodeError:
         return value
+
+
+def json_reply(data: Any, *, failed: bool = False) -> CallToolResult:
+    """As text, which every client shows its model, and structured where it is an object."""
+    body = msgspec.json.encode(data)
+    result = CallToolResult(content=[Text(clean(body.decode()))], is_error=failed)
+    if isinstance(data, dict):
+        result.structured_content = Raw(body)
+    return result
+
+
+class ComposioReply(Struct, frozen=True):
+    """What a tool said, in the three words that Composio uses for it."""
+
+    data: dict[str, Any]
+    error: str | None = None
+
+    @property
+    def successful(self) -> bool:
+        return self.error is None
+
+    def shown(self) -> dict[str, Any]:
+        return {"data": self.data, "error": self.error, "successful": self.successful}
+
+
+def outcome_of(result: dict[str, Any]) -> ComposioReply:
+    """Of a CallToolResult, decoded."""
+    data = _data(result)
+    if not result.get("isError"):
+        return ComposioReply(data)
+    said = _texts(result)
+    return ComposioReply(
+        data if result.get("structuredContent") else {}, "\n".join(said) or "The tool failed"
+    )
+
+
+def is_plain(result: dict[str, Any]) -> bool:
+    """Neither a question back nor a task: those are passed on as they are."""
+    return result.get("resultType", "complete") == "complete"
+
+
+def _data(result: dict[str, Any]) -> dict[str, Any]:
+    structured = result.get("structuredContent")
+    if isinstance(structured, dict):
+        return cast(dict[str, Any], structured)
+    texts = _texts(result)
+    blocks = _blocks(result)
+    if len(blocks) != len(texts):  # images and the like: only they themselves can stand for them
+        return {"content": blocks}
+    if len(texts) == 1:
+        try:
+            value = msgspec.json.decode(texts[0])
+        except msgspec.DecodeError:
+            return {"text": texts[0]}
+        return cast(dict[str, Any], value) if isinstance(value, dict) else {"result": value}
+    return {"text": "\n".join(texts)} if texts else {}
+
+
+def _texts(result: dict[str, Any]) -> list[str]:
+    found = [cast(dict[str, Any], block) for block in _blocks(result) if isinstance(block, dict)]
+    return [str(block.get("text", "")) for block in found if block.get("type") == "text"]
+
+
+def _blocks(result: dict[str, Any]) -> list[Any]:
+    """A stranger's words, which may be anything."""
+    content = result.get("content")
+    return cast(list[Any], content) if isinstance(content, list) else []
+
+
+SESSION: dict[str, Any] = {
+    "type": "object",
+    "properties": {"id": {"type": "string"}, "generate_id": {"type": "boolean"}},
+    "description": "{generate_id: true} to begin, {id} to go on",
+}
+SESSION_ID: dict[str, Any] = {"type": "string", "description": "The session id of the search"}
+
+
+def session_named(call: Call, session: Any) -> str | None:
+    """`{id}`, `{session_id}` or the id itself. None: the conversation's own.
+
+    `{generate_id: true}` means that one too; only a caller whose conversation has no name is given a new one.
+    """
+    if isinstance(session, dict):
+        members = cast(dict[str, Any], session)
+        session = members.get("id") or members.get("session_id")
+        if not session and members.get("generate_id") is True and not thread_of(call):
+            return f"generated-{uuid.uuid4()}"
+    return session if isinstance(session, str) and session else None

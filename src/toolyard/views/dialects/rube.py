@@ -1,8 +1,8 @@
 """The `rube` dialect: Composio's meta tools under the prefix of its product Rube."""
 
-from .composio import Composio
+from .composio import ComposioDialect
 
 
-class Rube(Composio):
+class RubeDialect(ComposioDialect):
     name = "rube"
     prefix = "RUBE"

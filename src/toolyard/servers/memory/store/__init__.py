@@ -1,21 +1,32 @@
-"""Where memories are kept: one set of rules and statements (`store.py`) over SQLite or PostgreSQL."""
+"""The memory store: one set of statements over SQLite or PostgreSQL."""
 
-from .opening import open_store
-from .records import Changes, Draft, Head, Listing, Memory, Owner, Put, Removed, Rules, Version, owner_of
-from .store import Store
+from .memories import MemoryStore, open_store
+from .records import (
+    Memory,
+    MemoryChanges,
+    MemoryDraft,
+    MemoryLimits,
+    MemoryListing,
+    MemoryOwner,
+    MemorySummary,
+    MemoryVersion,
+    PutOutcome,
+    Removed,
+    owner_of,
+)
 
 __all__ = [
-    "Changes",
-    "Draft",
-    "Head",
-    "Listing",
     "Memory",
-    "Owner",
-    "Put",
+    "MemoryChanges",
+    "MemoryDraft",
+    "MemoryLimits",
+    "MemoryListing",
+    "MemoryOwner",
+    "MemoryStore",
+    "MemorySummary",
+    "MemoryVersion",
+    "PutOutcome",
     "Removed",
-    "Rules",
-    "Store",
-    "Version",
     "open_store",
     "owner_of",
 ]

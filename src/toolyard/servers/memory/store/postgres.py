@@ -8,10 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ....databases.addresses import without_secrets
-from ..problems import StoreFailed
-from .database import Row, Session
-from .tables import MEMORIES, tables
+from ....databases.model import without_secrets
+from ..errors import MemoryStoreError
+from .database import MEMORIES, MemoryConnection, Row, tables
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -35,7 +34,7 @@ _WORDS = f"CREATE INDEX IF NOT EXISTS {MEMORIES}_words ON {MEMORIES} USING gin (
 # Two processes that create the same table at once would fail; any number that nobody else locks will do.
 _LOCK = "SELECT pg_advisory_xact_lock(7276941503)"
 # For this transaction only: behind a pooler the connection is somebody else's next.
-_PATIENCE = f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'".encode()
+_STATEMENT_TIMEOUT = f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'".encode()
 _INDEX = f"UPDATE {MEMORIES} SET words = to_tsvector('simple', :words) WHERE id = :id"
 _UNINDEX = f"UPDATE {MEMORIES} SET words = NULL WHERE id = ANY(:ids)"
 _MATCH = f"""
@@ -46,7 +45,7 @@ SELECT id FROM (
 """
 
 
-class PostgresDatabase:
+class PostgresMemoryDatabase:
     def __init__(self, url: str) -> None:
         self._url = url
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="toolyard-memory")
@@ -54,10 +53,10 @@ class PostgresDatabase:
         self._open: list[Connection[Row]] = []
         self._prepared = False
 
-    async def read(self, work: Callable[[Session], T]) -> T:
+    async def read(self, work: Callable[[MemoryConnection], T]) -> T:
         return await self._in_thread(work, 2)
 
-    async def write(self, work: Callable[[Session], T]) -> T:
+    async def write(self, work: Callable[[MemoryConnection], T]) -> T:
         # Not twice: of a connection that broke nobody knows whether it was done.
         return await self._in_thread(work, 1)
 
@@ -66,10 +65,10 @@ class PostgresDatabase:
         for connection in self._open:
             connection.close()
 
-    async def _in_thread(self, work: Callable[[Session], T], tries: int) -> T:
+    async def _in_thread(self, work: Callable[[MemoryConnection], T], tries: int) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._threads, self._done, work, tries)
 
-    def _done(self, work: Callable[[Session], T], tries: int) -> T:
+    def _done(self, work: Callable[[MemoryConnection], T], tries: int) -> T:
         import psycopg  # 80 to 110 ms of CPU, once, and only for who uses it
 
         while True:
@@ -77,7 +76,7 @@ class PostgresDatabase:
             try:
                 connection = self._connection()
                 with connection.transaction():
-                    connection.execute(_PATIENCE)
+                    connection.execute(_STATEMENT_TIMEOUT)
                     return work(_PostgresSession(connection))
             except psycopg.OperationalError as error:
                 self._drop()
@@ -114,9 +113,9 @@ class PostgresDatabase:
             self._open.remove(found)
             found.close()
 
-    def _failed(self, error: Exception) -> StoreFailed:
+    def _failed(self, error: Exception) -> MemoryStoreError:
         words = str(error).strip().partition("\n")[0]
-        return StoreFailed(f"PostgreSQL: {without_secrets(words, self._url) or type(error).__name__}")
+        return MemoryStoreError(f"PostgreSQL: {without_secrets(words, self._url) or type(error).__name__}")
 
 
 class _PostgresSession:

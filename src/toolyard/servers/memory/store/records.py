@@ -1,27 +1,27 @@
-"""What goes into a store and comes out of it."""
+"""The structs that go into the store and come out of it."""
 
 from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
 from ....kit import Caller
-from ..front import About
+from ..document import FrontMatter
 
-Happened = Literal["created", "updated", "restored"]
+ChangeKind = Literal["created", "updated", "restored"]
 
 
-class Owner(NamedTuple):
+class MemoryOwner(NamedTuple):
     """Whose memories: part of every statement."""
 
     tenant: str
     agent: str
 
 
-def owner_of(caller: Caller) -> Owner:
-    return Owner(caller.tenant, caller.agent)
+def owner_of(caller: Caller) -> MemoryOwner:
+    return MemoryOwner(caller.tenant, caller.agent)
 
 
-class Draft(Struct, frozen=True):
+class MemoryDraft(Struct, frozen=True):
     """A memory about to be kept."""
 
     content: str
@@ -29,10 +29,10 @@ class Draft(Struct, frozen=True):
     """Of the text without what white space it has: equal where two texts say the same."""
     vector: bytes
     words: list[str]
-    about: About
+    about: FrontMatter
 
 
-class Rules(Struct, frozen=True, kw_only=True):
+class MemoryLimits(Struct, frozen=True, kw_only=True):
     """The limits of one user."""
 
     max_memories: int
@@ -40,7 +40,7 @@ class Rules(Struct, frozen=True, kw_only=True):
     max_deleted: int
 
 
-class Put(Struct, frozen=True):
+class PutOutcome(Struct, frozen=True):
     """What became of a draft."""
 
     happened: Literal["created", "updated", "unchanged"]
@@ -53,26 +53,26 @@ class Memory(Struct, frozen=True):
     content: str
     version: int
     updated: float
-    about: About
+    about: FrontMatter
 
 
-class Head(Struct, frozen=True):
+class MemorySummary(Struct, frozen=True):
     """A memory without its text."""
 
     path: str
-    about: About
+    about: FrontMatter
 
 
-class Listing(Struct, frozen=True):
+class MemoryListing(Struct, frozen=True):
     total: int
     kinds: dict[str, int]
     domains: dict[str, int]
-    heads: list[Head]
+    heads: list[MemorySummary]
 
 
-class Version(Struct, frozen=True):
+class MemoryVersion(Struct, frozen=True):
     version: int
-    happened: Happened
+    happened: ChangeKind
     by: str
     at: float
     content: str
@@ -83,7 +83,7 @@ class Removed(Struct, frozen=True):
     paths: list[str]
 
 
-class Changes(Struct, frozen=True):
+class MemoryChanges(Struct, frozen=True):
     """What an index in memory has missed."""
 
     owner: int

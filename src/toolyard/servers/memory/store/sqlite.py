@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ....sqlite_file import connect, reason
-from ..problems import StoreFailed
-from .database import Row, Session
-from .tables import tables
+from ..errors import MemoryStoreError
+from .database import MemoryConnection, Row, tables
 
 T = TypeVar("T")
 
@@ -36,7 +35,7 @@ _WORDS = (
 _MATCH = "FROM toolyard_memory_words WHERE toolyard_memory_words MATCH ?"
 
 
-class SqliteDatabase:
+class SqliteMemoryDatabase:
     """All in one thread of its own. Without a path it is in memory, for this process only."""
 
     def __init__(self, path: Path | None) -> None:
@@ -44,20 +43,20 @@ class SqliteDatabase:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolyard-memory")
         self._connection: sqlite3.Connection | None = None
 
-    async def read(self, work: Callable[[Session], T]) -> T:
+    async def read(self, work: Callable[[MemoryConnection], T]) -> T:
         return await self._in_thread(work, "BEGIN")
 
-    async def write(self, work: Callable[[Session], T]) -> T:
+    async def write(self, work: Callable[[MemoryConnection], T]) -> T:
         return await self._in_thread(work, "BEGIN IMMEDIATE")
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
         self._thread.shutdown(wait=False)
 
-    async def _in_thread(self, work: Callable[[Session], T], begin: str) -> T:
+    async def _in_thread(self, work: Callable[[MemoryConnection], T], begin: str) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._thread, self._done, work, begin)
 
-    def _done(self, work: Callable[[Session], T], begin: str) -> T:
+    def _done(self, work: Callable[[MemoryConnection], T], begin: str) -> T:
         try:
             connection = self._open()
             connection.execute(begin)
@@ -72,7 +71,7 @@ class SqliteDatabase:
         except (sqlite3.Error, OSError) as error:
             if self._path is not None:  # in memory there would be nothing to come back to
                 self._disconnect()
-            raise StoreFailed(f"SQLite: {reason(error, self._path)}") from None
+            raise MemoryStoreError(f"SQLite: {reason(error, self._path)}") from None
 
     def _open(self) -> sqlite3.Connection:
         if self._connection is None:

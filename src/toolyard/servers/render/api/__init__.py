@@ -1,5 +1,5 @@
-"""Render by its public API."""
+"""Render's public API as a source of logs."""
 
-from .source import Render
+from .source import RenderLogs
 
-__all__ = ["Render"]
+__all__ = ["RenderLogs"]

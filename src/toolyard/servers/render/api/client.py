@@ -1,19 +1,116 @@
-"""One request to Render: its key, its time limits, its refusals. Nothing of what it is for."""
+"""One request to Render's API: key, time limits, refusals, and the structs of the replies."""
 
 import asyncio
 import email.utils
 import logging
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
+from msgspec import Struct
 
-from ..entries import LogsError
-from .forms import Refusal
+from ..model import LogsError
 
 if TYPE_CHECKING:
     import aiohttp
+
+
+class LogLabel(Struct):
+    name: str
+    value: str
+
+
+class Log(Struct):
+    timestamp: datetime
+    message: str
+    id: str = ""
+    labels: list[LogLabel] = []
+
+    def label(self, name: str) -> str:
+        return next((label.value for label in self.labels if label.name == name), "")
+
+
+class LogPage(Struct, rename="camel"):
+    logs: list[Log]
+    has_more: bool = False
+    next_start_time: str | None = None
+    """As text: what it says beyond microseconds must come back to Render as it was."""
+    next_end_time: str | None = None
+
+
+class ServiceDetails(Struct, rename="camel"):
+    url: str | None = None
+    region: str | None = None
+
+
+class ServiceForm(Struct, rename="camel"):
+    id: str
+    name: str
+    type: str
+    owner_id: str
+    slug: str | None = None
+    suspended: str | None = None
+    service_details: ServiceDetails | None = None
+
+
+class Workspace(Struct):
+    id: str
+    name: str = ""
+
+
+class Datastore(Struct, rename="camel"):
+    """A database or a key-value instance."""
+
+    id: str
+    name: str
+    owner: Workspace
+    status: str | None = None
+    suspended: str | None = None
+    region: str | None = None
+
+
+class Commit(Struct):
+    id: str | None = None
+
+
+class Deploy(Struct, rename="camel"):
+    id: str
+    status: str | None = None
+    commit: Commit | None = None
+    finished_at: datetime | None = None
+    created_at: datetime | None = None
+
+
+class ServiceItem(Struct):
+    service: ServiceForm
+    cursor: str = ""
+
+
+class PostgresItem(Struct):
+    postgres: Datastore
+    cursor: str = ""
+
+
+class KeyValueItem(Struct, rename="camel"):
+    key_value: Datastore
+    cursor: str = ""
+
+
+class OwnerItem(Struct):
+    owner: Workspace
+    cursor: str = ""
+
+
+class DeployItem(Struct):
+    deploy: Deploy
+    cursor: str = ""
+
+
+class Refusal(Struct):
+    message: str | None = None
+
 
 logger = logging.getLogger("toolyard.servers.render")
 
@@ -26,7 +123,7 @@ USUAL_WAIT = 1.0
 T = TypeVar("T")
 
 
-class Deadline:
+class CallDeadline:
     """By when a call has to be answered."""
 
     def __init__(self, seconds: float) -> None:
@@ -38,7 +135,7 @@ class Deadline:
         return self._end - time.monotonic()
 
 
-class Client:
+class RenderClient:
     """Connections are kept alive. Opened with the first request, on the loop that makes it."""
 
     def __init__(self, url: str, key: str, timeout: float) -> None:
@@ -48,7 +145,7 @@ class Client:
         self._session: aiohttp.ClientSession | None = None
 
     async def get(
-        self, path: str, query: Sequence[tuple[str, str]], form: type[T], deadline: Deadline, what: str
+        self, path: str, query: Sequence[tuple[str, str]], form: type[T], deadline: CallDeadline, what: str
     ) -> T:
         """A reply in the form that it should have; LogsError, which names `what` was asked for."""
         try:
@@ -62,7 +159,7 @@ class Client:
         return await self._once(path, query, form, deadline, what)
 
     async def _once(
-        self, path: str, query: Sequence[tuple[str, str]], form: type[T], deadline: Deadline, what: str
+        self, path: str, query: Sequence[tuple[str, str]], form: type[T], deadline: CallDeadline, what: str
     ) -> T:
         import aiohttp
 

@@ -1,17 +1,42 @@
-"""What the key can see at Render: services, databases, key-value instances; remembered for a while."""
+"""The services, databases and key-value instances that the key can see at Render, cached for a while."""
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Coroutine, Sequence
+from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ..entries import LogsError, Notice
-from ..naming import Service, chosen
-from .client import Client, Deadline
-from .forms import KeyValueItem, OwnerItem, PostgresItem, ServiceForm, ServiceItem, Store
-from .together import together
+from ..model import LoggedService, LogNotice, LogsError, chosen
+from .client import (
+    CallDeadline,
+    Datastore,
+    KeyValueItem,
+    OwnerItem,
+    PostgresItem,
+    RenderClient,
+    ServiceForm,
+    ServiceItem,
+)
+
+T = TypeVar("T")
+
+
+async def together(bound: int, questions: Sequence[Coroutine[Any, Any, T]]) -> "list[T | LogsError]":
+    """The answers in order; in the place of one that failed, why."""
+    gate = asyncio.Semaphore(bound)
+
+    async def ask(question: Coroutine[Any, Any, T]) -> T | LogsError:
+        async with gate:
+            try:
+                return await question
+            except LogsError as error:
+                return error
+
+    async with asyncio.TaskGroup() as group:
+        tasks = [group.create_task(ask(question)) for question in questions]
+    return [task.result() for task in tasks]
+
 
 PAGE = 100
 MOST_PAGES = 100
@@ -24,24 +49,24 @@ class _Item(Protocol):
 I = TypeVar("I", bound=_Item)  # noqa: E741
 
 
-class Listing(Struct, frozen=True):
+class ServiceListing(Struct, frozen=True):
     """All that could be listed, and why anything is missing."""
 
-    services: list[Service]
-    missing: list[Notice]
+    services: list[LoggedService]
+    missing: list[LogNotice]
     at: float
 
 
-class Directory:
-    def __init__(self, client: Client, owner: str, cache_seconds: float) -> None:
+class ServiceDirectory:
+    def __init__(self, client: RenderClient, owner: str, cache_seconds: float) -> None:
         self._client = client
         self._owner = owner
         self._owner_id: str | None = None
         self._cache_seconds = cache_seconds
-        self._listing: Listing | None = None
+        self._listing: ServiceListing | None = None
         self._lock = asyncio.Lock()
 
-    async def chosen(self, wanted: str, deadline: Deadline) -> list[Service]:
+    async def chosen(self, wanted: str, deadline: CallDeadline) -> list[LoggedService]:
         """The services that somebody means. A name that is unknown may be that of a new one."""
         known = self._listing
         listing = await self.listing(deadline)
@@ -58,14 +83,14 @@ class Directory:
                 raise LogsError(missing.kind, **missing.facts) from None
             raise
 
-    async def listing(self, deadline: Deadline, fresh: bool = False) -> Listing:
+    async def listing(self, deadline: CallDeadline, fresh: bool = False) -> ServiceListing:
         async with self._lock:
             known = self._listing
             if known is None or fresh or known.missing or time.monotonic() - known.at >= self._cache_seconds:
                 known = self._listing = await self._list(deadline)
             return known
 
-    async def _list(self, deadline: Deadline) -> Listing:
+    async def _list(self, deadline: CallDeadline) -> ServiceListing:
         query = [("ownerId", await self._workspace(deadline))] if self._owner else []
         parts = await together(
             3,
@@ -75,8 +100,8 @@ class Directory:
                 self._key_values(query, deadline),
             ],
         )
-        found: list[Service] = []
-        missing: list[Notice] = []
+        found: list[LoggedService] = []
+        missing: list[LogNotice] = []
         for part in parts:
             if isinstance(part, LogsError):
                 if part.notice.kind == "unauthorized":
@@ -86,9 +111,9 @@ class Directory:
                 found += part
         if len(missing) == len(parts):
             raise LogsError(missing[0].kind, **missing[0].facts)
-        return Listing(found, missing, time.monotonic())
+        return ServiceListing(found, missing, time.monotonic())
 
-    async def _workspace(self, deadline: Deadline) -> str:
+    async def _workspace(self, deadline: CallDeadline) -> str:
         """The id of the workspace that was set, by id or name."""
         if self._owner_id is None:
             owners = [item.owner for item in await self._pages("/owners", [], OwnerItem, deadline, "owners")]
@@ -100,20 +125,20 @@ class Directory:
             self._owner_id = ids[0]
         return self._owner_id
 
-    async def _services(self, query: list[tuple[str, str]], deadline: Deadline) -> list[Service]:
+    async def _services(self, query: list[tuple[str, str]], deadline: CallDeadline) -> list[LoggedService]:
         items = await self._pages("/services", query, ServiceItem, deadline, "services")
         return [service_of(item.service) for item in items]
 
-    async def _postgres(self, query: list[tuple[str, str]], deadline: Deadline) -> list[Service]:
+    async def _postgres(self, query: list[tuple[str, str]], deadline: CallDeadline) -> list[LoggedService]:
         items = await self._pages("/postgres", query, PostgresItem, deadline, "postgres")
         return [_store(item.postgres, "postgres") for item in items]
 
-    async def _key_values(self, query: list[tuple[str, str]], deadline: Deadline) -> list[Service]:
+    async def _key_values(self, query: list[tuple[str, str]], deadline: CallDeadline) -> list[LoggedService]:
         items = await self._pages("/key-value", query, KeyValueItem, deadline, "key-value")
         return [_store(item.key_value, "key_value") for item in items]
 
     async def _pages(
-        self, path: str, query: Sequence[tuple[str, str]], form: type[I], deadline: Deadline, what: str
+        self, path: str, query: Sequence[tuple[str, str]], form: type[I], deadline: CallDeadline, what: str
     ) -> list[I]:
         found: list[I] = []
         cursor = ""
@@ -128,9 +153,9 @@ class Directory:
         return found
 
 
-def service_of(form: ServiceForm) -> Service:
+def service_of(form: ServiceForm) -> LoggedService:
     details = form.service_details
-    return Service(
+    return LoggedService(
         id=form.id,
         name=form.name,
         type=form.type,
@@ -142,8 +167,8 @@ def service_of(form: ServiceForm) -> Service:
     )
 
 
-def _store(form: Store, kind: str) -> Service:
-    return Service(
+def _store(form: Datastore, kind: str) -> LoggedService:
+    return LoggedService(
         id=form.id,
         name=form.name,
         type=kind,

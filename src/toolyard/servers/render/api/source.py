@@ -1,31 +1,187 @@
-"""Render as a source of logs: which services are asked, and how their answers come together."""
+"""Render as a source of logs: which services are asked, their logs page by page, and their status."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 
-from ..entries import Found, LogsError, Notice, Query, Status, Tell
-from ..naming import Service
-from . import logs
-from .client import Client, Deadline
-from .directory import Directory
-from .status import STORES, status_of
-from .together import together
+from msgspec import Struct
+
+from ..model import (
+    ANY_TYPE,
+    LogEntry,
+    LoggedService,
+    LogNotice,
+    LogQuery,
+    LogResult,
+    LogsError,
+    ReportProgress,
+    ServiceStatus,
+    clean_message,
+    level_of,
+)
+from .client import CallDeadline, Datastore, DeployItem, Log, LogPage, RenderClient, ServiceForm
+from .directory import ServiceDirectory, service_of, together
+
+LARGEST_PAGE = 100
+MOST_PAGES = 50
+
+
+class GroupLogs(Struct):
+    """What a group of services had."""
+
+    entries: list[LogEntry]
+    has_more: bool
+    in_time: bool = True
+
+
+async def read_logs(
+    client: RenderClient,
+    services: Sequence[LoggedService],
+    query: LogQuery,
+    type: str,
+    deadline: CallDeadline,
+    tell: ReportProgress,
+) -> GroupLogs:
+    """The newest entries of services that share a workspace and a region, as Render wants it."""
+    names = {service.id: service.name for service in services}
+    what = f"logs ({', '.join(list(names.values())[:3])})"
+    now = datetime.now(UTC)
+    start, end = _moment(now - query.period), _moment(now)
+    found: dict[str, LogEntry] = {}
+    has_more = True
+    for _ in range(MOST_PAGES):
+        # One more on later pages: the entry at the cut may come again.
+        wanted = query.limit - len(found) + bool(found)
+        asked = _asked(services, query, type, start, end, wanted)
+        try:
+            page = await client.get("/logs", asked, LogPage, deadline, what)
+        except LogsError:
+            if found and deadline.left <= 0:
+                return GroupLogs(list(found.values()), True, in_time=False)
+            raise
+        for number, log in enumerate(page.logs):
+            # Pages are cut by time: what has the moment of the cut may be on both.
+            found[log.id or f"{end} {number}"] = _entry(log, names)
+        following = (page.next_start_time or start, page.next_end_time or end)
+        has_more = page.has_more
+        if not has_more or len(found) >= query.limit or following == (start, end):
+            break
+        start, end = following
+        await tell(len(found), query.limit, LogNotice("page", {"count": len(found)}))
+    return GroupLogs(list(found.values())[: query.limit], has_more or len(found) > query.limit)
+
+
+def _asked(
+    services: Sequence[LoggedService], query: LogQuery, type: str, start: str, end: str, limit: int
+) -> list[tuple[str, str]]:
+    asked = [("ownerId", services[0].owner)]
+    asked += [("resource", service.id) for service in services]
+    asked += [("startTime", start), ("endTime", end), ("direction", "backward")]
+    asked += [("limit", str(min(limit, LARGEST_PAGE)))]
+    wanted = (("type", type), ("level", query.level), ("text", query.text))
+    return asked + [(name, value) for name, value in wanted if value]
+
+
+def _entry(log: Log, names: dict[str, str]) -> LogEntry:
+    resource = log.label("resource")
+    alone = next(iter(names.values())) if len(names) == 1 else resource
+    return LogEntry(
+        timestamp=log.timestamp if log.timestamp.tzinfo else log.timestamp.replace(tzinfo=UTC),
+        level=level_of(log.label("level")),
+        type=log.label("type"),
+        service=names.get(resource, alone),
+        message=clean_message(log.message),
+    )
+
+
+def _moment(moment: datetime) -> str:
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+RECENT = LogQuery(type=ANY_TYPE, level="error", period=timedelta(minutes=15), limit=LARGEST_PAGE)
+STORES = {"postgres": "/postgres", "key_value": "/key-value"}
+GOOD_STORES = ("available", "maintenance_scheduled")
+BAD_DEPLOYS = ("build_failed", "update_failed", "pre_deploy_failed", "canceled")
+
+
+async def status_of(
+    client: RenderClient, service: LoggedService, deadline: CallDeadline, say: Callable[[LogNotice], str]
+) -> ServiceStatus:
+    """LogsError only when the key is not accepted at all."""
+    status = ServiceStatus(name=service.name, ok=True, id=service.id, type=service.type, url=service.url)
+    questions = [_look(client, service, status, deadline), _count(client, service, status, deadline)]
+    if service.type not in STORES:
+        questions.append(_deploy(client, service, status, deadline))
+    problems: list[str] = []
+    for answer in await together(3, questions):
+        if isinstance(answer, LogsError):
+            if answer.notice.kind == "unauthorized":
+                raise answer
+            problems.append(say(answer.notice))
+    if problems:
+        status.ok = False
+        status.problem = " ".join(dict.fromkeys(problems))
+    return status
+
+
+async def _look(
+    client: RenderClient, service: LoggedService, status: ServiceStatus, deadline: CallDeadline
+) -> None:
+    if service.type in STORES:
+        path = f"{STORES[service.type]}/{service.id}"
+        store = await client.get(path, (), Datastore, deadline, service.id)
+        status.deploy = store.status
+        status.suspended = "suspended" in (store.suspended, store.status)
+        status.ok &= store.status in (None, *GOOD_STORES)
+    else:
+        form = await client.get(f"/services/{service.id}", (), ServiceForm, deadline, service.id)
+        now = service_of(form)
+        status.suspended, status.url = now.suspended, now.url
+    status.ok &= not status.suspended
+
+
+async def _deploy(
+    client: RenderClient, service: LoggedService, status: ServiceStatus, deadline: CallDeadline
+) -> None:
+    path, what = f"/services/{service.id}/deploys", f"deploys ({service.name})"
+    items = await client.get(path, [("limit", "1")], list[DeployItem], deadline, what)
+    if not items:
+        return
+    deploy = items[0].deploy
+    status.deploy = deploy.status
+    status.deployed_at = deploy.finished_at or deploy.created_at
+    status.commit = deploy.commit.id if deploy.commit else None
+    status.ok &= deploy.status not in BAD_DEPLOYS
+
+
+async def _count(
+    client: RenderClient, service: LoggedService, status: ServiceStatus, deadline: CallDeadline
+) -> None:
+    if service.type == "static_site":  # nothing of theirs runs
+        return
+    page = await read_logs(client, [service], RECENT, "", deadline, _silent)
+    status.errors_15min, status.errors_has_more = len(page.entries), page.has_more
+
+
+async def _silent(done: float, total: float | None, notice: LogNotice) -> None:
+    """How far is told by service."""
+
 
 BOUND = 6
 """Services that are asked at the same time."""
 
 
-class Render:
+class RenderLogs:
     kind = "render"
 
     def __init__(
         self, url: str, key: str, *, owner: str, timeout: float, patience: float, cache_seconds: float
     ) -> None:
-        self._client = Client(url, key, timeout)
-        self._directory = Directory(self._client, owner, cache_seconds)
+        self._client = RenderClient(url, key, timeout)
+        self._directory = ServiceDirectory(self._client, owner, cache_seconds)
         self._patience = patience
 
-    async def logs(self, query: Query, tell: Tell) -> Found:
-        deadline = Deadline(self._patience)
+    async def logs(self, query: LogQuery, tell: ReportProgress) -> LogResult:
+        deadline = CallDeadline(self._patience)
         wanted = query.service.strip() or "web"
         services = await self._directory.chosen(wanted, deadline)
         # Only services have logs of more than one type.
@@ -33,55 +189,55 @@ class Render:
         type = query.type_or(default)
         groups = _groups(services)
         pages = await together(
-            BOUND, [logs.read(self._client, group, query, type, deadline, tell) for group in groups]
+            BOUND, [read_logs(self._client, group, query, type, deadline, tell) for group in groups]
         )
-        found = Found(service=wanted, type=type, entries=[])
+        found = LogResult(service=wanted, type=type, entries=[])
         for page in pages:
             if isinstance(page, LogsError):
                 raise page
             found.entries += page.entries
             found.has_more |= page.has_more
             if not page.in_time and not found.notices:
-                found.notices = [Notice("slow_paging", {"seconds": f"{self._patience:g}"})]
+                found.notices = [LogNotice("slow_paging", {"seconds": f"{self._patience:g}"})]
         found.entries.sort(key=lambda entry: entry.timestamp, reverse=True)
         found.has_more |= len(found.entries) > query.limit
         del found.entries[query.limit :]
         return found
 
-    async def statuses(self, say: Callable[[Notice], str], tell: Tell) -> list[Status]:
-        deadline = Deadline(self._patience)
+    async def statuses(self, say: Callable[[LogNotice], str], tell: ReportProgress) -> list[ServiceStatus]:
+        deadline = CallDeadline(self._patience)
         listing = await self._directory.listing(deadline)
         done = 0
 
-        async def ask(service: Service) -> Status:
+        async def ask(service: LoggedService) -> ServiceStatus:
             nonlocal done
             status = await status_of(self._client, service, deadline, say)
             done += 1
-            await tell(done, len(listing.services), Notice("service_asked", {"name": service.name}))
+            await tell(done, len(listing.services), LogNotice("service_asked", {"name": service.name}))
             return status
 
         answers = await together(BOUND, [ask(service) for service in listing.services])
-        found: list[Status] = []
+        found: list[ServiceStatus] = []
         for answer in answers:
             if isinstance(answer, LogsError):  # only what is everybody's trouble comes so far
                 raise answer
             found.append(answer)
         return found + [
-            Status(name=str(notice.facts.get("what", "?")), ok=False, problem=say(notice))
+            ServiceStatus(name=str(notice.facts.get("what", "?")), ok=False, problem=say(notice))
             for notice in listing.missing
         ]
 
     async def names(self) -> list[str]:
-        listing = await self._directory.listing(Deadline(self._patience))
+        listing = await self._directory.listing(CallDeadline(self._patience))
         return sorted({service.name for service in listing.services})
 
     async def close(self) -> None:
         await self._client.close()
 
 
-def _groups(services: list[Service]) -> list[list[Service]]:
+def _groups(services: list[LoggedService]) -> list[list[LoggedService]]:
     """Render answers for several services at once when they share a workspace and a region."""
-    found: dict[tuple[str, str], list[Service]] = {}
+    found: dict[tuple[str, str], list[LoggedService]] = {}
     for service in services:
         found.setdefault((service.owner, service.region), []).append(service)
     return list(found.values())

@@ -1,5 +1,5 @@
-"""Log files and exports of the journal, read from their ends."""
+"""Local log files and journal exports as a source of logs, read from their ends."""
 
-from .source import Files
+from .source import FileLogs
 
-__all__ = ["Files"]
+__all__ = ["FileLogs"]

@@ -1,4 +1,4 @@
-"""Which files there are, and which of them are one log that was rotated."""
+"""Finds the log files, and groups rotated files into one log."""
 
 import glob
 import gzip
@@ -13,8 +13,7 @@ from typing import BinaryIO
 
 from msgspec import Struct
 
-from ..entries import LogsError
-from ..wording import label
+from ..model import LogsError, clean_label
 
 MOST_FILES = 1_000
 LARGEST_UNPACKED = 256 * 1024 * 1024
@@ -56,7 +55,7 @@ def groups(patterns: Sequence[str]) -> list[LogGroup]:
     return [
         # Two of one name in two folders are told apart by the folder.
         LogGroup(
-            label(name if names.count(name) == 1 else f"{os.path.basename(folder)}/{name}"),
+            clean_label(name if names.count(name) == 1 else f"{os.path.basename(folder)}/{name}"),
             sorted(files, key=lambda file: (file.age, -file.modified)),
         )
         for (folder, name), files in sorted(found.items())
@@ -89,7 +88,7 @@ def named(file: str) -> tuple[str, tuple[int, int]]:
     return match["name"], (0, 0)
 
 
-class Opened(Struct):
+class OpenedLog(Struct):
     """A file to be read from its end; `problem` is why some of it is missing."""
 
     handle: BinaryIO
@@ -98,15 +97,15 @@ class Opened(Struct):
 
 
 @contextmanager
-def opened(path: str) -> Generator[Opened]:
+def opened(path: str) -> Generator[OpenedLog]:
     """OSError when nothing of it can be read."""
     if not path.endswith(".gz"):
         with open(path, "rb") as handle:
-            yield Opened(handle, os.fstat(handle.fileno()).st_size)
+            yield OpenedLog(handle, os.fstat(handle.fileno()).st_size)
         return
     with tempfile.TemporaryFile() as unpacked:
         problem = _unpack(path, unpacked)
-        yield Opened(unpacked, unpacked.tell(), problem)
+        yield OpenedLog(unpacked, unpacked.tell(), problem)
 
 
 def _unpack(path: str, unpacked: BinaryIO) -> str:

@@ -1,18 +1,48 @@
-"""Records of a log, newest first: lines that belong together are put together, also across rotated files.
+"""The records of a log, newest first: reads files from their ends and joins the lines that belong together.
 
-Messages are as they are in the file; whoever shows one makes it fit for that.
+Rotated files continue each other. Messages are returned as they are in the file.
 """
 
 import os
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from typing import BinaryIO
 
-from ..entries import Entry
-from ..wording import label
-from .backwards import Budget, backwards
+from ..model import LogEntry, clean_label
 from .folder import LogFile, LogGroup, opened
-from .formats import TRACEBACK, Head, Reader, level_in
-from .journal import BEGINNING, SEPARATOR, export_entry
+from .formats import BEGINNING, SEPARATOR, TRACEBACK, RecordHead, RecordReader, export_entry, level_in
+
+BLOCK = 256 * 1024
+LONGEST_PIECE = 1024 * 1024
+"""Of a longer one the beginning is kept."""
+
+
+class ReadBudget:
+    """How many bytes may still be read; whoever wants more than that goes without."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.left = size
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left <= 0
+
+
+def backwards(handle: BinaryIO, size: int, separator: bytes, budget: ReadBudget) -> Iterator[bytes]:
+    """What is between separators, the last one first."""
+    position, rest = size, b""
+    while position > 0 and not budget.is_spent:
+        step = min(BLOCK, position)
+        position -= step
+        budget.left -= step
+        handle.seek(position)
+        pieces = (handle.read(step) + rest).split(separator)
+        rest = pieces[0][:LONGEST_PIECE]
+        yield from reversed(pieces[1:])
+    if position == 0 and rest:
+        yield rest
+
 
 LONGEST_LINE = 64 * 1024
 MOST_LINES = 1_000
@@ -21,10 +51,12 @@ EXAMINED = 64 * 1024
 """Bytes at both ends of a file in which a timestamp must be, or it has none."""
 
 
-class Records:
+class LogRecords:
     """What could not be read is in `unread`: path and reason."""
 
-    def __init__(self, group: LogGroup, reader: Reader, budget: Budget, is_over: Callable[[], bool]) -> None:
+    def __init__(
+        self, group: LogGroup, reader: RecordReader, budget: ReadBudget, is_over: Callable[[], bool]
+    ) -> None:
         self._group = group
         self._reader = reader
         self._budget = budget
@@ -33,7 +65,7 @@ class Records:
         """Lines that were met before the one that they belong to, the last one first."""
         self.unread: list[tuple[str, str]] = []
 
-    def since(self, start: datetime) -> Iterator[Entry]:
+    def since(self, start: datetime) -> Iterator[LogEntry]:
         """Until nothing newer than that can come."""
         for file in self._group.files:
             if file.modified < start.timestamp() or self._budget.is_spent:
@@ -41,12 +73,12 @@ class Records:
             try:
                 yield from self._of(file)
             except OSError as error:
-                self.unread.append((label(os.path.basename(file.path)), error.strerror or str(error)))
+                self.unread.append((clean_label(os.path.basename(file.path)), error.strerror or str(error)))
 
-    def _of(self, file: LogFile) -> Iterator[Entry]:
+    def _of(self, file: LogFile) -> Iterator[LogEntry]:
         with opened(file.path) as found:
             if found.problem:
-                self.unread.append((label(os.path.basename(file.path)), found.problem))
+                self.unread.append((clean_label(os.path.basename(file.path)), found.problem))
             handle, size = found.handle, found.size
             handle.seek(0)
             start = handle.read(EXAMINED)
@@ -58,12 +90,12 @@ class Records:
             lines = self._lines(backwards(handle, size, b"\n", self._budget))
             yield from self._timed(lines) if is_timed else self._untimed(file, lines)
 
-    def _of_export(self, pieces: Iterator[bytes]) -> Iterator[Entry]:
+    def _of_export(self, pieces: Iterator[bytes]) -> Iterator[LogEntry]:
         for piece in pieces:
             if self._is_over():
                 return
             if found := export_entry(piece):
-                yield Entry(found.at, found.level, "app", found.service, found.message)
+                yield LogEntry(found.at, found.level, "app", found.service, found.message)
 
     def _lines(self, lines: Iterator[bytes]) -> Iterator[str]:
         for raw in lines:
@@ -76,7 +108,7 @@ class Records:
     def _has_times(self, raw: bytes) -> bool:
         return any(self._reader.head(line) for line in raw.decode(errors="replace").splitlines())
 
-    def _timed(self, lines: Iterator[str]) -> Iterator[Entry]:
+    def _timed(self, lines: Iterator[str]) -> Iterator[LogEntry]:
         for line in lines:
             head = self._reader.head(line)
             if head is not None:
@@ -84,7 +116,7 @@ class Records:
             elif len(self._later) < MOST_LINES:
                 self._later.append(line)
 
-    def _entry(self, head: Head) -> Entry:
+    def _entry(self, head: RecordHead) -> LogEntry:
         message, level = head.message, head.level
         if self._later:
             message = "\n".join([message, *reversed(self._later)])
@@ -92,10 +124,10 @@ class Records:
             if TRACEBACK in message and level in ("", "debug", "info"):
                 level = "error"
         kind = "build" if "build" in self._group.name and head.type == "app" else head.type
-        return Entry(head.at, level, kind, head.service or self._group.name, message)
+        return LogEntry(head.at, level, kind, head.service or self._group.name, message)
 
-    def _untimed(self, file: LogFile, lines: Iterator[str]) -> Iterator[Entry]:
+    def _untimed(self, file: LogFile, lines: Iterator[str]) -> Iterator[LogEntry]:
         """Lines of a file without timestamps: each is a record, as old as the file."""
         moment = datetime.fromtimestamp(file.modified, UTC)
         for line in lines:
-            yield Entry(moment, level_in(line), "app", self._group.name, line)
+            yield LogEntry(moment, level_in(line), "app", self._group.name, line)

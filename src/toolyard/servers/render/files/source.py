@@ -1,4 +1,4 @@
-"""Log files as a source: which of them are searched, and how what they had comes together."""
+"""Log files as a source: which logs are searched, within a period and limits, and merged."""
 
 import asyncio
 import time
@@ -8,18 +8,114 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta, tzinfo
 from threading import Event
 
-from ..entries import ANY_TYPE, Found, Notice, Query, Status, Tell
-from ..naming import ALL, Service, unknown
-from .folder import LogGroup, groups
-from .formats import Reader
-from .moments import Clock
-from .scan import Hits, Window, newest, search
+from msgspec import Struct, structs
 
-RECENT = Query(type=ANY_TYPE, level="error", period=timedelta(minutes=15), limit=1_000)
+from ..model import (
+    ALL_SERVICES,
+    ANY_TYPE,
+    LogEntry,
+    LoggedService,
+    LogNotice,
+    LogQuery,
+    LogResult,
+    ReportProgress,
+    ServiceStatus,
+    clean_message,
+    has_text,
+    is_wanted,
+    unknown_service,
+)
+from .folder import LogGroup, groups
+from .formats import Clock, RecordReader
+from .records import LogRecords, ReadBudget
+
+MOST_BYTES = 64 * 1024 * 1024
+DISORDER = 200
+"""Several processes write one log, and not always in order: so many too old entries in a row are its end."""
+
+
+class LogHits(Struct):
+    entries: list[LogEntry]
+    has_more: bool
+    seen: Counter[str]
+    """Services that have entries in the period, fitting or not."""
+    notices: list[LogNotice]
+
+
+class ScanWindow(Struct, frozen=True):
+    """The period that is looked at, and when to give up."""
+
+    start: datetime
+    end: datetime
+    deadline: float
+    stop: Event
+
+    def is_over(self) -> bool:
+        return self.stop.is_set() or time.monotonic() > self.deadline
+
+
+def search(
+    group: LogGroup, query: LogQuery, service: str, window: ScanWindow, reader: RecordReader
+) -> LogHits:
+    """The newest entries that fit; `service` is empty when all of the log's are wanted."""
+    budget = ReadBudget(MOST_BYTES)
+    records = LogRecords(group, reader, budget, window.is_over)
+    hits = LogHits([], False, Counter(), [])
+    fits = _condition(query, service)
+    too_old = 0
+    for entry in records.since(window.start):
+        if entry.timestamp < window.start:
+            too_old += 1
+            if too_old > DISORDER:
+                break
+            continue
+        too_old = 0
+        if entry.timestamp > window.end:
+            continue
+        hits.seen[entry.service] += 1
+        if not fits(entry):
+            continue
+        if len(hits.entries) == query.limit:
+            hits.has_more = True
+            break
+        hits.entries.append(structs.replace(entry, message=clean_message(entry.message)))
+    if budget.is_spent or window.is_over():
+        hits.has_more = True
+        size = f"{(MOST_BYTES - max(0, budget.left)) >> 20}"
+        hits.notices.append(LogNotice("stopped_early", {"name": group.name, "size": size}))
+    hits.notices += [
+        LogNotice("file_unreadable", {"name": name, "reason": why}) for name, why in records.unread
+    ]
+    return hits
+
+
+def newest(group: LogGroup, reader: RecordReader, window: ScanWindow) -> datetime | None:
+    """The moment of the last entry."""
+    records = LogRecords(group, reader, ReadBudget(MOST_BYTES), window.is_over)
+    moments = (entry.timestamp for entry in records.since(window.start))
+    return next((moment for moment in moments if window.start <= moment <= window.end), None)
+
+
+def _condition(query: LogQuery, service: str) -> Callable[[LogEntry], bool]:
+    type, level, text = query.type_or(""), query.level, query.text
+    folded = service.casefold()
+
+    def fits(entry: LogEntry) -> bool:
+        return (
+            (not folded or entry.service.casefold() == folded)
+            and (not type or entry.type == type)
+            and is_wanted(entry.level, level)
+            and (not text or has_text(entry.message, text))
+        )
+
+    return fits
+
+
+RECENT = LogQuery(type=ANY_TYPE, level="error", period=timedelta(minutes=15), limit=1_000)
 DAWN = datetime(1970, 1, 2, tzinfo=UTC)
 
 
-class Files:
+class FileLogs:
     kind = "files"
 
     def __init__(self, patterns: Sequence[str], *, clock: str, zone: tzinfo | None, patience: float) -> None:
@@ -28,31 +124,31 @@ class Files:
         self._zone = zone
         self._patience = patience
 
-    async def logs(self, query: Query, tell: Tell) -> Found:
+    async def logs(self, query: LogQuery, tell: ReportProgress) -> LogResult:
         known = await asyncio.to_thread(groups, self._patterns)
         wanted = query.service.strip()
-        everything = not wanted or wanted.casefold() in ALL
+        everything = not wanted or wanted.casefold() in ALL_SERVICES
         by_file = [group for group in known if group.name.casefold() == wanted.casefold()]
         chosen = known if everything else by_file or known
         service = "" if everything or by_file else wanted
         hits = await self._search(chosen, query, service, tell)
         seen = sum((hit.seen for hit in hits), Counter[str]())
         if service and service.casefold() not in map(str.casefold, seen):
-            raise unknown(wanted, _services([group.name for group in known] + list(seen)))
-        found = _merged(hits, query, wanted or ALL[0])
+            raise unknown_service(wanted, _services([group.name for group in known] + list(seen)))
+        found = _merged(hits, query, wanted or ALL_SERVICES[0])
         if not seen and (last := await self._newest(chosen)):
-            found.notices.append(Notice("newest", {"moment": last.isoformat(timespec="seconds")}))
+            found.notices.append(LogNotice("newest", {"moment": last.isoformat(timespec="seconds")}))
         return found
 
-    async def statuses(self, say: Callable[[Notice], str], tell: Tell) -> list[Status]:
+    async def statuses(self, say: Callable[[LogNotice], str], tell: ReportProgress) -> list[ServiceStatus]:
         known = await asyncio.to_thread(groups, self._patterns)
         hits = await self._search(known, RECENT, "", tell)
-        found: list[Status] = []
+        found: list[ServiceStatus] = []
         for group, hit in zip(known, hits, strict=True):
             problem = " ".join(say(notice) for notice in hit.notices) or None
             errors = Counter(entry.service for entry in hit.entries)
             found += [
-                Status(
+                ServiceStatus(
                     name=name,
                     ok=problem is None,
                     type="file",
@@ -70,41 +166,43 @@ class Files:
     async def close(self) -> None:
         pass
 
-    async def _search(self, chosen: Sequence[LogGroup], query: Query, service: str, tell: Tell) -> list[Hits]:
+    async def _search(
+        self, chosen: Sequence[LogGroup], query: LogQuery, service: str, tell: ReportProgress
+    ) -> list[LogHits]:
         """One after the other, in a thread; whoever no longer waits for it ends it."""
         now = datetime.now(UTC)
         end = await self._newest(chosen) or now if self._from_newest else now
-        reader = Reader(Clock(self._zone, now))
-        found: list[Hits] = []
+        reader = RecordReader(Clock(self._zone, now))
+        found: list[LogHits] = []
         with self._window(end - query.period) as window:
             for count, group in enumerate(chosen, 1):
                 found.append(await asyncio.to_thread(search, group, query, service, window, reader))
-                await tell(count, len(chosen), Notice("file_read", {"name": group.name}))
+                await tell(count, len(chosen), LogNotice("file_read", {"name": group.name}))
         return found
 
     async def _newest(self, chosen: Sequence[LogGroup]) -> datetime | None:
         """The moment of the last entry of all."""
-        reader = Reader(Clock(self._zone, datetime.now(UTC)))
+        reader = RecordReader(Clock(self._zone, datetime.now(UTC)))
         with self._window(DAWN) as window:
             last = [await asyncio.to_thread(newest, group, reader, window) for group in chosen]
         return max((moment for moment in last if moment), default=None)
 
     @contextmanager
-    def _window(self, start: datetime) -> Generator[Window]:
+    def _window(self, start: datetime) -> Generator[ScanWindow]:
         """From then on; what still reads when nobody waits any more is stopped."""
         stop = Event()
         try:
             # What is of the day after tomorrow has a wrong clock; a little ahead may anybody's be.
             end = datetime.now(UTC) + timedelta(days=1)
-            yield Window(start, end, time.monotonic() + self._patience, stop)
+            yield ScanWindow(start, end, time.monotonic() + self._patience, stop)
         finally:
             stop.set()
 
 
-def _merged(hits: Sequence[Hits], query: Query, service: str) -> Found:
+def _merged(hits: Sequence[LogHits], query: LogQuery, service: str) -> LogResult:
     entries = [entry for hit in hits for entry in hit.entries]
     entries.sort(key=lambda entry: entry.timestamp, reverse=True)
-    return Found(
+    return LogResult(
         service=service,
         type=query.type_or(""),
         entries=entries[: query.limit],
@@ -113,5 +211,5 @@ def _merged(hits: Sequence[Hits], query: Query, service: str) -> Found:
     )
 
 
-def _services(names: Sequence[str]) -> list[Service]:
-    return [Service(id=name, name=name) for name in dict.fromkeys(names)]
+def _services(names: Sequence[str]) -> list[LoggedService]:
+    return [LoggedService(id=name, name=name) for name in dict.fromkeys(names)]

@@ -1,6 +1,5 @@
-"""Relations drawn: which tables, as Mermaid's text, and as a picture."""
+"""Diagrams of relations: which tables, as Mermaid text, and as a picture."""
 
-from .choosing import MOST, Chosen, chosen
-from .mermaid import mermaid
+from .relations import MOST_TABLES, DiagramTables, chosen, mermaid
 
-__all__ = ["MOST", "Chosen", "chosen", "mermaid"]
+__all__ = ["MOST_TABLES", "DiagramTables", "chosen", "mermaid"]

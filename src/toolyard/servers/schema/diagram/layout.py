@@ -1,9 +1,8 @@
-"""Where boxes and lines go: layers from left to right, what is referred to on the left.
+"""Where boxes and lines go: a layered (Sugiyama) layout, from left to right.
 
-The way of Sugiyama: lines that would run against the layers are turned round, those that cross several get a
-place in each, layers are sorted by where their neighbours are, and every layer is moved as near to its
-neighbours as its order allows. Long chains are folded and big layers split, so that the whole is no ribbon.
-Knows nothing of tables, fonts and colours.
+Edges against the layers are reversed, edges that cross several layers get a place in each, layers are sorted
+by their neighbours' positions, and every layer is moved as near to its neighbours as its order allows. Long
+chains are folded and big layers split. Knows nothing of tables, fonts and colours.
 """
 
 import math

@@ -1,14 +1,110 @@
-"""A diagram as a PNG: a box for each table with its columns, keys marked, lines from column to column."""
+"""A diagram as a PNG: a box for each table with its columns, keys marked, and lines from column to column.
 
+Pillow is imported when the first picture is drawn.
+"""
+
+import io
+import unicodedata
 from collections.abc import Sequence
+from functools import cache
+from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from ....databases import Column, Table
+from ....databases import Table, TableColumn
 from ..catalogue import Relation
-from .choosing import Chosen
 from .layout import Edge, Size, layout
-from .pen import COLOURS, SMALL, TEXT, TITLE, Pen, short, width_of
+from .relations import DiagramTables
+
+if TYPE_CHECKING:
+    from PIL.ImageFont import FreeTypeFont
+
+
+TEXT, TITLE, SMALL = 13, 15, 10
+
+
+class Colours(Struct, frozen=True):
+    paper: str = "#ffffff"
+    stripe: str = "#f3f6f9"
+    ink: str = "#1f2933"
+    faint: str = "#7b8794"
+    frame: str = "#9aa5b1"
+    line: str = "#52606d"
+    noted: str = "#b07d2b"
+    primary: str = "#b44d12"
+    foreign: str = "#2f5d8a"
+    table: str = "#2f5d8a"
+    view: str = "#6b5b95"
+
+
+COLOURS = Colours()
+
+
+@cache
+def font(size: int) -> "FreeTypeFont":
+    """The one that Pillow brings along."""
+    from PIL import ImageFont  # 60 ms of CPU with the rest of Pillow, when the first picture is drawn
+
+    found = ImageFont.load_default(size)
+    assert isinstance(found, ImageFont.FreeTypeFont), "Pillow was built without FreeType"
+    return found
+
+
+def width_of(text: str, size: int) -> float:
+    return font(size).getlength(text)
+
+
+def short(text: str, longest: int) -> str:
+    """On one line, no longer than this, and in the letters that the font has: those of ASCII."""
+    letters = (char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
+    plain = "".join(char if " " <= char <= "~" else "?" for char in letters)
+    return plain if len(plain) <= longest else plain[: longest - 3] + "..."
+
+
+class Canvas:
+    def __init__(self, width: float, height: float, border: int, scale: int) -> None:
+        from PIL import Image, ImageDraw
+
+        self._scale = scale
+        self._border = border
+        size = (int((width + 2 * border) * scale), int((height + 2 * border) * scale))
+        self._image = Image.new("RGB", size, COLOURS.paper)
+        self._draw = ImageDraw.Draw(self._image)
+
+    def text(self, x: float, y: float, text: str, size: int, colour: str, anchor: str = "lm") -> None:
+        self._draw.text(self._at(x, y), text, colour, font(size * self._scale), anchor)
+
+    def line(self, points: Sequence[tuple[float, float]], colour: str) -> None:
+        pixels = [self._at(x, y) for x, y in points]
+        self._draw.line(pixels, colour, max(1, round(1.3 * self._scale)), joint="curve")
+
+    def dashes(self, points: Sequence[tuple[float, float]], colour: str, dash: float = 5.0) -> None:
+        """A broken line of horizontal and vertical parts."""
+        for (x, y), (end_x, end_y) in pairwise(points):
+            length = abs(end_x - x) + abs(end_y - y)
+            at = 0.0
+            while at < length:
+                start, stop = at / length, min(at + dash, length) / length
+                ends = [(x + (end_x - x) * part, y + (end_y - y) * part) for part in (start, stop)]
+                self.line(ends, colour)
+                at += 2 * dash
+
+    def box(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        self._draw.rectangle([self._at(x, y), self._at(x + width, y + height)], colour)
+
+    def frame(self, x: float, y: float, width: float, height: float, colour: str) -> None:
+        self._draw.rectangle([self._at(x, y), self._at(x + width, y + height)], None, colour, self._scale)
+
+    def png(self) -> bytes:
+        out = io.BytesIO()
+        # A few flat colours: a palette is a third of the size and looks the same.
+        self._image.quantize(64).save(out, "PNG", optimize=True)
+        return out.getvalue()
+
+    def _at(self, x: float, y: float) -> tuple[float, float]:
+        return ((x + self._border) * self._scale, (y + self._border) * self._scale)
+
 
 _BORDER = 24
 _HEAD, _ROW = 30.0, 21.0
@@ -20,7 +116,7 @@ _WIDEST_FINE = 1200.0
 """Up to here a picture is drawn twice as fine; whoever looks at a bigger one would shrink it again."""
 
 
-class Drawn(Struct, frozen=True):
+class DiagramImage(Struct, frozen=True):
     png: bytes
     cut: bool
     """Whether some columns are not shown."""
@@ -30,7 +126,7 @@ class _Card(Struct, frozen=True):
     """A table as it is drawn."""
 
     table: Table
-    rows: list[Column]
+    rows: list[TableColumn]
     foreign: set[str]
     size: Size
 
@@ -45,7 +141,7 @@ class _Card(Struct, frozen=True):
         return _HEAD + _ROW * (max(row, 0) + 0.5)
 
 
-def draw(diagram: Chosen) -> Drawn:
+def draw(diagram: DiagramTables) -> DiagramImage:
     """Takes some tenths of a second for many tables: not for the event loop."""
     cards = {table.name: _card(table, diagram) for table in diagram.tables}
     places = {name: number for number, name in enumerate(cards)}
@@ -60,16 +156,16 @@ def draw(diagram: Chosen) -> Drawn:
     ]
     plan = layout([card.size for card in cards.values()], edges)
     scale = 2 if max(plan.size.width, plan.size.height) <= _WIDEST_FINE else 1
-    pen = Pen(plan.size.width + _BETWEEN, plan.size.height, _BORDER, scale)
+    pen = Canvas(plan.size.width + _BETWEEN, plan.size.height, _BORDER, scale)
     lines = sorted(zip(diagram.relations, plan.routes, strict=True), key=lambda line: not line[0].noted)
     for relation, route in lines:  # those of the database over those of people
         _draw_relation(pen, relation, route)
     for card, (x, y) in zip(cards.values(), plan.boxes, strict=True):
         _draw_card(pen, card, x, y)
-    return Drawn(pen.png(), any(card.hidden for card in cards.values()))
+    return DiagramImage(pen.png(), any(card.hidden for card in cards.values()))
 
 
-def _card(table: Table, diagram: Chosen) -> _Card:
+def _card(table: Table, diagram: DiagramTables) -> _Card:
     foreign = diagram.foreign(table)
     rows = _rows(table, foreign, _ROWS_OF_MANY if len(diagram.tables) > _MANY else _ROWS)
     lines = [
@@ -85,7 +181,7 @@ def _card(table: Table, diagram: Chosen) -> _Card:
     return _Card(table, rows, foreign, Size(width, _HEAD + _ROW * max(count, 1)))
 
 
-def _rows(table: Table, foreign: set[str], most: int) -> list[Column]:
+def _rows(table: Table, foreign: set[str], most: int) -> list[TableColumn]:
     """All, or the keys and as many others as there is room for, in their own order."""
     if len(table.columns) <= most:
         return list(table.columns)
@@ -95,7 +191,7 @@ def _rows(table: Table, foreign: set[str], most: int) -> list[Column]:
     return [column for column in table.columns if column in kept]
 
 
-def _draw_card(pen: Pen, card: _Card, x: float, y: float) -> None:
+def _draw_card(pen: Canvas, card: _Card, x: float, y: float) -> None:
     width, height = card.size.width, card.size.height
     pen.box(x, y, width, height, COLOURS.paper)
     pen.box(x, y, width, _HEAD, COLOURS.view if card.table.kind == "view" else COLOURS.table)
@@ -108,7 +204,7 @@ def _draw_card(pen: Pen, card: _Card, x: float, y: float) -> None:
     pen.frame(x, y, width, height, COLOURS.frame)
 
 
-def _draw_row(pen: Pen, card: _Card, column: Column, x: float, y: float, striped: bool) -> None:
+def _draw_row(pen: Canvas, card: _Card, column: TableColumn, x: float, y: float, striped: bool) -> None:
     width, middle = card.size.width, y + _ROW / 2
     if striped:
         pen.box(x + 1, y, width - 2, _ROW, COLOURS.stripe)
@@ -120,7 +216,7 @@ def _draw_row(pen: Pen, card: _Card, column: Column, x: float, y: float, striped
     pen.text(x + width - _SIDE, middle, short(column.type, _LONGEST_TYPE), SMALL, COLOURS.faint, "rm")
 
 
-def _draw_relation(pen: Pen, relation: Relation, route: Sequence[tuple[float, float]]) -> None:
+def _draw_relation(pen: Canvas, relation: Relation, route: Sequence[tuple[float, float]]) -> None:
     """With the foot of a crow where it starts, at those that refer, and a bar at the one referred to."""
     colour = COLOURS.noted if relation.noted else COLOURS.line
     (pen.dashes if relation.noted else pen.line)(route, colour)

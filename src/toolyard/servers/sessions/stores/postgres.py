@@ -1,4 +1,7 @@
-"""Sessions in PostgreSQL, for many processes and machines. Its connections belong to one event loop."""
+"""Runs scripts on PostgreSQL, for many processes and machines.
+
+Its connections belong to one event loop.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ....databases.addresses import without_secrets
-from .dialect import POSTGRES
-from .engine import Engine
-from .errors import StoreError
-from .script import Row, Script
+from ....databases.model import without_secrets
+from .script import POSTGRES, ConversationStoreError, Row, Script, ScriptEngine
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -27,7 +27,7 @@ WRITE_SECONDS = 60.0
 _VALUE = re.compile(r":([a-z]\w*)")
 
 
-class PostgresEngine:
+class PostgresScriptEngine:
     dialect = POSTGRES
 
     def __init__(self, url: str) -> None:
@@ -44,8 +44,8 @@ class PostgresEngine:
         async with self._guarded(WRITE_SECONDS), self._lent() as connection, connection.transaction():
             return await _driven(connection, script)
 
-    def elsewhere(self) -> Engine:
-        return PostgresEngine(self._url)
+    def elsewhere(self) -> ScriptEngine:
+        return PostgresScriptEngine(self._url)
 
     async def close(self) -> None:
         while self._idle:
@@ -94,13 +94,13 @@ class PostgresEngine:
             async with asyncio.timeout(seconds):
                 yield
         except TimeoutError:
-            raise StoreError(
+            raise ConversationStoreError(
                 f"{self._place()} gave no answer within {seconds:g} s", "is PostgreSQL up and not overloaded?"
             ) from None
         except (Error, OSError) as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
             reason = f"{self._place()}: {without_secrets(said, self._url)}"
-            raise StoreError(reason, "is PostgreSQL up, and is 'url' right?") from None
+            raise ConversationStoreError(reason, "is PostgreSQL up, and is 'url' right?") from None
 
     def _place(self) -> str:
         scheme, _, rest = self._url.partition("://")

@@ -1,4 +1,4 @@
-"""Sessions in an SQLite file, or in memory. Everything happens in a thread, so that no event loop waits."""
+"""Runs scripts on an SQLite file, or in memory, in a thread, so that the event loop never waits."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from ....sqlite_file import connect, reason
-from .dialect import SQLITE
-from .engine import Engine
-from .errors import StoreError
-from .script import Row, Script
+from .script import SQLITE, ConversationStoreError, Row, Script, ScriptEngine
 
 T = TypeVar("T")
 
@@ -21,7 +18,7 @@ BUSY_SECONDS = 20.0
 """How long a writer waits for a writer of another process."""
 
 
-class SqliteEngine:
+class SqliteScriptEngine:
     dialect = SQLITE
 
     def __init__(self, path: Path | None) -> None:
@@ -35,9 +32,9 @@ class SqliteEngine:
     async def write(self, script: Script[T]) -> T:
         return await self._in_thread(lambda: self._transaction(script))
 
-    def elsewhere(self) -> Engine:
+    def elsewhere(self) -> ScriptEngine:
         # What is in memory is in this one's memory, and its thread serves whoever asks.
-        return _Borrowed(self) if self._path is None else SqliteEngine(self._path)
+        return _Borrowed(self) if self._path is None else SqliteScriptEngine(self._path)
 
     async def close(self) -> None:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
@@ -76,13 +73,13 @@ class SqliteEngine:
         if connection is not None:
             connection.close()
 
-    def _explained(self, error: sqlite3.Error | OSError) -> StoreError:
+    def _explained(self, error: sqlite3.Error | OSError) -> ConversationStoreError:
         said = f"their database cannot be used: {reason(error, self._path)}"
         if isinstance(error, OSError):
-            return StoreError(said, "may this user write there?")
+            return ConversationStoreError(said, "may this user write there?")
         if "not a database" in str(error):
-            return StoreError(said, "name another file with 'url'")
-        return StoreError(said, "is there room on the disk, and may we write?")
+            return ConversationStoreError(said, "name another file with 'url'")
+        return ConversationStoreError(said, "is there room on the disk, and may we write?")
 
 
 class _Borrowed:
@@ -90,12 +87,12 @@ class _Borrowed:
 
     dialect = SQLITE
 
-    def __init__(self, engine: SqliteEngine) -> None:
+    def __init__(self, engine: SqliteScriptEngine) -> None:
         self._engine = engine
         self.read = engine.read
         self.write = engine.write
 
-    def elsewhere(self) -> Engine:
+    def elsewhere(self) -> ScriptEngine:
         return self
 
     async def close(self) -> None:

@@ -1,0 +1,195 @@
+"""The gateway as an ASGI app.
+
+Its view is at `/mcp`, each upstream at `/mcp/NAME`; beside them /health, /metrics and /results/<token>.
+"""
+
+import asyncio
+import logging
+import zlib
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from ..artifacts.store import (
+    LINK_PATH,
+    Artifact,
+    ArtifactReader,
+    ArtifactStore,
+    ArtifactStoreError,
+    ResultLinks,
+)
+from ..config import GatewayConfig
+from ..edge.http.app import HttpEdge, HttpPage, PathRouter, json_page
+from ..edge.request import Identify, Pace, Receive, Scope, Send, send_json
+from ..telemetry.metrics import CONTENT_TYPE
+from ..wire.call import Service
+from ..wire.errors import InvalidRequest
+from ..wire.messages import encode_error
+from .gateway import Gateway
+
+logger = logging.getLogger("toolyard.app")
+
+CHUNK_BYTES = 256 * 1024
+WORTH_COMPRESSING = 1024
+# It is somebody else's text: nothing that opens it may take it for a page of ours.
+_SECURITY_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"content-security-policy", b"default-src 'none'; sandbox"),
+    (b"cache-control", b"private, no-store"),
+    (b"referrer-policy", b"no-referrer"),
+]
+
+
+class Downloads:
+    def __init__(self, store: ArtifactStore, links: ResultLinks) -> None:
+        self._store = store
+        self._links = links
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in ("GET", "HEAD"):
+            await _refuse(send, 405, "a result can only be read", [(b"allow", b"GET, HEAD")])
+            return
+        found = self._links.open(unquote(scope["path"].removeprefix(LINK_PATH)))
+        try:
+            reading = None if found is None else await self._store.open(*found)
+        except ArtifactStoreError as error:
+            await _refuse(send, 503, f"the result cannot be read now: {error.reason}")
+            return
+        if reading is None:
+            await _refuse(send, 404, "no such result; links expire, and so do results")
+            return
+        try:
+            await _send(reading, scope, receive, send)
+        except ArtifactStoreError as error:
+            # The answer stays without its end, so that nobody takes it for whole.
+            logger.warning("a download of a result broke off: %s", error.reason)
+        finally:
+            await reading.close()
+
+
+async def _send(reading: ArtifactReader, scope: Scope, receive: Receive, send: Send) -> None:
+    artifact = reading.artifact
+    gzip = artifact.size > WORTH_COMPRESSING and _takes_gzip(scope)
+    await send({"type": "http.response.start", "status": 200, "headers": _headers(artifact, gzip)})
+    if scope["method"] == "GET":
+        leaving = asyncio.ensure_future(_disconnected(receive))
+        try:
+            async for piece in _compressed(_chunks(reading)) if gzip else _chunks(reading):
+                if leaving.done():
+                    return
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+        finally:
+            leaving.cancel()
+    await send({"type": "http.response.body", "body": b""})
+
+
+def _takes_gzip(scope: Scope) -> bool:
+    accepted = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding").lower()
+    for one in accepted.split(b","):
+        name, _, weight = one.partition(b";")
+        if name.strip() in (b"gzip", b"*"):
+            return weight.replace(b" ", b"") not in (b"q=0", b"q=0.0", b"q=0.00", b"q=0.000")
+    return False
+
+
+def _headers(artifact: Artifact, gzip: bool) -> list[tuple[bytes, bytes]]:
+    """As long as it is not packed on the way, its length is known."""
+    size = (b"content-encoding", b"gzip") if gzip else (b"content-length", b"%d" % artifact.size)
+    kind = (b"content-type", artifact.content_type.encode())
+    return [kind, size, (b"vary", b"accept-encoding"), *_SECURITY_HEADERS]
+
+
+async def _disconnected(receive: Receive) -> None:
+    """Until the client is gone."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _chunks(reading: ArtifactReader) -> AsyncIterator[bytes]:
+    at = 0
+    while at < reading.artifact.size:
+        piece = await reading.read(at, CHUNK_BYTES)
+        if not piece:
+            raise ArtifactStoreError("the result ended early")
+        yield piece
+        at += len(piece)
+
+
+async def _compressed(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    packer = zlib.compressobj(6, wbits=31)
+    async for piece in pieces:
+        packed = await asyncio.to_thread(packer.compress, piece)  # 256 KiB take it 5 ms
+        if packed:
+            yield packed
+    yield packer.flush()
+
+
+async def _refuse(
+    send: Send, status: int, message: str, headers: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    await send_json(send, status, encode_error(None, InvalidRequest(message)), headers or [])
+
+
+def asgi(
+    gateway: Gateway,
+    *,
+    path: str = "/mcp",
+    allowed_hosts: list[str] | None = None,
+    allowed_origins: list[str] | None = None,
+    identify: Identify | None = None,
+    max_body: int = 4 * 1024 * 1024,
+    pace: Pace | None = None,
+    on_start: Callable[[], Awaitable[Any]] | None = None,
+    on_stop: Callable[[], Awaitable[Any]] | None = None,
+) -> PathRouter:
+    """`on_start` and `on_stop` are for whoever needs the gateway running, such as a watcher of its file.
+
+    Hosts and origins that are not given are those of the configuration; that of `public_url` may always call.
+    """
+    settings = gateway.config.gateway
+    hosts = [*(settings.allowed_hosts if allowed_hosts is None else allowed_hosts), *_public_host(settings)]
+    origins = list(settings.allowed_origins) if allowed_origins is None else allowed_origins
+    gateway.many_tenants = identify is not None or gateway.caller_keys() is not None
+
+    def edge(service: Service, at: str, name: str | None = None) -> HttpEdge:
+        return HttpEdge(
+            service,
+            gateway.sealer,
+            path=at,
+            allowed_hosts=hosts,
+            allowed_origins=origins,
+            identify=identify,
+            keys=lambda: gateway.caller_keys(name),
+            max_body=max_body,
+            pace=pace,
+        )
+
+    async def start() -> None:
+        await gateway.start()
+        if on_start is not None:
+            await on_start()
+
+    async def stop() -> None:
+        if on_stop is not None:
+            await on_stop()
+        await gateway.close()
+
+    pages = {"/health": json_page(gateway.checked_health, lambda health: {"status": health["status"]})}
+    metrics = gateway.metrics
+    if metrics is not None:
+        pages["/metrics"] = HttpPage(lambda: (CONTENT_TYPE, metrics.render()))
+    return PathRouter(
+        path,
+        edge(gateway.view(), path),
+        names=lambda: gateway.servers,
+        open=lambda name, at: edge(gateway.bare(name), at, name),
+        pages=pages,
+        start=start,
+        stop=stop,
+        routes={LINK_PATH: Downloads(gateway.keeping.store, gateway.keeping.links)},
+    )
+
+
+def _public_host(settings: GatewayConfig) -> list[str]:
+    host = urlsplit(settings.public_url).hostname
+    return [f"[{host}]" if ":" in host else host] if host else []

@@ -1,0 +1,208 @@
+"""Search as the gateway offers it: the index, and the view with the meta tools.
+
+The index is kept in step with the catalogue, and on disk for the next start.
+"""
+
+import asyncio
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..catalogue.catalogue import Catalogue, CatalogueEntry, ServerCatalogue
+from ..catalogue.items import TOOLS
+from ..config import Config
+from ..kit.events import TOOLS_CHANGED, ChangeEvent
+from ..search.documents import ToolQuery, document_of
+from ..search.feedback import SearchFeedback
+from ..views.context import MetaToolContext, ViewContext
+from ..views.dialects import DIALECTS
+from ..views.dialects.native import NativeDialect
+from ..views.view import SearchView
+from ..wire.types import Implementation
+from .storage import run_to_completion
+
+if TYPE_CHECKING:
+    from ..dispatch.remote import Remote
+    from ..search.index import PreparedTools, ToolIndex
+    from ..sessions.leases import Leases
+    from ..sessions.profiles import ProfileStore
+    from ..state.store import State
+
+
+logger = logging.getLogger("toolyard.app")
+
+QUIET_SECONDS = 5.0
+"""After a change, before the index is written: servers come in crowds."""
+IN_A_THREAD = 50
+"""Tools, from which on working them out would hold others up."""
+
+
+class IndexSync:
+    """`path` None keeps nothing."""
+
+    def __init__(self, catalogue: Catalogue, path: Path | None) -> None:
+        self._catalogue = catalogue
+        self._path = path
+        self._index: ToolIndex | None = None
+        self._seen: dict[str, list[CatalogueEntry]] = {}
+        self._turn = asyncio.Lock()
+        self._unsaved = False
+        self._following: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Behind everybody's back: what is mounted is searchable soon, and listed at once."""
+        self._following = asyncio.create_task(self._follow())
+
+    async def close(self) -> None:
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.gather(self._following, return_exceptions=True)
+        async with self._turn:
+            await self._save()
+
+    async def index(self) -> "ToolIndex":
+        """With everything that the catalogue has now."""
+        if self._index is None or self._changed() or self._gone():
+            async with self._turn:
+                if self._index is None:
+                    self._index = await asyncio.to_thread(self._load)
+                    self._seen = {server: [] for server in self._index.servers}
+                await self._catch_up(self._index)
+        return self._index
+
+    def measured(self, tool: str, size: int) -> None:
+        """A tool's result had so many bytes; those that are heavy sink."""
+        if self._index is not None:
+            self._index.note_size(tool, size)
+
+    # In step
+
+    def _changed(self) -> list[ServerCatalogue]:
+        shelves = self._catalogue.shelves.values()
+        return [shelf for shelf in shelves if self._seen.get(shelf.server) is not shelf.entries[TOOLS.name]]
+
+    def _gone(self) -> list[str]:
+        return [server for server in self._seen if server not in self._catalogue.shelves]
+
+    async def _catch_up(self, index: "ToolIndex") -> None:
+        for server in self._gone():
+            index.remove(server)
+            del self._seen[server]
+            self._unsaved = True
+        for shelf in self._changed():
+            entries = shelf.entries[TOOLS.name]
+            work = partial(_prepare, index, shelf.server, entries, shelf.pinned)
+            prepared = work() if len(entries) < IN_A_THREAD else await asyncio.to_thread(work)
+            index.commit(prepared)
+            self._seen[shelf.server] = entries
+            self._unsaved = self._unsaved or bool(prepared.rows)
+
+    async def _follow(self) -> None:
+        """Change by change; written when it has been quiet for a while."""
+
+        def wants(event: ChangeEvent) -> bool:
+            return event.method == TOOLS.changed and event.params is None
+
+        with self._catalogue.hub.listener(wants) as events:
+            await self.index()
+            changes = aiter(events)
+            coming = asyncio.ensure_future(anext(changes))
+            try:
+                while True:
+                    timeout = QUIET_SECONDS if self._unsaved else None
+                    if (await asyncio.wait({coming}, timeout=timeout))[0]:
+                        coming = asyncio.ensure_future(anext(changes))
+                        await self.index()
+                    else:
+                        async with self._turn:
+                            await self._save()
+            finally:
+                coming.cancel()
+
+    # On disk
+
+    def _load(self) -> "ToolIndex":
+        from ..search.index import ToolIndex  # 80 ms of CPU, most of it numpy's
+        from ..search.table import UnusableIndexError
+
+        if self._path is not None and self._path.is_file():
+            try:
+                return ToolIndex.load(self._path)
+            except UnusableIndexError as error:
+                logger.info("%s; it is made anew", error)
+        return ToolIndex()
+
+    async def _save(self) -> None:
+        if self._path is None or self._index is None or not self._unsaved:
+            return
+        self._unsaved = False
+        # What was put last is merged in by the next search; by this one, lest it happens in the thread.
+        self._index.search(ToolQuery("settle"), 1)
+        try:
+            await run_to_completion(self._index.save, self._path)
+        except OSError as error:
+            logger.warning("the search index cannot be kept in %s: %s", self._path.parent, error.strerror)
+
+
+def _prepare(
+    index: "ToolIndex", server: str, entries: list[CatalogueEntry], pinned: frozenset[str]
+) -> "PreparedTools":
+    documents = [document_of(one, one.bare in pinned or one.item.own in pinned) for one in entries]
+    return index.prepared(server, documents)
+
+
+class GatewaySearch:
+    """Build one, make a view of it, start and close it with the gateway."""
+
+    def __init__(
+        self,
+        yard: ViewContext,
+        config: Config,
+        folder: Path | None,
+        *,
+        state: "State",
+        leases: "Leases",
+        remotes: "Callable[[], Mapping[str, Remote]]" = dict,
+        profiles: "ProfileStore | None" = None,
+    ) -> None:
+        self._indexing = IndexSync(yard.catalogue, None if folder is None else folder / _index_file(config))
+        self._outcomes = SearchFeedback(state)
+        self.supplies = MetaToolContext(
+            yard=yard,
+            index=self._indexing.index,
+            leases=leases,
+            state=state,
+            remotes=remotes,
+            profiles=profiles,
+        )
+        self.measured = self._indexing.measured
+        """Of a tool, by its full name: how many bytes a result had."""
+        self.reload(config)
+
+    def view(self, config: Config, implementation: Implementation) -> SearchView:
+        made = {"native": NativeDialect, **DIALECTS}
+        dialects = [made[name]() for name in config.gateway.dialects]
+        return SearchView(self.supplies, dialects, implementation, config.gateway.instructions)
+
+    def reload(self, config: Config) -> None:
+        relisted = self.supplies.settings.list_found != config.search.list_found
+        self.supplies.settings = config.search
+        self.supplies.outcomes = self._outcomes if config.search.learn else None
+        if relisted:
+            # About no server: whoever's conversation is known has another list now.
+            self.supplies.yard.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, ""))
+
+    async def start(self) -> None:
+        await self._indexing.start()
+
+    async def close(self) -> None:
+        await self._indexing.close()
+
+
+def _index_file(config: Config) -> str:
+    """Of each configuration: two that keep their state in one place have different tools."""
+    place = str(config.files[0].resolve()) if config.files else ""
+    return f"search-{hashlib.blake2b(place.encode(), digest_size=4).hexdigest()}.index"

@@ -1,1 +1,0 @@
-"""Buckets of S3, GCS and Azure, through obstore. Needs the extra `objects`."""

@@ -1,1 +1,0 @@
-"""Buckets of Supabase Storage, by its REST API."""

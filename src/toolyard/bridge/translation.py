@@ -1,0 +1,256 @@
+"""Translates between the eras: params and `_meta` on the way out, notifications and results back."""
+
+from collections.abc import AsyncIterator
+from itertools import count
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from ..upstream.connection import Params, RawResult
+from ..upstream.errors import InvalidReplyError
+from ..upstream.messages.envelope import BadMessageError, result_type_of
+from ..upstream.messages.spool import Spooled
+from ..wire.call import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    LOG_LEVEL_KEY,
+    PREFIX,
+    SERVER_KEY,
+    SUBSCRIPTION_KEY,
+    TASKS_EXTENSION,
+    VERSION_KEY,
+    Call,
+    Caller,
+    StreamedResult,
+)
+from ..wire.errors import METHOD_NOT_FOUND, McpError
+from ..wire.messages import decode_params, encode
+from ..wire.versions import LATEST_MODERN
+
+MAX_REMEMBERED = 256
+_VERSION = VERSION_KEY.encode()
+_tokens = count(1)
+
+
+def members_of(call: Call) -> Params:
+    return decode_params(call.params, dict[str, Raw])
+
+
+def meta_of(params: Params) -> Params:
+    found = params.get("_meta")
+    return {} if found is None or bytes(found) == b"null" else decode_params(found, dict[str, Raw])
+
+
+def with_meta(params: Params, meta: Params) -> Params:
+    changed = dict(params)
+    if meta:
+        changed["_meta"] = Raw(encode(meta))
+    else:
+        changed.pop("_meta", None)
+    return changed
+
+
+def new_token() -> str:
+    """A progress token that no other request has."""
+    return f"toolyard-{next(_tokens)}"
+
+
+def raw(value: Any) -> Raw:
+    return Raw(encode(value))
+
+
+def for_legacy(call: Call, params: Params) -> tuple[Params, str | None]:
+    """Without what only the modern era knows, and with a progress token of our own if one is wanted."""
+    if "_meta" not in params:
+        return params, None
+    meta = {key: value for key, value in meta_of(params).items() if not key.startswith(PREFIX)}
+    token = None
+    if call.progress_token is not None:
+        token = new_token()
+        meta["progressToken"] = raw(token)
+    return with_meta(params, meta), token
+
+
+def with_own_token(params: Params) -> tuple[Params, str]:
+    token = new_token()
+    return with_meta(params, meta_of(params) | {"progressToken": raw(token)}), token
+
+
+def is_complete(params: Params) -> bool:
+    """Whether they carry what the modern era wants; those of a caller in our own process do not."""
+    return "_meta" in params and _VERSION in bytes(params["_meta"])
+
+
+class ModernMeta:
+    """What a modern upstream must be told of a caller in every request, where the request does not say it."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[Caller, bool], Params] = {}
+
+    def add(self, call: Call, params: Params, tasks: bool) -> Params:
+        """`tasks`: say that the caller can follow tasks, because we do it for them."""
+        meta = meta_of(params) if "_meta" in params else {}
+        told = {**meta, **self._of(call.caller, tasks)}
+        level = call.caller.log_level
+        if call.caller.era == "legacy":
+            level = (call.session.log_level if call.session is not None else None) or "info"
+        if level is not None:
+            told[LOG_LEVEL_KEY] = raw(level)
+        return with_meta(params, told)
+
+    def _of(self, caller: Caller, tasks: bool) -> Params:
+        known = self._known.get((caller, tasks))
+        if known is None:
+            capabilities = dict(caller.capabilities)
+            if tasks:
+                extensions: dict[str, Any] = dict(capabilities.get("extensions") or {})
+                capabilities["extensions"] = {**extensions, TASKS_EXTENSION: {}}
+            known = {
+                VERSION_KEY: raw(LATEST_MODERN),
+                CAPABILITIES_KEY: raw(capabilities),
+                CLIENT_KEY: Raw(msgspec.json.encode(caller.client)),
+            }
+            if len(self._known) >= MAX_REMEMBERED:
+                self._known.clear()
+            self._known[caller, tasks] = known
+        return known
+
+
+PROGRESS = "notifications/progress"
+MESSAGE = "notifications/message"
+PASSED_ON = (PROGRESS, MESSAGE, "notifications/elicitation/complete")
+LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
+
+
+class CallListener:
+    """Speaks to the caller of one call, whose progress token it puts back."""
+
+    __slots__ = ("call", "token")
+    asks_at_once = True
+
+    def __init__(self, call: Call, token: str | None) -> None:
+        self.call = call
+        self.token = token
+
+    @property
+    def principal(self) -> str:
+        return self.call.caller.identity.principal
+
+    async def notify(self, method: str, params: Raw) -> None:
+        if method not in PASSED_ON:
+            return
+        if method == PROGRESS:
+            if self.call.progress_token is None:
+                return
+            if self.token is not None:
+                members = decode_params(params, dict[str, Raw])
+                members["progressToken"] = raw(self.call.progress_token)
+                await self.call.channel.notify(method, members)
+                return
+        elif method == MESSAGE and not self._wants(params):
+            return
+        await self.call.channel.notify(method, params)
+
+    def _wants(self, params: Raw) -> bool:
+        """A session's level is set for all of its calls; each caller has a level of their own."""
+        call = self.call
+        if call.caller.era == "modern":
+            wanted = call.caller.log_level
+            if wanted is None:
+                return False
+        else:
+            wanted = (call.session.log_level if call.session is not None else None) or "debug"
+        try:
+            level = decode_params(decode_params(params, dict[str, Raw]).get("level", Raw(b'""')), str)
+        except McpError:
+            return False
+        return level in LEVELS and LEVELS.index(level) >= LEVELS.index(wanted)
+
+    async def ask(self, method: str, params: Raw) -> Raw:
+        """Legacy callers only: the question goes to them as it is."""
+        return await self.call.channel.ask(method, params)
+
+    async def release(self, retry_ms: int | None) -> None:
+        """What is good for us may be good for our own client: its connection is free meanwhile."""
+        await self.call.channel.release(retry_ms)
+
+
+class SubscriptionListener:
+    """Passes on what a subscription brings, under the caller's own subscription id."""
+
+    asks_at_once = False
+    principal = ""  # it is no call: nothing is asked or told in its name
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+
+    async def notify(self, method: str, params: Raw) -> None:
+        members = decode_params(params, dict[str, Raw])
+        await self._call.channel.notify(method, with_subscription_id(members, self._call))
+
+    async def ask(self, method: str, params: Raw) -> Raw:
+        raise McpError(METHOD_NOT_FOUND, "nobody can be asked on a subscription")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+def with_subscription_id(members: Params, call: Call) -> Params:
+    return with_meta(members, meta_of(members) | {SUBSCRIPTION_KEY: raw(call.id)})
+
+
+# Legacy results come without hints on caching; these say: it is yours, and may be old by now.
+_UNCACHED = b'"ttlMs":0,"cacheScope":"private",'
+_CACHEABLE = frozenset(
+    (
+        "tools/list",
+        "prompts/list",
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+        "server/discover",
+    )
+)
+
+
+def kind_of(server: str, result: RawResult) -> str:
+    """`complete`, `input_required` or `task`."""
+    try:
+        return result_type_of(result)
+    except BadMessageError as error:
+        raise InvalidReplyError(server, f"its result cannot be understood: {error.reason}") from None
+
+
+class PrefixedResult(StreamedResult):
+    """A spooled object with members put in front of its own."""
+
+    def __init__(self, prefix: bytes, rest: Spooled) -> None:
+        self._prefix = prefix
+        self._rest = rest
+        self.size = len(prefix) + rest.size
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._prefix
+        async for chunk in self._rest.chunks():
+            yield chunk
+
+    def close(self) -> None:
+        self._rest.close()
+
+
+def as_modern(call: Call, result: RawResult, info: Raw) -> "Raw | PrefixedResult":
+    """A legacy result with what the modern era requires of one, and who gave it, where there is room."""
+    prefix = b'{"resultType":"complete",' + (_UNCACHED if call.method in _CACHEABLE else b"")
+    if isinstance(result, Spooled):
+        return PrefixedResult(prefix, result.window(1, result.size))
+    body = bytes(result).strip()
+    if b'"resultType"' in body:
+        # The word means nothing in the legacy era, and must not mean anything here.
+        members = decode_params(result, dict[str, Raw])
+        members.pop("resultType", None)
+        body = encode(members)
+    if b'"_meta"' not in body:
+        prefix += b'"_meta":{"%s":%s},' % (SERVER_KEY.encode(), bytes(info))
+    rest = body[1:].lstrip()
+    return Raw(prefix.removesuffix(b",") + b"}" if rest == b"}" else prefix + rest)

@@ -1,0 +1,1 @@
+"""The commands' own MCP client. It is being replaced by `toolyard.client`."""

@@ -1,0 +1,185 @@
+"""The servers of a configuration as one client: a gateway without an HTTP edge, for one command."""
+
+import asyncio
+import logging
+import math
+import time
+from collections.abc import Coroutine, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from ... import __version__
+from ...config import Config
+from ...kit.connection import Connection
+from ...wire.call import SERVER_KEY, ClientInfo
+from ..configuration import loader
+from ..process import log_to_stderr
+from ..serving.session_key import check_key_variable
+from .connection import (
+    CAPABILITIES,
+    DISABLED,
+    DOWN,
+    LOG_LEVEL,
+    PROGRESS_TOKEN,
+    READY,
+    STARTING,
+    UNUSABLE,
+    ConnectOptions,
+    ServerDescription,
+    ServerStatus,
+    UserInterface,
+    read_description,
+)
+
+if TYPE_CHECKING:
+    from ...catalogue.catalogue import ServerCatalogue
+
+FRAME_SECONDS = 0.1
+"""How often whoever waits is told what for."""
+
+
+def _for_people(config: Config) -> Config:
+    """Whoever types a command wants the tools themselves, and whole results: those are for models.
+
+    Servers are waited for here, before the first list, and not again with every list.
+    """
+    view = "all" if config.gateway.view == "search" else config.gateway.view
+    gateway = replace(config.gateway, view=view, list_wait=0.0)
+    return replace(config, gateway=gateway, results=replace(config.results, shape=False))
+
+
+async def wait_for_servers(shelves: "list[ServerCatalogue]", wait: float, user: UserInterface) -> None:
+    """Wait until each was tried, and no longer than `wait` seconds; the user is shown whom for."""
+    tries = {asyncio.ensure_future(shelf.settled.wait()): shelf for shelf in shelves}
+    end = time.monotonic() + wait
+    try:
+        while (left := end - time.monotonic()) > 0:
+            pending = [shelf for shelf in shelves if not shelf.settled.is_set()]
+            if not pending:
+                return
+            names = ", ".join(shelf.server for shelf in pending)
+            doing = next((f": {shelf.activity}" for shelf in pending if shelf.activity), "")
+            waited = f"waiting for {names}, {max(shelf.age for shelf in pending):.0f} s{doing}"
+            user.waiting(len(shelves) - len(pending), len(shelves), waited)
+            await asyncio.wait(tries, timeout=min(left, FRAME_SECONDS))
+    finally:
+        user.waiting(0, 0, "")
+        for future in tries:
+            future.cancel()
+
+
+class GatewayClient:
+    """A gateway without an edge."""
+
+    def __init__(self, config: Config, user: UserInterface, where: ConnectOptions) -> None:
+        check_key_variable()
+        self._config = _for_people(config)
+        # What goes wrong with a server is shown as a warning of the command, not as a log line too.
+        log_to_stderr(True) if where.debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
+        self._loop = asyncio.new_event_loop()
+        self._gateway = loader.make_gateway(self._config, None)
+        wait = config.gateway.list_wait if where.wait is None else where.wait
+        try:
+            self._run(self._started(wait, where, user))
+            self._connection = Connection(
+                self._gateway.view(),
+                capabilities=CAPABILITIES,
+                client=ClientInfo("toolyard", __version__),
+                log_level=LOG_LEVEL,
+                on_elicit=partial(user.answer, "elicitation/create"),
+                on_notification=user.hear,
+            )
+            found = self.request("server/discover", {})
+        except BaseException:
+            self.close()
+            raise
+        self._about = read_description(found["_meta"][SERVER_KEY], found)
+
+    # Waiting
+
+    async def _started(self, wait: float, where: ConnectOptions, user: UserInterface) -> None:
+        """With a fresh look at what is new or was not well; a reason from last time may be out of date."""
+        await self._gateway.start()
+        shelves = self._gateway.catalogue.shelves.values()
+        owners = self._owners(where.wanted) if where.wanted is not None else []
+        doubtful = [shelf for shelf in owners or shelves if where.fresh or shelf.fault or not shelf.known]
+        # Whoever has what is wanted may take as long as it starts; nobody else is waited for then.
+        await wait_for_servers(doubtful, math.inf if owners else wait, user)
+
+    def _owners(self, wanted: str) -> "list[ServerCatalogue]":
+        """Who has what is wanted, or would have it by its name."""
+        from ...catalogue.items import KINDS, shown_name
+
+        catalogue = self._gateway.catalogue
+        for kind in KINDS:
+            if entry := catalogue.find(kind, wanted):
+                return [catalogue.shelves[entry.server]]
+        prefixes = {name: shown_name(name, "x").removesuffix("x") for name in catalogue.shelves}
+        return [catalogue.shelves[name] for name, prefix in prefixes.items() if wanted.startswith(prefix)]
+
+    # What is there
+
+    @property
+    def about(self) -> ServerDescription:
+        servers = tuple(self._standings())
+        notes = self._gateway.catalogue.missing()
+        missing = {one.name: notes[one.name] for one in servers if one.name in notes}
+        missing |= {
+            one.name: f"still {one.shown}" if one.state == STARTING else one.detail
+            for one in servers
+            if one.is_missing
+        }
+        about = self._about
+        return ServerDescription(about.info, about.capabilities, about.instructions, missing, servers)
+
+    def _standings(self) -> Iterator[ServerStatus]:
+        from ...catalogue.items import KINDS
+
+        settings, catalogue = self._config.gateway, self._gateway.catalogue
+        bare = settings.view == "bare"
+        listed = {
+            kind.name: [(entry.server, entry.bare if bare else entry.name) for entry in catalogue.all(kind)]
+            for kind in KINDS
+        }
+        for shelf in catalogue.shelves.values():
+            if bare and shelf.server != settings.server:
+                continue
+            holds = {
+                kind: frozenset(name for server, name in names if server == shelf.server)
+                for kind, names in listed.items()
+            }
+            if shelf.state == "starting" and (shelf.fault is not None or not shelf.known):
+                yield ServerStatus(shelf.server, STARTING, shelf.activity, shelf.age, holds)
+            else:
+                yield ServerStatus(
+                    shelf.server, DOWN if shelf.fault else READY, shelf.fault or "", 0.0, holds
+                )
+        for item in self._config.broken:
+            yield ServerStatus(item.name, UNUSABLE, item.reason)
+        for name in self._config.disabled:
+            yield ServerStatus(name, DISABLED)
+
+    # The client
+
+    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        task = self._loop.create_task(work)
+        try:
+            return self._loop.run_until_complete(task)
+        finally:
+            if not task.done():  # Ctrl-C came out of the loop itself
+                task.cancel()
+                self._loop.run_until_complete(asyncio.wait([task]))
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        return self._run(self._connection.request(method, params))
+
+    def call_tool(self, tool: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        return self._run(self._connection.call_tool(tool["name"], arguments, progress_token=PROGRESS_TOKEN))
+
+    def close(self) -> None:
+        """What it started is ended before we leave."""
+        self._run(self._gateway.close())
+        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        self._loop.close()

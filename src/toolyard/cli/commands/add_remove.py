@@ -1,0 +1,232 @@
+"""`toolyard add` and `toolyard remove`: put a server into the configuration file, or take it out."""
+
+import math
+import os
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import click
+from msgspec.structs import replace
+
+from ...config import Config
+from ...config.errors import nearest_or_all
+from ...config.servers import is_table
+from ..client.connection import READY, ConnectOptions
+from ..configuration.file import ConfigFile, config_path, edited_file_option, secrets_in
+from ..process import stdout_for_data
+from ..ui.messages import CommandError, hint, warn
+from ..ui.tables import SECTIONS, counted
+from ..ui.terminal import Terminal
+from . import completion
+from .options import debug_option
+
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+NOTHING_WRITTEN = "nothing was written; --no-check adds it as it is"
+FORMS = "toolyard add NAME COMMAND [ARGS...], or NAME URL, or NAME --module MODULE:ATTRIBUTE"
+
+
+class AddCommand(click.Command):
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            advice = "put -- before a command that has options: toolyard add NAME -- COMMAND --its-option"
+            near = [f"did you mean {name!r}?" for name in (error.possibilities or [])[:1]]
+            raise CommandError(f"no option {error.option_name!r}", *near, advice) from None
+
+
+@click.command("add", cls=AddCommand, short_help="AddCommand a server to the configuration.")
+@click.argument("name")
+@click.argument("words", nargs=-1, metavar="[COMMAND [ARGS]... | URL]")
+@click.option("--module", metavar="M", help="A server of the kit to run in process, as for `serve`.")
+@click.option(
+    "-o", "--option", "options", multiple=True, metavar="K=V", help="A setting of the module, as for `run`."
+)
+@click.option("--env", "variables", multiple=True, metavar="K=V", help="A variable for the command.")
+@click.option("--cwd", metavar="FOLDER", help="ConnectOptions the command runs.")
+@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header for the URL.")
+@click.option("--transport", type=click.Choice(["auto", "sse"]), help="sse: the URL speaks only HTTP+SSE.")
+@click.option("--description", metavar="TEXT", help="What it is for; tells servers of one kind apart.")
+@edited_file_option
+@click.option("--force", is_flag=True, help="Replace a server of the same name.")
+@click.option("--no-check", is_flag=True, help="AddCommand it without trying whether it works.")
+@debug_option
+def add(
+    name: str,
+    words: tuple[str, ...],
+    module: str | None,
+    options: tuple[str, ...],
+    variables: tuple[str, ...],
+    cwd: str | None,
+    headers: tuple[str, ...],
+    transport: str | None,
+    description: str | None,
+    file: Path | None,
+    force: bool,
+    no_check: bool,
+    debug: bool,
+) -> None:
+    """Add the server NAME: a COMMAND to start, a URL, or a --module.
+
+    It is tried first, a command started and an address connected to, and not added if that fails.
+    Options of the command come after `--`: toolyard add git -- uvx mcp-server-git --repository .
+    A value such as '${TOKEN}' is filled in from the environment when the file is read.
+    """
+    _check_text((name, *words, *options, *variables, *headers, module or "", cwd or "", description or ""))
+    edited = ConfigFile(config_path(file))
+    fields: dict[str, Any] = _where(words, module, edited.path.parent)
+    fields |= {"options": _settings(options, module, edited.path.parent)} if options else {}
+    fields |= {"env": _pairs(variables, "=", "--env", "K=V")} if variables else {}
+    fields |= {"cwd": _from_here(cwd, edited.path.parent)} if cwd else {}
+    fields |= {"headers": _pairs(headers, ":", "--header", "'NAME: VALUE'")} if headers else {}
+    fields |= {"transport": transport} if transport else {}
+    fields |= {"description": description} if description else {}
+    _refuse_taken(name, edited, force)
+    replaced = name in edited.servers
+    edited.put(name, edited.worded(fields))
+    config = edited.check()
+    found = "" if no_check else _try_server(name, fields, config, debug)
+    edited.save()
+    done = f"replaced {name!r} in" if replaced else f"added {name!r} to"
+    click.echo(f"{done} {edited.label}{found}")
+    _advise(name, fields, config, edited)
+
+
+def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) -> str:
+    """What the server has, as `: 12 tools`; Failure if it does not work."""
+    from ..client.gateway import GatewayClient  # 150 ms of CPU with all that a gateway is made of
+
+    own = tuple(replace(server, start="eager") for server in config.servers if server.name == name)
+    if not own:  # it lacks a variable, which the advice names
+        return ", unchecked"
+    _refuse_absent(fields)
+    # Without the rest of the file: a store that cannot be reached says nothing about this server.
+    alone = Config(servers=own, gateway=replace(config.gateway, view="all"), files=config.files)
+    where = ConnectOptions(None, None, None, (), 0.0, debug, wait=math.inf, fresh=True)
+    with Terminal() as user, stdout_for_data():
+        client = GatewayClient(alone, user, where)
+        try:
+            (standing,) = client.about.servers
+        finally:
+            client.close()
+    if standing.state != READY:
+        raise CommandError(f"{name!r} does not work: {standing.detail}", NOTHING_WRITTEN)
+    counts = [counted(len(standing.holds[kind]), title.lower()) for kind, title in SECTIONS.items()]
+    return f": {counts[0]}" if standing.holds["tools"] else f": {', '.join(counts)}"
+
+
+def _refuse_absent(fields: dict[str, Any]) -> None:
+    program = fields.get("command", "")
+    if program and "${" not in program and shutil.which(os.path.expanduser(program)) is None:
+        raise CommandError(
+            f"there is no program {program!r} on PATH", "install it, or give its whole path", NOTHING_WRITTEN
+        )
+
+
+def _check_text(words: tuple[str, ...]) -> None:
+    """Python carries the bytes of an argument that it cannot decode as lone surrogates."""
+    for word in words:
+        if any("\ud800" <= character <= "\udfff" for character in word):
+            raise CommandError(f"{word!r} is not UTF-8", "other bytes cannot be written into the file")
+
+
+def _where(words: tuple[str, ...], module: str | None, folder: Path) -> dict[str, Any]:
+    if module is not None:
+        if words:
+            raise CommandError(f"a command ({words[0]!r}) and --module at once", "give one of them")
+        is_file = ".py" in module or os.sep in module or is_table(module)
+        return {"module": _from_here(module, folder) if is_file else module}
+    if not words or not words[0]:
+        raise CommandError("no command and no URL", FORMS)
+    first, *rest = words
+    if _ADDRESS.match(first):
+        if rest:
+            raise CommandError(f"{rest[0]!r} after a URL", "a URL takes no arguments; --header adds a header")
+        return {"url": first}
+    if is_table(first) and not rest and Path(first).is_file():
+        return {"module": _from_here(first, folder)}
+    program = os.path.abspath(first) if os.sep in first and Path(first).is_file() else first
+    return {"command": program} | ({"args": rest} if rest else {})
+
+
+def _settings(given: tuple[str, ...], module: str | None, folder: Path) -> dict[str, str]:
+    pairs = _pairs(given, "=", "--option", "K=V")
+    if module == "rest" and pairs.get("table"):
+        pairs["table"] = _from_here(pairs["table"], folder)
+    return pairs
+
+
+def _from_here(path: str, folder: Path) -> str:
+    """The file looks for paths in its own folder; what was typed was meant from here."""
+    if path.startswith(("~", "${")) or os.path.isabs(path) or folder == Path.cwd().resolve():
+        return path
+    return os.path.abspath(path)
+
+
+def _pairs(given: tuple[str, ...], sign: str, option: str, form: str) -> dict[str, str]:
+    pairs: dict[str, str] = {}
+    for pair in given:
+        key, found, value = pair.partition(sign)
+        if not found or not key.strip():
+            # What was given is not quoted: it may be the secret itself.
+            raise CommandError(f"{option} is not {form}", f"as in {option} {form}")
+        pairs[key.strip()] = value.strip() if sign == ":" else value
+    return pairs
+
+
+def _refuse_taken(name: str, edited: ConfigFile, force: bool) -> None:
+    if name in edited.servers:
+        if not force:
+            raise CommandError(f"{edited.label} has a server {name!r} already", "--force replaces it")
+        return
+    if file := edited.included_from(name):
+        raise CommandError(
+            f"{name!r} is taken: {edited.label} includes it from {file}",
+            f"choose another name, or `toolyard remove {name} --config {file}`",
+        )
+
+
+def _advise(name: str, fields: dict[str, Any], config: Config, edited: ConfigFile) -> None:
+    for broken in config.broken:
+        if broken.name == name:
+            warn(f"{name!r} cannot be used yet: {broken.reason}")
+    program = fields.get("command", "")
+    if program and "${" not in program and shutil.which(os.path.expanduser(program)) is None:
+        warn(f"there is no program {program!r} on PATH", "install it, or give its whole path")
+    for key in secrets_in(fields):
+        hint(f"{key!r} is in the file as it is; '${{VARIABLE}}' in its place keeps a secret out of it")
+    hint(f"`toolyard list --config {edited.label}` shows its tools; a running gateway takes it up by itself")
+
+
+@click.command("remove", short_help="Remove a server from the configuration.")
+@click.argument("name", shell_complete=completion.servers)
+@edited_file_option
+@debug_option
+def remove(name: str, file: Path | None, debug: bool) -> None:
+    """Remove the server NAME. Comments that are not inside its entry stay."""
+    edited = ConfigFile(config_path(file))
+    if edited.is_new:
+        raise CommandError(f"no file {edited.label!r}", "--config FILE names another")
+    if name not in edited.servers:
+        raise _unknown_server(name, edited)
+    loaded = edited.loads_now()
+    edited.drop(name)
+    if loaded:
+        edited.check()
+    edited.save()
+    click.echo(f"removed {name!r} from {edited.label}")
+    if not loaded:
+        warn(f"{edited.label} could not be loaded before this", f"toolyard list --config {edited.label}")
+
+
+def _unknown_server(name: str, edited: ConfigFile) -> CommandError:
+    if source := edited.included_from(name):
+        return CommandError(
+            f"{name!r} is not in {edited.label} itself: it is included from {source}",
+            f"`toolyard remove {name} --config {source}` takes it out there",
+        )
+    known = list(edited.servers)
+    advice = nearest_or_all(name, known) if known else "it has no servers"
+    return CommandError(f"no server {name!r} in {edited.label}", advice)

@@ -1,0 +1,178 @@
+"""`toolyard search`: find the tools that fit a use case, and show why they rank as they do."""
+
+import asyncio
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..configuration import loader
+from ..process import log_to_stderr, stdout_for_data
+from ..serving.session_key import check_key_variable
+from ..target import DEMO
+from ..ui.messages import CommandError, hint, one_line, warn
+from ..ui.output import print_json
+from ..ui.tables import LEAST_TEXT, TextLayout
+from ..ui.terminal import Terminal
+from . import completion
+from .options import config_option, debug_option, json_option
+
+if TYPE_CHECKING:
+    from ...app import Gateway
+    from ...config import Config
+    from ...views.meta.tools import SearchAnswer, ToolMatch
+
+
+_Cells = tuple[str, ...]
+GAP = "  "
+
+
+def print_results(found: "Sequence[ToolMatch]", explain: bool) -> None:
+    """Names are never cut, since they are there to be copied; only the descriptions are."""
+    if not found:
+        return
+    page = TextLayout()
+    parts = _parts(found) if explain else []
+    headings = ("tool", "server", "score", *parts, "what it does")
+    rows = [_row(one, parts) for one in found]
+    widths = [max(map(page.measure, column)) for column in list(zip(headings, *rows, strict=True))[:-1]]
+    room = max(LEAST_TEXT, page.width - sum(widths) - len(GAP) * len(widths))
+    click.echo(click.style(_line(headings, widths, page, room), bold=True))
+    for row, one in zip(rows, found, strict=True):
+        name, rest = _line(row[:1], widths, page, room), _line(row[1:], widths[1:], page, room)
+        click.echo(f"{click.style(name, fg='cyan', bold=one.recommended)}{rest}")
+
+
+def _line(cells: Sequence[str], widths: list[int], page: TextLayout, room: int) -> str:
+    """As many cells as are given; the one beyond the last width is the description."""
+    padded = [page.padded(cell, width) + GAP for cell, width in zip(cells, widths, strict=False)]
+    return "".join([*padded, *(page.cut(cell, room) for cell in cells[len(widths) :])])
+
+
+def _parts(found: "Sequence[ToolMatch]") -> list[str]:
+    """Where the scores came from, the weightiest first."""
+    totals: dict[str, float] = {}
+    for one in found:
+        for name, value in one.parts.items():
+            totals[name] = totals.get(name, 0.0) + abs(value)
+    return sorted(totals, key=lambda name: -totals[name])
+
+
+def _row(one: "ToolMatch", parts: list[str]) -> _Cells:
+    shares = [f"{one.parts[name]:+.2f}" if name in one.parts else "" for name in parts]
+    about = ": ".join(text for text in (one.title, one.description) if text)
+    state = "" if one.connected else "(not connected) "
+    return (
+        one_line(one.tool),
+        one_line(one.toolkit or one.server),
+        f"{one.score:.2f}",
+        *shares,
+        state + one_line(about),
+    )
+
+
+MOST = 25
+
+
+@click.command("search", short_help="Find the tools that fit a use case.")
+@click.argument("words", nargs=-1, required=True, metavar="USE_CASE...")
+@click.option(
+    "--server",
+    "only",
+    metavar="NAME",
+    default="",
+    shell_complete=completion.servers,
+    help="Only tools of this server.",
+)
+@click.option("--limit", type=click.IntRange(1, MOST), help="How many; without it as configured.")
+@click.option("--explain", is_flag=True, help="Show what each score is made of.")
+@config_option
+@json_option
+@debug_option
+def command(
+    words: tuple[str, ...],
+    only: str,
+    limit: int | None,
+    explain: bool,
+    config: Path | None,
+    as_json: bool,
+    debug: bool,
+) -> None:
+    """Find tools for USE_CASE among the servers of a configuration, as an agent's search_tools does.
+
+    --config or the toolyard.toml found here says which servers; without one it is the bundled demo.
+    Servers that are missing are shown with the reason.
+    """
+    from ...search.documents import ToolQuery
+
+    check_key_variable()
+    use_case = " ".join(words).strip()
+    if not use_case:
+        raise CommandError("the use case is empty", 'toolyard search "send an email to a customer"')
+    chosen = _config(config)
+    # What goes wrong with a server is shown as a warning of the command, not as a log line too.
+    log_to_stderr(debug) if debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
+    with stdout_for_data(), Terminal() as user:
+        answer = asyncio.run(_searched(chosen, ToolQuery(use_case, server=only, limit=limit), user))
+    (finding,) = answer.findings
+    if as_json:
+        print_json(_shown(answer, explain))
+        return
+    print_results(finding.results, explain)
+    for name, reason in {**{item.name: item.reason for item in chosen.broken}, **answer.missing}.items():
+        warn(f"{name}: {reason}")
+    if not finding.results:
+        warn(f"nothing fits {use_case!r}")
+    elif finding.total > len(finding.results):
+        hint(f"--limit shows more: there are {finding.total} that may fit")
+
+
+def _config(given: Path | None) -> "Config":
+    """Whatever the gateway would show its clients, here everything is searched."""
+    from msgspec.structs import replace
+
+    from ...config import Config, InProcess, ServerConfig
+
+    file = loader.config_file(None, given)
+    demo = ServerConfig(name="demo", where=InProcess(module=DEMO))
+    config = Config(servers=(demo,)) if file is None else loader.load_config(file)
+    settings = replace(config.gateway, view="search", server="", dialects=("native",))
+    return replace(config, gateway=settings)
+
+
+async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnswer":
+    from msgspec import Raw
+
+    from ...views.view import SearchView
+    from ...wire.call import NO_CHANNEL, Call, Caller, Identity
+    from ...wire.versions import LATEST_MODERN
+
+    gateway = loader.make_gateway(config, None)
+    try:
+        await _started(gateway, config.gateway.list_wait, user)
+        view = gateway.view()
+        assert isinstance(view, SearchView)
+        caller = Caller(LATEST_MODERN, {}, identity=Identity(agent="toolyard-search"))
+        return await view.desk.search(Call("tools/call", Raw(b"{}"), caller, NO_CHANNEL), [query])
+    finally:
+        await gateway.close()
+
+
+async def _started(gateway: "Gateway", wait: float, user: Terminal) -> None:
+    """With a fresh look at what is new or was not well; a reason from last time may be out of date."""
+    from ..client.gateway import wait_for_servers
+
+    await gateway.start()
+    shelves = gateway.catalogue.shelves.values()
+    await wait_for_servers([shelf for shelf in shelves if shelf.fault or not shelf.known], wait, user)
+
+
+def _shown(answer: "SearchAnswer", explain: bool) -> dict[str, Any]:
+    shown = answer.shown()
+    if explain:
+        for finding, entry in zip(answer.findings, shown["results"], strict=True):
+            for found, item in zip(finding.results, entry["results"], strict=True):
+                item["parts"] = found.parts
+    return shown

@@ -1,0 +1,1 @@
+"""The configuration file of a command: found, loaded, and changed."""

@@ -1,0 +1,241 @@
+"""A configuration file that a command changes: read, changed in memory, checked, written in one step.
+
+The new text is loaded before it is written, so that the file never ends up broken.
+"""
+
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ...config import Config, ConfigError, check, find
+from ...config.files import display_path, has_comments, is_toml, parse
+from ...config.loader import config_files, is_foreign, server_tables
+from ...config.servers import COMMON, SWITCHES, ServerEntry
+from ..commands.options import F
+from ..json_values import as_object
+from ..ui.messages import CommandError
+from . import toml_text
+
+DEFAULT_FILE = "toolyard.toml"
+NEW_FILE_MODE = 0o600  # there may be secrets in it
+# What the user decided about a server, however it is reached.
+KEPT_KEYS = (*COMMON, *(key for key in SWITCHES if key != "type"))
+
+
+def edited_file_option(command: F) -> F:
+    return click.option(
+        "--config",
+        "file",
+        metavar="FILE",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help=f"The file to change; else the one that is found, else ./{DEFAULT_FILE}.",
+    )(command)
+
+
+def config_path(file: Path | None) -> Path:
+    """The file to change: as an absolute path, links followed, so that a link stays one."""
+    return Path(os.path.realpath(os.path.expanduser(file or find() or DEFAULT_FILE)))
+
+
+def config_error(error: ConfigError) -> CommandError:
+    return CommandError(error.message, *([error.hint] if error.hint else []))
+
+
+class ConfigFile:
+    """A file being changed. Nothing is written before `save`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.is_new = not path.exists()
+        self._before = self._text = "" if self.is_new else _read(path)
+        self.data = self._parse()
+
+    @property
+    def label(self) -> str:
+        return display_path(self.path)
+
+    @property
+    def foreign(self) -> bool:
+        """Whether it is another program's, which knows neither our keys nor our kinds."""
+        return is_foreign(self.path, self.data, asked=True)
+
+    @property
+    def tables(self) -> dict[str, dict[str, dict[str, Any]]]:
+        """The entries of this file, without its includes, by table and name."""
+        return {
+            table: {name: dict(as_object(fields)) for name, fields in as_object(held).items()}
+            for table, held in server_tables(self.data)
+        }
+
+    @property
+    def servers(self) -> dict[str, str]:
+        """The names in this file, and the table that each is in."""
+        return {name: table for table, entries in self.tables.items() for name in entries}
+
+    def worded(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Fields as this file wants them: other programs need a `type`, and have no servers in process."""
+        if not self.foreign:
+            return fields
+        if "module" in fields:
+            raise CommandError(
+                f"{self.label} is another program's: it has no modules", "--config toolyard.toml"
+            )
+        rest = {key: value for key, value in fields.items() if key != "transport"}
+        kind = "stdio" if "command" in fields else "sse" if fields.get("transport") == "sse" else "http"
+        return {"type": kind, **rest}
+
+    @property
+    def included(self) -> list[ServerEntry]:
+        """The servers that come from the files it includes."""
+        if self.is_new:
+            return []
+        try:
+            return [entry for source in config_files(self.path)[1:] for entry in source.entries]
+        except ConfigError as error:
+            raise config_error(error) from None
+
+    def included_from(self, name: str) -> str | None:
+        return next((display_path(entry.file) for entry in self.included if entry.name == name), None)
+
+    def put(self, name: str, fields: Mapping[str, Any]) -> None:
+        """A new server, or other fields for one that is there: what was decided about it stays."""
+        self._change(self.servers.get(name, self._table), name, fields)
+
+    def drop(self, name: str) -> None:
+        self._change(self.servers[name], name, None)
+
+    def check(self) -> Config:
+        try:
+            return check(self.path, self._text)
+        except ConfigError as error:
+            raise config_error(error) from None
+
+    def loads_now(self) -> bool:
+        """Whether the file as it is on disk can be used."""
+        try:
+            check(self.path, self._before)
+        except ConfigError:
+            return False
+        return True
+
+    def save(self) -> None:
+        try:
+            write_atomically(self.path, self._text)
+        except OSError as error:
+            raise CommandError(f"cannot write {self.label!r}: {error.strerror or error}") from None
+
+    def _parse(self) -> dict[str, Any]:
+        try:
+            return parse(self._text, self.path)
+        except ConfigError as error:
+            raise config_error(error) from None
+
+    @property
+    def _table(self) -> str:
+        """Where a new server goes."""
+        present = [table for table, _ in server_tables(self.data)] or ["mcpServers"]
+        return present[-1] if self.foreign else "servers"
+
+    def _change(self, table: str, name: str, fields: Mapping[str, Any] | None) -> None:
+        """Whatever form the file has: the entry becomes these fields, or goes, and nothing else changes."""
+        wanted = _entries(self.data)
+        if fields is None:
+            del wanted[table, name]
+        else:
+            wanted[table, name] = {**fields, **_kept_fields(as_object(wanted.get((table, name))), fields)}
+        try:
+            text = self._changed(table, name, fields)
+            data = parse(text, self.path)
+        except (toml_text.TomlEditError, ConfigError):
+            data = text = None
+        if data is None or text is None or _entries(data) != wanted:
+            raise CommandError(
+                f"{self.label} has a form that cannot be changed safely", "change it in an editor"
+            )
+        self._text, self.data = text, data
+
+    def _changed(self, table: str, name: str, fields: Mapping[str, Any] | None) -> str:
+        if not is_toml(self.path):
+            return self._changed_json(table, name, fields)
+        if fields is None:
+            return toml_text.remove_entry(self._text, table, name)
+        if name in self.servers:
+            return toml_text.replace_entry(self._text, table, name, fields, KEPT_KEYS)
+        return toml_text.add_entry(self._text, table, name, fields)
+
+    def _changed_json(self, table: str, name: str, fields: Mapping[str, Any] | None) -> str:
+        if has_comments(self._text):
+            raise CommandError(f"{self.label} has comments, which would be lost", "change it in an editor")
+        data = self._parse()
+        held: Any = data
+        for key in table.split("."):
+            held = held.setdefault(key, {})
+        if fields is None:
+            del held[name]
+        else:
+            held[name] = {**fields, **_kept_fields(as_object(held.get(name)), fields)}
+        return json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+
+
+def _kept_fields(old: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in old.items() if key in KEPT_KEYS and key not in fields}
+
+
+def _entries(data: Mapping[str, Any]) -> dict[Any, Any]:
+    """Servers one by one, beside everything else that a file holds."""
+    tables = dict(server_tables(data))
+    rest = {key: value for key, value in data.items() if key not in tables and key != "mcp"}
+    servers = {
+        (table, name): item for table, held in tables.items() for name, item in as_object(held).items()
+    }
+    return rest | servers
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise CommandError(f"cannot read {display_path(path)!r}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise CommandError(f"{display_path(path)} is not UTF-8 (byte {error.start})") from None
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """In one step, and with the mode that the file had."""
+    mode = path.stat().st_mode & 0o7777 if path.exists() else NEW_FILE_MODE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(draft, mode)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise
+
+
+_SECRET_NAMES = re.compile(
+    r"token|secret|passw|passphrase|api.?key|access.?key|private.?key|auth|credential|cookie|^key$|_key$",
+    re.I,
+)
+_SECRET_VALUES = re.compile(
+    r"(?:bearer|basic|token)\s+\S|(?:sk|pk|rk)[-_]\w|gh[pousr]_|github_pat_|xox[a-z]-|AKIA|eyJ", re.I
+)
+
+
+def secrets_in(fields: Mapping[str, Any]) -> Iterator[str]:
+    """The keys, as `env.TOKEN`, whose values look like secrets. A `${VARIABLE}` is none."""
+    for table in ("env", "headers"):
+        for name, value in as_object(fields.get(table)).items():
+            written_out = isinstance(value, str) and value and "${" not in value
+            if written_out and (_SECRET_NAMES.search(name) or _SECRET_VALUES.match(value)):
+                yield f"{table}.{name}"

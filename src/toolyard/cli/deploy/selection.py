@@ -1,0 +1,137 @@
+"""The servers that a function is made of: where their code is, and their settings as variables."""
+
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from ...config.servers import BUNDLED, is_table, module_of
+from .. import target as targets
+from ..configuration.file import secrets_in
+from ..ui.messages import CommandError
+
+PACKAGE = Path(__file__).resolve().parents[2]
+"""The folder of Toolyard itself."""
+ANY_TABLE = "rest"
+UNSUITABLE = {"browser": "it needs Chromium; the guide on containers has a way to run it"}
+"""Servers that come with Toolyard and cannot work in a function, and why."""
+RESERVED = {"function", "bootstrap", PACKAGE.name}
+
+
+class SelectedServer(Struct, frozen=True):
+    target: str
+    """As it was typed."""
+    name: str
+    """Short, for names that are made of it."""
+    module: str
+    folder: Path
+    """Where that module is found."""
+    called: str
+    """What the function is told to load: a bundled name, a module of the zip or a table in it."""
+    table: Path | None = None
+
+
+def select_server(target: str) -> SelectedServer:
+    """What the user typed, or Failure when there is no such thing."""
+    if target == ANY_TABLE:
+        raise CommandError(
+            f"{target!r} alone serves nothing", "name the table: toolyard deploy lambda crm.toml"
+        )
+    if target in UNSUITABLE:
+        raise CommandError(f"{target!r} cannot be a function", UNSUITABLE[target])
+    if target in BUNDLED:
+        return SelectedServer(target, target, module_of(target), PACKAGE.parent, target)
+    if is_table(target):
+        return _table(target)
+    place, attribute = targets.split(target)
+    file = Path(place).expanduser()
+    if place.endswith(".py") or "/" in place:
+        if not file.is_file():
+            raise CommandError(f"no file {place!r}", "name a server of Toolyard, a file or a module")
+        return _own(target, file.stem, file.resolve().parent, attribute)
+    top = place.partition(".")[0]
+    folder = Path.cwd()
+    if not (folder / top).is_dir() and not (folder / f"{top}.py").is_file():
+        raise CommandError(
+            f"no server {target!r}",
+            f"those that come with Toolyard: {', '.join(BUNDLED)}",
+            "a module or a file of your own must be in this folder",
+        )
+    return _own(target, place, folder, attribute)
+
+
+def _own(target: str, module: str, folder: Path, attribute: str) -> SelectedServer:
+    top = module.partition(".")[0]
+    if top in RESERVED or not all(part.isidentifier() for part in module.split(".")):
+        raise CommandError(
+            f"{target!r} cannot be called {top!r} in the function", "give the file another name"
+        )
+    return SelectedServer(
+        target, short_name(module.rpartition(".")[2]), module, folder, f"{module}:{attribute}"
+    )
+
+
+def _table(target: str) -> SelectedServer:
+    file = Path(target).expanduser()
+    if not file.is_file():
+        raise CommandError(f"no file {target!r}", "a table is a TOML file; `toolyard openapi` makes one")
+    name = file.name
+    return SelectedServer(
+        target, short_name(file.stem), module_of(ANY_TABLE), PACKAGE.parent, name, file.resolve()
+    )
+
+
+def short_name(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9-]+", "-", text).strip("-") or "server"
+
+
+ServerOptions = dict[str, dict[str, Any]]
+"""By the name of the server."""
+
+
+class FunctionVariables(Struct, frozen=True):
+    plain: dict[str, str]
+    secret: dict[str, str]
+
+
+def read_options(options: Iterable[str], chosen: list[SelectedServer]) -> ServerOptions:
+    """`NAME=VALUE`, or `SERVER.NAME=VALUE` where there are several."""
+    found: ServerOptions = {server.name: {} for server in chosen}
+    for given in options:
+        name, equals, value = given.partition("=")
+        server, dot, setting = name.rpartition(".")
+        if not equals or not setting:
+            raise CommandError(f"--option {given!r} is not NAME=VALUE", "such as --option locale=pt")
+        if not dot and len(chosen) > 1:
+            raise CommandError(
+                f"--option {given!r} does not say whose it is", f"as in {chosen[0].name}.{given}"
+            )
+        server = server or chosen[0].name
+        if server not in found:
+            raise CommandError(f"--option {given!r}: there is no server {server!r}", f"of {', '.join(found)}")
+        found[server][setting.replace("-", "_")] = value
+    return found
+
+
+def option_variables(prefixes: Mapping[str, str], options: ServerOptions) -> FunctionVariables:
+    """As the servers will find them. What looks like a secret is for the template by name only."""
+    plain: dict[str, str] = {}
+    secret: dict[str, str] = {}
+    for server, settings in options.items():
+        for name, value in settings.items():
+            if not (prefix := prefixes.get(server, "")):
+                raise CommandError(
+                    f"{server!r} reads no settings from variables", "set what it needs in its code"
+                )
+            variable = prefix + name.upper()
+            if {**plain, **secret}.get(variable, value) != value:
+                raise CommandError(
+                    f"two servers would share the variable {variable!r}, with different values"
+                )
+            if any(secrets_in({"env": {variable: value or "x"}})):
+                secret[variable] = str(value)
+            else:
+                plain[variable] = str(value)
+    return FunctionVariables(plain, secret)

@@ -1,0 +1,171 @@
+"""Serves a gateway over HTTP until it is interrupted, or to one client on standard input and output."""
+
+import asyncio
+import gc
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ... import __version__
+from ..configuration import loader
+from .http import ServeOptions, client_snippets, default_hosts, listen, program_name, run_http, warn_if_public
+from .session_key import check_key_variable, session_key
+
+if TYPE_CHECKING:
+    from ...app import Gateway
+    from ...config import Config
+
+
+def serve_gateway(file: Path, asked: ServeOptions, debug: bool) -> None:
+    from ...app import asgi
+
+    check_key_variable()
+    config = loader.load_config(file)
+    _setup_logging(config, debug)
+    place = asked.place(config.gateway)
+    gateway = loader.make_gateway(config, session_key(place.key_file))
+    watch, stop = _config_watcher(gateway, file)
+    listening = listen(place.host, place.port)
+    url = place.url(listening)
+    links = gateway.keeping.links
+    links.base = config.store.public_url.rstrip("/") or place.base(listening)
+    listens = f"  (listens on {place.host}, port {listening.getsockname()[1]})" if place.public_url else ""
+
+    async def start() -> None:
+        await watch()
+        _ready(config, url, file, listens)
+
+    edge = asgi(
+        gateway,
+        path=place.path.rstrip("/") or "/",
+        allowed_hosts=[*default_hosts(place.host), *place.hosts],
+        allowed_origins=list(place.origins),
+        on_start=start,
+        on_stop=stop,
+    )
+    with listening:
+        warn_if_public(place.host, place.hosts)
+        run_http(
+            edge, listening, debug, keep_alive=config.gateway.keep_alive, max_idle=config.gateway.max_idle
+        )
+
+
+def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
+    """One client. What the catalogue misses is read while the client introduces itself."""
+    from ...edge.stdio import run
+
+    check_key_variable()
+    config = loader.load_config(file)
+    _setup_logging(config, debug)
+    if server is not None and server not in {item.name for item in config.servers}:
+        raise loader.CommandError(f"no server {server!r} in {file}", f"it has {_names(config)}")
+    gateway = loader.make_gateway(config, session_key(None))
+    gateway.serve_one_client()
+    start, stop = _config_watcher(gateway, file)
+    alive = _StdioGateway(gateway, server, start, stop)
+    run(alive, alive.end)
+
+
+class _StdioGateway:
+    """The gateway's view as a service that starts it with the first call and ends it when closed."""
+
+    def __init__(
+        self,
+        gateway: "Gateway",
+        server: str | None,
+        start: Callable[[], Awaitable[None]],
+        stop: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._gateway = gateway
+        self._view = gateway.view() if server is None else gateway.bare(server)
+        self._start = start
+        self._stop = stop
+        self._started = False
+
+    async def handle(self, call: Any) -> Any:
+        if not self._started:
+            self._started = True
+            await self._gateway.start()
+            await self._start()
+        return await self._view.handle(call)
+
+    async def listen(self, call: Any) -> None:
+        await self._view.listen(call)
+
+    async def end_session(self, call: Any) -> None:
+        await self._view.end_session(call)
+
+    async def close(self) -> None:
+        await self._view.close()
+
+    async def end(self) -> None:
+        if self._started:
+            await self._stop()
+            await self._gateway.close()
+
+    def health(self) -> dict[str, Any]:
+        return self._gateway.health()
+
+
+def _config_watcher(
+    gateway: "Gateway", file: Path
+) -> tuple[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]]:
+    """Follows changes of the file while the gateway runs; SIGHUP has it read at once."""
+    from ...app import watch
+
+    tasks: list[asyncio.Task[None]] = []
+
+    async def start() -> None:
+        again = asyncio.Event()
+        with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, again.set)
+        tasks.append(asyncio.create_task(watch(gateway, file, again=again)))
+
+    async def stop() -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    return start, stop
+
+
+def _setup_logging(config: "Config", debug: bool) -> None:
+    from ...telemetry import logs
+
+    logs.setup(config.telemetry.logs, "debug" if debug else config.telemetry.log_level)
+
+
+def _names(config: "Config") -> str:
+    return ", ".join(item.name for item in config.servers[:20]) or "none yet; `toolyard add` adds one"
+
+
+def _ready(config: "Config", url: str, file: Path, listens: str) -> None:
+    # What is there by now stays; looking for garbage in it again and again was a tenth of every call's CPU.
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(10_000, 10, 10)
+    _print_banner(config, url, file, listens)
+
+
+def _print_banner(config: "Config", url: str, file: Path, listens: str) -> None:
+    count = f"{len(config.servers)} server{'' if len(config.servers) == 1 else 's'}"
+    lines = [
+        f"Toolyard {__version__} serves {count} of {file}: {_names(config)}",
+        *(f"  left out: {item.name}: {item.reason}" for item in config.broken),
+        "",
+        f"  {click.style(url, bold=True)}",
+        *([listens] if listens else []),
+        "",
+        *client_snippets("toolyard", url, ["stdio", "--config", str(file.resolve())]),
+        "In another terminal:",
+        f"  {program_name()} list --url {url}",
+        "",
+        "Ctrl-C stops it; changes of the file are taken over while it runs.",
+    ]
+    click.echo("\n".join(lines))
+    sys.stdout.flush()

@@ -1,0 +1,229 @@
+"""`load`, `check` and `find`: from a file, and the files it includes, to a `Config`."""
+
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
+from .files import display_path, is_toml, parse, read
+from .models import Broken, Config, GatewayConfig, ServerConfig
+from .servers import ServerEntry, check_keys, server_config
+from .tables import gateway, results, search, state, store, telemetry
+from .values import filled, table, texts
+
+_OURS = ("include", "gateway", "search", "state", "results", "store", "telemetry")
+KEYS = (*_OURS, "servers", "mcpServers")
+
+
+class ConfigSource(Struct, frozen=True):
+    """One file; `foreign` when it is another program's, of which we read the servers only."""
+
+    file: Path
+    data: dict[str, Any]
+    foreign: bool
+    entries: tuple[ServerEntry, ...]
+
+
+def config_files(path: Path, draft: str | None = None) -> list[ConfigSource]:
+    """The file and all that it includes, each of them once, the file itself first.
+
+    `draft` is what the file is about to hold.
+    """
+    found: dict[Path, ConfigSource] = {}
+    _gather(Path(os.path.abspath(path.expanduser())), (), found, draft)
+    return list(found.values())
+
+
+def _gather(file: Path, above: tuple[Path, ...], found: dict[Path, ConfigSource], draft: str | None) -> None:
+    identity = Path(os.path.realpath(file))
+    if identity in above:
+        circle = " -> ".join(display_path(step) for step in (*above[above.index(identity) :], identity))
+        raise ConfigError(f"files include each other in a circle: {circle}", "take one of the includes out")
+    if identity in found:
+        return
+    found[identity] = source = _source(file, read(file) if draft is None else parse(draft, file), not above)
+    for name in _includes(source):
+        included = file.parent / os.path.expanduser(name)
+        if not included.exists():
+            raise ConfigError(
+                f"{display_path(file)} includes {name!r}, which does not exist",
+                f"it was looked for at {included}",
+            )
+        _gather(Path(os.path.abspath(included)), (*above, identity), found, None)
+
+
+def _source(file: Path, data: dict[str, Any], asked: bool) -> ConfigSource:
+    foreign = is_foreign(file, data, asked)
+    if not foreign:
+        for key in data:
+            if key not in KEYS:
+                raise ConfigError(f"{display_path(file)}: unknown key {key!r}", nearest_or_all(key, KEYS))
+    elif not any(server_tables(data)):
+        raise ConfigError(
+            f"{display_path(file)} has neither 'mcpServers' nor 'servers'", "it lists no MCP servers"
+        )
+    return ConfigSource(file, data, foreign, tuple(_entries(file, data, foreign)))
+
+
+def is_foreign(file: Path, data: Mapping[str, Any], asked: bool) -> bool:
+    if is_toml(file) or file.name == "toolyard.json":
+        return False
+    # Another program may have a table of the same name as ours, but not only such tables.
+    if any(key in data for key in _OURS) and all(key in KEYS for key in data):
+        return False
+    # `servers` alone is VS Code's in a file that is included or called so, and else ours.
+    return not asked or file.name.endswith("mcp.json") or "mcpServers" in data or "inputs" in data
+
+
+def server_tables(data: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """Where a file lists servers: the key, and what it holds."""
+    for key in ("servers", "mcpServers"):
+        if key in data:
+            yield key, data[key]
+    inside = data.get("mcp")  # where VS Code's settings.json has them
+    if isinstance(inside, dict) and "servers" in inside:
+        yield "mcp.servers", inside["servers"]
+
+
+def _entries(file: Path, data: Mapping[str, Any], foreign: bool) -> Iterator[ServerEntry]:
+    for key, value in server_tables(data):
+        try:
+            items = table(value)
+        except ConfigValueError as error:
+            raise ConfigError(f"{display_path(file)}: {key!r} {error.message}") from None
+        for name, fields in items.items():
+            yield _entry(name, fields, file, key, lenient=foreign or key == "mcpServers")
+
+
+def _entry(name: str, fields: Any, file: Path, key: str, lenient: bool) -> ServerEntry:
+    try:
+        entry = ServerEntry(name, table(fields), file, key, lenient)
+        if not lenient:
+            check_keys(entry.fields)
+        return entry
+    except ConfigValueError as error:
+        if lenient:
+            return ServerEntry(name, {}, file, key, lenient)
+        raise ConfigError(f"{display_path(file)}: [{key}.{name}] {error.message}", error.hint) from None
+
+
+def _includes(source: ConfigSource) -> tuple[str, ...]:
+    given: Any = [] if source.foreign else source.data.get("include", [])
+    try:
+        return tuple(filled(name) for name in texts(given))
+    except ConfigValueError as error:
+        hint = 'as in include = ["~/.cursor/mcp.json"]'
+        raise ConfigError(f"{display_path(source.file)}: 'include' {error.message}", hint) from None
+
+
+FILES = ("toolyard.toml", "toolyard.json")
+
+
+def load(path: Path, env: Mapping[str, str] = os.environ) -> Config:
+    """What a file says, with all that it includes.
+
+    ConfigError for what the user has to repair. An entry that lacks a variable, and a bad one of another
+    program, only breaks itself.
+    """
+    return _built(config_files(path), env)
+
+
+def check(path: Path, draft: str, env: Mapping[str, str] = os.environ) -> Config:
+    """What `load` would give if the file held `draft`."""
+    return _built(config_files(path, draft), env)
+
+
+def _built(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
+    asked = read[0]
+    all_entries = [entry for source in read for entry in source.entries]
+    entries = _unique(all_entries)
+    servers, broken = _servers(entries, env)
+    for source in read:
+        _check_tables(source, env)
+    own = {} if asked.foreign else asked.data
+    settings = gateway(asked.data, asked.file, env) if not asked.foreign else GatewayConfig()
+    _check_bare(settings, [entry.name for entry in entries], asked.file)
+    return Config(
+        servers=servers,
+        broken=broken,
+        disabled=_turned_off(all_entries),
+        gateway=settings,
+        search=search(own, asked.file),
+        state=state(own, asked.file, env),
+        results=results(own, asked.file),
+        store=store(own, asked.file, env),
+        telemetry=telemetry(own, asked.file),
+        files=tuple(source.file for source in read),
+    )
+
+
+def _servers(
+    entries: list[ServerEntry], env: Mapping[str, str]
+) -> tuple[tuple[ServerConfig, ...], tuple[Broken, ...]]:
+    servers: list[ServerConfig] = []
+    broken: list[Broken] = []
+    for entry in entries:
+        try:
+            servers.append(server_config(entry, env))
+        except ConfigValueError as error:
+            if not entry.foreign and not isinstance(error, UnusableEntryError):
+                raise ConfigError(
+                    f"{display_path(entry.file)}: {entry.label} {error.message}", error.hint
+                ) from None
+            reason = f"{error.message}; {error.hint}" if error.hint else error.message
+            broken.append(Broken(name=entry.name, reason=reason))
+    return tuple(servers), tuple(broken)
+
+
+def find(start: Path | None = None) -> Path | None:
+    """The file of this folder, else the user's own."""
+    given = os.environ.get("XDG_CONFIG_HOME", "")
+    # The XDG specification says to ignore a relative one.
+    base = Path(given) if os.path.isabs(given) else Path(os.path.expanduser("~")) / ".config"
+    for folder in (Path.cwd() if start is None else start, base / "toolyard"):
+        for name in FILES:
+            if os.path.isfile(folder / name):
+                return folder / name
+    return None
+
+
+def _unique(entries: list[ServerEntry]) -> list[ServerEntry]:
+    """The entries that are turned on, when no two of them have one name."""
+    found: dict[str, ServerEntry] = {}
+    for entry in entries:
+        if not entry.enabled:
+            continue
+        other = found.setdefault(entry.name, entry)
+        if other is not entry:
+            raise ConfigError(
+                f"server {entry.name!r} is there twice: {other.label} in {display_path(other.file)}"
+                f" and {entry.label} in {display_path(entry.file)}",
+                "rename one of them, or turn one off with enabled = false",
+            )
+    return list(found.values())
+
+
+def _turned_off(entries: list[ServerEntry]) -> tuple[str, ...]:
+    """Of two entries with one name, the one that is turned on counts."""
+    on = {entry.name for entry in entries if entry.enabled}
+    return tuple(dict.fromkeys(entry.name for entry in entries if entry.name not in on))
+
+
+def _check_tables(source: ConfigSource, env: Mapping[str, str]) -> None:
+    """An included file keeps its gateway to itself, but a mistake in it is still one."""
+    if not source.foreign:
+        gateway(source.data, source.file, env)
+        search(source.data, source.file)
+        results(source.data, source.file)
+        telemetry(source.data, source.file)
+
+
+def _check_bare(settings: GatewayConfig, names: list[str], file: Path) -> None:
+    if settings.server and settings.server not in names:
+        hint = nearest_or_all(settings.server, names) if names else "there are no servers yet"
+        raise ConfigError(
+            f"{display_path(file)}: [gateway] names an unknown server {settings.server!r}", hint
+        )

@@ -1,0 +1,353 @@
+"""Server entries: from a table in a file to a `ServerConfig`; and the bundled servers by name.
+
+Entries under `servers` are ours and strict: an unknown key is a mistake. Entries under `mcpServers`, and
+those in other programs' files, are lenient: unknown keys are ignored.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from .errors import ConfigValueError, UnusableEntryError, nearest, nearest_or_all
+from .models import Composio, Http, InProcess, ResultLimits, ServerConfig, ServerResults, Stdio
+from .values import (
+    Reader,
+    filled,
+    flag,
+    header_name,
+    header_names,
+    headers,
+    kind_of,
+    names,
+    one_of,
+    renames,
+    seconds,
+    short_text,
+    size,
+    size_or_none,
+    substitute,
+    table,
+    template,
+    texts,
+    url,
+    variables,
+    whole,
+)
+
+BUNDLED = {
+    "demo": "something harmless to try things with",
+    "sql": "questions to a database, in SQL or in words",
+    "schema": "what a database has: tables, columns, relations, values",
+    "memory": "notes that an agent keeps between conversations",
+    "sessions": "earlier conversations, found again",
+    "render": "logs, errors and services of Render, or of log files",
+    "browser": "a web browser",
+    "rest": "any REST API, described by a table",
+    "tiflux": "TiFlux, a help desk: tickets, clients, chats",
+}
+
+
+def module_of(name: str) -> str:
+    """The module of a bundled server; any other name as it is."""
+    return f"toolyard.servers.{name}" if name in BUNDLED else name
+
+
+TABLE_SUFFIXES = (".toml", ".json")
+
+
+def is_table(target: str) -> bool:
+    """Whether it names the file of a REST API's table, which the server `rest` serves."""
+    return target.endswith(TABLE_SUFFIXES)
+
+
+def module_and_options(target: str, options: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The module that serves a target, and its options: those of a table say which one it is."""
+    if is_table(target):
+        return module_of("rest"), {"table": target, **options}
+    return module_of(target), options
+
+
+_LIMITS: dict[str, Reader] = {
+    "shape": flag,
+    "max_bytes": size,
+    "max_items": whole(1),
+    "max_lines": whole(1),
+    "bounded": size_or_none,
+}
+
+
+def _results(value: Any) -> ServerResults:
+    """Limits on results, for the server and by its tools."""
+    fields = dict(table(value))
+    tools = {name: ResultLimits(**_limits(item)) for name, item in table(fields.pop("tools", {})).items()}
+    return ServerResults(tools=tools, **_limits(fields))
+
+
+def _limits(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, item in table(value).items():
+        if key not in _LIMITS:
+            raise ConfigValueError(f"has an unknown key {key!r}", nearest_or_all(key, (*_LIMITS, "tools")))
+        try:
+            found[key] = _LIMITS[key](item)
+        except ConfigValueError as error:
+            raise ConfigValueError(f"has a bad {key!r}: it {error.message}", error.hint) from None
+    return found
+
+
+def _options(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ConfigValueError(
+            f"must be a table, not {kind_of(value)}", 'such as options = { locale = "pt" }'
+        )
+    return table(value)
+
+
+# What makes an entry one of its kind, and what only that kind has.
+KINDS: dict[str, dict[str, Reader]] = {
+    "command": {"args": texts, "env": variables, "cwd": filled, "max_memory": size},
+    "url": {
+        "headers": headers,
+        "transport": one_of("auto", "sse"),
+        "era": one_of("auto", "caller"),
+        "session_url": url,
+        "session_header": header_name,
+    },
+    "module": {"options": _options},
+    "composio": {
+        "api_key": filled,
+        "user_id": template("tenant", "agent", "thread"),
+        "base_url": url,
+        "api": one_of("router", "labs"),
+        "toolkits": names,
+        "callback_url": url,
+    },
+}
+MARKED = ("command", "url", "module")
+"""The kinds that are told by the key of the same name; the others by `type`."""
+KEYED = ("url", "module")
+"""The kinds that a caller's own key can be handed to with each call."""
+MAX_DESCRIPTION = 500
+COMMON: dict[str, Reader] = {
+    "description": short_text(MAX_DESCRIPTION),
+    "allow": names,
+    "deny": names,
+    "rename": renames,
+    "pinned": names,
+    "timeout": seconds,
+    "connect_timeout": seconds,
+    "start_timeout": seconds,
+    "concurrency": whole(1),
+    "retries": whole(0),
+    "max_result": size,
+    "start": one_of("lazy", "eager"),
+    "results": _results,
+    "caller_keys": header_names,
+}
+SWITCHES: dict[str, Reader] = {
+    "enabled": flag,
+    "type": one_of("stdio", "http", "streamable-http", "sse", "composio"),
+}
+TYPES = {
+    "command": ("stdio",),
+    "url": ("http", "streamable-http", "sse"),
+    "module": (),
+    "composio": ("composio",),
+}
+_READERS: dict[str, Reader] = {
+    "command": filled,
+    "url": url,
+    "module": filled,
+    **{key: read for keys in KINDS.values() for key, read in keys.items()},
+    **COMMON,
+    **SWITCHES,
+}
+KEYS = tuple(_READERS)
+
+# How others write what we have a word for, and what means something else to them: their `timeout` is in
+# seconds for some and in milliseconds for others.
+_THEIR_URLS = ("serverUrl", "httpUrl")
+_THEIR_TRANSPORTS = ("http", "streamable-http", "streamableHttp", "streamable_http", "stdio")
+_THEIR_OWN = ("timeout",)
+
+
+class ServerEntry(Struct, frozen=True):
+    """A server as a file has it; `foreign` when another program wrote it."""
+
+    name: str
+    fields: dict[str, Any]
+    file: Path
+    table: str
+    foreign: bool
+
+    @property
+    def label(self) -> str:
+        return f"[{self.table}.{self.name}]"
+
+    @property
+    def enabled(self) -> bool:
+        turned_off = self.fields.get("enabled") is False
+        return not turned_off and not (self.foreign and self.fields.get("disabled") is True)
+
+
+def server_config(entry: ServerEntry, env: Mapping[str, str]) -> ServerConfig:
+    """The server of an entry. Wrong says what is wrong with it, Unusable what it lacks on this machine."""
+    if not entry.name.strip():
+        raise ConfigValueError("has no name")
+    fields = _translated(entry.fields) if entry.foreign else entry.fields
+    kind = _kind(fields)
+    values = _values(_checked(fields, kind, entry.foreign), env)
+    _apply_type(values, kind)
+    own = {key: values[key] for key in (kind, *KINDS[kind]) if key in values}
+    folder = entry.file.parent
+    where: Stdio | Http | InProcess | Composio
+    if kind == "composio":
+        where = _composio(own, env)
+    elif kind == "command":
+        own["command"] = os.path.expanduser(own["command"])
+        if "cwd" in own:
+            own["cwd"] = absolute(own["cwd"], folder)
+        where = Stdio(**own)
+    elif kind == "url":
+        where = Http(**own)
+    else:
+        where = _in_process(own["module"], own.get("options", {}), folder)
+    common = {key: values[key] for key in COMMON if key in values}
+    if common.get("caller_keys") and kind not in KEYED:
+        raise ConfigValueError(
+            f"has 'caller_keys', which cannot be handed on by {kind!r}", "'url' and 'module' can"
+        )
+    return ServerConfig(name=entry.name, where=where, **common)
+
+
+def _composio(own: dict[str, Any], env: Mapping[str, str]) -> Composio:
+    """What it does not say is taken from the variables that Composio's own clients read."""
+    who = own.get("user_id", "")
+    if "{thread}" in who and "{tenant}" not in who:
+        # A caller chooses its thread, and so could choose to be another tenant's.
+        raise ConfigValueError(
+            "has a 'user_id' with {thread} and without {tenant}", "put {tenant} into it too"
+        )
+    if "api_key" not in own and not env.get("COMPOSIO_API_KEY"):
+        raise UnusableEntryError("has no 'api_key' and COMPOSIO_API_KEY is not set", "set one of them")
+    own.setdefault("api_key", env.get("COMPOSIO_API_KEY", ""))
+    if "base_url" not in own and env.get("COMPOSIO_BASE_URL"):
+        own["base_url"] = url(env["COMPOSIO_BASE_URL"])
+    return Composio(**own)
+
+
+def own_fields(entry: ServerEntry) -> dict[str, Any]:
+    """The entry as we would write it into a file of ours: known keys only, variables as they are."""
+    fields = _translated(entry.fields) if entry.foreign else dict(entry.fields)
+    kind = _kind(fields)
+    fields = _checked(fields, kind, entry.foreign)
+    if fields.pop("type", None) == "sse":
+        fields.setdefault("transport", "sse")
+    fields = {key: value for key, value in fields.items() if value not in ([], {})}
+    if isinstance(fields.get("cwd"), str) and not fields["cwd"].startswith(("~", "${")):
+        fields["cwd"] = absolute(fields["cwd"], entry.file.parent)
+    if isinstance(fields.get("module"), str):
+        fields["module"] = _located(fields["module"], entry.file.parent)
+    return fields if entry.enabled else fields | {"enabled": False}
+
+
+def _kind(fields: Mapping[str, Any]) -> str:
+    if fields.get("type") == "composio":
+        return "composio"
+    given = [key for key in MARKED if key in fields]
+    if not given:
+        near = next((hint for key in fields if (hint := nearest(key, MARKED))), None)
+        raise ConfigValueError("has none of 'command', 'url' and 'module'", near or "give one of them")
+    if len(given) > 1:
+        raise ConfigValueError(
+            f"has {' and '.join(map(repr, given))} at once", "a server is of one kind: keep one"
+        )
+    return given[0]
+
+
+def check_keys(fields: Mapping[str, Any]) -> None:
+    for key in fields:
+        if key not in _READERS:
+            raise ConfigValueError(f"has an unknown key {key!r}", nearest_or_all(key, KEYS))
+
+
+def _checked(fields: dict[str, Any], kind: str, foreign: bool) -> dict[str, Any]:
+    """The fields without those of other kinds, which in an entry of ours are a mistake."""
+    others = {key: other for other, keys in KINDS.items() if other != kind for key in keys}
+    others |= {key: key for key in MARKED if key != kind}
+    for key in fields:
+        if key in others and not foreign:
+            raise ConfigValueError(f"has {key!r}, which goes with {others[key]!r}, not with {kind!r}")
+    return {key: value for key, value in fields.items() if key in _READERS and key not in others}
+
+
+def _values(fields: dict[str, Any], env: Mapping[str, str]) -> dict[str, Any]:
+    """Every field is looked at before a variable that is not set is complained of: typos come first."""
+    values: dict[str, Any] = {}
+    missing: UnusableEntryError | None = None
+    for key, given in fields.items():
+        try:
+            values[key] = _READERS[key](substitute(given, env, key))
+        except UnusableEntryError as error:
+            missing = missing or error
+        except ConfigValueError as error:
+            raise ConfigValueError(f"{key!r} {error.message}", error.hint) from None
+    if missing is not None:
+        raise missing
+    return values
+
+
+def _apply_type(values: dict[str, Any], kind: str) -> None:
+    """`type` says again what the keys say already, except that a server speaks the old transport only."""
+    said = values.get("type")
+    if said is None:
+        return
+    if said not in TYPES[kind]:
+        raise ConfigValueError(f"is of type {said!r} and has {kind!r}", "'type' may be left out")
+    if said == "sse":
+        values.setdefault("transport", "sse")
+
+
+def _translated(fields: dict[str, Any]) -> dict[str, Any]:
+    """Another program's entry in our words."""
+    ours = {key: value for key, value in fields.items() if value is not None and key not in _THEIR_OWN}
+    described = ours.pop("description", None)
+    if isinstance(described, str):
+        # Written for people: it breaks nothing, whatever is in it.
+        line = " ".join(described.replace("\0", " ").split())[:MAX_DESCRIPTION]
+        ours["description"] = line.replace("${", "$${")
+    for key in _THEIR_URLS:
+        if key in ours and "url" not in ours:
+            ours["url"] = ours.pop(key)
+    if ours.get("transport") in _THEIR_TRANSPORTS:
+        del ours["transport"]
+    if ours.get("type") == "streamableHttp":
+        ours["type"] = "streamable-http"
+    if isinstance(ours.get("env"), dict):
+        ours["env"] = {key: value for key, value in table(ours["env"]).items() if value is not None}
+    return ours
+
+
+def absolute(path: str, folder: Path) -> str:
+    return str(folder / os.path.expanduser(path))
+
+
+def _in_process(module: str, options: dict[str, Any], folder: Path) -> InProcess:
+    """A table is looked for beside the configuration too, however it is named."""
+    if is_table(module):
+        module, options = "rest", {"table": module, **options}
+    if module == "rest" and isinstance(options.get("table"), str):
+        options = {**options, "table": absolute(options["table"], folder)}
+    return InProcess(module=_located(module, folder), options=options)
+
+
+def _located(module: str, folder: Path) -> str:
+    """A file is looked for beside the configuration, wherever the process runs."""
+    place, colon, attribute = module.rpartition(":")
+    if not colon or os.sep in attribute or attribute.endswith(".py"):
+        place, colon, attribute = module, "", ""
+    is_file = place.endswith(".py") or "/" in place or os.sep in place
+    return f"{absolute(place, folder)}{colon}{attribute}" if is_file else module_of(module)

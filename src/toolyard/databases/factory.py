@@ -1,0 +1,27 @@
+"""From a URL to a database. Imports a driver only when its kind is asked for: workers pay too."""
+
+from .model import CACHE_SECONDS, MEMORY, Database, dialect_of, file_of
+
+
+def open_database(url: str, *, memory: int = MEMORY, cache_seconds: float = CACHE_SECONDS) -> Database:
+    """Nothing is connected yet. "" is the sample of the package; DatabaseError for what is no URL.
+
+    `memory` is how many bytes a statement on SQLite or DuckDB may take; other databases have limits
+    of their own.
+    """
+    match dialect_of(url) if url else "sample":
+        case "sample" | "sqlite" | "duckdb" as dialect:
+            from .embedded.database import EmbeddedDatabase  # 50 ms with asyncio
+
+            path = file_of(url) if url else None
+            name = path.name if path else "the sample shop"
+            dialect = "sqlite" if dialect == "sample" else dialect
+            return EmbeddedDatabase(dialect, name, path, memory=memory, cache_seconds=cache_seconds)
+        case "postgres":
+            from .postgres import PostgresDatabase
+
+            return PostgresDatabase(url, cache_seconds=cache_seconds)
+        case _:
+            from .mysql import MysqlDatabase
+
+            return MysqlDatabase(url, cache_seconds=cache_seconds)

@@ -1,0 +1,1 @@
+"""Checks that a statement only reads, and only what it may read, before it is run."""

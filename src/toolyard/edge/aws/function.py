@@ -1,0 +1,482 @@
+"""The edge of a Lambda function: HTTP requests as events, both eras, no connection to keep.
+
+Owns paths, methods, CORS, admission, the reply before the function's time is up, and one log line a
+request. Nothing of a request outlives it. A function keeps no streams, ends no sessions, and asks legacy
+clients nothing.
+"""
+
+import asyncio
+import logging
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+from ...telemetry.logs import write_json_line
+from ...telemetry.requests import ObservedRequest, OutcomeLabel, current, outcome_label
+from ...wire.call import NO_CHANNEL, Call, Caller, Identity, Secret, Service, StreamedResult
+from ...wire.errors import InternalError, InvalidRequest, McpError, MethodNotFound
+from ...wire.headers import RequestHeaders
+from ...wire.messages import (
+    JsonRpcMessage,
+    JsonRpcNotification,
+    JsonRpcResponse,
+    decode_params,
+    encode,
+    encode_error,
+    parse,
+    recover_id,
+)
+from ...wire.seal import Sealer
+from ...wire.sse import frame
+from ...wire.types import CallToolResult, InitializeParams, Text
+from ...wire.versions import ASSUMED_VERSION
+from ..replies import error_reply, take_notification
+from ..request import (
+    JSON_CONTENT,
+    SSE_HEADERS,
+    AcceptHeader,
+    AcceptParser,
+    CallerKeyReader,
+    CallerKeys,
+    Headers,
+    HostGuard,
+    Refused,
+    RequestReader,
+    forget_keys,
+    form_error,
+)
+from ..sessions import LegacySessions, anonymous_session, find_session, legacy_call, session_error
+from .events import MAX_EVENT_BYTES, EventKind, EventRequest, ResponseWriter
+
+Fit = Callable[[Call, Raw], Awaitable[Raw]]
+"""Makes a tool's result small that is too big for a function to send."""
+
+MOST_SPOKEN = 1024 * 1024
+"""Room that notifications leave for the answer."""
+_NOBODY = Caller(ASSUMED_VERSION, {})
+
+
+class FunctionTimeoutError(McpError, TimeoutError):
+    """The function's own time is up; what was asked goes on nowhere."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            -32603,
+            f"The function's time was up: no answer within {seconds:.1f} seconds, and the call was stopped",
+        )
+
+    @property
+    def http_status(self) -> int:
+        return 504
+
+
+class _NameParams(Struct):
+    name: str = ""
+
+
+_decode_name = msgspec.json.Decoder(_NameParams).decode
+
+
+class Invocation:
+    """A request, what is known of it by now, and how it was answered."""
+
+    def __init__(self, request: EventRequest, outlet: ResponseWriter) -> None:
+        self.method, self.path, self.body = request.method, request.path, request.body
+        self.kind: EventKind = request.kind
+        self.head = RequestHeaders(request.headers)
+        self.headers: Headers = []
+        """What every answer carries: CORS, for a browser."""
+        self.accepted = AcceptHeader(True, False, False)
+        self.identity = Identity()
+        self.secrets: Mapping[str, Secret] | None = None
+        self.call: Call | None = None
+        self.seen = ObservedRequest(method="", server="", caller=_NOBODY, transport="http")
+        self.status = 0
+        self.outcome: OutcomeLabel = "ok"
+        self._outlet = outlet
+        self._state: Literal["silent", "speaking", "finished"] = "silent"
+
+    # Answers
+
+    async def refuse(self, status: int, message: str, headers: Headers | None = None) -> None:
+        """Turned away before any JSON-RPC was read: an error without an id."""
+        self.headers += headers or []
+        await self.fail(status, InvalidRequest(message))
+
+    async def fail(self, status: int, error: McpError, id: Any = None) -> None:
+        self.ended_by(error)
+        await self.finish(status, encode_error(id, error))
+
+    async def empty(self, status: int, headers: Headers | None = None) -> None:
+        if self._state == "finished":
+            return
+        await self._start(status, [*self.headers, *(headers or [])])
+        self._state = "finished"
+
+    async def finish(self, status: int, body: bytes) -> None:
+        if self._state == "finished":
+            return
+        speaking, self._state = self._state == "speaking", "finished"
+        if not speaking:
+            await self._start(status, [JSON_CONTENT, *self.headers])
+        await self._outlet.write(frame(body) if speaking else body)
+
+    async def _start(self, status: int, headers: Headers) -> None:
+        self.status = status
+        await self._outlet.start(status, headers)
+
+    def ended_by(self, error: BaseException) -> None:
+        """Note how it ended. The error itself is let go: its traceback would hold on to the request."""
+        self.seen.error = error
+        self.outcome = outcome_label(self.seen)
+        self.seen.error = None
+
+    # The call
+
+    async def run(self, service: Service, call: Call, fit: Fit | None) -> None:
+        """Have it answered. In the legacy era errors are answers like any other."""
+        self.take(call)
+        try:
+            result = await service.handle(call)
+            if isinstance(result, StreamedResult):
+                result = await _whole(result)
+            if getattr(result, "is_error", False):
+                self.outcome = "tool_error"
+            status, body = 200, await self._fitting(call, result, fit)
+        except Exception as error:
+            self.ended_by(error)
+            status, body = error_reply(call, error)
+        await self.finish(200 if call.caller.era == "legacy" else status, body)
+
+    def take(self, call: Call) -> None:
+        """From here on it is this call: in the log, and when the time is up."""
+        self.call = call
+        call.channel = self
+        self.seen.method, self.seen.caller, self.seen.rpc_id = call.method, call.caller, call.id
+        if call.method == "tools/call":
+            try:
+                self.seen.name = _decode_name(call.params).name[:128]
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+                self.seen.name = None
+
+    def forget(self) -> None:
+        """Let go of what came. A call and its channel hold each other, and no collector looks into a call."""
+        if self.call is not None:
+            self.call.channel = NO_CHANNEL
+            self.call.secrets = self.call = None
+        if self.secrets is not None:
+            forget_keys(self.secrets)
+            self.secrets = None
+        self.head, self.body = RequestHeaders([]), b""
+
+    async def _fitting(self, call: Call, result: Any, fit: Fit | None) -> bytes:
+        outlet = self._outlet
+        body = encode(JsonRpcResponse(call.id, result))  # type: ignore[arg-type]
+        size = outlet.weight(body)
+        if size <= outlet.room:
+            return body
+        if fit is not None and call.method == "tools/call":
+            body = encode(JsonRpcResponse(call.id, await fit(call, Raw(encode(result)))))  # type: ignore[arg-type]
+            if outlet.weight(body) <= outlet.room:
+                return body
+        message = f"The answer has {size} bytes and a function can send {outlet.room}; ask for less at once"
+        return self._told(call, InternalError(message))
+
+    async def too_late(self, seconds: float) -> None:
+        """The time is up. Whoever has been told nothing by now is told that."""
+        late = FunctionTimeoutError(seconds)
+        self.ended_by(late)
+        if self.call is None or self.call.id is None:
+            await self.finish(late.http_status, encode_error(None, late))
+        else:
+            await self.finish(200, self._told(self.call, late))
+
+    def _told(self, call: Call, error: McpError) -> bytes:
+        """An error that a model can do something about comes as the result of its tool."""
+        if call.method != "tools/call":
+            return encode_error(call.id, error)
+        result = CallToolResult(content=[Text(error.message)], is_error=True)
+        if call.caller.era == "modern":
+            result.result_type = "complete"
+        return encode(JsonRpcResponse(call.id, result))  # type: ignore[arg-type]
+
+    # The call's channel
+
+    async def notify(self, method: str, params: Any) -> None:
+        """Dropped where the client takes no streams, and where the answer might find no room after it."""
+        if not self.accepted.streams or self._state == "finished":
+            return
+        event = frame(encode(JsonRpcNotification(method, params)))
+        if self._outlet.weight(event) + MOST_SPOKEN // 2 > self._outlet.room:
+            return
+        if self._state == "silent":
+            self._state = "speaking"
+            await self._start(200, [*SSE_HEADERS, *self.headers])
+        await self._outlet.write(event)
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        raise InvalidRequest(
+            f"{method!r} cannot be asked: this server is a stateless function, and a client's answer "
+            "would reach another one; a client of 2026-07-28 can be asked"
+        )
+
+    async def release(self, retry_ms: int | None) -> None:
+        """There is nobody to come back to."""
+
+
+async def _whole(result: StreamedResult) -> Raw:
+    try:
+        return Raw(b"".join([chunk async for chunk in result.chunks()]))
+    finally:
+        result.close()
+
+
+logger = logging.getLogger("toolyard.edge")
+
+HEALTH = "/health"
+NEEDS_STREAMS = frozenset({"subscriptions/listen", "resources/subscribe", "resources/unsubscribe"})
+LAST_MOMENT = 0.1
+"""Seconds that a call has to tidy up after it was stopped."""
+# Where Python can (3.12), a request is begun at once and not in the loop's next turn, which is a system call.
+_EAGERLY: dict[str, Any] = {"eager_start": True} if sys.version_info >= (3, 12) else {}
+_ALLOWED: Headers = [(b"allow", b"POST, OPTIONS")]
+
+
+class LambdaRoute(Struct, frozen=True):
+    """A server at one path."""
+
+    name: str
+    service: Service
+    sealer: Sealer
+    keys: Callable[[], CallerKeys | None] | None = None
+
+
+class LambdaEdge:
+    """`entries` by their paths; `origins` whose pages may call, all of them unless some are named."""
+
+    def __init__(
+        self, entries: Mapping[str, LambdaRoute], *, origins: list[str] | None = None, fit: Fit | None = None
+    ) -> None:
+        self._entries = dict(entries)
+        self._tenants = {
+            path: CallerKeyReader(entry.keys, entry.sealer)
+            for path, entry in entries.items()
+            if entry.keys is not None
+        }
+        self._guard = HostGuard(["*"], origins or ["*"])
+        self._fit = fit
+        self._acceptance = AcceptParser()
+        self._understanding = RequestReader()
+
+    async def serve(
+        self, request: EventRequest, outlet: ResponseWriter, seconds: float | None, request_id: str = ""
+    ) -> Invocation:
+        """Answer a request, within so many seconds. The answer is in the outlet, how it went is returned."""
+        it = Invocation(request, outlet)
+        it.seen.request_id = request_id
+        loop = asyncio.get_running_loop()
+        # What `asyncio.wait` does, at less than half its price: it was a tenth of a short request.
+        ended: asyncio.Future[bool] = loop.create_future()
+        working = asyncio.Task(self._work(it, ended), loop=loop, **_EAGERLY)
+        timer = None if seconds is None else loop.call_later(seconds, _settle, ended, False)
+        try:
+            in_time = await ended
+            if timer is not None:
+                timer.cancel()
+            if in_time or seconds is None:
+                working.result()  # what the outlet raised: it is lost, and so is the answer
+            else:
+                working.cancel()
+                await asyncio.wait({working}, timeout=LAST_MOMENT)
+                await it.too_late(seconds)
+        finally:
+            it.forget()
+        return it
+
+    async def _work(self, it: Invocation, ended: "asyncio.Future[bool]") -> None:
+        current.set(it.seen)
+        try:
+            await self._route(it)
+        except asyncio.CancelledError as error:
+            if ended.done():  # by us: the time is up
+                raise
+            # By its own code. AWS's loop does not catch it, so the instance would end.
+            logger.error("a request was cancelled from inside", exc_info=error)
+            await it.fail(500, InternalError(), None if it.call is None else it.call.id)
+        except Exception as error:  # the last net: the instance goes on
+            logger.error("a request failed", exc_info=error)
+            await it.fail(500, InternalError())
+        finally:
+            _settle(ended, True)
+
+    # Where to
+
+    async def _route(self, it: Invocation) -> None:
+        method, path = it.method, it.path.rstrip("/")
+        refusal = self._guard.refusal(it.head)
+        if refusal is not None:
+            await it.refuse(*refusal)
+            return
+        if b"origin" in it.head.raw:
+            it.headers = self._guard.cors(it.head)
+        if path == HEALTH and method in ("GET", "HEAD"):
+            await it.finish(200, b"" if method == "HEAD" else encode(self._health()))
+        elif path != HEALTH and path not in self._entries:
+            known = ", ".join(repr(name) for name in self._entries)
+            await it.refuse(404, f"Nothing at {it.path[:80]!r}; the MCP endpoint is {known}")
+        elif method == "OPTIONS":
+            await it.empty(204, self._preflight(it))
+        elif path == HEALTH:
+            await it.refuse(405, f"{method[:20]} is not allowed here", [(b"allow", b"GET, HEAD, OPTIONS")])
+        elif method != "POST":
+            await it.refuse(405, f"{method[:20]} is not allowed here: a function keeps no streams", _ALLOWED)
+        else:
+            await self._enter(it, path)
+
+    def _health(self) -> object:
+        told = [entry.service.health() for entry in self._entries.values()]
+        return told[0] if len(told) == 1 else {"status": "ok", "servers": told}
+
+    def _preflight(self, it: Invocation) -> Headers:
+        requested = it.head.raw.get(b"access-control-request-headers") or b"content-type"
+        allowed: Headers = [
+            (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
+            (b"access-control-allow-headers", requested),
+            (b"access-control-max-age", b"600"),
+        ]
+        return allowed if it.headers else [(b"access-control-allow-origin", b"*"), *allowed]
+
+    async def _enter(self, it: Invocation, path: str) -> None:
+        entry = self._entries[path]
+        it.seen.server = entry.name
+        tenants = self._tenants.get(path)
+        if tenants is not None:
+            try:
+                it.identity, it.secrets = await tenants.enter(it.head, it.identity)
+            except Refused as refused:
+                await it.refuse(refused.status, refused.message, refused.headers)
+                return
+        await self._post(it, entry)
+
+    # What
+
+    async def _post(self, it: Invocation, entry: LambdaRoute) -> None:
+        body = it.body
+        it.accepted = self._acceptance.of(it.head.raw.get(b"accept"))
+        wrong = form_error(it.head, it.accepted)
+        most = MAX_EVENT_BYTES[it.kind]
+        if wrong is None and len(body) > most:
+            wrong = 413, f"The body is over the limit of {most} bytes"
+        if wrong is not None:
+            await it.refuse(*wrong)
+            return
+        try:
+            message = parse(body)
+            call = self._understanding.call_of(it.head, it.identity, body, message)
+        except McpError as error:
+            await it.fail(error.http_status, error, recover_id(body))
+            return
+        if call is None:
+            await self._legacy(it, entry, message)
+        else:
+            call.secrets = it.secrets
+            await self._answer(it, entry, call)
+
+    async def _answer(self, it: Invocation, entry: LambdaRoute, call: Call) -> None:
+        if call.id is None:
+            it.take(call)
+            await take_notification(entry.service, call)
+            await it.empty(202)
+        elif call.method in NEEDS_STREAMS:
+            it.take(call)
+            await it.fail(
+                404, MethodNotFound("subscriptions/listen, by a function: it keeps no streams"), call.id
+            )
+        else:
+            await it.run(entry.service, call, self._fit)
+
+    async def _legacy(self, it: Invocation, entry: LambdaRoute, message: JsonRpcMessage) -> None:
+        sessions = LegacySessions(entry.sealer)  # made for each request: what it remembers goes with it
+        if message.method == "initialize" and message.is_request:
+            await self._initialize(it, entry, message, sessions)
+            return
+        opened = find_session(sessions, it.head, it.identity) or anonymous_session(
+            sessions, it.head, it.identity, message
+        )
+        if opened is None:
+            it.outcome = "invalid"
+            await it.finish(*session_error(it.head, message.id))
+        elif isinstance(message.method, str):
+            call = legacy_call(it.body, message, opened, opened.session, it.secrets)
+            await self._answer(it, entry, call)
+        else:
+            await it.empty(202)  # the answer to a question that no function asked
+
+    async def _initialize(
+        self, it: Invocation, entry: LambdaRoute, message: JsonRpcMessage, sessions: LegacySessions
+    ) -> None:
+        assert isinstance(message.method, str)
+        assert isinstance(message.id, int | str)
+        try:
+            id, caller, session = sessions.start(decode_params(message.params, InitializeParams), it.identity)
+        except McpError as error:
+            await it.fail(400, error, message.id)
+            return
+        call = Call(message.method, message.params, caller, NO_CHANNEL, message.id, session=session)
+        it.headers.append((b"mcp-session-id", id.encode()))
+        await it.run(entry.service, call, None)
+
+
+def _settle(ended: "asyncio.Future[bool]", in_time: bool) -> None:
+    if not ended.done():
+        ended.set_result(in_time)
+
+
+requests = logging.getLogger("toolyard.requests")
+
+_KEY = "key:"
+_SHOWN = 12
+"""Hexadecimal digits of a key's keyed hash."""
+
+
+def log_invocation(it: Invocation, seconds: float, init_ms: float | None) -> None:
+    """`init_ms` comes with an instance's first request: what it took to start it."""
+    if not requests.isEnabledFor(logging.INFO):
+        return
+    seen = it.seen
+    fields: dict[str, object] = {
+        "request_id": seen.request_id,
+        "method": seen.method[:80],
+        "tool": (seen.name or "")[:80],
+        "server": seen.server,
+        "key": _key(it.identity.tenant),
+        "http_method": it.method[:20],
+        "path": it.path[:80],
+        "status": it.status,
+        "outcome": it.outcome,
+        "duration_ms": round(seconds * 1000, 3),
+    }
+    extra = {name: value for name, value in fields.items() if value not in ("", None)}
+    if init_ms is not None:
+        extra |= {"cold_start": 1, "init_ms": round(init_ms, 1)}
+    write_json_line(requests.name, seen.method[:80] or it.method[:20], extra)
+
+
+def _key(tenant: str) -> str:
+    """The part of a tenant's name that is the hash of its key."""
+    _, mark, hashed = tenant.rpartition(_KEY)
+    return hashed[:_SHOWN] if mark else ""
+
+
+def since_start() -> float:
+    """Milliseconds since this process was started, the interpreter's own start included."""
+    try:
+        ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
+        return (time.clock_gettime(time.CLOCK_BOOTTIME) - ticks / 100) * 1000
+    except (OSError, ValueError, IndexError, AttributeError):
+        return time.process_time() * 1000

@@ -1,0 +1,482 @@
+"""The legacy era over HTTP: handshake, sessions, and streams that survive a lost connection.
+
+A session can be served by any process; a stream lives and ends in one.
+"""
+
+import asyncio
+import secrets
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from msgspec import Raw
+
+from ...wire.call import NO_CHANNEL, Call, Service
+from ...wire.errors import InvalidRequest, McpError
+from ...wire.messages import (
+    Id,
+    JsonRpcMessage,
+    JsonRpcNotification,
+    JsonRpcRequest,
+    decode_params,
+    encode,
+    encode_error,
+)
+from ...wire.seal import Sealer
+from ...wire.sse import PING, frame
+from ...wire.types import CancelledParams, InitializeParams
+from ..replies import StreamedReply, answer, resolve_response, take_notification
+from ..request import SSE_HEADERS, AcceptHeader, HttpRequest, Pace, send_empty, send_json, wait_for_disconnect
+from ..runner import GRACE
+from ..sessions import (
+    LegacySessions,
+    OpenedSession,
+    SessionToken,
+    anonymous_session,
+    find_session,
+    legacy_call,
+    session_error,
+)
+from .exchange import Exchange, ExchangeMonitor
+
+MAX_STREAMS = 10_000
+MAX_STREAM_BYTES = 8 * 1024 * 1024
+MAX_TOTAL_BYTES = 256 * 1024 * 1024
+
+
+class Stream:
+    """What was sent on one stream, as far back as it is kept."""
+
+    def __init__(self, session: str, *, of_call: bool, account: Callable[[int], None]) -> None:
+        self.of_call = of_call
+        self.account = account
+        self.id = secrets.token_urlsafe(9)
+        self.session = session
+        self.ended = asyncio.Event()
+        self.readers = 0
+        self.follower = 0
+        """The number of the latest follower; a message goes to one connection only, the latest."""
+        self.bells: set[asyncio.Event] = set()
+        self._events: deque[tuple[int, bytes]] = deque()
+        self.size = 0
+        self._count = 0
+
+    def put(self, data: bytes, retry_ms: int | None = None) -> bytes:
+        """Record an event and return its frame."""
+        self._count += 1
+        framed = frame(data, f"{self.id}.{self._count}", retry_ms)
+        self._events.append((self._count, framed))
+        before = self.size
+        self.size += len(framed)
+        while self.size > MAX_STREAM_BYTES and len(self._events) > 1:
+            self.size -= len(self._events.popleft()[1])
+        self.account(self.size - before)
+        self._ring()
+        return framed
+
+    def drop(self) -> None:
+        """Nobody can come back for it any more; a timer may still hold it for a while."""
+        self.account = _ignore
+        self._events.clear()
+        self.size = 0
+
+    def follow(self) -> int:
+        """Become the connection that this stream is sent on; whoever was it before stops."""
+        self.follower += 1
+        self._ring()
+        return self.follower
+
+    def end(self) -> None:
+        self.ended.set()
+        self._ring()
+
+    def _ring(self) -> None:
+        for bell in self.bells:
+            bell.set()
+
+    def after(self, number: int) -> Iterator[tuple[int, bytes]]:
+        return (event for event in list(self._events) if event[0] > number)
+
+
+def _ignore(bytes_more: int) -> None:
+    """For a stream that no longer counts."""
+
+
+class Streams:
+    """The streams of this process, each kept for a while after nobody reads it any more."""
+
+    def __init__(self, pace: Pace, max_total: int = MAX_TOTAL_BYTES) -> None:
+        self._pace = pace
+        self._max_total = max_total
+        self._streams: dict[str, Stream] = {}
+        self._total = 0
+
+    def open(self, session: str, *, of_call: bool) -> Stream:
+        while len(self._streams) >= MAX_STREAMS:
+            self._forget(next(iter(self._streams.values())))
+        stream = Stream(session, of_call=of_call, account=self._count)
+        self._streams[stream.id] = stream
+        return stream
+
+    def find(self, event_id: str, session: str) -> tuple[Stream, int] | None:
+        """The stream and position of a Last-Event-ID, if it is ours and this session's."""
+        id, _, number = event_id.rpartition(".")
+        stream = self._streams.get(id)
+        if (
+            stream is None
+            or stream.session != session
+            or not (number.isascii() and number.isdigit())
+            or len(number) > 12
+        ):
+            return None
+        return stream, int(number)
+
+    def expire_later(self, stream: Stream) -> None:
+        """Forget it, unless somebody has come back for it by then; at once, if there is no room to wait."""
+        self._make_room()
+        asyncio.get_running_loop().call_later(self._pace.keep_streams, self._forget_unread, stream)
+
+    def _make_room(self) -> None:
+        """Of the streams whose call is over, the oldest go first."""
+        if self._total <= self._max_total:
+            return
+        for stream in list(self._streams.values()):
+            if stream.ended.is_set() and not stream.readers:
+                self._forget(stream)
+                if self._total <= self._max_total:
+                    return
+
+    def _count(self, bytes_more: int) -> None:
+        self._total += bytes_more
+
+    def _forget_unread(self, stream: Stream) -> None:
+        # While its call runs, a stream waits for the result, whoever reads or does not.
+        running = stream.of_call and not stream.ended.is_set()
+        if not stream.readers and not running:
+            self._forget(stream)
+
+    def _forget(self, stream: Stream) -> None:
+        if self._streams.pop(stream.id, None) is not None:
+            self._total -= stream.size
+            stream.drop()
+        stream.end()
+
+    def end_session(self, session: str) -> None:
+        for stream in [item for item in self._streams.values() if item.session == session]:
+            self._forget(stream)
+
+    async def follow(self, stream: Stream, position: int, visit: HttpRequest) -> None:
+        """Send what came after `position` and what comes from now on, until either side ends it."""
+        bell = asyncio.Event()
+        bell.set()
+        send = visit.send
+        gone = asyncio.create_task(wait_for_disconnect(visit.receive))
+        gone.add_done_callback(lambda _: bell.set())
+        stream.bells.add(bell)
+        stream.readers += 1
+        me = stream.follow()
+        try:
+            await send({"type": "http.response.start", "status": 200, "headers": SSE_HEADERS + visit.headers})
+            # Some servers send the head only with the first piece of body.
+            await send({"type": "http.response.body", "body": PING, "more_body": True})
+            while not gone.done() and stream.follower == me:
+                bell.clear()
+                for number, framed in stream.after(position):
+                    await send({"type": "http.response.body", "body": framed, "more_body": True})
+                    position = number
+                if stream.ended.is_set():
+                    break
+                try:
+                    async with asyncio.timeout(self._pace.ping_every):
+                        await bell.wait()
+                except TimeoutError:
+                    await send({"type": "http.response.body", "body": PING, "more_body": True})
+            await send({"type": "http.response.body", "body": b""})
+        finally:
+            gone.cancel()
+            stream.bells.discard(bell)
+            stream.readers -= 1
+            self.expire_later(stream)
+
+
+PRIMED_SINCE = "2025-11-25"
+RETRY_MS = 1000
+"""How long a client is asked to wait before it comes back for a stream that broke."""
+MAX_ASKED = 2000
+MAX_ASKED_EACH = 50
+
+
+class LegacyExchange(Exchange):
+    """A lost connection does not cancel the call: its stream is kept for the client to come back to."""
+
+    __slots__ = ("_asking", "_door", "_finished", "_stream", "_token")
+
+    def __init__(
+        self, door: "LegacyEndpoint", token: SessionToken, visit: HttpRequest, accepted: AcceptHeader
+    ) -> None:
+        super().__init__(door.watchman, visit, accepted)
+        self._door = door
+        self._token = token
+        self._stream: Stream | None = None
+        self._finished = False
+        self._asking: set[asyncio.Future[Raw]] = set()
+
+    def hung_up(self) -> None:
+        """The handler goes on; what it says waits in the stream. What it asks does not wait for ever."""
+        asyncio.get_running_loop().call_later(self._watchman.pace.keep_streams, self._give_up_asking)
+
+    def _give_up_asking(self) -> None:
+        if self._stream is None or self._stream.readers:
+            return
+        for future in self._asking:
+            if not future.done():
+                future.set_exception(McpError(-32603, "The client has gone and did not come back"))
+
+    async def _begin(self) -> None:
+        stream = self._stream = self._door.streams.open(self._token.nonce, of_call=True)
+        await super()._begin()
+        if self._token.version >= PRIMED_SINCE:
+            await self.write(stream.put(b"", RETRY_MS))
+
+    async def finish(self, status: int, body: bytes | StreamedReply) -> None:
+        self._finished = True
+        if self._accepted.rather_streams:
+            self._stream_the_answer()
+        if self._starting is not None:
+            await asyncio.shield(self._starting)
+        if isinstance(body, StreamedReply) and self._stream is not None:
+            # It goes out on this connection and is not kept: nobody could come back for it.
+            self._stream.end()
+            self._door.streams.expire_later(self._stream)
+            await super().finish(status, body)
+            return
+        if self._stream is None or isinstance(body, StreamedReply):
+            # Legacy errors are answers like any other; only the transport's own have a status.
+            await super().finish(200, body)
+            return
+        await self._yield_to_follower(self._stream)
+        framed = self._stream.put(body)
+        self._stream.end()
+        self._door.streams.expire_later(self._stream)
+        if not self.gone:
+            await self._visit.send({"type": "http.response.body", "body": framed})
+
+    async def _emit(self, message: bytes) -> bool:
+        if self._finished or not await self.start_stream() or self._stream is None:
+            return False
+        await self._yield_to_follower(self._stream)
+        if self._finished:  # while we waited for the stream to begin
+            return False
+        await self.write(self._stream.put(message))
+        return True
+
+    async def _yield_to_follower(self, stream: Stream) -> None:
+        """The client has come back on another connection before this one was seen to be dead."""
+        if stream.follower and not self.gone:
+            self.gone = True
+            await self._visit.send({"type": "http.response.body", "body": b""})
+
+    async def notify(self, method: str, params: Any) -> None:
+        await self._emit(encode(JsonRpcNotification(method, params)))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        id = f"ask-{secrets.token_urlsafe(9)}"
+        future = self._door.expect(self._token.nonce, id)
+        self._asking.add(future)
+        try:
+            if not await self._emit(encode(JsonRpcRequest(id, method, params))):
+                raise InvalidRequest("The client must accept text/event-stream to be asked anything")
+            async with asyncio.timeout(self._watchman.pace.ask_timeout):
+                return await future
+        except TimeoutError:
+            raise McpError(-32603, f"The client did not answer {method!r} in time") from None
+        except asyncio.CancelledError:
+            await self._emit(encode(JsonRpcNotification("notifications/cancelled", {"requestId": id})))
+            raise
+        finally:
+            self._asking.discard(future)
+            self._door.forget(self._token.nonce, id)
+
+    async def release(self, retry_ms: int | None) -> None:
+        if not await self.start_stream() or self._stream is None or self.gone:
+            return
+        framed = self._stream.put(b"", retry_ms)
+        self.gone = True
+        if self._watcher is not None:
+            self._watcher.cancel()
+        await self._visit.send({"type": "http.response.body", "body": framed})
+
+
+class _ListeningChannel:
+    """The channel of a session's GET stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        self._stream = stream
+
+    async def notify(self, method: str, params: Any) -> None:
+        self._stream.put(encode(JsonRpcNotification(method, params)))
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        raise InvalidRequest("a listening stream carries no requests")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+class LegacyEndpoint:
+    """All legacy traffic of one endpoint."""
+
+    def __init__(self, service: Service, sealer: Sealer, watchman: ExchangeMonitor) -> None:
+        self._service = service
+        self.watchman = watchman
+        self._sessions = LegacySessions(sealer)
+        self.streams = Streams(watchman.pace)
+        self._asked: dict[tuple[str, str], asyncio.Future[Raw]] = {}
+        self._running: dict[tuple[str, Id], LegacyExchange] = {}
+        self._listening: dict[str, tuple[Stream, asyncio.Task[None]]] = {}
+
+    # POST
+
+    async def post(
+        self, body: bytes, message: JsonRpcMessage, visit: HttpRequest, accepted: AcceptHeader
+    ) -> None:
+        if message.method == "initialize" and message.is_request:
+            await self._initialize(message, visit)
+            return
+        opened = self._open(visit) or anonymous_session(self._sessions, visit.head, visit.identity, message)
+        if opened is None:
+            await self._turn_away(visit, message.id)
+        elif isinstance(message.method, str) and isinstance(message.id, int | str):
+            session = self._sessions.state(opened)
+            call = legacy_call(body, message, opened, session, visit.secrets)
+            await self._answer(
+                call, (opened.token.nonce, message.id), LegacyExchange(self, opened.token, visit, accepted)
+            )
+            self._sessions.remember(session)
+        else:
+            if message.is_notification:
+                await self._notification(message, opened, visit)
+            else:
+                self._response(message, opened.token)
+            await send_empty(visit.send, 202, visit.headers)
+
+    async def _answer(self, call: Call, key: tuple[str, Id], exchange: LegacyExchange) -> None:
+        if key in self._running:
+            error = InvalidRequest(f"Request id {call.id!r} is already in use")
+            await exchange.finish(200, encode_error(call.id, error))
+            return
+        self._running[key] = exchange
+        try:
+            await exchange.run(self._service, call)
+        finally:
+            del self._running[key]
+
+    async def _initialize(self, message: JsonRpcMessage, visit: HttpRequest) -> None:
+        assert isinstance(message.method, str)
+        assert isinstance(message.id, int | str)
+        try:
+            opening = decode_params(message.params, InitializeParams)
+            id, caller, session = self._sessions.start(opening, visit.identity)
+        except McpError as error:
+            await send_json(visit.send, 400, encode_error(message.id, error), visit.headers)
+            return
+        call = Call(message.method, message.params, caller, NO_CHANNEL, message.id, session=session)
+        _, body = await answer(self._service, call)
+        assert isinstance(body, bytes)
+        await send_json(visit.send, 200, body, [*visit.headers, (b"mcp-session-id", id.encode())])
+
+    def _open(self, visit: HttpRequest) -> OpenedSession | None:
+        return find_session(self._sessions, visit.head, visit.identity)
+
+    async def _turn_away(self, visit: HttpRequest, id: Any = None) -> None:
+        await send_json(visit.send, *session_error(visit.head, id), visit.headers)
+
+    async def _notification(self, message: JsonRpcMessage, opened: OpenedSession, visit: HttpRequest) -> None:
+        assert isinstance(message.method, str)
+        if message.method == "notifications/cancelled":
+            try:
+                params = decode_params(message.params, CancelledParams)
+            except McpError:
+                return
+            exchange = self._running.get((opened.token.nonce, params.request_id))
+            if exchange is not None:
+                exchange.stop()
+            return
+        session = self._sessions.state(opened)
+        await take_notification(self._service, legacy_call(b"", message, opened, session, visit.secrets))
+
+    def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":
+        of_session = sum(1 for key in self._asked if key[0] == session) if self._asked else 0
+        if len(self._asked) >= MAX_ASKED or of_session >= MAX_ASKED_EACH:
+            raise McpError(-32603, "Too many questions are waiting for an answer; try again later")
+        future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
+        self._asked[session, id] = future
+        return future
+
+    def forget(self, session: str, id: str) -> None:
+        self._asked.pop((session, id), None)
+
+    def _response(self, message: JsonRpcMessage, token: SessionToken) -> None:
+        future = self._asked.get((token.nonce, str(message.id)))
+        if future is not None:
+            resolve_response(message, future)
+
+    # GET and DELETE
+
+    async def get(self, visit: HttpRequest) -> None:
+        opened = self._open(visit)
+        if opened is None:
+            await self._turn_away(visit)
+            return
+        last = visit.head.get(b"last-event-id")
+        found = self.streams.find(last, opened.token.nonce) if last is not None else None
+        stream, position = found or (self._listen(opened), 0)
+        await self.streams.follow(stream, position, visit)
+
+    def _listen(self, opened: OpenedSession) -> Stream:
+        """Start a session's listening stream; a session has one, so an older one ends."""
+        nonce = opened.token.nonce
+        older = self._listening.pop(nonce, None)
+        if older is not None:
+            older[0].end()
+        stream = self.streams.open(nonce, of_call=False)
+        session = self._sessions.state(opened)
+        self._sessions.hold(session)
+        call = Call("", Raw(b"{}"), opened.caller, _ListeningChannel(stream), session=session)
+        self._listening[nonce] = (stream, asyncio.create_task(self._feed(call, stream, nonce)))
+        return stream
+
+    async def _feed(self, call: Call, stream: Stream, session: str) -> None:
+        ended = asyncio.create_task(stream.ended.wait())
+        listening = asyncio.create_task(self._service.listen(call))
+        try:
+            await asyncio.wait({ended, listening}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            ended.cancel()
+            listening.cancel()
+            await asyncio.gather(ended, listening, return_exceptions=True)
+            stream.end()
+            if self._listening.get(session, (None,))[0] is stream:
+                del self._listening[session]
+                self._sessions.release(session)
+
+    async def delete(self, visit: HttpRequest) -> None:
+        opened = self._open(visit)
+        if opened is None:
+            await self._turn_away(visit)
+            return
+        nonce = opened.token.nonce
+        self._sessions.end(nonce)
+        self.streams.end_session(nonce)
+        for exchange in [running for key, running in self._running.items() if key[0] == nonce]:
+            exchange.stop()
+        ended = Call("", Raw(b"{}"), opened.caller, NO_CHANNEL, session=opened.session)
+        await self._service.end_session(ended)
+        await send_empty(visit.send, 204, visit.headers)
+
+    async def close(self) -> None:
+        tasks = [task for _, task in self._listening.values()]
+        for stream, _ in list(self._listening.values()):
+            stream.end()
+        if tasks:
+            await asyncio.wait(tasks, timeout=GRACE)

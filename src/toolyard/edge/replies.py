@@ -1,0 +1,77 @@
+"""From a call to the bytes of its reply, whatever happens in between."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+
+from msgspec import UNSET, Raw
+
+from ..wire.call import Call, Service, StreamedResult
+from ..wire.errors import InternalError, McpError
+from ..wire.messages import Id, JsonRpcMessage, JsonRpcResponse, encode, encode_error
+
+logger = logging.getLogger("toolyard.edge")
+
+CANCELLED = McpError(-32800, "The request was cancelled by the client")
+
+
+class StreamedReply:
+    """The response to a call whose result is too big to hold. A context manager, which lets go of it."""
+
+    def __init__(self, id: Id, result: StreamedResult) -> None:
+        self._start = b'{"jsonrpc":"2.0","id":%s,"result":' % encode(id)
+        self._result = result
+        self.size = len(self._start) + result.size + 1
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._start
+        async for chunk in self._result.chunks():
+            yield chunk
+        yield b"}"
+
+    def __enter__(self) -> "StreamedReply":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._result.close()
+
+
+async def answer(service: Service, call: Call) -> tuple[int, bytes | StreamedReply]:
+    """The HTTP status a modern client should see, and the encoded response."""
+    assert call.id is not None
+    try:
+        result = await service.handle(call)
+        if isinstance(result, StreamedResult):
+            return 200, StreamedReply(call.id, result)
+        return 200, encode(JsonRpcResponse(call.id, result))
+    except Exception as error:
+        return error_reply(call, error)
+
+
+def error_reply(call: Call, error: Exception) -> tuple[int, bytes]:
+    """The last net: nothing from inside may leak, and the process goes on."""
+    if isinstance(error, McpError):
+        try:
+            return error.http_status, encode_error(call.id, error)
+        except Exception as unfit:  # its data is an author's, and may be anything
+            logger.error("the data of error %d cannot be sent: %s", error.code, unfit)
+    logger.error("%s failed", call.method, exc_info=error)
+    return 500, encode_error(call.id, InternalError())
+
+
+async def take_notification(service: Service, call: Call) -> None:
+    try:
+        await service.handle(call)
+    except Exception as error:  # nobody waits for a notification's fate
+        logger.warning("notification %s failed: %r", call.method, error)
+
+
+def resolve_response(message: JsonRpcMessage, asked: "asyncio.Future[Raw]") -> None:
+    """A client's response goes to whoever asked, unless they no longer wait."""
+    if asked.done():
+        return
+    if message.error is not UNSET:
+        error = message.error
+        asked.set_exception(McpError(error.code, error.message, error.data))
+    elif message.result is not UNSET:
+        asked.set_result(Raw(bytes(message.result)))

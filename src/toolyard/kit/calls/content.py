@@ -1,0 +1,95 @@
+"""Turns what a tool returns into an MCP result: content blocks, structured content, errors."""
+
+from collections.abc import Callable, Iterable
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from ...wire.text import clean
+from ...wire.types import BLOCKS, Block, CallToolResult, Meta, Text
+from ..schema import pydantic_types
+from ..schema.validation import MismatchError, Output, to_json
+
+
+class ToolError(Exception):
+    """A failure the model should read: it becomes the text of an `isError` result."""
+
+
+class ToolResult(Struct, kw_only=True):
+    """A result spelt out: content of your own beside structured data, or `_meta`."""
+
+    content: list[Block | str] = []
+    structured: Any = UNSET
+    is_error: bool = False
+    meta: Meta | None = None
+
+
+def error_result(text: str) -> CallToolResult:
+    return CallToolResult(content=[Text(clean(text))], is_error=True)
+
+
+def to_result(value: Any, output: Output) -> CallToolResult:
+    """Turn a tool's return value into a result; Mismatch when it breaks its own output schema."""
+    if isinstance(value, ToolResult):
+        return _explicit(value, output)
+    if output.validator is not None:
+        return _structured(value, output, [])
+    if pydantic_types.can_encode(value):
+        value = pydantic_types.encode(value)
+    if isinstance(value, str):
+        return CallToolResult(content=[Text(clean(value))])
+    if value is None:
+        return CallToolResult(content=[])
+    if isinstance(value, BLOCKS):
+        return CallToolResult(content=[_block(value)])
+    if isinstance(value, list | tuple):
+        items = cast(Iterable[Any], value)
+        return CallToolResult(content=[_block(item) for item in items])
+    if _is_object(value):
+        return _structured(value, output, [])
+    return CallToolResult(content=[Text(_json(value).decode())])
+
+
+def _explicit(value: ToolResult, output: Output) -> CallToolResult:
+    content = [_block(item) for item in value.content]
+    if value.is_error or value.structured is UNSET:
+        if output.validator is not None and not value.is_error:
+            raise MismatchError("a ToolResult without `structured`, though the tool has an output schema")
+        result = CallToolResult(content=content, is_error=value.is_error)
+    else:
+        result = _structured(value.structured, output, content)
+    if value.meta is not None:
+        result.meta = value.meta
+    return result
+
+
+def _structured(value: Any, output: Output, content: list[Block]) -> CallToolResult:
+    raw = _json(value, output.encode)
+    if output.validator is not None:
+        output.validator(raw)
+    if not any(isinstance(block, Text) for block in content):
+        # The twin, for clients that do not know structured content: the same JSON as text.
+        content = [*content, Text(raw.decode())]
+    return CallToolResult(content=content, structured_content=Raw(raw))
+
+
+def _block(item: Any) -> Block:
+    if isinstance(item, Text):
+        item.text = clean(item.text)
+    if isinstance(item, BLOCKS):
+        return item
+    return Text(clean(item) if isinstance(item, str) else _json(item).decode())
+
+
+def _is_object(value: Any) -> bool:
+    return isinstance(value, dict | Struct) or hasattr(value, "__dataclass_fields__")
+
+
+def _json(value: Any, encode: Callable[[Any], bytes] = to_json) -> bytes:
+    try:
+        if isinstance(value, Raw):  # JSON that the author had already: see that it is, and in one line
+            value = msgspec.json.decode(value)
+        return encode(value)
+    except (TypeError, ValueError, RecursionError, msgspec.DecodeError) as error:
+        raise MismatchError(f"the value cannot be written as JSON: {error}") from None

@@ -1,0 +1,410 @@
+"""Questions to the client: elicitation forms and links, sampling, roots.
+
+Each request knows its wire form, the capability it needs and how to read the answer. `LegacyRequester`
+sends it on the call's own stream; `RoundTripRequester` ends the call as `input_required` and replays it
+when the answers come, with everything it knows sealed in `requestState`. Tasks have a requester of their
+own (`kit.calls.tasks`).
+"""
+
+import asyncio
+import inspect
+import secrets
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
+
+import msgspec
+from msgspec import UNSET, Raw, Struct, field
+
+from ...wire.call import Call, Caller
+from ...wire.errors import InvalidParams, MissingCapability
+from ...wire.seal import BrokenSeal, Sealer, digest
+from ...wire.types import InputRequest, InputRequiredResult, RoundTrip, Wire
+from ..schema.annotations import read_type
+from ..schema.validation import (
+    JsonSchema,
+    MismatchError,
+    SchemaValidator,
+    TypedValidator,
+    Validator,
+    explain,
+    flat_schema_of,
+)
+from .content import ToolError
+
+T = TypeVar("T")
+
+
+class Answer(Struct, Generic[T], frozen=True):
+    """What came back from a form or a link."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: T | None = None
+
+    @property
+    def accepted(self) -> bool:
+        return self.action == "accept"
+
+
+class Sampled(Wire):
+    """What the client's model said."""
+
+    role: str
+    content: Any
+    model: str = ""
+    stop_reason: str | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of all its blocks."""
+        content: Any = self.content
+        blocks: list[Any] = content if isinstance(content, list) else [content]  # pyright: ignore[reportUnknownVariableType]
+        return "".join(_text_of(block) for block in blocks)
+
+
+def _text_of(block: Any) -> str:
+    return str(cast(dict[str, Any], block).get("text", "")) if isinstance(block, dict) else ""
+
+
+class Root(Wire):
+    uri: str
+    name: str | None = None
+
+
+class _Elicited(Struct):
+    action: Literal["accept", "decline", "cancel"]
+    content: Raw = Raw(b"{}")
+
+
+class _Roots(Struct):
+    roots: list[Root]
+
+
+class InputRequestKind(Protocol):
+    """One question."""
+
+    kind: str
+
+    def request(self, era: str) -> InputRequest: ...
+
+    def require(self, caller: Caller) -> None:
+        """Raise MissingCapability when the client did not declare what this needs."""
+        ...
+
+    def read(self, answer: Raw) -> Any:
+        """The typed answer; Mismatch when it is not one."""
+        ...
+
+
+def _read(answer: Raw, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(answer, type=kind)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise MismatchError(explain(error)) from None
+
+
+class Elicit:
+    """A form: `schema` is a flat JSON Schema, or a struct, dataclass, TypedDict or model of primitives."""
+
+    kind = "elicit"
+
+    def __init__(self, message: str, schema: JsonSchema | type[Any]) -> None:
+        self.message = message
+        self._validate: Validator
+        if isinstance(schema, dict):
+            self.schema = schema
+            self._validate = SchemaValidator(schema)
+        else:
+            kind = read_type(schema)
+            self.schema = flat_schema_of(kind)
+            self._validate = TypedValidator(kind, self.schema)
+
+    def request(self, era: str) -> InputRequest:
+        params = {"mode": "form", "message": self.message, "requestedSchema": self.schema}
+        return InputRequest("elicitation/create", params)
+
+    def require(self, caller: Caller) -> None:
+        declared = caller.capabilities.get("elicitation")
+        # An empty declaration means forms only; that is how it was before links existed.
+        if not isinstance(declared, dict) or (declared and "form" not in declared):
+            raise MissingCapability({"elicitation": {"form": {}} if declared else {}})
+
+    def read(self, answer: Raw) -> Answer[Any]:
+        elicited = _read(answer, _Elicited)
+        if elicited.action != "accept":
+            return Answer(elicited.action)
+        return Answer("accept", self._validate(elicited.content))
+
+
+class ElicitUrl:
+    """A page the user should open: a payment, a sign-in. The answer says only whether they agreed."""
+
+    kind = "link"
+
+    def __init__(self, message: str, url: str) -> None:
+        self.message = message
+        self.url = url
+
+    def request(self, era: str) -> InputRequest:
+        params = {"mode": "url", "message": self.message, "url": self.url}
+        if era == "legacy":
+            params["elicitationId"] = secrets.token_urlsafe(12)
+        return InputRequest("elicitation/create", params)
+
+    def require(self, caller: Caller) -> None:
+        declared = caller.capabilities.get("elicitation")
+        if not isinstance(declared, dict) or "url" not in declared:
+            raise MissingCapability({"elicitation": {"url": {}}})
+
+    def read(self, answer: Raw) -> Answer[None]:
+        return Answer(_read(answer, _Elicited).action)
+
+
+class Sample:
+    """A completion by the client's model. `messages` is a prompt, or messages in their wire form."""
+
+    kind = "sample"
+
+    def __init__(
+        self,
+        messages: str | list[dict[str, Any]],
+        max_tokens: int = 1000,
+        system: str | None = None,
+        **more: Any,
+    ) -> None:
+        if isinstance(messages, str):
+            messages = [{"role": "user", "content": {"type": "text", "text": messages}}]
+        self.params: dict[str, Any] = {"messages": messages, "maxTokens": max_tokens, **_camel(more)}
+        if system is not None:
+            self.params["systemPrompt"] = system
+
+    def request(self, era: str) -> InputRequest:
+        return InputRequest("sampling/createMessage", self.params)
+
+    def require(self, caller: Caller) -> None:
+        declared = caller.capabilities.get("sampling")
+        if not isinstance(declared, dict):
+            raise MissingCapability({"sampling": {}})
+        if "tools" in self.params and "tools" not in declared:
+            raise MissingCapability({"sampling": {"tools": {}}})
+
+    def read(self, answer: Raw) -> Sampled:
+        return _read(answer, Sampled)
+
+
+def _camel(options: dict[str, Any]) -> dict[str, Any]:
+    def rename(name: str) -> str:
+        first, *rest = name.split("_")
+        return first + "".join(part.capitalize() for part in rest)
+
+    return {rename(name): value for name, value in options.items() if value is not None}
+
+
+class Roots:
+    """The folders the client has opened."""
+
+    kind = "roots"
+
+    def request(self, era: str) -> InputRequest:
+        return InputRequest("roots/list", {})
+
+    def require(self, caller: Caller) -> None:
+        if not isinstance(caller.capabilities.get("roots"), dict):
+            raise MissingCapability({"roots": {}})
+
+    def read(self, answer: Raw) -> list[Root]:
+        return _read(answer, _Roots).roots
+
+
+class InputRequester(Protocol):
+    """Carries questions to the client and answers back, in the way of one era."""
+
+    async def ask(self, questions: dict[str, InputRequestKind]) -> dict[str, Any]: ...
+
+    async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
+        """The value of `make()`, computed once per call however many rounds it takes."""
+        ...
+
+    async def detach(self) -> None:
+        """From here on the call is a task, where the client can follow one."""
+        ...
+
+
+class CallNotes(Struct):
+    """What a call has learnt so far: answers by key, and remembered values."""
+
+    answers: dict[str, Raw] = field(default_factory=dict[str, Raw])
+    values: dict[str, Any] = field(default_factory=dict[str, Any])
+
+
+async def resolved(make: Callable[[], Any | Awaitable[Any]]) -> Any:
+    value: Any = make()
+    return await value if inspect.isawaitable(value) else value
+
+
+class LegacyRequester:
+    """The legacy `Asker` of one call."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._values: dict[str, Any] = {}
+
+    async def ask(self, questions: dict[str, InputRequestKind]) -> dict[str, Any]:
+        for question in questions.values():
+            try:
+                question.require(self._call.caller)
+            except MissingCapability as error:
+                # -32021 means nothing to a legacy client; a sentence does.
+                raise ToolError(error.message) from None
+        asking = [asyncio.create_task(self._put(key, question)) for key, question in questions.items()]
+        try:
+            return dict(zip(questions, await asyncio.gather(*asking), strict=True))
+        finally:
+            # When one fails, nobody waits for the others any more.
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+
+    async def _put(self, key: str, question: InputRequestKind) -> Any:
+        request = question.request("legacy")
+        raw = await self._call.channel.ask(request.method, request.params)
+        try:
+            return question.read(raw)
+        except MismatchError as error:
+            raise ToolError(f"The client's answer to {key!r} is not usable: {error}") from None
+
+    async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
+        if key not in self._values:
+            self._values[key] = await resolved(make)
+        return self._values[key]
+
+    async def detach(self) -> None:
+        """A legacy client waits for its answer."""
+
+
+_PURPOSE = "round"
+
+
+class _RoundTripState(Struct, array_like=True):
+    principal: str
+    request: str
+    expires: int
+    notes: CallNotes
+
+
+class InputRequired(BaseException):
+    """Ends a run that needs answers. Not an Exception: a tool's own handlers must not swallow it."""
+
+    def __init__(self, result: InputRequiredResult, owner: "RoundTripRequester") -> None:
+        super().__init__("input required")
+        self.result = result
+        self.owner = owner
+
+
+class Detached(BaseException):
+    """Ends an inline run that goes on as a task, with what it has learnt so far."""
+
+    def __init__(self, notes: CallNotes, owner: "RoundTripRequester") -> None:
+        super().__init__("detached")
+        self.notes = notes
+        self.owner = owner
+
+
+async def settle(running: Awaitable[T]) -> T:
+    """Await an author's function; a signal that a task group has wrapped comes out plain.
+
+    Several questions asked side by side become one round.
+    """
+    try:
+        return await running
+    except BaseExceptionGroup as group:
+        signals = list(signals_in(group))
+        if not signals:
+            raise
+        asked = [signal for signal in signals if isinstance(signal, InputRequired)]
+        if not asked:
+            raise signals[0] from None
+        for other in asked[:-1]:
+            asked[-1].result.input_requests |= other.result.input_requests
+        raise asked[-1] from None
+
+
+def signals_in(error: BaseException) -> Iterator[InputRequired | Detached]:
+    """The signals that an exception is or, when a task group made it, holds."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in cast(BaseExceptionGroup[BaseException], error).exceptions:
+            yield from signals_in(inner)
+    elif isinstance(error, InputRequired | Detached):
+        yield error
+
+
+class RoundTripRequester:
+    """The modern `Asker` of one request."""
+
+    def __init__(self, call: Call, trip: RoundTrip, what: bytes, sealer: Sealer, ttl: float) -> None:
+        self._call = call
+        self._sealer = sealer
+        self._ttl = ttl
+        self._fingerprint = digest(call.method.encode(), what)
+        self._fresh = {} if trip.input_responses is UNSET else trip.input_responses
+        self._notes = CallNotes() if trip.request_state is UNSET else self._open(trip.request_state)
+        self.may_detach = False
+
+    def _open(self, token: str) -> CallNotes:
+        try:
+            state = msgspec.json.decode(self._sealer.open(token, _PURPOSE), type=_RoundTripState)
+        except (BrokenSeal, msgspec.DecodeError):
+            raise InvalidParams("requestState was not issued by this server, or was altered") from None
+        if state.principal != self._call.caller.identity.principal or state.request != self._fingerprint:
+            raise InvalidParams("requestState belongs to another request")
+        if state.expires < time.time():
+            raise InvalidParams("requestState has expired; start again without it")
+        return state.notes
+
+    def _seal(self) -> str:
+        state = _RoundTripState(
+            self._call.caller.identity.principal, self._fingerprint, int(time.time() + self._ttl), self._notes
+        )
+        return self._sealer.seal(msgspec.json.encode(state), _PURPOSE)
+
+    async def ask(self, questions: dict[str, InputRequestKind]) -> dict[str, Any]:
+        answers: dict[str, Any] = {}
+        missing: dict[str, InputRequestKind] = {}
+        for key, question in questions.items():
+            question.require(self._call.caller)
+            raw = self._notes.answers.get(key) or self._fresh.get(key)
+            if raw is None:
+                missing[key] = question
+                continue
+            try:
+                answers[key] = question.read(raw)
+            except MismatchError as error:
+                raise InvalidParams(f"inputResponses[{key!r}]: {error}") from None
+            self._notes.answers[key] = Raw(raw)
+        if missing:
+            requests = {key: question.request("modern") for key, question in missing.items()}
+            raise InputRequired(
+                InputRequiredResult(
+                    result_type="input_required", input_requests=requests, request_state=self._seal()
+                ),
+                self,
+            )
+        return answers
+
+    async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
+        if key not in self._notes.values:
+            self._notes.values[key] = await resolved(make)
+        return self._notes.values[key]
+
+    async def detach(self) -> None:
+        if self.may_detach:
+            raise Detached(self._notes, self)
+
+
+def fingerprint(name: str, arguments: Raw) -> bytes:
+    """A request's salient parts in one spelling, however the client orders its keys."""
+    try:
+        plain = msgspec.json.decode(arguments)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        raise InvalidParams("'arguments' must be a JSON object") from None
+    return name.encode() + b"\0" + msgspec.json.encode(plain, order="sorted")

@@ -1,0 +1,1 @@
+"""The server features of MCP: tools, resources, prompts with completion, subscriptions."""

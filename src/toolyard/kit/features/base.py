@@ -1,0 +1,229 @@
+"""What every feature shares: options, the call of an author's function, pages, caching hints.
+
+Async functions run on the loop, others in a thread. Bugs of authors are caught and logged here.
+"""
+
+import asyncio
+import base64
+import binascii
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+
+from msgspec import Raw
+
+from ...edge.runner import in_thread
+from ...wire.call import Call
+from ...wire.errors import INTERNAL_ERROR, InternalError, InvalidParams, McpError, MethodNotFound
+from ...wire.messages import decode_params
+from ...wire.types import Annotations, Cacheable, Icon, ListParams, Meta, RoundTrip
+from ..calls.content import ToolError
+from ..calls.context import Context
+from ..calls.input_requests import (
+    Detached,
+    InputRequired,
+    LegacyRequester,
+    RoundTripRequester,
+    fingerprint,
+    settle,
+    signals_in,
+)
+from ..schema.annotations import underlying
+from ..schema.validation import MismatchError
+
+if TYPE_CHECKING:
+    from ..calls.tasks import Long
+    from ..server import Server
+
+
+class AuthorFunction:
+    """A function and where its context goes."""
+
+    def __init__(self, function: Callable[..., Any], context_name: str | None) -> None:
+        self._function = function
+        self._context_name = context_name
+        self._is_async = inspect.iscoroutinefunction(underlying(function))
+
+    @property
+    def wants_context(self) -> bool:
+        return self._context_name is not None
+
+    def __call__(self, arguments: dict[str, Any], context: Context | None) -> Awaitable[Any]:
+        if self._context_name is not None:
+            arguments[self._context_name] = context
+        if self._is_async:
+            return self._function(**arguments)
+        return self._in_thread(arguments, context)
+
+    async def _in_thread(self, arguments: dict[str, Any], context: Context | None) -> Any:
+        try:
+            value = await in_thread(self._run, arguments)
+            # An `async def` behind an ordinary decorator looks like a `def`.
+            return await value if inspect.isawaitable(value) else value
+        except asyncio.CancelledError:
+            if context is not None:
+                context.mark_cancelled()
+            raise
+
+    def _run(self, arguments: dict[str, Any]) -> Any:
+        try:
+            return self._function(**arguments)
+        except (StopIteration, GeneratorExit, KeyboardInterrupt) as error:
+            # The first no future takes, and the call would never end; the others mean something on the loop.
+            raise RuntimeError(f"the function raised {type(error).__name__}") from error
+
+
+def reraise_signals(error: BaseException) -> None:
+    """What is no failure of the author's goes on: our own signals, and the end of this very task.
+
+    A cancellation that leaked from elsewhere is a failure like others.
+    """
+    if next(signals_in(error), None) is not None:
+        raise error
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise error
+
+
+class Numbered(Protocol):
+    serial: int
+
+
+N = TypeVar("N", bound=Numbered)
+
+
+def page(items: Iterable[N], cursor: str | None, size: int) -> tuple[list[N], str | None]:
+    after = _read_cursor(cursor) if cursor is not None else 0
+    waiting = [item for item in items if item.serial > after]
+    shown = waiting[:size]
+    return shown, _write_cursor(shown[-1].serial) if len(waiting) > size else None
+
+
+def _write_cursor(serial: int) -> str:
+    return base64.urlsafe_b64encode(b"after:%d" % serial).decode()
+
+
+def _read_cursor(cursor: str) -> int:
+    try:
+        mark, _, number = base64.b64decode(cursor, altchars=b"-_", validate=True).partition(b":")
+        if mark == b"after" and number.isdigit() and len(number) < 19:
+            return int(number)
+    except (binascii.Error, ValueError):
+        pass
+    raise InvalidParams(f"Invalid cursor {cursor[:80]!r}; start again without one")
+
+
+logger = logging.getLogger("toolyard.kit")
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Cacheable)
+
+FeatureMethod = Callable[[Call], Awaitable[Any]]
+FeatureMethods = dict[str, FeatureMethod]
+
+
+class Feature:
+    """One feature. `shared` answers in both eras, `modern` and `legacy` in one."""
+
+    shared: FeatureMethods
+    modern: FeatureMethods
+    legacy: FeatureMethods
+
+    def __init__(self, server: "Server") -> None:
+        self._server = server
+        self.shared, self.modern, self.legacy = {}, {}, {}
+
+    def _need(self, call: Call, feature: str) -> None:
+        """A feature that never had an item is one we did not declare, and so an unknown method."""
+        if feature not in self._server.features:
+            raise MethodNotFound(call.method)
+
+    def _page(self, call: Call, items: Iterable[N]) -> tuple[list[N], str | None]:
+        return page(items, decode_params(call.params, ListParams).cursor, self._server.page_size)
+
+    def _cached(self, call: Call, result: C) -> C:
+        if call.caller.era == "modern":
+            result.ttl_ms = int(self._server.cache_ttl * 1000)
+            result.cache_scope = self._server.cache_scope
+        return result
+
+    def _context(
+        self, call: Call, trip: RoundTrip, name: str, arguments: Raw, may_detach: bool = False
+    ) -> Context:
+        if call.caller.era == "legacy":
+            return Context(call, LegacyRequester(call))
+        server = self._server
+        rounds = RoundTripRequester(call, trip, fingerprint(name, arguments), server.sealer, server.state_ttl)
+        rounds.may_detach = may_detach
+        return Context(call, rounds)
+
+
+def check_own(signal: InputRequired | Detached, context: Context | None) -> None:
+    """Let a signal pass that belongs to another call, whose tool uses ours as a client."""
+    if context is None:
+        raise signal
+    context.check_own(signal)
+
+
+async def guarded(running: Awaitable[T], what: str) -> T:
+    """Resources and prompts have no error result to put a failure in."""
+    try:
+        return await settle(running)
+    except McpError:
+        raise
+    except MismatchError as error:
+        raise InvalidParams(f"Invalid arguments for {what}: {error}") from None
+    except ToolError as error:
+        raise McpError(INTERNAL_ERROR, str(error)) from None
+    except BaseException as error:
+        reraise_signals(error)
+        logger.error("%s failed", what, exc_info=error)
+        raise InternalError() from None
+
+
+class _Described(TypedDict, total=False):
+    name: str | None
+    title: str | None
+    description: str | None
+    icons: list[Icon] | None
+    meta: Meta | None
+
+
+BOUNDED = "toolyard/bounded"
+"""In the `_meta` of a tool or of a result, true: it is made for a model's context as it is."""
+
+
+class ToolOptions(_Described, total=False):
+    read_only: bool | None
+    destructive: bool | None
+    idempotent: bool | None
+    open_world: bool | None
+    input_schema: Mapping[str, Any] | None
+    output_schema: "Mapping[str, Any] | type | None"
+    """Or the type that it is made from; what is returned is then held against that."""
+    long: "bool | Long"
+    ui: str | None
+    bounded: bool
+    """Whether its results are made for a model's context as they are: a gateway then sends them whole."""
+    listed: bool
+    """Whether `tools/list` shows it; a call by its name is answered in any case."""
+
+
+class ResourceOptions(_Described, total=False):
+    mime_type: str | None
+    size: int | None
+    annotations: Annotations | None
+
+
+class PromptOptions(_Described, total=False):
+    pass
+
+
+def check_options(options: Mapping[str, Any], known: type, what: str) -> None:
+    """Python takes any keyword where options are a mapping; we do not."""
+    names: frozenset[str] = vars(known)["__optional_keys__"]
+    for name in options:
+        if name not in names:
+            raise TypeError(f"{what} has no option {name!r}; there are: {', '.join(sorted(names))}")

@@ -1,0 +1,174 @@
+"""Prompts: declaration, listing and rendering; and completion of the arguments of prompts and templates."""
+
+import inspect
+import typing
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Unpack, cast
+
+from msgspec import Raw
+
+from ...wire.call import Call, Caller
+from ...wire.errors import InvalidParams
+from ...wire.messages import decode_params
+from ...wire.text import clean
+from ...wire.types import (
+    BLOCKS,
+    Block,
+    CompleteParams,
+    CompleteResult,
+    Completion,
+    GetPromptParams,
+    GetPromptResult,
+    ListPromptsResult,
+    Message,
+    PromptArgument,
+    PromptInfo,
+    PromptRef,
+    Result,
+    Text,
+)
+from ..calls.context import Context
+from ..calls.input_requests import InputRequired
+from ..schema.annotations import describe, name_of, underlying
+from ..schema.validation import Signature
+from .base import AuthorFunction, Feature, PromptOptions, check_options, check_own, guarded
+
+if TYPE_CHECKING:
+    from ..server import Server
+
+
+def user(content: str | Block) -> Message:
+    return Message("user", Text(clean(content)) if isinstance(content, str) else content)
+
+
+def assistant(content: str | Block) -> Message:
+    return Message("assistant", Text(clean(content)) if isinstance(content, str) else content)
+
+
+class Prompt:
+    def __init__(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
+        check_options(options, PromptOptions, "a prompt")
+        self.name = options.get("name") or name_of(function)
+        self.serial = 0
+        self._signature = Signature(function, Context, strict=False)
+        self._callee = AuthorFunction(function, self._signature.context_name)
+        schema = self._signature.validate.schema
+        required = schema.get("required", [])
+        arguments = [
+            PromptArgument(key, prop.get("title"), prop.get("description"), key in required)
+            for key, prop in schema["properties"].items()
+        ]
+        self.info = PromptInfo(
+            name=self.name,
+            title=options.get("title"),
+            description=describe(function, options.get("description")),
+            arguments=arguments or None,
+            icons=options.get("icons"),
+            meta=options.get("meta"),
+        )
+
+    @property
+    def wants_context(self) -> bool:
+        return self._callee.wants_context
+
+    async def render(self, arguments: Raw | dict[str, Any], context: Context | None) -> list[Message]:
+        """Raises Mismatch when the arguments do not fit."""
+        value = await self._callee(self._signature.bind(arguments), context)
+        items = cast(list[Any], value if isinstance(value, list) else [value])
+        return [_message(self.name, item) for item in items]
+
+
+def _message(name: str, value: Any) -> Message:
+    if isinstance(value, Message):
+        return value
+    if isinstance(value, (str, *BLOCKS)):
+        return user(value)
+    raise TypeError(f"prompt {name!r} returned {type(value).__name__}; return str, content or messages")
+
+
+class Completer:
+    """`complete(value, context) -> list[str]`; a parameter annotated `Caller` is told who asks."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._caller_name = _caller_parameter(function)
+        told: dict[str, Any] = {self._caller_name: None} if self._caller_name else {}
+        try:
+            inspect.signature(function).bind(value="", context={}, **told)
+        except TypeError as error:
+            raise TypeError(f"{name_of(function)} must take 'value' and 'context': {error}") from None
+        self._callee = AuthorFunction(function, None)
+
+    def __call__(self, value: str, context: Mapping[str, str], caller: Caller) -> Awaitable[Any]:
+        told = {self._caller_name: caller} if self._caller_name else {}
+        return self._callee({"value": value, "context": context, **told}, None)
+
+
+def _caller_parameter(function: Callable[..., Any]) -> str | None:
+    try:
+        hints = typing.get_type_hints(underlying(function))
+    except (NameError, TypeError):  # hints that only a type checker can read
+        return None
+    return next((name for name, hint in hints.items() if hint is Caller and name != "return"), None)
+
+
+MAX_COMPLETIONS = 100
+
+
+class PromptFeature(Feature):
+    def __init__(self, server: "Server") -> None:
+        super().__init__(server)
+        self.shared = {
+            "prompts/list": self._list,
+            "prompts/get": self._get,
+            "completion/complete": self._complete,
+        }
+
+    async def _list(self, call: Call) -> ListPromptsResult:
+        self._need(call, "prompts")
+        found, cursor = self._page(call, self._server.prompts.values())
+        result = ListPromptsResult(prompts=[item.info for item in found], next_cursor=cursor)
+        return self._cached(call, result)
+
+    async def _get(self, call: Call) -> Result:
+        self._need(call, "prompts")
+        params = decode_params(call.params, GetPromptParams)
+        prompt = self._server.prompts.get(params.name)
+        if prompt is None:
+            raise InvalidParams(f"Unknown prompt: {params.name[:80]!r}")
+        context = self._context(call, params, params.name, params.arguments) if prompt.wants_context else None
+        try:
+            messages = await guarded(prompt.render(params.arguments, context), f"prompt {params.name!r}")
+        except InputRequired as pending:
+            check_own(pending, context)
+            return pending.result
+        finally:
+            if context is not None:
+                context.close()
+        return GetPromptResult(messages=messages, description=prompt.info.description)
+
+    async def _complete(self, call: Call) -> CompleteResult:
+        self._need(call, "completions")
+        params = decode_params(call.params, CompleteParams)
+        ref = params.ref
+        kind, target = ("prompt", ref.name) if isinstance(ref, PromptRef) else ("resource", ref.uri)
+        known = self._server.prompts if kind == "prompt" else self._server.resources
+        if target not in known:
+            raise InvalidParams(f"Unknown {kind}: {target[:80]!r}")
+        complete = self._server.completions.get((kind, target, params.argument.name))
+        if complete is None:
+            return CompleteResult(completion=Completion([], 0, False))
+        what = f"completion of {params.argument.name!r}"
+        completing = complete(params.argument.value, params.context.arguments, call.caller)
+        values = await guarded(_strings(completing), what)
+        shown = values[:MAX_COMPLETIONS]
+        return CompleteResult(completion=Completion(shown, len(values), len(values) > len(shown)))
+
+
+async def _strings(completing: Awaitable[Any]) -> list[str]:
+    found = await completing
+    if found is None or isinstance(found, str) or not isinstance(found, Iterable):
+        raise TypeError(f"a completion returns strings, not {type(found).__name__}")
+    values = list(cast(Iterable[Any], found))
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError("a completion returns strings only")
+    return [clean(value) for value in values]

@@ -1,0 +1,238 @@
+"""Tools: their definition, one run of the function, tools/list, tools/call and the tasks/* methods."""
+
+import logging
+import re
+import secrets
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Unpack
+
+from msgspec import UNSET, Raw
+from msgspec.structs import replace
+
+from ...wire.call import TASKS_EXTENSION, Call
+from ...wire.errors import InvalidParams, McpError, MissingCapability
+from ...wire.headers import check_params, param_headers
+from ...wire.messages import decode_params
+from ...wire.types import (
+    CallToolParams,
+    CallToolResult,
+    ListToolsResult,
+    Meta,
+    Result,
+    TaskParams,
+    TaskState,
+    TaskUpdateParams,
+    ToolAnnotations,
+    ToolInfo,
+)
+from ..calls.content import ToolError, ToolResult, error_result, to_result
+from ..calls.context import Context
+from ..calls.input_requests import CallNotes, Detached, InputRequired, settle
+from ..calls.tasks import Long, Task, TaskRequester
+from ..schema.annotations import describe, name_of
+from ..schema.pydantic_types import ValidatorError
+from ..schema.validation import DictSignature, MismatchError, Signature, output_of
+from .base import BOUNDED, AuthorFunction, Feature, ToolOptions, check_options, check_own, reraise_signals
+
+if TYPE_CHECKING:
+    from ..server import Server
+
+
+logger = logging.getLogger("toolyard.kit")
+
+TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+class Tool:
+    def __init__(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
+        check_options(options, ToolOptions, "a tool")
+        self.name = options.get("name") or name_of(function)
+        if not TOOL_NAME.fullmatch(self.name):
+            raise ValueError(f"tool name {self.name!r} must be 1 to 128 of A-Z a-z 0-9 _ . -")
+        self.serial = 0
+        self.listed = options.get("listed", True)
+        long = options.get("long", False)
+        self.long = (Long() if long else None) if isinstance(long, bool) else long
+        schema = options.get("input_schema")
+        try:
+            self._signature = (
+                Signature(function, Context) if schema is None else DictSignature(function, Context, schema)
+            )
+            self._output = output_of(function, options.get("output_schema"), (ToolResult,))
+        except TypeError as error:
+            if self.name == name_of(function):
+                raise
+            raise TypeError(f"tool {self.name!r}: {error}") from None
+        self._callee = AuthorFunction(function, self._signature.context_name)
+        try:
+            self.param_headers = param_headers(self._signature.validate.schema)
+        except ValueError as error:
+            raise ValueError(f"tool {self.name!r}: {error}") from None
+        self.info = ToolInfo(
+            name=self.name,
+            title=options.get("title"),
+            description=describe(function, options.get("description")),
+            input_schema=self._signature.validate.schema,
+            output_schema=self._output.schema,
+            annotations=_annotations(options),
+            icons=options.get("icons"),
+            meta=_with_ui(_with_bound(options), options.get("ui")),
+        )
+
+    @property
+    def wants_context(self) -> bool:
+        return self._callee.wants_context
+
+    async def run(self, arguments: Raw | dict[str, Any], context: Context | None) -> CallToolResult:
+        """Validate, call, and shape the result. What the model can mend comes back as an error result."""
+        try:
+            bound = self._signature.bind(arguments)
+        except MismatchError as error:
+            return error_result(f"Invalid arguments for tool {self.name!r}: {error}")
+        except ValidatorError as error:
+            return self._failed(error.__cause__ or error)
+        try:
+            return to_result(await self._callee(bound, context), self._output)
+        except ToolError as error:
+            return error_result(str(error))
+        except MismatchError as error:
+            logger.error("tool %r returned what cannot be sent: %s", self.name, error)
+            wrong = "does not fit its output schema" if self.info.output_schema else "cannot be sent"
+            return error_result(f"Tool {self.name!r} returned a result that {wrong}: {error}")
+        except McpError:
+            raise
+        except BaseException as error:  # an author's bug must not become a broken connection
+            reraise_signals(error)
+            return self._failed(error)
+
+    def _failed(self, error: BaseException) -> CallToolResult:
+        """An unforeseen exception: the log gets all of it, the caller a reference to find it by."""
+        reference = secrets.token_hex(4)
+        logger.error("tool %r failed (reference %s)", self.name, reference, exc_info=error)
+        return error_result(
+            f"Tool {self.name!r} failed unexpectedly (reference {reference} in the server's log)"
+        )
+
+
+def _annotations(options: ToolOptions) -> ToolAnnotations | None:
+    found = ToolAnnotations(
+        read_only_hint=options.get("read_only"),
+        destructive_hint=options.get("destructive"),
+        idempotent_hint=options.get("idempotent"),
+        open_world_hint=options.get("open_world"),
+    )
+    return found if found != ToolAnnotations() else None
+
+
+def _with_bound(options: ToolOptions) -> Meta | None:
+    meta = options.get("meta")
+    return {**(meta or {}), BOUNDED: True} if options.get("bounded", False) else meta
+
+
+def _with_ui(meta: Meta | None, ui: str | None) -> Meta | None:
+    if ui is None:
+        return meta
+    if not ui.startswith("ui://"):
+        raise ValueError(f"ui must be a ui:// address, not {ui!r}")
+    return {**(meta or {}), "ui": {**(meta or {}).get("ui", {}), "resourceUri": ui}}
+
+
+class ToolFeature(Feature):
+    def __init__(self, server: "Server") -> None:
+        super().__init__(server)
+        self.shared = {"tools/list": self._list, "tools/call": self._call}
+        self.modern = {
+            "tasks/get": self._get_task,
+            "tasks/update": self._update_task,
+            "tasks/cancel": self._cancel_task,
+        }
+
+    async def _list(self, call: Call) -> ListToolsResult:
+        self._need(call, "tools")
+        listed = [tool for tool in self._server.tools.values() if tool.listed]
+        shown = await self._server.shown_tools(call)
+        if shown is not None:
+            listed = [tool for tool in listed if shown(tool)]
+        tools, cursor = self._page(call, listed)
+        return self._cached(call, ListToolsResult(tools=[tool.info for tool in tools], next_cursor=cursor))
+
+    async def _call(self, call: Call) -> Result:
+        params = decode_params(call.params, CallToolParams)
+        tool = self._server.tools.get(params.name)
+        shown = await self._server.shown_tools(call)
+        if tool is None or (shown is not None and not shown(tool)):
+            raise InvalidParams(f"Unknown tool: {params.name[:80]!r}")
+        if tool.param_headers and call.param_headers is not None:
+            arguments = decode_params(params.arguments, dict[str, Any])
+            check_params(tool.param_headers, arguments, call.param_headers())
+        long = self._as_task(call, tool)
+        if long is not None and long.detach == "at_once":
+            return self._start(call, tool, long, params.arguments, CallNotes())
+        context = None
+        if tool.wants_context or params.request_state is not UNSET:
+            context = self._context(call, params, params.name, params.arguments, long is not None)
+        try:
+            running = tool.run(params.arguments, context)
+            return await (running if context is None else settle(running))
+        except InputRequired as pending:
+            check_own(pending, context)
+            return pending.result
+        except Detached as detached:
+            check_own(detached, context)
+            assert long is not None, "only a call that may become a task can be detached"
+            return self._start(call, tool, long, params.arguments, detached.notes)
+        finally:
+            if context is not None:
+                context.close()
+
+    def _as_task(self, call: Call, tool: Tool) -> Long | None:
+        """How this call becomes a task, if the tool is long and the client can follow one."""
+        long = tool.long
+        if long is None or call.caller.era == "legacy":
+            return None
+        if call.caller.supports(TASKS_EXTENSION):
+            return long
+        if long.required:
+            raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
+        return None
+
+    def _start(self, call: Call, tool: Tool, long: Long, arguments: Raw, notes: CallNotes) -> TaskState:
+        call = replace(call, secrets=None)  # a task outlives the request, and the caller's key must not
+
+        async def run(asker: TaskRequester, say: Callable[[str], None]) -> CallToolResult:
+            context = Context(call, asker, say)
+            try:
+                result = await tool.run(arguments, context)
+            finally:
+                context.close()
+            result.result_type = "complete"
+            return result
+
+        state = self._server.tasks.start(long, call.caller, notes, run).handle()
+        state.result_type = "task"
+        return state
+
+    # Tasks
+
+    def _task(self, call: Call, id: str) -> Task:
+        return self._server.tasks.find(id, call.caller)
+
+    def _need_tasks(self, call: Call) -> None:
+        self._need(call, "tasks")
+        if not call.caller.supports(TASKS_EXTENSION):
+            raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
+
+    async def _get_task(self, call: Call) -> TaskState:
+        self._need_tasks(call)
+        return self._task(call, decode_params(call.params, TaskParams).task_id).state()
+
+    async def _update_task(self, call: Call) -> Result:
+        self._need_tasks(call)
+        params = decode_params(call.params, TaskUpdateParams)
+        self._server.tasks.update(self._task(call, params.task_id), params.input_responses)
+        return Result()
+
+    async def _cancel_task(self, call: Call) -> Result:
+        self._need_tasks(call)
+        self._server.tasks.cancel(self._task(call, decode_params(call.params, TaskParams).task_id))
+        return Result()

@@ -1,0 +1,1 @@
+"""JSON Schemas of authors' functions: from annotations to schemas, and from JSON to checked values."""

@@ -1,0 +1,285 @@
+"""Pydantic's part in reading arguments and writing results, for authors who use Pydantic.
+
+Owns every use of Pydantic: models and whatever else only it can check are custom types to msgspec, which
+calls the hooks here. Pydantic is no dependency of ours: it is taken from `sys.modules`, so it costs nothing
+where the author's own code has not imported it.
+"""
+
+import functools
+import re
+import sys
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import msgspec
+
+if TYPE_CHECKING:
+    import pydantic
+
+JsonSchema = dict[str, Any]
+Mode = Literal["validation", "serialization"]
+
+_STANDARD = ("pathlib", "ipaddress", "fractions", "zoneinfo")
+"""Modules of Python whose classes Pydantic reads and msgspec does not."""
+MOST_FAULTS = 3
+"""Faults of one value that its message tells."""
+
+
+class PydanticMismatchError(ValueError):
+    """A value that Pydantic refuses: each fault with its path inside that value. msgspec passes it on."""
+
+    def __init__(self, faults: list[tuple[str, str]]) -> None:
+        super().__init__("; ".join(text for _, text in faults))
+        self.faults = faults
+
+
+class ValidatorError(Exception):
+    """A validator of the author's failed by a bug; its cause is the exception."""
+
+
+class _HoldsAnything(type):
+    """msgspec asks whether what the hook returned is an instance of the custom type."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return True
+
+
+class PydanticType(metaclass=_HoldsAnything):
+    """The base of stand-ins for annotations that Pydantic reads as a whole."""
+
+    adapter: "pydantic.TypeAdapter[Any]"
+    lax: bool
+
+
+def loaded() -> bool:
+    """Whether the author's code has imported Pydantic 2."""
+    module = sys.modules.get("pydantic")
+    return module is not None and str(getattr(module, "VERSION", "1")).split(".")[0] != "1"
+
+
+def is_model(kind: Any) -> bool:
+    return loaded() and isinstance(kind, type) and issubclass(kind, sys.modules["pydantic"].BaseModel)
+
+
+def is_custom(kind: Any) -> bool:
+    """Whether Pydantic has rules for a class that is no model: a URL, a secret, a string of JSON, a path."""
+    if not loaded() or not isinstance(kind, type) or is_model(kind):
+        return False
+    return hasattr(kind, "__get_pydantic_core_schema__") or kind.__module__.partition(".")[0] in _STANDARD
+
+
+def is_dataclass(kind: Any) -> bool:
+    """Whether it is one of Pydantic's dataclasses, which msgspec would fill without their rules."""
+    return (
+        loaded() and isinstance(kind, type) and "__pydantic_validator__" in vars(kind) and not is_model(kind)
+    )
+
+
+def stand_in(kind: Any, lax: bool) -> type[PydanticType]:
+    """A class that msgspec takes for a custom type, for any annotation that Pydantic understands."""
+    return _HoldsAnything("PydanticType", (PydanticType,), {"adapter": _new_adapter(kind), "lax": lax})
+
+
+def schema(kind: Any, mode: Mode) -> JsonSchema:
+    """msgspec's `schema_hook`: the schema of a custom type, with `$defs` of its own."""
+    if not _is_ours(kind):
+        raise NotImplementedError
+    adapter = _adapter(kind)
+    try:
+        found = adapter.json_schema(mode=mode, by_alias=True, schema_generator=_generator())
+    except _definition_errors() as error:
+        raise TypeError(_in_one_line(error)) from None
+    return _as_definition(kind, found) if is_model(kind) and "$ref" not in found else found
+
+
+def _as_definition(kind: type, found: JsonSchema) -> JsonSchema:
+    """A model by reference, as structs are: one that several parameters take is described once."""
+    defs: JsonSchema = found.pop("$defs", {})
+    name = re.sub(r"[^A-Za-z0-9_.-]", "_", kind.__name__)
+    while name in defs:  # another one of that name, inside of it
+        name += "_"
+    return {"$ref": f"#/$defs/{name}", "$defs": {**defs, name: found}}
+
+
+def decode(kind: Any, value: Any, strict: bool) -> Any:
+    """msgspec's `dec_hook`: JSON data as an instance of a custom type, or Unfit."""
+    if not _is_ours(kind):
+        raise NotImplementedError
+    adapter = _adapter(kind)
+    try:
+        return _validated(adapter, value, strict and not getattr(kind, "lax", False))
+    except PydanticMismatchError:
+        if strict or not isinstance(value, str):
+            raise
+        # The wire has strings only there, as in prompts: it may be the JSON of an object or an array.
+        try:
+            inside = msgspec.json.decode(value)
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            inside = value
+        if isinstance(inside, str):
+            raise
+        return _validated(adapter, inside, strict)
+
+
+def _validated(adapter: "pydantic.TypeAdapter[Any]", value: Any, strict: bool) -> Any:
+    import pydantic
+
+    try:
+        # As JSON, for dates, tuples and the like are strings and arrays there and are not in strict Python.
+        text = msgspec.json.encode(value)
+    except (UnicodeError, RecursionError) as error:
+        raise PydanticMismatchError([("", f"this cannot be read as JSON: {error}")]) from None
+    try:
+        return adapter.validate_json(text, strict=strict)
+    except pydantic.ValidationError as error:
+        raise PydanticMismatchError(_faults(error, value)) from None
+    except Exception as error:
+        raise ValidatorError from error
+
+
+def can_encode(value: Any) -> bool:
+    return hasattr(value, "__pydantic_serializer__")
+
+
+def encode(value: Any) -> Any:
+    """msgspec's `enc_hook`: a model as plain data, named by its aliases."""
+    if not can_encode(value):
+        raise TypeError(f"values of type {type(value).__qualname__} have no JSON form")
+    return value.__pydantic_serializer__.to_python(value, mode="json", by_alias=True, warnings=False)
+
+
+def dump(kind: type[PydanticType], value: Any) -> bytes:
+    """A result by the serializers of the annotation that promises it."""
+    return kind.adapter.dump_json(value, by_alias=True, warnings=False)
+
+
+def _is_ours(kind: Any) -> bool:
+    return isinstance(kind, type) and (issubclass(kind, PydanticType) or is_model(kind))
+
+
+def _adapter(kind: Any) -> "pydantic.TypeAdapter[Any]":
+    return kind.adapter if issubclass(kind, PydanticType) else _adapter_of_class(kind)
+
+
+@functools.lru_cache(maxsize=512)
+def _adapter_of_class(kind: type) -> "pydantic.TypeAdapter[Any]":
+    return _new_adapter(kind)
+
+
+def _new_adapter(kind: Any) -> "pydantic.TypeAdapter[Any]":
+    import pydantic
+
+    try:
+        return pydantic.TypeAdapter(kind)
+    except _definition_errors() as error:
+        raise TypeError(_in_one_line(error)) from None
+
+
+def _definition_errors() -> tuple[type[Exception], ...]:
+    import pydantic
+    import pydantic_core
+
+    return (
+        pydantic.PydanticUserError,
+        pydantic.errors.PydanticUndefinedAnnotation,
+        pydantic_core.SchemaError,
+        TypeError,
+    )
+
+
+def _in_one_line(error: Exception) -> str:
+    """The reason; of a pattern that cannot be read, Pydantic gives it in the last line."""
+    lines = str(error).strip().splitlines()
+    return f"{lines[0]} {lines[-1].strip()}" if type(error).__name__ == "SchemaError" else lines[0]
+
+
+@functools.cache
+def _generator() -> Any:
+    from pydantic.json_schema import GenerateJsonSchema
+
+    class Untitled(GenerateJsonSchema):
+        """Gives a field no title that only repeats its name: nobody learns from it, and it costs tokens."""
+
+        def field_title_should_be_set(self, schema: Any) -> bool:
+            return False
+
+    return Untitled
+
+
+# Faults in the kit's words
+
+_TYPES = {
+    "int_type": "int",
+    "int_from_float": "int",
+    "float_type": "float",
+    "bool_type": "bool",
+    "string_type": "str",
+    "none_required": "null",
+    "list_type": "array",
+    "tuple_type": "array",
+    "set_type": "array",
+    "frozen_set_type": "array",
+    "dict_type": "object",
+    "mapping_type": "object",
+    "model_type": "object",
+    "model_attributes_type": "object",
+    "dataclass_type": "object",
+}
+_LIMITS = {
+    "greater_than": "> {gt}",
+    "greater_than_equal": ">= {ge}",
+    "less_than": "< {lt}",
+    "less_than_equal": "<= {le}",
+    "multiple_of": "that's a multiple of {multiple_of}",
+    "string_too_short": "of length >= {min_length}",
+    "string_too_long": "of length <= {max_length}",
+    "too_short": "of length >= {min_length}",
+    "too_long": "of length <= {max_length}",
+    "string_pattern_mismatch": "matching regex {pattern!r}",
+}
+_INPUT_SHOULD = re.compile(r"^Input should (?:be|have) ")
+
+
+def _faults(error: "pydantic.ValidationError", value: Any) -> list[tuple[str, str]]:
+    """The first few, each once: the members of a union often say the same."""
+    found = [_fault(cast(dict[str, Any], item), value) for item in error.errors(include_url=False)]
+    return list(dict.fromkeys(found))[:MOST_FAULTS]
+
+
+def _fault(error: dict[str, Any], value: Any) -> tuple[str, str]:
+    kind, context = str(error["type"]), error.get("ctx", {})
+    path = _path(error["loc"], value, kind == "missing")
+    given = _type_name(error["input"])
+    if kind == "missing":
+        return path, "is required"
+    if kind == "extra_forbidden":
+        return path, "is not known here"
+    if kind in _TYPES:
+        return path, f"expected `{_TYPES[kind]}`, got `{given}`"
+    if kind in _LIMITS:
+        # A decimal is a string on the wire, and the limit is not one of strings.
+        what = "a value" if given == "str" and not kind.startswith("string") else f"`{given}`"
+        return path, f"expected {what} {_LIMITS[kind].format(**context)}"
+    if kind in ("value_error", "assertion_error") and "error" in context:
+        return path, str(context["error"]) or "this value is not allowed"
+    text = _INPUT_SHOULD.sub("expected ", str(error["msg"]))
+    return path, text[:1].lower() + text[1:]
+
+
+def _path(steps: tuple[int | str, ...], value: Any, missing: bool) -> str:
+    """Where in the value. Pydantic also names the members of unions on the way, which are no fields."""
+    path = ""
+    for at, step in enumerate(steps):
+        if isinstance(step, int) and isinstance(value, list):
+            path += f"[{step}]"
+            items = cast(list[Any], value)
+            value = items[step] if step < len(items) else None
+        elif isinstance(value, dict) and (step in value or (missing and at == len(steps) - 1)):
+            path = f"{path}.{step}" if path else str(step)
+            value = cast(dict[Any, Any], value).get(step)
+    return path
+
+
+def _type_name(value: Any) -> str:
+    """The type of a JSON value as msgspec's messages name it."""
+    names = {"NoneType": "null", "list": "array", "dict": "object"}
+    return names.get(type(value).__name__, type(value).__name__)

@@ -1,0 +1,1 @@
+"""From the arguments of a call to the request that is sent."""

@@ -1,0 +1,1 @@
+"""From the API's response to the tool's result."""

@@ -1,0 +1,425 @@
+"""Looks into JSON without decoding it: the items of a list, the members of an object, the lines of NDJSON.
+
+Each part stays bytes. Parts are counted before they are made, because a server may send millions: of
+too many only the first are made. Also finds the data inside an envelope such as `{"data": {"items":
+[...]}}`.
+"""
+
+import json
+import re
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from itertools import islice
+from typing import Any, cast, overload
+
+import msgspec
+from msgspec import Raw, Struct
+
+from .tables import COLUMNS, ROWS, columns_of
+
+Buffer = bytes | bytearray | memoryview
+
+HEAD = 64 * 1024
+LARGE_PIECE = 2**20
+PIECE = 256 * 1024
+"""Others go on after each: it takes some milliseconds."""
+MOST_ITEMS, MOST_MEMBERS = 1_000_000, 300_000
+"""Of more only the first are cut. A member takes three times what an item does, for its name."""
+FIRST_ITEMS = 2_000
+MOST_STEPS = 2_000_000
+"""Counting ends here. Only what is nested for the purpose has more."""
+LONGEST_NUMBER = 4_000
+LIST, OBJECT, STRING = b'[{"'
+
+_NONE = Raw(b"")
+_FAULTS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+_decode_items = msgspec.json.Decoder(list[Raw]).decode
+_decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_checked = msgspec.json.Decoder(Raw).decode
+# A string without an end is one too, or each quote in it would be tried as the beginning of another.
+_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOTALL)
+_FILLED = re.compile(rb"[^ \t\r\n]")
+_AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_NO_MARKS = bytes(byte for byte in range(256) if byte not in b"[]{},")
+_FLAT = re.compile(rb"\[,*+\]")
+_RUNS = re.compile(rb"\[++|\]++|,++")
+
+
+class JsonItems(Struct, frozen=True):
+    """A list."""
+
+    parts: Sequence[Raw]
+    """All of its items, or the first of too many."""
+    count: int
+    exact: bool = True
+    """False when `count` goes by the average size of the parts."""
+
+    @property
+    def are_all(self) -> bool:
+        return len(self.parts) == self.count
+
+
+class JsonMembers(Struct, frozen=True):
+    """An object; its fields mean what those of `Items` do."""
+
+    parts: Mapping[str, Raw]
+    count: int
+    exact: bool = True
+
+
+def first_byte(body: Buffer) -> int:
+    """Of what is not white space; 0 when there is none."""
+    found = _FILLED.search(body, 0, HEAD)
+    return found[0][0] if found else 0
+
+
+def items_of(body: Buffer) -> JsonItems | None:
+    """Of a list; None when it is no list, or no JSON."""
+    if first_byte(body) != LIST:
+        return None
+    try:
+        count = _count(body, MOST_ITEMS)
+        if count is not None and count <= MOST_ITEMS:
+            parts = _decode_items(body)
+            return JsonItems(parts, len(parts))
+        first = _first_items(body)
+    except _FAULTS:
+        return None
+    return JsonItems(first, *_count_or_estimate(count, first, body))
+
+
+def all_items_of(body: Buffer) -> list[Raw]:
+    """However many there are: for a process whose memory has a limit."""
+    return _decode_items(body)
+
+
+def object_of(body: Buffer) -> JsonMembers | None:
+    """None when it is no object, or no JSON."""
+    if first_byte(body) != OBJECT:
+        return None
+    try:
+        count = _count(body, MOST_MEMBERS)
+        if count is not None and count <= MOST_MEMBERS:
+            parts = _decode_members(body)
+            return JsonMembers(parts, len(parts))
+        _checked(body)
+        first = _first_members(body)
+    except _FAULTS:
+        return None
+    return JsonMembers(first, *_count_or_estimate(count, first.values(), body))
+
+
+def members_of(body: Buffer) -> dict[str, Raw] | None:
+    """Of an object; None when it is no object, or no JSON, or has too many."""
+    found = object_of(body)
+    return dict(found.parts) if found is not None and len(found.parts) == found.count else None
+
+
+def is_json(body: Buffer) -> bool:
+    """Whether it is a list or an object; a number or a quoted word is JSON too, but means no more for it."""
+    if first_byte(body) not in (LIST, OBJECT):
+        return False
+    try:
+        _checked(body)
+    except _FAULTS:
+        return False
+    return True
+
+
+def values_in(body: bytes | bytearray) -> int:
+    """At most so many would be made by decoding it."""
+    return 1 + body.count(b",") + body.count(b"[") + body.count(b"{")
+
+
+def _pieces(body: Buffer, size: int = LARGE_PIECE) -> Iterator[bytes]:
+    for at in range(0, len(body), size):
+        yield bytes(body[at : at + size])
+
+
+def _count(body: Buffer, most: int) -> int | None:
+    """How many parts there are; no fewer than that where they are surely no more than `most`."""
+    if len(body) // 2 < most:  # each takes two bytes
+        return most
+    commas = sum(piece.count(b",") for piece in _pieces(body))
+    return commas + 1 if commas < most else _counted(body)
+
+
+def _counted(body: Buffer) -> int | None:
+    """By the commas between them; None when that takes too many steps."""
+    depth = steps = commas = 0
+    for marks in _marks_in(body):
+        # A list that begins and ends in one piece is inside the whole, which is longer.
+        for run in _RUNS.finditer(_FLAT.sub(b"", _FLAT.sub(b"", marks))):
+            length = run.end() - run.start()
+            match run[0][0]:
+                case 0x5B:
+                    depth += length
+                case 0x5D:
+                    depth -= length
+                case _:
+                    commas += length * (depth == 1)
+            steps += 1
+        if steps > MOST_STEPS:
+            return None
+    return commas + 1
+
+
+def _marks_in(body: Buffer) -> Iterator[bytes]:
+    """The commas and brackets outside of strings, piece by piece; braces as brackets."""
+    is_quoted = False
+    carry = b""
+    for piece in _pieces(body, PIECE):
+        piece = carry + piece
+        # An escape may be cut in two.
+        carry = b"\\" * ((len(piece) - len(piece.rstrip(b"\\"))) % 2)
+        whole = piece[: len(piece) - len(carry)]
+        parts = whole.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')
+        outside = b"".join(parts[is_quoted::2])
+        is_quoted ^= len(parts) % 2 == 0
+        yield outside.translate(_AS_BRACKETS, _NO_MARKS)
+
+
+def _first_items(body: Buffer) -> tuple[Raw, ...]:
+    """Those behind them are read and not made."""
+    found = cast(tuple[Raw, ...], msgspec.structs.astuple(_head_decoder().decode(body)))
+    return tuple(part for part in found if part is not _NONE)
+
+
+@cache
+def _head_decoder() -> msgspec.json.Decoder[Any]:
+    fields = [(f"item_{at}", Raw, _NONE) for at in range(FIRST_ITEMS)]
+    return msgspec.json.Decoder(msgspec.defstruct("FirstItems", fields, array_like=True, gc=False))
+
+
+def _first_members(body: Buffer) -> dict[str, Raw]:
+    head = bytes(body[:HEAD])
+    cuts = _cuts(head)
+    return _decode_members(head[: cuts[-1]] + b"}") if cuts else {}
+
+
+def _count_or_estimate(count: int | None, first: Iterable[Raw], body: Buffer) -> tuple[int, bool]:
+    """Also whether it was counted; else it goes by the average size of the first."""
+    if count is not None:
+        return count, True
+    sizes = [len(memoryview(part)) + len(",") for part in first]
+    return max(len(body) * len(sizes) // max(1, sum(sizes)), len(sizes) + 1), False
+
+
+def value_of(body: Buffer | Raw) -> Any:
+    """Decoded; numbers that no machine holds stay texts. ValueError when it is no JSON that can be."""
+    try:
+        return msgspec.json.decode(body)
+    except (msgspec.ValidationError, UnicodeDecodeError):
+        return _leniently(bytes(body))
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
+def _leniently(body: bytes) -> Any:
+    try:
+        value = json.loads(body.decode("utf-8", "replace"), parse_int=_whole, parse_float=_real)
+        msgspec.json.encode(value)  # this reader also takes halves of letters, which nobody can send
+    except RecursionError as error:
+        raise ValueError(str(error)) from None
+    return value
+
+
+def _whole(digits: str) -> int | str:
+    return digits if len(digits) > LONGEST_NUMBER else int(digits)
+
+
+def _real(digits: str) -> float | str:
+    value = float(digits)
+    return digits if value in (float("inf"), float("-inf")) else value
+
+
+def _cuts(head: bytes) -> list[int]:
+    """Where the commas between the outermost list's items are, at the beginning of it."""
+    depth = 0
+    found: list[int] = []
+    for token in _TOKENS.finditer(head):
+        mark = token[0]
+        if mark in (b"[", b"{"):
+            depth += 1
+        elif mark in (b"]", b"}"):
+            depth -= 1
+        elif mark == b"," and depth == 1:
+            found.append(token.start())
+    return found
+
+
+def spread_positions(count: int, most: int) -> list[int]:
+    """Positions, evenly spread, from the first to the last."""
+    if count <= most:
+        return list(range(count))
+    return [at * (count - 1) // (most - 1) for at in range(most)]
+
+
+LINES_CHECKED = 50
+MOST_LINES = 2_000_000
+BROKEN_SHARE = 0.1
+"""So many of them may be no objects: a log that was cut off is still a log."""
+_LINES = re.compile(rb"[^\n]++")
+
+
+class NdjsonLines(Sequence[Raw]):
+    """Cut out when they are asked for: what is kept of each is where it is."""
+
+    def __init__(self, body: Buffer) -> None:
+        self._body = memoryview(body)
+        self._places: array[int] = array("Q")
+        """Where each begins and ends."""
+        for line in islice(_LINES.finditer(body), MOST_LINES + 1):
+            if not line[0].isspace():
+                self._places.extend(line.span())
+
+    def spans(self) -> Iterator[tuple[int, int]]:
+        """Where each begins, and how long it is."""
+        for at in range(0, len(self._places), 2):
+            yield self._places[at], self._places[at + 1] - self._places[at]
+
+    def __len__(self) -> int:
+        return len(self._places) // 2
+
+    @overload
+    def __getitem__(self, at: int) -> Raw: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[Raw]: ...
+    def __getitem__(self, at: int | slice) -> Raw | Sequence[Raw]:
+        if isinstance(at, slice):
+            return [self[one] for one in range(*at.indices(len(self)))]
+        if not 0 <= at < len(self):
+            raise IndexError(at)
+        start, end = self._places[at * 2 : at * 2 + 2]
+        return Raw(bytes(self._body[start:end]).strip())
+
+
+def json_lines(body: Buffer) -> JsonItems | None:
+    """None when it is no such text."""
+    lines = find_json_lines(body)
+    return None if lines is None else JsonItems(lines, len(lines))
+
+
+def find_json_lines(body: Buffer) -> NdjsonLines | None:
+    """Of many lines some are looked at, from the first to the last."""
+    first = _LINES.search(body) if first_byte(body) == OBJECT else None
+    if first is None or not (first[0].isspace() or _is_object(first[0])):
+        return None
+    lines = NdjsonLines(body)
+    if not 2 <= len(lines) <= MOST_LINES:
+        return None
+    looked_at = spread_positions(len(lines), LINES_CHECKED)
+    broken = sum(not _is_object(lines[at]) for at in looked_at)
+    return lines if broken <= BROKEN_SHARE * len(looked_at) else None
+
+
+def decode_line(line: Raw | bytes) -> Any:
+    """Of one line; one that is broken is shown as it is."""
+    try:
+        return value_of(line)
+    except ValueError:
+        return bytes(line).decode("utf-8", "replace")
+
+
+def _is_object(line: Raw | bytes) -> bool:
+    body = bytes(line)
+    return first_byte(body) == OBJECT and is_json(body)
+
+
+DEEPEST_ENVELOPE = 4
+MOST_AROUND = 12
+LONGEST_AROUND = 1_000
+"""Bytes of a list or object of plain values that may be beside what matters: names of columns, what page
+it is."""
+
+
+_NAME = re.compile(rb'[ \t\r\n{,]*+("[^"\\]*+(?:\\.[^"\\]*+)*+")[ \t\r\n]*+:[ \t\r\n]*+', re.DOTALL)
+
+
+class DataEnvelope(Struct, frozen=True):
+    path: tuple[str, ...]
+    """Where it is."""
+    inner: Buffer
+    around: dict[str, Any]
+    """The plain values beside it."""
+    columns: tuple[str, ...] = ()
+    """The names of its cells, where it is the rows of a table."""
+
+
+def open_envelope(body: Buffer) -> DataEnvelope:
+    """Into objects that are there for one list or object, most of them by far."""
+    path: list[str] = []
+    around: dict[str, Raw] = {}
+    columns: tuple[str, ...] = ()
+    inner = body
+    while len(path) < DEEPEST_ENVELOPE and (members := members_of(inner)):
+        name, raw = max(members.items(), key=lambda member: len(memoryview(member[1])))
+        value = memoryview(raw)
+        named = columns_of(members) if name == ROWS else ()
+        del members[name]
+        if named:
+            del members[COLUMNS]
+        if not _is_nested(value) or not _are_metadata(members) or len(value) * 2 < len(inner):
+            break
+        around |= members
+        path.append(name)
+        inner, columns = value, named
+    shown = list(around.items())[:MOST_AROUND]
+    return DataEnvelope(tuple(path), inner, {name: decode_or_excerpt(raw) for name, raw in shown}, columns)
+
+
+def data_offset(body: Buffer, inside: DataEnvelope) -> int | None:
+    """Where it begins; None when an object on the way has a name twice, of which only the last counts."""
+    place = 0
+    inner = memoryview(body)
+    for name in inside.path:
+        members = members_of(inner) or {}
+        at = _member_offset(inner, members, name)
+        if at is None:
+            return None
+        place += at
+        inner = memoryview(members[name])
+    return place
+
+
+def _member_offset(body: memoryview, members: dict[str, Raw], wanted: str) -> int | None:
+    """Of a member in an object, found by the sizes of those before it."""
+    at = 0
+    for _ in range(len(members)):
+        found = _NAME.match(body, at)
+        name = None if found is None else value_of(found[1])
+        if found is None or name not in members:
+            return None
+        at = found.end()
+        value = memoryview(members[name])
+        if bytes(body[at : at + len(value)]) != bytes(value):
+            return None
+        if name == wanted:
+            return at
+        at += len(value)
+    return None
+
+
+def _is_nested(body: Buffer) -> bool:
+    return first_byte(body) in (LIST, OBJECT)
+
+
+def _are_metadata(members: dict[str, Raw]) -> bool:
+    """An object is a thing of its own, unless all it has beside one member are plain values, and few."""
+    return len(members) <= MOST_AROUND and all(_is_plain(memoryview(raw)) for raw in members.values())
+
+
+def _is_plain(body: memoryview) -> bool:
+    """A short list or object of plain values is one too."""
+    if not _is_nested(body):
+        return True
+    return len(body) <= LONGEST_AROUND and not any(mark in (LIST, OBJECT) for mark in bytes(body)[1:])
+
+
+def decode_or_excerpt(raw: Raw) -> Any:
+    """A value; what cannot be decoded is shown as it is written."""
+    try:
+        return value_of(raw)
+    except ValueError:
+        return bytes(memoryview(raw)[:100]).decode("utf-8", "replace")

@@ -1,0 +1,129 @@
+"""Cuts values and texts to a size of their JSON, and closes the untrusted-content marks it cuts open."""
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from ...wire.text import SUSPECT_CLOSE as CLOSE
+from ...wire.text import SUSPECT_OPEN as OPEN
+from .tables import LONGEST_WHOLE, cut
+
+ENDLESS = 2**62
+"""The size of what has no JSON: it is nested too deeply."""
+LONGEST_TEXT = 1_200
+LONGEST_TEXTS = (300, 80, 24)
+WIDEST = 8
+NARROWEST = 3
+DEEPEST = 6
+MOST_MARKS = 8
+_MARK = re.compile(r"^<([\w.-]{6,90}+)(?: [^<>\n]{0,200}+)?>", re.MULTILINE)
+"""A line that may begin what is not to be trusted."""
+_HEX = frozenset("0123456789abcdef")
+
+
+def size_of(value: Any) -> int:
+    """Of its JSON."""
+    try:
+        return len(msgspec.json.encode(value))
+    except RecursionError:
+        return ENDLESS
+
+
+def fit_items(items: Sequence[Any], room: int) -> list[Any]:
+    """As many as fit, whole; when not even the first does, what fits of it."""
+    shown: list[Any] = []
+    left = room - len("[]")
+    for item in items:
+        left -= size_of(item) + len(",")
+        if left < 0:
+            break
+        shown.append(item)
+    if not shown and items:
+        return [shorten(items[0], room - len("[]"))]
+    return shown
+
+
+def excerpt(text: str, chars: int, room: int, more: str = "") -> str:
+    """Its beginning, with the marks closed that it opens. `more` says that it goes on."""
+    shown = _beginning(text, chars, room)
+    if len(shown) == len(text):
+        return shown
+    marks = _marks_in(shown)
+    if not more and not marks and OPEN not in shown:
+        return shown
+    taken = size_of(more + CLOSE + "".join(marks)) - len('""')
+    shown = _beginning(text, chars, room - taken)
+    doubt = CLOSE if shown.rfind(OPEN) > shown.rfind(CLOSE) else ""
+    ends = [end for end in _marks_in(shown) if end not in shown]
+    return shown + more + doubt + "".join(ends)
+
+
+def has_marks(text: str) -> bool:
+    """Whether parts of it are marked as not to be trusted."""
+    return OPEN in text or next(_names_in(text), None) is not None
+
+
+def _marks_in(text: str) -> list[str]:
+    """What closes each of them, that of the outermost last."""
+    names = list(dict.fromkeys(_names_in(text)))[:MOST_MARKS]
+    return [f"\n</{name}>" for name in reversed(names)]
+
+
+def _names_in(text: str) -> Iterator[str]:
+    """Those of marks: each says so, or ends in a number that the text's author could not know."""
+    for mark in _MARK.finditer(text):
+        number = mark[1].rpartition("-")[2]
+        if "untrusted" in mark[1] or (6 <= len(number) <= 32 and _HEX.issuperset(number)):
+            yield mark[1]
+
+
+def _beginning(text: str, chars: int, room: int) -> str:
+    """The whole lines that fit; a line that is longer than all of that is cut at a word."""
+    end = min(len(text), chars)
+    while end and (size := size_of(text[:end])) > room:
+        end = min(end - 1, max(0, end * room // size))
+    if end == len(text):
+        return text
+    line = text.rfind("\n", 0, end + 1)
+    if line * 2 >= end:
+        return text[:line]
+    word = text.rfind(" ", 0, end + 1)
+    return text[: word if word * 2 >= end else end]
+
+
+def shorten(value: Any, room: int) -> Any:
+    """What fits of one value: texts cut, lists and objects thinned out; at the worst a word on it."""
+    if isinstance(value, str):
+        return excerpt(value, LONGEST_TEXT, room, "…")
+    for length in LONGEST_TEXTS:
+        width = WIDEST if length == LONGEST_TEXTS[0] else NARROWEST
+        found = _thinned(value, length, width, DEEPEST)
+        if size_of(found) <= room:
+            return found
+    return "…"
+
+
+def _thinned(value: Any, length: int, width: int, depth: int) -> Any:
+    if isinstance(value, str):
+        return excerpt(value, length, ENDLESS, "…") if has_marks(value) else cut(value, length)
+    if isinstance(value, int) and abs(value) > LONGEST_WHOLE:
+        return cut(str(value), length)
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        if depth == 0:
+            return f"list of {len(items)}"
+        shown = [_thinned(item, length, width, depth - 1) for item in items[:width]]
+        return [*shown, f"… {len(items) - width} more"] if len(items) > width else shown
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value)
+        return f"object of {len(members)}" if depth == 0 else _thin_object(members, length, width, depth)
+    return value
+
+
+def _thin_object(members: dict[str, Any], length: int, width: int, depth: int) -> dict[str, Any]:
+    most = width * 3
+    first = list(members.items())[:most]
+    shown = {cut(name, length): _thinned(item, length, width, depth - 1) for name, item in first}
+    return {**shown, "…": f"{len(members) - most} more"} if len(members) > most else shown

@@ -1,0 +1,329 @@
+"""The answer sent in place of a big result: a summary, a preview, and where the whole is stored.
+
+Its JSON is held to the limits of its tool. It goes out as text and as structured content, with a
+resource link to the whole; images and links of the result stay with it. Also widens the listed output
+schemas, so that they admit such an answer: clients validate against them.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from typing import Any, cast
+
+import msgspec
+from msgspec import Raw, Struct
+
+from .formats.tables import are_records
+from .formats.truncation import excerpt, fit_items, has_marks, shorten, size_of
+from .limits import SUMMARY_BYTES, Limits
+from .measure import estimate_tokens
+from .payload import NOTHING
+from .storage import StoredResult
+from .summary import ResultSummary, fit_summary
+
+Records = Sequence[dict[str, Any]]
+
+# What would end a cell or a row of a plain table, as it is written in Markdown and in programs.
+_ESCAPES = str.maketrans({"|": r"\|", "\n": r"\n", "\r": r"\r", "\\": r"\\"})
+
+
+def compact_records(records: Records, form: str, room: int) -> tuple[dict[str, Any], int]:
+    """In the form asked for, and how many are whole; by `auto` in the form that shows most of them, and of
+    those the cheapest."""
+    plain = fit_items(records, room)
+    best: dict[str, Any] = {"preview": plain}
+    shown = len(plain) if plain == records[: len(plain)] else 0
+    cost = (-len(plain), estimate_tokens(msgspec.json.encode(plain).decode())) if form == "auto" else (1, 0)
+    for name, make in COMPACT_FORMS.items():
+        text, count = _longest(records, make, room)
+        if form in ("auto", name) and count and (-count, estimate_tokens(text)) < cost:
+            best, cost, shown = (
+                {"preview": text, "preview_format": name},
+                (-count, estimate_tokens(text)),
+                count,
+            )
+    return best, shown
+
+
+def _longest(records: Records, make: Callable[[Records], str], room: int) -> tuple[str, int]:
+    """With as many of them as there is room for."""
+    for count in range(len(records), 0, -1):
+        text = make(records[:count])
+        if size_of(text) <= room:
+            return text, count
+    return "", 0
+
+
+def _names(records: Records) -> list[str]:
+    return list(dict.fromkeys(name for record in records for name in record))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
+
+
+def _as_csv(records: Records) -> str:
+    names = _names(records)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([[_cell(record.get(name)) for name in names] for record in records])
+    return out.getvalue().removesuffix("\n")
+
+
+def _as_table(records: Records) -> str:
+    names = _names(records)
+    rows = [names, *([_cell(record.get(name)) for name in names] for record in records)]
+    return "\n".join(" | ".join(cell.translate(_ESCAPES) for cell in row) for row in rows)
+
+
+COMPACT_FORMS: dict[str, Callable[[Records], str]] = {"csv": _as_csv, "table": _as_table}
+
+
+def preview_of(survey: ResultSummary, limits: Limits, room: int) -> tuple[dict[str, Any], bool]:
+    """`preview`, and `preview_format` where it is not JSON, within `room` bytes; and whether it is all."""
+    if survey.text is not None:
+        text = _text(survey.text, limits, room)
+        return {"preview": text}, text == survey.text and len(text) == survey.summary.get("char_count")
+    is_inside = "path" in survey.summary
+    if survey.members is not None:
+        members = _members(dict(list(survey.members.items())[: limits.preview_items]), room)
+        is_all = len(members) == survey.summary["key_count"] and members == survey.members
+        return {"preview": members}, is_all and not is_inside
+    items = survey.items[: limits.preview_items]
+    count = survey.summary["item_count"]
+    if limits.compact != "off" and are_records(items):
+        shown, rows = compact_records(items, limits.compact, room)
+        return shown, rows == count and not is_inside
+    shown = fit_items(items, room)
+    return {"preview": shown}, len(shown) == count and shown == items and not is_inside
+
+
+def _text(text: str, limits: Limits, room: int) -> str:
+    if limits.always:
+        text = text[: limits.preview_chars]
+        while text and size_of(text) > room:
+            text = text[: len(text) * 2 // 3]
+        return text
+    return excerpt(text, limits.preview_chars, room)
+
+
+def _members(members: dict[str, Any], room: int) -> dict[str, Any]:
+    """Short values are whole, long ones share what is left; what is over is left out."""
+    if size_of(members) <= room:
+        return members
+    left = room - len("{}") - sum(size_of(name) + len(":,") for name in members)
+    sizes = sorted(map(size_of, members.values()))
+    share = left
+    for at, size in enumerate(sizes):
+        share = left // (len(sizes) - at)
+        if size > share:
+            break
+        left -= size
+    shown: dict[str, Any] = {}
+    left = room - len("{}")
+    for name, value in members.items():
+        value = value if size_of(value) <= share else shorten(value, max(40, share))
+        left -= size_of(name) + size_of(value) + len(":,")
+        if left < 0:
+            break
+        shown[name] = value
+    return shown
+
+
+WORTHWHILE_SHARE = 0.5
+"""What takes the place of a result costs at most this share of its tokens. The rest may be wanted after all,
+and then it costs what it would have cost, and another turn: half is where that pays if every second result
+is read on."""
+PREVIEW_LEAST = 200
+SUMMARY_LEAST = 100
+SUMMARY_SHARE = 8
+SUMMARY_OF_FEW = 400
+"""A summary takes an eighth of the size of its result, or so many bytes if that is more."""
+_QUOTED = ("last_lines", "headings", "title")
+_PREVIEW = len(',"preview":,"preview_format":"table"')
+
+SHAPED_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "tool_name": {"type": "string"},
+        "truncated": {"type": "boolean"},
+        "summary": {"type": "object"},
+        "storage": {"type": "object"},
+    },
+    "required": ["tool_name", "truncated"],
+}
+"""What the output schema of every tool admits beside its own."""
+
+
+class RemainingContent(Struct, frozen=True):
+    """What stays with a result though it is shaped."""
+
+    blocks: tuple[Raw, ...] = ()
+    meta: Raw = NOTHING
+    is_error: bool = False
+
+
+class ContentForms(Struct, frozen=True):
+    """What a result says as texts and as structured content; each may be an answer in the place of it."""
+
+    texts: tuple[Raw, ...]
+    structured: Raw
+
+    @classmethod
+    def of(cls, answer: dict[str, Any], text: str | None = None) -> "ContentForms":
+        """An answer in both. `text`: what the text says instead, for who reads the other form."""
+        body = msgspec.json.encode(answer)
+        return cls((as_block(body.decode() if text is None else text),), Raw(body))
+
+
+def as_block(text: str) -> Raw:
+    return Raw(msgspec.json.encode({"type": "text", "text": text}))
+
+
+def preview_answer(
+    tool: str, survey: ResultSummary, kept: StoredResult, limits: Limits, hint: str
+) -> dict[str, Any]:
+    """The answer in place of a big result."""
+    room = limits.answer_bytes
+    answer: dict[str, Any] = {
+        "tool_name": tool,
+        "truncated": True,
+        "summary": {},
+        "preview": "",
+        "storage": _storage(kept, room // 2),
+    }
+    if hint and kept.stored is not None:
+        answer["hint"] = hint.replace("{id}", kept.stored.artifact.id)
+    fixed = size_of(answer) + _PREVIEW
+    most = min(SUMMARY_BYTES, max(room - fixed - PREVIEW_LEAST, SUMMARY_LEAST))
+    if not limits.always:
+        most = min(most, max(survey.summary["approx_size_bytes"] // SUMMARY_SHARE, SUMMARY_OF_FEW))
+    answer["summary"] = fit_summary(
+        survey.summary if limits.always else _summary_beside_preview(survey), most
+    )
+    preview, is_all = preview_of(survey, limits, room - fixed - size_of(answer["summary"]))
+    return answer | preview | {"truncated": limits.always or not is_all}
+
+
+def _summary_beside_preview(survey: ResultSummary) -> dict[str, Any]:
+    """The summary without what the preview shows, and without words that have to stand between marks."""
+    summary = {name: _without_marked(value) for name, value in survey.summary.items()}
+    if survey.text is None:
+        return summary
+    # A part that ends in the last lines may have begun behind what is at hand.
+    ends = "\n".join(survey.summary.get("last_lines", ())).replace("</", "<")
+    is_marked = has_marks(survey.text) or has_marks(ends)
+    left_out = ("first_lines", *(_QUOTED if is_marked else ()))
+    return {name: value for name, value in summary.items() if name not in left_out}
+
+
+def _without_marked(value: Any) -> Any:
+    """Without texts that begin what is not to be trusted: they were cut, and nothing would end it."""
+    if isinstance(value, list):
+        return [_without_marked(item) for item in cast(list[Any], value) if not _is_marked(item)]
+    if isinstance(value, dict):
+        members = cast(dict[str, Any], value)
+        return {name: _without_marked(item) for name, item in members.items() if not _is_marked(item)}
+    return value
+
+
+def _is_marked(value: Any) -> bool:
+    return isinstance(value, str) and has_marks(value)
+
+
+def token_cost(answer: dict[str, Any], link: dict[str, Any] | None) -> int:
+    """In tokens, as a model reads it."""
+    links = "" if link is None else f"{link['name']} {link['uri']}"
+    return estimate_tokens(msgspec.json.encode(answer).decode()) + estimate_tokens(links)
+
+
+def _storage(kept: StoredResult, room: int) -> dict[str, Any]:
+    """Links to some stores are very long; the resource opens the same."""
+    told = kept.told()
+    return (
+        told if size_of(told) <= room else {name: told[name] for name in told if name not in ("url", "key")}
+    )
+
+
+def as_tool_result(
+    forms: ContentForms, beside: RemainingContent, link: dict[str, Any] | None, era: str
+) -> Raw:
+    """The tool result that carries an answer."""
+    links = () if link is None else (link,)
+    result: dict[str, Any] = {
+        "content": [*forms.texts, *links, *beside.blocks],
+        "structuredContent": forms.structured,
+    }
+    if beside.is_error:
+        result["isError"] = True
+    if era == "modern":
+        result = {"resultType": "complete", **result}
+    if beside.meta is not NOTHING and len(memoryview(beside.meta)):
+        result["_meta"] = beside.meta
+    return Raw(msgspec.json.encode(result))
+
+
+_MARK = b'"outputSchema"'
+_DATA = frozenset(("const", "enum", "default", "examples"))
+"""Keywords whose values are data, whatever they look like."""
+_NAMED = frozenset(("properties", "patternProperties", "$defs", "definitions", "dependentSchemas"))
+"""Keywords whose values are schemas under names that somebody chose."""
+_NOT_REBASABLE = frozenset(("$recursiveRef", "$dynamicRef"))
+
+
+class _CannotRebaseError(Exception):
+    """It refers to its root in a way that no other place can stand for."""
+
+
+def widen_output_schema(rest: bytes) -> bytes:
+    """A listed tool's JSON, its first brace and name missing, with its output schema made wider."""
+    if _MARK not in rest:
+        return rest
+    try:
+        members = msgspec.json.decode(b"{" + rest, type=dict[str, Any])
+    except (msgspec.DecodeError, RecursionError):
+        return rest
+    schema = members.get("outputSchema")
+    if not isinstance(schema, dict):
+        return rest
+    members["outputSchema"] = either_schema(cast(dict[str, Any], schema))
+    return msgspec.json.encode(members)[1:]
+
+
+def either_schema(schema: dict[str, Any]) -> dict[str, Any]:
+    """Valid for what was valid, and for what takes its place."""
+    inner = {key: value for key, value in schema.items() if key != "$schema"}
+    around = {"$schema": schema["$schema"]} if "$schema" in schema else {}
+    # Legacy clients refuse a schema that does not say at once that it is of an object.
+    kind = {"type": "object"} if inner.get("type") == "object" else {}
+    try:
+        return {**around, **kind, "anyOf": [_rebased(inner), SHAPED_SCHEMA]}
+    except _CannotRebaseError:
+        return {**around, **kind}
+
+
+def _rebased(schema: Any) -> Any:
+    """With its references beginning at a root that is now another."""
+    if isinstance(schema, list):
+        return [_rebased(item) for item in cast(list[Any], schema)]
+    if not isinstance(schema, dict):
+        return schema
+    members = cast(dict[str, Any], schema)
+    if not str(members.get("$id", "#")).startswith("#"):
+        return members  # references inside it begin at itself
+    return {key: _rebased_member(key, value) for key, value in members.items()}
+
+
+def _rebased_member(key: str, value: Any) -> Any:
+    if key in _NOT_REBASABLE:
+        raise _CannotRebaseError
+    if key == "$ref" and isinstance(value, str):
+        return f"#/anyOf/0{value[1:]}" if value == "#" or value.startswith("#/") else value
+    if key in _DATA:
+        return value
+    if key in _NAMED and isinstance(value, dict):
+        return {name: _rebased(item) for name, item in cast(dict[str, Any], value).items()}
+    return _rebased(value)

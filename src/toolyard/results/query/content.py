@@ -1,0 +1,390 @@
+"""A stored result as its preview shows it: one value, pages of it, and an index of where its items begin.
+
+Pages, expressions and SQL all see this form: records of a table, items of an envelope, lines of a text.
+An index keeps one position for every few kilobytes, so a page is read without reading what stands
+before it.
+"""
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, cast
+
+from msgspec import Struct
+
+from ..formats.json_parts import (
+    Buffer,
+    data_offset,
+    decode_line,
+    find_json_lines,
+    is_json,
+    items_of,
+    json_lines,
+    open_envelope,
+    value_of,
+)
+from ..formats.tables import as_record, cut, names_in, records_of, rows_of, type_name
+from ..formats.texts import separator_in
+from ..formats.truncation import shorten, size_of
+
+FOLD = 1_000
+"""A longer line counts as several, so that all of it can be read."""
+
+
+class ResultPage(Struct, frozen=True):
+    kind: str
+    """`items`, `rows`, `lines`, `members`, or `value` for one that is shown at once."""
+    shown: Any
+    offset: int = 0
+    count: int = 0
+    """How many are shown."""
+    total: int = 0
+    cut: bool = False
+    """The only one shown is too big, and what fits of it is shown."""
+    at_least: bool = False
+    """There may be more than `total`: nobody counted on."""
+    note: str = ""
+    """On what a query found nothing."""
+    path: str = ""
+    """Where it is in the whole."""
+
+    def told(self, id: str) -> dict[str, Any]:
+        """As a model reads it, with where to go on."""
+        beside = {"note": self.note, "path": self.path}
+        named = {name: text for name, text in beside.items() if text}
+        if self.kind == "value":
+            return {"id": id, **named, "value": self.shown}
+        left = max(0, self.total - self.offset - self.count)
+        told: dict[str, Any] = {"id": id, "total": self.total, "offset": self.offset, "shown": self.count}
+        if self.at_least:
+            told["total_is"] = "at least this"
+        told["left"] = left
+        if left:
+            told["next_offset"] = self.offset + self.count
+        if self.cut:
+            told["cut"] = "it is too big to be shown whole; ask for parts of it with 'query' or 'sql'"
+        return {**told, **named, self.kind: self.shown}
+
+
+def page_of_items(
+    items: Sequence[Any], total: int, offset: int, room: int, kind: str = "items"
+) -> ResultPage:
+    """`items`: those from `offset` on that are asked for; as many as fit, at least what fits of one."""
+    shown: list[Any] = []
+    left = room - len("[]")
+    for item in items:
+        left -= size_of(item) + len(",")
+        if left < 0:
+            break
+        shown.append(item)
+    if shown or not items:
+        return ResultPage(kind, shown, offset, len(shown), total)
+    return ResultPage(kind, [shorten(items[0], room)], offset, 1, total, cut=True)
+
+
+def page_of_value(value: Any, offset: int, limit: int, room: int) -> ResultPage:
+    if isinstance(value, list):
+        items = cast(list[Any], value)
+        return page_of_items(items[offset : offset + limit], len(items), offset, room)
+    if offset == 0 and size_of(value) <= room:
+        return ResultPage("value", value)
+    if isinstance(value, str):
+        lines = fold_lines(value)
+        return page_of_items(lines[offset : offset + limit], len(lines), offset, room, "lines")
+    if isinstance(value, dict):
+        return _page_of_members(cast(dict[str, Any], value), offset, limit, room)
+    return ResultPage("value", shorten(value, room))
+
+
+def _page_of_members(members: dict[str, Any], offset: int, limit: int, room: int) -> ResultPage:
+    shown: dict[str, Any] = {}
+    left = room - len("{}")
+    wanted = list(members.items())[offset : offset + limit]
+    for name, value in wanted:
+        left -= size_of(name) + size_of(value) + len(":,")
+        if left < 0:
+            break
+        shown[name] = value
+    if shown or not wanted:
+        return ResultPage("members", shown, offset, len(shown), len(members))
+    first = shorten(dict(wanted[:1]), room)
+    return ResultPage("members", first, offset, 1, len(members), cut=True)
+
+
+def fold_lines(text: str) -> list[str]:
+    """Its lines, long ones in several."""
+    lines = text.removesuffix("\n").split("\n")
+    return [line[at : at + FOLD] for line in lines for at in range(0, max(1, len(line)), FOLD)]
+
+
+SHOWN_NAMES = 12
+LONGEST_NAME = 40
+
+
+class QueryFailedError(Exception):
+    """The query cannot be answered; the message is for its author."""
+
+
+class StoredValue(Struct, frozen=True):
+    root: Any
+    """What the preview shows the beginning of."""
+    whole: Any
+    """All of it, with the root in its place."""
+    path: tuple[str, ...] = ()
+    """From the whole to the root."""
+
+
+def load_value(path: Path, json: bool) -> StoredValue:
+    body = path.read_bytes()
+    if json and is_json(body):
+        return _json_value(body)
+    lines = json_lines(body)
+    if lines is not None:
+        return _bare_value([decode_line(part) for part in lines.parts])
+    text = body.decode("utf-8", "replace")
+    separator = separator_in(body)
+    if separator is not None:
+        return _bare_value(list(records_of(text, separator)))
+    return _bare_value(text.removesuffix("\n").split("\n"))
+
+
+def _bare_value(root: Any) -> StoredValue:
+    return StoredValue(root, root)
+
+
+def _json_value(body: bytes) -> StoredValue:
+    inside = open_envelope(body)
+    try:
+        whole = value_of(body)
+    except ValueError as error:
+        raise QueryFailedError(f"It cannot be read as JSON: {str(error)[:200]}") from None
+    root = whole
+    for name in inside.path:
+        root = root[name]
+    if inside.columns:
+        root[:] = [as_record(inside.columns, row) for row in root]
+    return StoredValue(root, whole, inside.path)
+
+
+def describe_value(value: Any) -> str:
+    """What a value looks like, in a few words: of what kind it is, how many there are, and their names."""
+    if isinstance(value, dict):
+        return f"an object with {_names(cast(dict[str, Any], value))}"
+    if not isinstance(value, list):
+        return _KINDS[type_name(value)]
+    items = cast(list[Any], value)
+    if not items:
+        return "an empty list"
+    first = items[0]
+    inside = "a list" if isinstance(first, list) else describe_value(first)
+    return f"a list of {len(items)}, the first is {inside}"
+
+
+_KINDS = {
+    "null": "null",
+    "boolean": "a boolean",
+    "integer": "a number",
+    "number": "a number",
+    "string": "a text",
+}
+
+
+def _names(members: dict[str, Any]) -> str:
+    shown = [cut(name, LONGEST_NAME) for name in list(members)[:SHOWN_NAMES]]
+    more = f" and {len(members) - len(shown)} more" if len(members) > len(shown) else ""
+    return f"the fields {', '.join(shown)}{more}" if shown else "no fields"
+
+
+SPAN = 4096
+"""Bytes between two places that are kept; a longer item has one of its own."""
+MOST_KEPT = 4_000_000
+_BETWEEN = re.compile(rb"[ \t\r\n,]*+")
+_CELL = rb'(?:"[^"]*+(?:""[^"]*+)*"|[^"\r\nSEP]*+)'
+_ROW = _CELL + rb"(?:SEP" + _CELL + rb")*\r?(?:\n|\Z)"
+_LONG = re.compile(rb"^[^\n]{%d}" % (FOLD + 1), re.MULTILINE)
+
+
+class PositionIndex(Struct, frozen=True):
+    """`starts` are places, the last where all of it ends; `before` says how many items come before each."""
+
+    kind: str
+    """`items`, `lines`, `records` for lines of JSON, `rows` for those of a table in a text; or `value`, which
+    has no places and has to be read as a whole."""
+    starts: bytes = b""
+    before: bytes = b""
+    path: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    """Of a table, whose items are rows."""
+    separator: str = ""
+
+    @property
+    def count(self) -> int:
+        return _numbers(self.before)[-1] if self.before else 0
+
+    def span(self, offset: int, count: int) -> tuple[int, int, int]:
+        """The bytes that have all of these, and how many others come first in them."""
+        starts, before = _numbers(self.starts), _numbers(self.before)
+        first = max(0, bisect_right(before, offset) - 1)
+        last = bisect_left(before, offset + count)
+        return starts[first], starts[min(last, len(starts) - 1)], offset - before[first]
+
+
+def _numbers(packed: bytes) -> memoryview:
+    """As they go from process to process."""
+    return memoryview(packed).cast("Q")
+
+
+class _Positions:
+    """Those worth keeping, of all that are found."""
+
+    def __init__(self) -> None:
+        self.starts, self.before = array("Q"), array("Q")
+        self.count = 0
+
+    def add(self, start: int, size: int) -> None:
+        if not self.starts or size >= SPAN or start - self.starts[-1] >= SPAN:
+            self.starts.append(start)
+            self.before.append(self.count)
+        self.count += 1
+
+    def add_many(self, start: int, count: int) -> None:
+        """So many of them, within a span."""
+        self.starts.append(start)
+        self.before.append(self.count)
+        self.count += count
+
+    def packed(self, end: int) -> tuple[bytes, bytes]:
+        self.starts.append(end)
+        self.before.append(self.count)
+        return self.starts.tobytes(), self.before.tobytes()
+
+
+def index_file(path: Path, json: bool) -> PositionIndex:
+    """Reads all of it."""
+    body = path.read_bytes()
+    return _index_json(body) if json and is_json(body) else _index_text(body)
+
+
+def _index_json(body: bytes) -> PositionIndex:
+    inside = open_envelope(body)
+    items = items_of(inside.inner)
+    base = data_offset(body, inside)
+    if items is None or not items.are_all or base is None:
+        return PositionIndex("value", path=inside.path)
+    inner = inside.inner
+    places = _Positions()
+    at = _skipped(inner, 0) + 1
+    for part in items.parts:
+        at = _skipped(inner, at)
+        size = len(memoryview(part))
+        places.add(base + at, size)
+        at += size
+    return PositionIndex("items", *places.packed(base + at), inside.path, inside.columns)
+
+
+def _skipped(body: Buffer, at: int) -> int:
+    found = _BETWEEN.match(body, at)
+    assert found is not None
+    return found.end()
+
+
+def _index_text(body: bytes) -> PositionIndex:
+    records = find_json_lines(body)
+    if records is not None:
+        places = _Positions()
+        for start, size in records.spans():
+            places.add(start, size)
+        return PositionIndex("records", *places.packed(len(body)))
+    separator = separator_in(body)
+    if separator is None:
+        return PositionIndex("lines", *_index_lines(body).packed(len(body)))
+    return _index_rows(body, separator)
+
+
+def _index_rows(body: bytes, separator: str) -> PositionIndex:
+    """A row may have several lines. One that is quoted in no regular way makes all of it a `value`."""
+    places = _Positions()
+    row = re.compile(_ROW.replace(b"SEP", separator.encode()))
+    names: tuple[str, ...] = ()
+    at = 0
+    while at < len(body):
+        found = row.match(body, at)
+        if found is None:
+            return PositionIndex("value")
+        start, at = at, found.end()
+        if found[0].isspace():
+            continue
+        if names:
+            places.add(start, at - start)
+        else:
+            names = names_in(next(rows_of(found[0].decode("utf-8", "replace"), separator), ()))
+    return PositionIndex("rows", *places.packed(len(body)), columns=names, separator=separator)
+
+
+def _index_lines(body: bytes) -> _Positions:
+    """A long one counts as several."""
+    places = _Positions()
+    at = 0
+    while at < len(body):
+        long = _LONG.search(body, at)
+        end = len(body) if long is None else long.start()
+        while at < end:  # of short ones only their number matters
+            stop = body.rfind(b"\n", at, min(at + SPAN, end)) + 1 or end
+            places.add_many(at, max(1, body.count(b"\n", at, stop) + (body[stop - 1] != 0x0A)))
+            at = stop
+        if long is not None:
+            end = body.find(b"\n", at) + 1 or len(body)
+            for start, stop in pairwise([*_folds(body, at, end), end]):
+                places.add(start, stop - start)
+            at = end
+    return places
+
+
+def _folds(body: bytes, at: int, end: int) -> Iterator[int]:
+    """Where the pieces of a long line begin."""
+    yield at
+    while end - at > FOLD + 1:
+        at += _letters_up_to(body, at, FOLD)
+        yield at
+
+
+def split_lines(body: bytes) -> list[str]:
+    """Those of a part that begins and ends where lines do."""
+    starts: list[int] = []
+    at = 0
+    while at < len(body):
+        end = body.find(b"\n", at) + 1 or len(body)
+        starts += _folds(body, at, end)
+        at = end
+    pieces = [body[start:end] for start, end in pairwise([*starts, len(body)])]
+    return [piece.removesuffix(b"\n").decode("utf-8", "replace") for piece in pieces]
+
+
+def _letters_up_to(body: Buffer, at: int, most: int) -> int:
+    """How many bytes of whole letters there are, from a place on."""
+    end = at + most
+    while end > at + most - 4 and end < len(body) and body[end] & 0xC0 == 0x80:
+        end -= 1
+    return end - at
+
+
+class IndexCache:
+    """The latest, bounded by how many places they have in all."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[str, PositionIndex] = OrderedDict()
+
+    def get(self, id: str) -> PositionIndex | None:
+        found = self._kept.get(id)
+        if found is not None:
+            self._kept.move_to_end(id)
+        return found
+
+    def put(self, id: str, index: PositionIndex) -> None:
+        self._kept[id] = index
+        while sum(len(one.starts) // 8 + 1 for one in self._kept.values()) > MOST_KEPT:
+            self._kept.popitem(last=False)

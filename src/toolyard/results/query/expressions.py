@@ -1,0 +1,197 @@
+"""JMESPath over a stored value. Runs in the worker; the expression comes from a stranger.
+
+JMESPath answers null for anything that is missing, and counts and sums of nothing look like real
+numbers. So an answer carries a note if a name, an index or a comparison matched nothing at all.
+"""
+
+from typing import Any, cast
+
+import jmespath
+from jmespath.exceptions import ArityError, JMESPathError, JMESPathTypeError
+from jmespath.visitor import TreeInterpreter
+
+from ..formats.tables import cut, type_name
+from .content import QueryFailedError, StoredValue, describe_value
+
+LONGEST_TOLD = 200
+MOST_NOTES = 3
+Node = Any
+"""Of the tree of an expression, as its parser makes it."""
+
+_SIGNS = {"eq": "==", "ne": "!=", "lt": "<", "lte": "<=", "gt": ">", "gte": ">="}
+_ORDER = frozenset({"lt", "lte", "gt", "gte"})
+_SAME = {"integer": "number"}
+
+
+def evaluate(text: str, value: StoredValue) -> tuple[Any, str]:
+    """What it finds, and a note on what it did not."""
+    try:
+        expression: Any = jmespath.compile(text)
+    except JMESPathError as error:
+        raise QueryFailedError(f"The JMESPath expression is wrong{_position(text, error)}") from None
+    interpreter = _Interpreter(value)
+    try:
+        found: Any = interpreter.visit(expression.parsed, value.root)
+    except (JMESPathError, TypeError, ValueError, ArithmeticError) as error:
+        reason = " ".join(filter(None, [f"{_reason(error)}.", interpreter.note()]))
+        raise QueryFailedError(
+            f"The JMESPath expression does not fit the data: {reason} "
+            f"The data is {describe_value(value.root)}"
+        ) from None
+    if found is None or isinstance(found, str | int | float | bool | list | dict):
+        return cast(Any, found), interpreter.note()
+    raise QueryFailedError("The JMESPath expression gives no value")
+
+
+class _Interpreter(TreeInterpreter):
+    """Remembers of each part of an expression on what it failed first, and whether it ever fitted."""
+
+    def __init__(self, value: StoredValue) -> None:
+        super().__init__()
+        self._value = value
+        self._fitted: set[int] = set()
+        self._missed: dict[int, str] = {}
+        self._unordered: dict[int, tuple[str, int]] = {}
+
+    def note(self) -> str:
+        notes = [note for node, note in self._missed.items() if node not in self._fitted]
+        notes += [f"{note} ({count} times)" for note, count in self._unordered.values()]
+        shown = notes[:MOST_NOTES]
+        if len(notes) > MOST_NOTES:
+            shown.append(f"and {len(notes) - MOST_NOTES} more of this kind")
+        return "".join(f"{note}. " for note in shown).rstrip()
+
+    def _miss(self, node: Node, note: str) -> None:
+        self._missed.setdefault(id(node), note)
+
+    def visit_field(self, node: Node, value: Any) -> Any:
+        name = node["value"]
+        place = self._place_of(name, value)
+        if place is not None:
+            self._fitted.add(id(node))
+            return place[name]
+        if value is not None and id(node) not in self._missed:
+            self._miss(node, self._absent(name, value))
+        return None
+
+    def _place_of(self, name: str, value: Any) -> dict[str, Any] | None:
+        """Where it is. What is around the root has its own names, as the server sent them."""
+        if isinstance(value, dict) and name in value:
+            return cast(dict[str, Any], value)
+        if value is not self._value.root:
+            return None
+        around = self._value.whole
+        for step in self._value.path:
+            if name in around:
+                return around
+            around = around[step]
+        return None
+
+    def _absent(self, name: str, value: Any) -> str:
+        shown = cut(name, LONGEST_TOLD // 4)
+        if isinstance(value, list):
+            return f"A list has no {shown!r}: write [].{shown} for that of each item"
+        return f"There is no {shown!r} in {describe_value(value)}"
+
+    def visit_index(self, node: Node, value: Any) -> Any:
+        if isinstance(value, list):
+            length = len(cast(list[Any], value))
+            if -length <= node["value"] < length:
+                self._fitted.add(id(node))
+            else:
+                self._miss(node, f"There is no [{node['value']}] in a list of {length}")
+        elif value is not None:
+            self._miss(node, f"[{node['value']}] was looked up in {describe_value(value)}, which is no list")
+        return super().visit_index(node, value)
+
+    def visit_slice(self, node: Node, value: Any) -> Any:
+        self._fits_list(node, value)
+        return super().visit_slice(node, value)
+
+    def visit_projection(self, node: Node, value: Any) -> Any:
+        return super().visit_projection(self._of_list(node, value), value)
+
+    def visit_filter_projection(self, node: Node, value: Any) -> Any:
+        return super().visit_filter_projection(self._of_list(node, value), value)
+
+    def visit_flatten(self, node: Node, value: Any) -> Any:
+        return super().visit_flatten(self._of_list(node, value), value)
+
+    def visit_value_projection(self, node: Node, value: Any) -> Any:
+        base = self.visit(node["children"][0], value)
+        if isinstance(base, dict):
+            self._fitted.add(id(node))
+        elif base is not None:
+            self._miss(node, f".* was asked of {describe_value(base)}, which is no object")
+        return super().visit_value_projection(_with_base(node, base), value)
+
+    def _of_list(self, node: Node, value: Any) -> Node:
+        base = self.visit(node["children"][0], value)
+        self._fits_list(node, base)
+        return _with_base(node, base)
+
+    def _fits_list(self, node: Node, base: Any) -> None:
+        if isinstance(base, list):
+            self._fitted.add(id(node))
+        elif base is not None:
+            self._miss(node, f"A list was expected where there is {describe_value(base)}")
+
+    def visit_comparator(self, node: Node, value: Any) -> Any:
+        left, right = (self.visit(child, value) for child in node["children"])
+        kinds = _kind(left), _kind(right)
+        if "null" in kinds or kinds[0] == kinds[1]:
+            if kinds[0] == kinds[1]:
+                self._fitted.add(id(node))
+            answered: Node = {**node, "children": [_literal(left), _literal(right)]}
+            return super().visit_comparator(answered, value)
+        sign = node["value"]
+        note = (
+            f"{_SIGNS[sign]} compared {_shown(left)} with {_shown(right)}, which are never equal:"
+            " a number is written `7`, a text '7'"
+        )
+        if sign in _ORDER:
+            _, count = self._unordered.get(id(node), ("", 0))
+            self._unordered[id(node)] = (note.replace("never equal", "in no order"), count + 1)
+            return None
+        self._miss(node, note)
+        return sign == "ne"
+
+
+def _literal(value: Any) -> Node:
+    return {"type": "literal", "value": value, "children": []}
+
+
+def _with_base(node: Node, base: Any) -> Node:
+    """With its first child answered already."""
+    return {**node, "children": [_literal(base), *node["children"][1:]]}
+
+
+def _kind(value: Any) -> str:
+    name = type_name(value)
+    return _SAME.get(name, name)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, str):
+        return f"the text {cut(value, 20)!r}"
+    if isinstance(value, list | dict):
+        return describe_value(value)
+    return f"the {_kind(value)} {cut(str(value), 20).lower()}"
+
+
+def _reason(error: Exception) -> str:
+    """Without the value at fault, which may be all of the data."""
+    if isinstance(error, JMESPathTypeError):
+        wanted = " or ".join(kind.replace("array-", "array of ") for kind in error.expected_types)
+        return f"{error.function_name}() wants {wanted}, and got {describe_value(error.current_value)}"
+    return cut(str(error).partition("\n")[0], LONGEST_TOLD)
+
+
+def _position(text: str, error: Exception) -> str:
+    said = str(getattr(error, "message", "") or error).splitlines()[0][:LONGEST_TOLD]
+    at = getattr(error, "lex_position", None)
+    if not isinstance(at, int) or isinstance(error, ArityError):
+        return f": {said}"
+    start = max(0, at - 40)
+    shown = text[start : at + 40].replace("\n", " ")
+    return f" at character {at + 1}: {said}\n{shown}\n{' ' * (at - start)}^"

@@ -1,0 +1,271 @@
+"""`read_result`: reads a part of a stored result, held to the limits of every other result.
+
+Reads a page straight off the disk; runs JMESPath and SQL in a worker process. An id of another tenant
+is an unknown id.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ...artifacts.store import ArtifactReader, ArtifactStore, ArtifactStoreError
+from ...config import ResultsConfig
+from ...workers.pool import (
+    TooManyWaitingError,
+    WaitedTooLongError,
+    WorkerDiedError,
+    WorkerPool,
+    WorkerStartError,
+    WorkerTimeoutError,
+)
+from ..formats.json_parts import decode_line, decode_or_excerpt, items_of, value_of
+from ..formats.tables import as_record, cut, record_of, rows_of
+from ..limits import Limits
+from .content import IndexCache, PositionIndex, ResultPage, index_file, page_of_items, split_lines
+from .worker import LONGEST_PATH, QueryAnswer, QueryRequest
+
+LARGEST_OFFSET = 10**12
+MOST_ITEMS = 1_000
+LONGEST_QUERY = 20_000
+ReadMode = Literal["page", "query", "sql"]
+
+
+class ReadResultError(Exception):
+    """What was asked makes no sense; the message says what would, and a model reads it."""
+
+
+class ReadRequest(Struct, frozen=True):
+    id: str
+    way: ReadMode
+    text: str = ""
+    """The expression or statement."""
+    offset: int = 0
+    limit: int | None = None
+
+
+def parse_read_request(arguments: dict[str, Any]) -> ReadRequest:
+    unknown = set(arguments) - {"id", "offset", "limit", "query", "sql"}
+    if unknown:
+        raise ReadResultError(
+            f"unknown argument {min(unknown)!r}; known are id, offset, limit, query and sql"
+        )
+    id = arguments.get("id")
+    if not isinstance(id, str) or not id:
+        raise ReadResultError("'id' is missing: it is in the 'storage' of a truncated result")
+    id = id.removeprefix("toolyard://results/")
+    query, sql = _text(arguments, "query"), _text(arguments, "sql")
+    if query and sql:
+        raise ReadResultError("give 'query' (JMESPath) or 'sql', not both")
+    way: ReadMode = "query" if query else "sql" if sql else "page"
+    offset = _number(arguments, "offset", 0, LARGEST_OFFSET)
+    limit = _number(arguments, "limit", 1, MOST_ITEMS)
+    return ReadRequest(id, way, query or sql, offset or 0, limit)
+
+
+def _text(arguments: dict[str, Any], name: str) -> str:
+    value = arguments.get(name)
+    if value is None:
+        return ""
+    if not isinstance(value, str) or not value.strip():
+        raise ReadResultError(f"{name!r} must be a text that is not empty")
+    if not _can_be_written(value):
+        raise ReadResultError(f"{name!r} has half of a letter in it")
+    if len(value) > LONGEST_QUERY:
+        raise ReadResultError(f"{name!r} is over {LONGEST_QUERY} characters")
+    return value
+
+
+def _can_be_written(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _number(arguments: dict[str, Any], name: str, least: int, most: int) -> int | None:
+    value = arguments.get(name)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ReadResultError(f"{name!r} must be a whole number from {least} to {most}")
+    return value
+
+
+logger = logging.getLogger("toolyard.results")
+
+AROUND = 400
+"""Bytes of an answer that are not the part itself."""
+WORTH_READING = 8
+"""So many times what there is room for: white space between items takes some of it."""
+LONGEST_READ = 2**20
+IN_A_THREAD = 2**20
+"""A longer result is looked through by a worker, which has a limit and can be ended, and whose start takes
+50 ms. So much takes 10 ms in a thread, or 300 where every few bytes are an item."""
+
+PROCESSES = 3
+"""Each may take as much memory as a query may have."""
+MOST_WAITING = 16
+"""Queries of one tenant."""
+LONGEST_ANSWER = 16 * 2**20
+
+
+class ResultReader:
+    def __init__(self, store: ArtifactStore, settings: ResultsConfig) -> None:
+        self._store = store
+        self._indexes = IndexCache()
+        self._workers = WorkerPool("toolyard.results.query.worker", most=PROCESSES, most_waiting=MOST_WAITING)
+        self.reconfigure(settings)
+
+    def reconfigure(self, settings: ResultsConfig) -> None:
+        self._settings = settings
+        limits = Limits(max_bytes=settings.max_bytes)
+        self._room = limits.answer_bytes - AROUND
+
+    async def read(self, tenant: str, arguments: dict[str, Any]) -> dict[str, Any]:
+        """The answer; Wrong with what its reader should know."""
+        request = parse_read_request(arguments)
+        if request.way == "sql" and find_spec("duckdb") is None:
+            raise ReadResultError(
+                "SQL needs DuckDB: pip install 'toolyard[sql]'. Pages and 'query' work without it"
+            )
+        try:
+            reading = await self._store.open(tenant, request.id)
+            if reading is None:
+                raise ReadResultError(f"No result {request.id[:40]!r}: it has expired, or never was")
+            try:
+                return await self._answer(tenant, request, reading)
+            finally:
+                await reading.close()
+        except ArtifactStoreError as error:
+            raise ReadResultError(f"The stored result cannot be read now: {error.reason}") from None
+
+    async def _answer(self, tenant: str, request: ReadRequest, reading: ArtifactReader) -> dict[str, Any]:
+        index = await self._index(tenant, request, reading) if request.way == "page" else None
+        if index is None or index.kind == "value":
+            wanted = await self._request(request.way, request, reading)
+            part = (await self._asked(tenant, wanted)).part
+            assert part is not None
+        else:
+            part = await self._page(request, reading, index)
+        return part.told(request.id)
+
+    async def _index(self, tenant: str, request: ReadRequest, reading: ArtifactReader) -> PositionIndex:
+        index = self._indexes.get(request.id)
+        if index is None:
+            if reading.artifact.size <= IN_A_THREAD:
+                index = await asyncio.to_thread(index_file, await reading.path(), _is_json(reading))
+            else:
+                wanted = await self._request("index", request, reading)
+                index = (await self._asked(tenant, wanted)).index
+                assert index is not None
+            self._indexes.put(request.id, index)
+        return index
+
+    async def _page(self, request: ReadRequest, reading: ArtifactReader, index: PositionIndex) -> ResultPage:
+        start = min(request.offset, index.count)
+        count = min(index.count - start, self._limit(request))
+        begins, ends, skipped = index.span(start, count)
+        while count > 1 and ends - begins > self._room * WORTH_READING:
+            count = count // 2
+            begins, ends, skipped = index.span(start, count)
+        path = cut(".".join(index.path), LONGEST_PATH)
+        if ends - begins > LONGEST_READ:
+            told = f"it has {ends - begins} bytes"
+            return ResultPage("items", [told], start, 1, index.count, cut=True, path=path)
+        body = await reading.read(begins, ends - begins)
+        found = _READERS[index.kind](body, index)[skipped : skipped + count]
+        kind = "lines" if index.kind == "lines" else "items"
+        return replace(page_of_items(found, index.count, start, self._room, kind), path=path)
+
+    async def _request(self, way: str, request: ReadRequest, reading: ArtifactReader) -> QueryRequest:
+        return QueryRequest(
+            way=way,
+            path=str(await reading.path()),
+            json=_is_json(reading),
+            text=request.text,
+            offset=request.offset,
+            limit=self._limit(request),
+            room=self._room,
+            memory=self._settings.sql_memory,
+        )
+
+    async def _asked(self, tenant: str, request: QueryRequest) -> QueryAnswer:
+        seconds = self._settings.sql_seconds
+        try:
+            found = await self._workers.ask(
+                msgspec.json.encode(request),
+                seconds=seconds,
+                longest=LONGEST_ANSWER,
+                caller=tenant,
+                wait_seconds=seconds,
+                kind=request.kind,
+                subject=request.path if request.kind == "sql" else "",
+            )
+        except TooManyWaitingError as error:
+            raise ReadResultError(
+                f"{error.count} queries of yours are waiting already; ask again when some are answered"
+            ) from None
+        except WaitedTooLongError:
+            raise ReadResultError("Other queries are running and take long; ask again in a moment") from None
+        except WorkerTimeoutError:
+            raise ReadResultError(f"It took more than {seconds:g} s; ask for less, or for a part") from None
+        except WorkerDiedError:
+            raise ReadResultError(
+                "The query took more memory than it may, or ended the process it ran in"
+            ) from None
+        except WorkerStartError as error:
+            logger.warning("no process can be started for queries: %s", error)
+            raise ReadResultError("Queries cannot be run now: no process can be started for them") from None
+        answer = msgspec.json.decode(found, type=QueryAnswer)
+        if answer.failed:
+            raise ReadResultError(answer.failed)
+        return answer
+
+    def _limit(self, request: ReadRequest) -> int:
+        return request.limit or self._settings.max_items
+
+    async def close(self) -> None:
+        await self._workers.close()
+
+
+def _is_json(reading: ArtifactReader) -> bool:
+    return reading.artifact.content_type.startswith("application/json")
+
+
+def _items(body: bytes, index: PositionIndex) -> list[Any]:
+    """Of a part of a list, with the comma behind it."""
+    part = b"[" + body.rstrip(b" \t\r\n,") + b"]"
+    try:
+        found = cast(list[Any], value_of(part))
+    except ValueError:  # one of them cannot be decoded
+        items = items_of(part)
+        found = [] if items is None else [decode_or_excerpt(raw) for raw in items.parts]
+    return [as_record(index.columns, item) for item in found]
+
+
+def _records(body: bytes, index: PositionIndex) -> list[Any]:
+    return [decode_line(line) for line in body.split(b"\n") if line.strip()]
+
+
+def _rows(body: bytes, index: PositionIndex) -> list[Any]:
+    rows = rows_of(body.decode("utf-8", "replace"), index.separator)
+    return [record_of(index.columns, row) for row in rows]
+
+
+def _lines(body: bytes, index: PositionIndex) -> list[Any]:
+    return split_lines(body)
+
+
+_READERS: dict[str, Callable[[bytes, PositionIndex], list[Any]]] = {
+    "items": _items,
+    "records": _records,
+    "rows": _rows,
+    "lines": _lines,
+}

@@ -1,0 +1,235 @@
+"""Writes whole results to the artifact store, from memory or, in constant memory, from a spooled file.
+
+A store that fails costs the link to the whole and nothing else, whatever the failure is.
+"""
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from msgspec import Raw, Struct
+
+from ..artifacts.store import ArtifactStore, ArtifactStoreError, ArtifactWriter, StoredArtifact
+from ..wire.call import StreamedResult
+from .formats.json_parts import Buffer
+from .formats.texts import TextScanner
+from .limits import Limits
+from .payload import NOTHING, PIECE, BrokenTextError, parse_payload, unescape
+from .summary import ResultSummary, summarize_scan
+
+logger = logging.getLogger("toolyard.results")
+
+RESULT_URI = "toolyard://results/"
+JSON_TYPE, TEXT_TYPE = "application/json", "text/plain; charset=utf-8"
+STORE_PIECE = 256 * 1024
+LONGEST_REASON = 300
+
+
+class StoredResult(Struct, frozen=True):
+    """Where a whole result is, or why it is nowhere."""
+
+    type: str
+    stored: StoredArtifact | None = None
+    fault: str = ""
+
+    def told(self) -> dict[str, Any]:
+        """`storage` as a model reads it."""
+        stored = self.stored
+        if stored is None:
+            reason = self.fault[:LONGEST_REASON]
+            return {"type": self.type, "error": f"The whole result was not kept: {reason}"}
+        told = {
+            "type": stored.type,
+            "bucket": stored.bucket,
+            "key": stored.key,
+            "url": stored.url,
+            "expires_at": stored.expires_at,
+            "resource": f"{RESULT_URI}{stored.artifact.id}",
+        }
+        return {name: value for name, value in told.items() if value is not None}
+
+    def link(self, tool: str) -> dict[str, Any] | None:
+        if self.stored is None:
+            return None
+        artifact = self.stored.artifact
+        return {
+            "type": "resource_link",
+            "uri": f"{RESULT_URI}{artifact.id}",
+            "name": f"result of {tool}",
+            "mimeType": artifact.content_type,
+            "size": artifact.size,
+        }
+
+
+async def pieces_of(body: Buffer) -> AsyncIterator[bytes]:
+    for start in range(0, len(body), STORE_PIECE):
+        yield bytes(body[start : start + STORE_PIECE])
+
+
+async def store_result(
+    store: ArtifactStore, tenant: str, tool: str, kind: str, pieces: AsyncIterator[bytes]
+) -> StoredResult:
+    """All pieces are taken, even when the store has failed: somebody else may look at them too."""
+    copying = _StoreWriter(store, tenant, tool, kind)
+    try:
+        async for piece in pieces:
+            await copying.write(piece)
+        return await copying.finish()
+    except BaseException:
+        await copying.discard()
+        raise
+
+
+class _StoreWriter:
+    def __init__(self, store: ArtifactStore, tenant: str, tool: str, kind: str) -> None:
+        self._store = store
+        self._about = (tenant, tool, kind)
+        self._writing: ArtifactWriter | None = None
+        self._fault: ArtifactStoreError | None = None
+
+    async def write(self, piece: bytes) -> None:
+        if self._fault is not None:
+            return
+        try:
+            await (await self._begun()).write(piece)
+        except Exception as error:
+            self._fault = _as_store_error(error)
+
+    async def _begun(self) -> ArtifactWriter:
+        if self._writing is None:
+            self._writing = await self._store.begin(*self._about)
+        return self._writing
+
+    async def finish(self) -> StoredResult:
+        try:
+            if self._fault is None:
+                return StoredResult(self._store.type, await (await self._begun()).finish())
+        except Exception as error:
+            self._fault = _as_store_error(error)
+        await self.discard()
+        reason = self._fault.reason
+        logger.warning("the whole result of %s could not be kept: %s", self._about[1], reason)
+        return StoredResult(self._store.type, fault=reason)
+
+    async def discard(self) -> None:
+        if self._writing is not None:
+            try:
+                await self._writing.discard()
+            except Exception as error:
+                _as_store_error(error)
+
+
+def _as_store_error(error: Exception) -> ArtifactStoreError:
+    """In words fit for a model; what was not foreseen is for the log alone."""
+    if isinstance(error, ArtifactStoreError):
+        return error
+    logger.error("the store failed in a way that was not foreseen", exc_info=error)
+    return ArtifactStoreError("the store failed")
+
+
+HEAD = 64 * 1024
+LONGEST_REST = 64 * 1024
+LONGEST_ESCAPE = 6
+"""So many bytes of a result may stand for one of its text."""
+
+# Members that may stand before `content`, and a first block that begins with its type or with its text.
+_FLAG = rb'\s*+"(?:resultType|isError)"\s*+:\s*+[\w"]++\s*+,'
+_META = rb'\s*+"_meta"\s*+:\s*+\{[^{}]*+(?:\{[^{}]*+\}[^{}]*+)*+\}\s*+,'
+_BEFORE = rb"\s*+\{(?:" + _FLAG + rb"|" + _META + rb")*"
+_START = re.compile(
+    _BEFORE + rb'\s*+"content"\s*+:\s*+\[\s*+\{\s*+(?:"type"\s*+:\s*+"text"\s*+,\s*+)?+"text"\s*+:\s*+"'
+)
+_STRING_END = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_JSON = re.compile(rb"(?:\\[nrt]|\s)*[\[{]")
+
+_READER = ThreadPoolExecutor(1, "toolyard-texts")
+"""One thread for all: Python runs one at a time anyway, and each keeps 1 to 2 MiB of memory for itself."""
+
+
+class NotTextError(Exception):
+    """This result has to be read as a whole."""
+
+
+def is_surely_big(result: StreamedResult, limits: Limits) -> bool:
+    """Even if all of it were escapes."""
+    return result.size > limits.max_bytes * LONGEST_ESCAPE + HEAD + LONGEST_REST
+
+
+class TextStream:
+    def __init__(self, result: StreamedResult) -> None:
+        self._result = result
+        self._reading = TextScanner()
+        self._size = 0
+        self.blocks: tuple[Raw, ...] = ()
+        self.meta = NOTHING
+        self.is_error = False
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """The text, as UTF-8."""
+        chunks = self._result.chunks()
+        head = b""
+        async for chunk in chunks:
+            head += chunk
+            if len(head) >= HEAD:
+                break
+        start = _START.match(head)
+        if start is None or _JSON.match(head, start.end()):
+            raise NotTextError
+        rest = b""
+        carry = head[start.end() :]
+        while True:
+            end = _STRING_END.match(carry)
+            if end is not None:
+                carry, rest = carry[: end.end() - 1], carry[end.end() :]
+            # Others go on meanwhile: a piece may take some milliseconds.
+            loop = asyncio.get_running_loop()
+            text, carry = await loop.run_in_executor(_READER, self._read, carry, end is not None)
+            yield text
+            if end is not None:
+                break
+            carry += await _next_piece(chunks)
+        async for chunk in chunks:
+            rest += chunk
+            if len(rest) > LONGEST_REST:
+                raise NotTextError  # there is as much again behind it, such as the same as structured content
+        self._look_around(head[: start.end()] + b'x"' + rest)
+
+    def _read(self, escaped: bytes, ended: bool) -> tuple[bytes, bytes]:
+        try:
+            text, waiting = unescape(escaped, ended)
+        except BrokenTextError:
+            raise NotTextError from None
+        self._reading.feed(text)
+        body = text.encode()
+        self._size += len(body)
+        return body, waiting
+
+    def _look_around(self, rest: bytes) -> None:
+        """What is around the text must be such that the text is all there is to shape."""
+        payload = parse_payload(rest)
+        texts = [bytes(text.body) for text in payload.texts]
+        if payload.kind != "complete" or payload.structured is not None or texts != [b"x"]:
+            raise NotTextError
+        self.blocks = (*payload.links, *payload.media)
+        self.meta = payload.meta
+        self.is_error = payload.is_error
+
+    def survey(self) -> ResultSummary:
+        return summarize_scan(self._reading, self._size)
+
+
+async def _next_piece(chunks: AsyncIterator[bytes]) -> bytes:
+    """Short ones together: every piece costs a way to the store and back."""
+    found: list[bytes] = []
+    size = 0
+    async for chunk in chunks:
+        found.append(chunk)
+        size += len(chunk)
+        if size >= PIECE:
+            break
+    if not found:
+        raise NotTextError
+    return b"".join(found)

@@ -1,0 +1,1 @@
+"""The file formats that conversations are imported from."""

@@ -1,0 +1,528 @@
+"""Connections to one upstream: the protocol that transports implement, and the pool that opens them.
+
+A modern upstream has one connection for all callers. A legacy one has a session for each client profile,
+because it learns at the start what its client can be asked. Transports are in `http` and `stdio`.
+"""
+
+import asyncio
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextvars import Context
+from typing import Any, Protocol, cast
+
+import msgspec
+from msgspec import Raw, Struct, field
+
+from .. import __version__
+from ..wire.call import Call, Caller, ClientInfo, Identity
+from ..wire.errors import METHOD_NOT_FOUND, McpError
+from ..wire.versions import LATEST_MODERN, Era, era_of
+from .errors import NotReachedError, UpstreamBusyError, UpstreamError, UpstreamStartingError
+from .messages.spool import Spooled
+
+Params = dict[str, Raw]
+RawResult = Raw | Spooled
+
+REQUEST_CAPABILITIES = {
+    "elicitation/create": "elicitation",
+    "sampling/createMessage": "sampling",
+    "roots/list": "roots",
+}
+"""The questions there are, and the capability that says a client can be asked them."""
+
+
+class UpstreamInfo(Struct, frozen=True):
+    """What an upstream says of itself when asked first."""
+
+    version: str
+    info: Raw = Raw(b"{}")
+    capabilities: dict[str, Any] = {}
+    instructions: str | None = None
+
+    @property
+    def era(self) -> Era:
+        return era_of(self.version)
+
+
+class StartProgress(Struct, frozen=True):
+    """A connection that is being opened: for how long already, and what the upstream wrote last."""
+
+    seconds: float
+    activity: str = ""
+    """A line of a program's standard error, such as what a package runner is downloading."""
+
+    def __str__(self) -> str:
+        return f"for {self.seconds:.0f} s" + (f", {self.activity}" if self.activity else "")
+
+
+class ClientProfile(Struct, frozen=True):
+    """As whom a legacy session speaks: what its client can be asked, and which client that is.
+
+    Callers who can be asked nothing, and bring no key, share one. The others have one each, or a question,
+    or what a server remembers of a session, could be another client's.
+    """
+
+    capabilities: bytes = b"{}"
+    askable: frozenset[str] = frozenset()
+    principal: str = ""
+    client: str = ""
+
+
+NO_CLIENT = ClientProfile()
+
+
+_DETAILS = {
+    "elicitation": ("form", "url"),
+    "sampling": ("context", "tools"),
+    "roots": ("listChanged",),
+}
+
+
+def askable(caller: Caller) -> dict[str, Any]:
+    """What a caller declared that it can be asked, less what the protocol does not know."""
+    found: dict[str, Any] = {}
+    for name, details in _DETAILS.items():
+        declared: Any = caller.capabilities.get(name)
+        if isinstance(declared, dict):
+            members = cast(dict[str, Any], declared)
+            found[name] = {detail: members[detail] for detail in details if detail in members}
+    return found
+
+
+def profile_of(caller: Caller, session: str) -> ClientProfile:
+    """`session` tells a legacy client from others; a modern one is told by its name and thread."""
+    declared = askable(caller)
+    if not declared:
+        return NO_CLIENT
+    identity = caller.identity
+    client = "\0".join((identity.thread, caller.client.name, session))
+    capabilities = msgspec.json.encode(declared, order="sorted")
+    return ClientProfile(capabilities, frozenset(declared), identity.principal, client)
+
+
+GATEWAY_CALLER = Caller(
+    LATEST_MODERN, {}, ClientInfo("toolyard", __version__), Identity(tenant="", agent="toolyard")
+)
+"""The caller of what we ask in our own name: lists, changes, whether somebody is there."""
+
+
+class RequestListener(Protocol):
+    """Hears what an upstream says while it works on a request."""
+
+    @property
+    def principal(self) -> str:
+        """Whose request it is; empty for what is asked in our own name."""
+        ...
+
+    @property
+    def asks_at_once(self) -> bool:
+        """A question is with the client as soon as it is put, and can be answered when the call is over."""
+        ...
+
+    async def notify(self, method: str, params: Raw) -> None: ...
+
+    async def ask(self, method: str, params: Raw) -> Raw:
+        """A legacy upstream's question; McpError when nobody can answer it."""
+        ...
+
+    async def release(self, retry_ms: int | None) -> None:
+        """A legacy upstream let the connection of a call go, to be asked again after `retry_ms`."""
+        ...
+
+
+class SilentListener:
+    """For what we ask of an upstream ourselves."""
+
+    principal = ""
+    asks_at_once = False
+
+    async def notify(self, method: str, params: Raw) -> None:
+        return None
+
+    async def ask(self, method: str, params: Raw) -> Raw:
+        raise McpError(METHOD_NOT_FOUND, f"nobody can be asked {method[:80]!r} now")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+SILENT = SilentListener()
+
+
+class LegacySessionState(Struct):
+    """What has been agreed on a legacy session since it began."""
+
+    log_level: str | None = None
+    held: Counter[str] = field(default_factory=Counter[str])
+    """How many of our listeners want each resource; it is subscribed to once."""
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Subscribing and unsubscribing go one after the other."""
+
+
+class ChangeWatcher(Protocol):
+    """Hears what a legacy upstream says of its own accord: changed lists, updated resources."""
+
+    def __call__(self, method: str, params: Raw) -> None: ...
+
+
+class UpstreamConnection(Protocol):
+    @property
+    def about(self) -> UpstreamInfo: ...
+
+    @property
+    def server(self) -> str: ...
+
+    @property
+    def standing(self) -> LegacySessionState: ...
+
+    @property
+    def closed(self) -> bool:
+        """It will not carry another request; a new one has to be opened."""
+        ...
+
+    @property
+    def busy(self) -> bool:
+        """Whether a caller's request is under way on it."""
+        ...
+
+    @property
+    def shares_tokens(self) -> bool:
+        """Whether progress tokens of different requests meet on it and so must differ."""
+        ...
+
+    async def request(
+        self,
+        method: str,
+        params: Params,
+        ear: RequestListener,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> RawResult:
+        """The result; McpError as the upstream said it, UpstreamError when it did not say any.
+
+        `token` is the progress token in `params`, if there is one; `headers` are the Mcp-Param-* ones.
+        """
+        ...
+
+    async def notify(self, method: str, params: Params) -> None: ...
+
+    def watch(self, watcher: ChangeWatcher) -> None:
+        """Legacy: call `watcher` until `unwatch`, or until the link closes; then with method ''."""
+        ...
+
+    def unwatch(self, watcher: ChangeWatcher) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class Connector(Protocol):
+    """Opens links to one upstream: negotiates the era, shakes hands."""
+
+    @property
+    def activity(self) -> str:
+        """What an upstream that is being opened wrote last; empty where it has no way to say anything."""
+        ...
+
+    async def open(self, profile: ClientProfile) -> UpstreamConnection: ...
+
+
+MAX_CONNECTIONS = 64
+MAX_CONNECTIONS_EACH = 16
+IDLE_SECONDS = 300.0
+LIVED_SECONDS = 1.0
+FIRST_PAUSE = 0.1
+LONGEST_PAUSE = 2.0
+AGAIN_SECONDS = 5.0
+"""When a caller may ask again for a program that is starting."""
+
+
+class Backoff:
+    """How long to wait after a failure: twice as long each time, with jitter, up to two seconds.
+
+    It keeps a flood of calls from becoming a flood of attempts; a breaker is there for the rest.
+    """
+
+    def __init__(self) -> None:
+        self.failures = 0
+        self._until = 0.0
+
+    @property
+    def pause(self) -> float:
+        """Seconds left to wait now."""
+        return max(0.0, self._until - time.monotonic())
+
+    def failed(self) -> None:
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2**self.failures)
+        self.failures += 1
+        self._until = time.monotonic() + longest * random.uniform(0.5, 1.0)
+
+    def reset(self) -> None:
+        self.failures = 0
+        self._until = 0.0
+
+
+class ConnectionPool:
+    def __init__(self, server: str, connector: Connector) -> None:
+        self.server = server
+        self.connector = connector
+        self.about: UpstreamInfo | None = None
+        """As the latest link has it; None before the first."""
+        self.on_open: Callable[[bool], None] = lambda again: None
+        """Told of each new link, and whether it takes the place of one that was lost."""
+        self._had: set[ClientProfile | None] = set()
+        self.favourite = NO_CLIENT
+        """The profile to open with when we ask in our own name and no link is there."""
+        self.patience: float | None = None
+        """How long after a program's start its callers wait for it; None leaves that to the connector."""
+        self.many_tenants = False
+        """Whether callers may be strangers to each other."""
+        self._shared: UpstreamConnection | None = None
+        self._links: dict[ClientProfile, UpstreamConnection] = {}
+        self._used: dict[ClientProfile, float] = {}
+        self._opening: dict[ClientProfile | None, asyncio.Task[UpstreamConnection]] = {}
+        self._starting: dict[ClientProfile, float] = {}
+        """Since when a link is being opened for each of them."""
+        self._opened_at = 0.0
+        self._closing: set[asyncio.Task[None]] = set()
+        self._watchers: dict[ChangeWatcher, None] = {}
+        self._backoff = Backoff()
+        self._closed = False
+
+    @property
+    def is_open(self) -> bool:
+        return any(not link.closed for link in (*self._links.values(), *filter(None, [self._shared])))
+
+    def opening(self) -> StartProgress | None:
+        """How the first one comes along; None when there is one already, or none is being opened."""
+        if not self._starting or self.is_open:
+            return None
+        return StartProgress(time.monotonic() - min(self._starting.values()), self.connector.activity)
+
+    async def get(self, call: Call) -> UpstreamConnection:
+        """A link for this call. Opens one if need be, after the pause that earlier failures ask for."""
+        shared = self._shared
+        if shared is not None and not shared.closed:
+            return shared
+        profile = _profile(call)
+        if self.patience is None:
+            return await self.by_profile(profile)
+        try:
+            start = self.opening()
+            async with asyncio.timeout(self.patience - (start.seconds if start is not None else 0.0)):
+                return await self.by_profile(profile)
+        except TimeoutError:
+            raise self._starting_still() from None
+
+    def _starting_still(self) -> UpstreamStartingError:
+        words = str(self.opening() or StartProgress(self.patience or 0.0))
+        return UpstreamStartingError(
+            self.server, f"it is still starting ({words}); try again in a while", AGAIN_SECONDS
+        )
+
+    def of(self, call: Call) -> UpstreamConnection | None:
+        """The session that speaks for this call's client, if there is one."""
+        link = self._links.get(_profile(call))
+        return None if link is None or link.closed else link
+
+    def _own(self) -> ClientProfile:
+        """As whom we read lists for everybody: able to do what the latest client can, but nobody's session.
+
+        What a server shows because of one tenant's answers is not another's to see; so nothing is answered.
+        """
+        if self.favourite is NO_CLIENT:
+            return NO_CLIENT
+        return ClientProfile(self.favourite.capabilities, client="catalogue")
+
+    def let_go(self, call: Call) -> None:
+        """This call's client has gone: close the session that was its own."""
+        profile = _profile(call)
+        link = None if profile is NO_CLIENT else self._links.pop(profile, None)
+        if link is not None:
+            self._close_later(link)
+        if self.favourite == profile:
+            self.favourite = NO_CLIENT
+
+    async def any(self) -> UpstreamConnection:
+        """A link for what we ask in our own name: of those that are open the latest."""
+        if self.many_tenants:
+            return await self.by_profile(self._own())
+        # Servers show more to a client that can be asked; so what is open for one of those comes first.
+        asked = [link for profile, link in self._links.items() if profile is not NO_CLIENT]
+        others = [link for profile, link in self._links.items() if profile is NO_CLIENT]
+        for link in (self._shared, *reversed(asked), *others):
+            if link is not None and not link.closed:
+                return link
+        return await self.by_profile(self.favourite)
+
+    async def by_profile(self, profile: ClientProfile) -> UpstreamConnection:
+        while True:
+            if self._shared is not None and not self._shared.closed:
+                return self._shared
+            link = self._links.get(profile)
+            if link is not None and not link.closed:
+                self._used[profile] = time.monotonic()
+                return link
+            await self._open_once(profile)
+
+    async def _open_once(self, profile: ClientProfile) -> UpstreamConnection:
+        """Callers who come while a link is being opened wait for it together.
+
+        Until it is known to be a legacy upstream, one link may well serve all of them.
+        """
+        if self._closed:
+            raise NotReachedError(self.server, "it is being unmounted")
+        key = profile if self.about is not None and self.about.era == "legacy" else None
+        task = self._opening.get(key)
+        if task is None:
+            # A link outlives the call that had it opened, and must not speak in its name in the log.
+            task = self._opening[key] = asyncio.create_task(self._open(profile), context=Context())
+            task.add_done_callback(lambda _: self._opening.pop(key, None))
+            # When all who wait have given up, nobody would look at its failure.
+            task.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(task)
+
+    async def _open(self, profile: ClientProfile) -> UpstreamConnection:
+        self._drop_closed()
+        if time.monotonic() - self._opened_at < LIVED_SECONDS and not self.is_open:
+            self._backoff.failed()  # the last one was gone as soon as it was there
+        if (pause := self._backoff.pause) > 0:
+            await asyncio.sleep(pause)
+        self._make_room(profile)
+        self._starting[profile] = time.monotonic()
+        try:
+            link = await self.connector.open(profile)
+        except UpstreamError:
+            self._backoff.failed()
+            raise
+        finally:
+            del self._starting[profile]
+        self._used = {known: at for known, at in self._used.items() if known in self._links}
+        if self._closed:
+            await link.close()
+            raise NotReachedError(self.server, "it is being unmounted")
+        if time.monotonic() - self._opened_at > LIVED_SECONDS:
+            self._backoff.reset()
+        self._opened_at = time.monotonic()
+        self.about = link.about
+        kind = None if link.about.era == "modern" else profile
+        again = kind in self._had
+        if len(self._had) < MAX_CONNECTIONS:
+            self._had.add(kind)
+        if link.about.era == "modern":
+            self._shared = link
+        else:
+            self._links[profile] = link
+            self._used[profile] = time.monotonic()
+            for watcher in self._watchers:
+                link.watch(watcher)
+        self.on_open(again)
+        return link
+
+    def _drop_closed(self) -> None:
+        for profile, link in list(self._links.items()):
+            if link.closed:
+                self._close_later(self._links.pop(profile))
+        if self._shared is not None and self._shared.closed:
+            self._close_later(self._shared)
+            self._shared = None
+
+    def _make_room(self, profile: ClientProfile) -> None:
+        """Sessions are few: a principal has a share of them, and who needs none of their own is let in."""
+        if profile is NO_CLIENT:
+            return
+        others = {*self._links, *self._starting} - {NO_CLIENT, profile}
+        theirs = {known for known in others if known.principal == profile.principal}
+        for known, limit in ((theirs, MAX_CONNECTIONS_EACH), (others, MAX_CONNECTIONS)):
+            idle = [one for one in known if one in self._links and not self._links[one].busy]
+            idle.sort(key=lambda one: self._used.get(one, 0))
+            for _ in range(len(known) - limit + 1):
+                if not idle:
+                    raise UpstreamBusyError(self.server, f"{len(known)} sessions with it are busy already")
+                self._close_later(self._links.pop(idle.pop(0)))
+
+    def close_idle(self) -> None:
+        """Let go of sessions that nobody has used for a while, but for the latest."""
+        now = time.monotonic()
+        for profile in sorted(self._links, key=lambda profile: self._used.get(profile, 0))[:-1]:
+            if now - self._used.get(profile, 0) > IDLE_SECONDS and not self._links[profile].busy:
+                self._close_later(self._links.pop(profile))
+
+    def _close_later(self, link: UpstreamConnection) -> None:
+        task = asyncio.create_task(link.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+    def watch(self, watcher: ChangeWatcher) -> None:
+        """Hear what any legacy session says of its own accord, also of those that are opened later."""
+        self._watchers[watcher] = None
+        for link in self._links.values():
+            link.watch(watcher)
+
+    def unwatch(self, watcher: ChangeWatcher) -> None:
+        self._watchers.pop(watcher, None)
+        for link in self._links.values():
+            link.unwatch(watcher)
+
+    async def reset(self) -> None:
+        """Close what is open; the next who needs a link gets a new one."""
+        for link in [*self._links.values(), *filter(None, [self._shared])]:
+            self._close_later(link)
+        self._links.clear()
+        self._shared = None
+
+    async def close(self) -> None:
+        self._closed = True
+        opening = list(self._opening.values())
+        for task in opening:
+            task.cancel()
+        links = [*self._links.values(), *filter(None, [self._shared])]
+        self._links.clear()
+        self._shared = None
+        closing = [*self._closing, *(asyncio.create_task(link.close()) for link in links), *opening]
+        if closing:
+            await asyncio.wait(closing)
+
+
+def _profile(call: Call) -> ClientProfile:
+    profile = profile_of(call.caller, call.session.id if call.session is not None else "")
+    if profile is NO_CLIENT and call.secrets:
+        # A server may remember in a session whose key it saw there first, and use it for whoever comes next.
+        return ClientProfile(principal=call.caller.identity.principal)
+    return profile
+
+
+class ConnectionPoolByEra(ConnectionPool):
+    """Modern callers, and what we ask in our own name, go the usual way; legacy callers have links apart."""
+
+    def __init__(self, server: str, connector: Connector, legacy_first: Connector) -> None:
+        super().__init__(server, connector)
+        self._older = ConnectionPool(server, legacy_first)
+
+    async def get(self, call: Call) -> UpstreamConnection:
+        if call.caller.era == "modern":
+            return await super().get(call)
+        if self.about is None:
+            await self.any()
+        # One that speaks nothing newer is spoken to in its own era anyway, by the sessions that are there.
+        if self.about is not None and self.about.era == "legacy":
+            return await super().get(call)
+        return await self._older.get(call)
+
+    def of(self, call: Call) -> UpstreamConnection | None:
+        return self._older.of(call) or super().of(call)
+
+    def let_go(self, call: Call) -> None:
+        self._older.let_go(call)
+        super().let_go(call)
+
+    def close_idle(self) -> None:
+        self._older.close_idle()
+        super().close_idle()
+
+    async def reset(self) -> None:
+        await asyncio.gather(self._older.reset(), super().reset())
+
+    async def close(self) -> None:
+        await asyncio.gather(self._older.close(), super().close())

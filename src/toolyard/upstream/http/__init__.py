@@ -1,0 +1,1 @@
+"""Upstreams reached over HTTP, in either era."""

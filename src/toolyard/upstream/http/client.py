@@ -1,0 +1,556 @@
+"""One pooled HTTP client for all upstreams, and the modern era's requests, each of which stands alone.
+
+Owns the aiohttp session, reading response bodies and event streams of any size, and what HTTP errors mean.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from msgspec import UNSET, Struct
+from multidict import CIMultiDict
+
+from ...wire.errors import UNSUPPORTED_VERSION, McpError
+from ...wire.headers import NAME_PARAMS, encode_value
+from ...wire.messages import JsonRpcRequest, decode_params, encode
+from ..connection import ChangeWatcher, LegacySessionState, Params, RawResult, RequestListener, UpstreamInfo
+from ..errors import (
+    ConnectionLostError,
+    HttpRpcError,
+    InvalidReplyError,
+    NotReachedError,
+    StaleSessionError,
+    UpstreamError,
+    UpstreamRefusedError,
+    says_expired,
+)
+from ..messages.envelope import decode_message, result_of
+from ..messages.slices import SLICE, next_turn, slices
+from ..messages.spool import BOUND, Spool, Spooled, SpoolError
+
+if TYPE_CHECKING:
+    import aiohttp
+
+
+MAX_FIELD = 64 * 1024
+
+
+class SpooledEvent(Struct, frozen=True):
+    data: bytes | Spooled
+    event: str = "message"
+    id: str | None = None
+    retry_ms: int | None = None
+
+
+class _Nowhere:
+    """Where a line goes that is too long for a field other than `data`."""
+
+    def write(self, chunk: bytes) -> None:
+        return None
+
+
+_NOWHERE = _Nowhere()
+
+
+class EventReader:
+    """Feed it bytes as they come; it yields whole events."""
+
+    def __init__(self, bound: int, limit: int) -> None:
+        self._bound = bound
+        self._limit = limit
+        self._line = bytearray()
+        self._held_cr = False
+        self._open: Spool | _Nowhere | None = None
+        """Where the data line goes that is being read, once it is too long for a line."""
+        self._reset()
+
+    def _reset(self) -> None:
+        self._data: Spool | None = None
+        self._event = "message"
+        self._id: str | None = None
+        self._retry: int | None = None
+
+    @property
+    def _is_blank(self) -> bool:
+        """Whether nothing of an event has come: a server may send empty lines without end."""
+        return self._data is None and self._id is None and self._retry is None and self._event == "message"
+
+    @property
+    def is_long(self) -> bool:
+        """Whether the event that is being read is longer than one slice."""
+        return self._open is not None
+
+    def discard(self) -> None:
+        if self._data is not None:
+            self._data.discard()
+
+    def feed(self, chunk: bytes) -> Iterator[SpooledEvent]:
+        if self._held_cr:
+            chunk = chunk.removeprefix(b"\n")
+        self._held_cr = chunk.endswith(b"\r")
+        if b"\r" in chunk:
+            chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+        *lines, rest = chunk.split(b"\n")
+        for line in lines:
+            if self._open is not None:
+                self._open.write(line)
+                self._open = None
+                continue
+            if self._line:
+                line = bytes(self._line) + line
+                self._line.clear()
+            if line:
+                self._take(line)
+            elif not self._is_blank:
+                event = self._finish()
+                if event is not None:
+                    yield event
+        if rest:
+            self._keep(rest)
+
+    def _keep(self, rest: bytes) -> None:
+        """The beginning of a line whose end has not come yet."""
+        if self._open is not None:
+            self._open.write(rest)
+            return
+        self._line += rest
+        if len(self._line) > MAX_FIELD:
+            line = bytes(self._line)
+            self._line.clear()
+            if line.startswith(b"data:"):
+                self._open = self._write(line[5:])
+            else:
+                self._open = _NOWHERE
+
+    def _take(self, line: bytes) -> None:
+        field, _, value = line.partition(b":")
+        if field == b"data":
+            self._write(value)
+            return
+        text = value.removeprefix(b" ").decode(errors="replace")
+        if field == b"event":
+            self._event = text
+        elif field == b"id":
+            self._id = text
+        elif field == b"retry" and text.isascii() and text.isdigit() and len(text) < 10:
+            self._retry = int(text)
+
+    def _write(self, value: bytes) -> Spool:
+        if self._data is None:
+            self._data = Spool(self._bound, self._limit)
+        else:
+            self._data.write(b"\n")
+        self._data.write(value.removeprefix(b" "))
+        return self._data
+
+    def _finish(self) -> SpooledEvent | None:
+        data = b"" if self._data is None else self._data.finish()
+        event = SpooledEvent(data, self._event or "message", self._id, self._retry)
+        empty = self._data is None and self._id is None and self._retry is None
+        self._reset()
+        return None if empty else event
+
+
+ACCEPT = "application/json, text/event-stream"
+MAX_REFUSAL = 64 * 1024
+MAX_HOPS = 3
+EVENTS_PER_TURN = 20
+MAX_UNFINISHED = 2
+"""How often a request is sent again whose connection was closed before it was written."""
+
+
+class UpstreamHttpClient:
+    """Connections are kept alive and shared. Opened with the first request, on the loop that makes it."""
+
+    def __init__(self) -> None:
+        self._session: aiohttp.ClientSession | None = None
+
+    @property
+    def session(self) -> "aiohttp.ClientSession":
+        if self._session is None:
+            import aiohttp  # 90 ms of CPU, and not needed where all upstreams are processes
+
+            from .limits import limited_connector
+
+            self._session = aiohttp.ClientSession(
+                # How many calls an upstream gets at a time is decided per upstream, not here.
+                connector=limited_connector(limit=0, keepalive_timeout=30),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(total=None),
+                skip_auto_headers=("User-Agent", "Accept-Encoding"),
+                requote_redirect_url=False,
+                # Unpacking would happen on the loop, and a few bytes may become a great many.
+                auto_decompress=False,
+            )
+        return self._session
+
+    async def close(self) -> None:
+        if self._session is not None:
+            session, self._session = self._session, None
+            await session.close()
+
+
+class UpstreamEndpoint:
+    """Where one upstream is, and what every request to it carries."""
+
+    def __init__(
+        self,
+        server: str,
+        client: UpstreamHttpClient,
+        url: str,
+        headers: Mapping[str, str],
+        connect_timeout: float,
+        max_result: int,
+    ) -> None:
+        import aiohttp
+        from yarl import URL
+
+        from .limits import EndlessReplyError
+
+        self.server = server
+        self.url = URL(url)
+        if self.url.user is not None and any(name.lower() == "authorization" for name in headers):
+            self.url = self.url.with_user(None)  # there can be one of them only
+        self._client = client
+        self.headers = {
+            "Content-Type": "application/json",
+            "Accept": ACCEPT,
+            "Accept-Encoding": "identity",
+            "User-Agent": "toolyard",
+            **headers,
+        }
+        self._timeout = aiohttp.ClientTimeout(total=None, sock_connect=connect_timeout)
+        self._max_result = max_result
+        self._failures = (aiohttp.ClientError, asyncio.TimeoutError, OSError)
+        self._endless = EndlessReplyError
+        self._unsent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+        self._unfinished = aiohttp.ClientConnectionResetError
+
+    async def send(
+        self, method: str, headers: Mapping[str, str], body: bytes | None, url: Any = None, hops: int = 0
+    ) -> "UpstreamResponse":
+        """A reply whose head has come. `url` is another than the upstream's own, for its old transport."""
+        for left in range(MAX_UNFINISHED, -1, -1):
+            try:
+                response = await self._client.session._request(  # pyright: ignore[reportPrivateUsage]
+                    method,
+                    url or self.url,
+                    data=body,
+                    headers=headers,
+                    allow_redirects=False,
+                    timeout=self._timeout,
+                )
+                break
+            except self._unsent as error:
+                raise NotReachedError(self.server, f"cannot be reached ({_why(error)})") from None
+            except self._failures as error:
+                if not self._is_unfinished(error):
+                    raise self.failed(error) from None
+                if not left:
+                    raise NotReachedError(
+                        self.server, "it closes connections before a request is sent"
+                    ) from None
+        else:
+            raise AssertionError
+        if response.status in (307, 308) and url is None:
+            return await self._redirected(method, headers, body, response, hops + 1)
+        if response.headers.get("Content-Encoding", "identity") != "identity":
+            response.close()
+            raise InvalidReplyError(self.server, "it compressed its answer, which we did not ask for")
+        return UpstreamResponse(self, response, self._max_result)
+
+    def _is_unfinished(self, error: BaseException) -> bool:
+        """The connection was closed before the request was all written, so that it never arrived."""
+        told = error if isinstance(error, self._unfinished) else error.__cause__
+        # It is also raised, in other words, for one that was written and then not answered.
+        return isinstance(told, self._unfinished) and "closing transport" in str(told)
+
+    async def _redirected(
+        self,
+        method: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        response: "aiohttp.ClientResponse",
+        hops: int,
+    ) -> "UpstreamResponse":
+        """Follow within the same origin, as from /mcp to /mcp/; elsewhere it could carry our headers away."""
+        from yarl import URL
+
+        response.release()
+        try:
+            target = self.url.join(URL(response.headers.get("Location", "")))
+            target.origin()
+        except ValueError:
+            raise UpstreamRefusedError(self.server, "it redirects to what is no address") from None
+        if hops > MAX_HOPS:
+            raise UpstreamRefusedError(self.server, "its redirects go round in circles")
+        if target.origin() != self.url.origin():
+            raise UpstreamRefusedError(
+                self.server, f"it redirects to {target.origin()}; configure that address instead"
+            )
+        self.url = target
+        return await self.send(method, headers, body, hops=hops)
+
+    def failed(self, error: BaseException) -> ConnectionLostError | InvalidReplyError:
+        if isinstance(error, self._endless):
+            return InvalidReplyError(self.server, f"it sent {error}")
+        return ConnectionLostError(self.server, f"the connection broke ({_why(error)})")
+
+    @property
+    def failures(self) -> tuple[type[BaseException], ...]:
+        return self._failures
+
+
+class UpstreamResponse:
+    """A reply on its way. `release` hands its connection back, `abandon` breaks it off."""
+
+    def __init__(
+        self, address: UpstreamEndpoint, response: "aiohttp.ClientResponse", max_result: int
+    ) -> None:
+        self._address = address
+        self._response = response
+        self._max_result = max_result
+        self.status = response.status
+        self.headers = response.headers
+        content_type = response.headers.get("Content-Type", "")
+        self.is_json = content_type.startswith("application/json")
+        self.is_stream = content_type.startswith("text/event-stream")
+
+    async def body(self) -> bytes | Spooled:
+        """All of it, in memory when it is small."""
+        response = self._response
+        length = response.headers.get("Content-Length", "")
+        try:
+            if length.isdigit() and int(length) <= SLICE:
+                return await response.read()
+            spool = Spool(BOUND, self._max_result)
+            try:
+                async for chunk in response.content.iter_any():
+                    for piece in slices(chunk):
+                        spool.write(piece)
+                        await next_turn()
+                return spool.finish()
+            except BaseException:
+                spool.discard()
+                raise
+        except SpoolError as error:
+            self.abandon()
+            raise InvalidReplyError(self._address.server, str(error)) from None
+        except self._address.failures as error:
+            self.abandon()
+            raise self._address.failed(error) from None
+        except BaseException:
+            self.abandon()
+            raise
+
+    async def refusal(self) -> bytes:
+        """The beginning of an error's body."""
+        pieces: list[bytes] = []
+        size = 0
+        try:
+            async for chunk in self._response.content.iter_any():
+                pieces.append(chunk)
+                size += len(chunk)
+                if size > MAX_REFUSAL:
+                    break
+        except self._address.failures:
+            pass
+        self.abandon() if size > MAX_REFUSAL else self.release()
+        return b"".join(pieces)[:MAX_REFUSAL]
+
+    async def events(self) -> AsyncIterator[SpooledEvent]:
+        """Events until the stream ends. Lost when it breaks."""
+        reader = EventReader(BOUND, self._max_result)
+        try:
+            async for chunk in self._response.content.iter_any():
+                for number, piece in enumerate(slices(chunk)):
+                    if number:
+                        await next_turn()
+                    for count, event in enumerate(reader.feed(piece), 1):
+                        if count % EVENTS_PER_TURN == 0:
+                            await next_turn()
+                        yield event
+                if reader.is_long:
+                    await next_turn()
+        except SpoolError as error:
+            raise InvalidReplyError(self._address.server, str(error)) from None
+        except self._address.failures as error:
+            raise self._address.failed(error) from None
+        finally:
+            reader.discard()
+
+    def release(self) -> None:
+        self._response.release()
+
+    def abandon(self) -> None:
+        self._response.close()
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "timed out"
+    inner = getattr(error, "os_error", None)
+    strerror = getattr(inner, "strerror", None) or getattr(error, "strerror", None)
+    return str(strerror or error or type(error).__name__)[:200]
+
+
+# Without JSON-RPC in the body, this is how servers of another era answer us.
+_OTHER_ERA = (400, 404, 405, 406, 415)
+
+
+MAX_REMEMBERED = 1024
+
+
+class ModernHttpConnection:
+    shares_tokens = False
+    busy = False  # nothing is held between requests, so closing it harms none
+
+    def __init__(self, address: UpstreamEndpoint, about: UpstreamInfo) -> None:
+        self.server = address.server
+        self.about = about
+        self.closed = False
+        self.standing = LegacySessionState()
+        self._address = address
+        self._id = 0
+        # In the form that aiohttp would otherwise make of them for every request.
+        self._headers: dict[str, CIMultiDict[str]] = {}
+        self._named: dict[tuple[str, bytes], CIMultiDict[str]] = {}
+
+    async def request(
+        self,
+        method: str,
+        params: Params,
+        ear: RequestListener,
+        token: str | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> RawResult:
+        self._id = id = self._id + 1
+        body = encode(JsonRpcRequest(id, method, params))
+        reply = await self._address.send("POST", self._head(method, params, headers), body)
+        if reply.status != 200:
+            raise await self._refused(reply, method)
+        if reply.is_stream:
+            return await self._follow(reply, id, ear)
+        return result_of(self._address.server, decode_message(self._address.server, await reply.body()), id)
+
+    def _head(self, method: str, params: Params, more: Mapping[str, str] | None) -> "CIMultiDict[str]":
+        fixed = self._headers.get(method)
+        if fixed is None:
+            version = {"MCP-Protocol-Version": self.about.version, "Mcp-Method": method}
+            fixed = self._headers[method] = CIMultiDict({**self._address.headers, **version})
+        name = params.get(NAME_PARAMS.get(method, ""))
+        if name is None and not more:
+            return fixed
+        # Tools are called again and again, and their headers are the same each time.
+        key = (method, bytes(name)) if name is not None else None
+        found = self._named.get(key) if key is not None else fixed.copy()
+        if found is None:
+            found = fixed.copy()
+            found["Mcp-Name"] = encode_value(decode_params(name, str))  # type: ignore[arg-type]
+            if len(self._named) >= MAX_REMEMBERED:
+                self._named.clear()
+            self._named[key] = found  # type: ignore[index]
+        if more:
+            found = found.copy()
+            found.update(more)
+        return found
+
+    async def _follow(self, reply: UpstreamResponse, id: int, ear: RequestListener) -> RawResult:
+        """A stream: what is said on the way, then the answer."""
+        server = self._address.server
+        done = False
+        try:
+            async for event in reply.events():
+                if not event.data:
+                    continue
+                message = decode_message(server, event.data)
+                if message.is_notification:
+                    await ear.notify(str(message.method), message.params)
+                elif message.is_request:
+                    raise InvalidReplyError(
+                        server, f"it sent a request ({message.method!r}), which its era does not know"
+                    )
+                elif message.id == id:
+                    done = True
+                    return result_of(server, message, id)
+            raise ConnectionLostError(server, "the stream ended without an answer")
+        finally:
+            # A connection whose stream was read to its answer can be used again, any other not.
+            reply.release() if done else reply.abandon()
+
+    async def _refused(self, reply: UpstreamResponse, method: str) -> McpError:
+        """What an HTTP error means: the upstream's own words if there are any."""
+        body = await reply.refusal()
+        error = rpc_error_in(body, status=reply.status)
+        if error is not None:
+            if error.code == UNSUPPORTED_VERSION:
+                self.closed = True  # it was replaced by one of another revision: negotiate anew
+                return StaleSessionError(self._address.server, "it does not speak this revision any more")
+            return error
+        if reply.status in _OTHER_ERA or (method == "server/discover" and reply.status in (500, 501)):
+            self.closed = True
+            if method != "server/discover":  # it spoke our era before: whoever tries again negotiates anew
+                stale = StaleSessionError(
+                    self.server, f"it answered HTTP {reply.status}, as one of another era would"
+                )
+                stale.expired = names_session(body)
+                return stale
+        return refusal(self._address.server, reply, body)
+
+    async def notify(self, method: str, params: Params) -> None:
+        """The modern era has none to send over HTTP: hanging up cancels."""
+
+    def watch(self, watcher: ChangeWatcher) -> None:
+        raise NotImplementedError("a modern upstream is listened to by subscriptions/listen")
+
+    def unwatch(self, watcher: ChangeWatcher) -> None:
+        return None
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+def rpc_error_in(body: bytes, id: int | None = None, status: int = 0) -> McpError | None:
+    """The JSON-RPC error in the body of an HTTP error, if there is one; with `id`, only the answer to it."""
+    try:
+        message = decode_message("", body)
+    except UpstreamError:
+        return None
+    error = message.error
+    if error is UNSET or (id is not None and message.id != id):
+        return None
+    return HttpRpcError(error.code, error.message, error.data, status)
+
+
+def refusal(server: str, reply: UpstreamResponse, body: bytes = b"") -> UpstreamError:
+    """An HTTP error without JSON-RPC in it."""
+    status = reply.status
+    expired = names_session(body)
+    if expired and 400 <= status < 500:
+        return UpstreamRefusedError(
+            server, f"it answered HTTP {status}: its session is over", status, expired
+        )
+    if status in (401, 403):
+        wants = f"it answered HTTP {status}: it wants other credentials than 'headers' has"
+        return UpstreamRefusedError(server, wants, status)
+    if status in (429, 503):
+        return NotReachedError(server, f"it answered HTTP {status}", retry_after(reply))
+    if 400 <= status < 500 or 300 <= status < 400:
+        return UpstreamRefusedError(
+            server, f"it answered HTTP {status}; is this the address of an MCP endpoint?", status
+        )
+    return ConnectionLostError(server, f"it answered HTTP {status}")
+
+
+def names_session(body: bytes) -> bool:
+    """Whether the body of an HTTP error is about a session that is over."""
+    return says_expired(body.decode(errors="replace"))
+
+
+def retry_after(reply: UpstreamResponse) -> float | None:
+    """Seconds to wait, if it says so in seconds."""
+    try:
+        seconds = float(reply.headers.get("Retry-After", ""))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < 100_000 else None

@@ -1,0 +1,134 @@
+"""Opens connections to an HTTP upstream: finds out which era and which transport it speaks."""
+
+import asyncio
+from typing import Any
+
+from ...config import Http
+from ...wire.errors import McpError
+from ...wire.versions import LATEST_MODERN, Era
+from ..connection import SILENT, ClientProfile, UpstreamConnection, UpstreamInfo
+from ..errors import (
+    HttpRpcError,
+    InvalidReplyError,
+    NotReachedError,
+    UpstreamError,
+    UpstreamRefusedError,
+    says_expired,
+)
+from ..handshake import DISCOVER, read_discovery
+from .client import ModernHttpConnection, UpstreamEndpoint, UpstreamHttpClient
+from .legacy import LegacyHttpConnection, SseConnection
+
+NO_POST = (400, 404, 405, 406, 410, 415)
+"""How a server of 2024-11-05, which knows no POST at its address, may answer one."""
+
+
+class HttpConnector:
+    activity = ""
+
+    def __init__(
+        self,
+        server: str,
+        where: Http,
+        client: UpstreamHttpClient,
+        connect_timeout: float,
+        max_result: int,
+        era: Era | None = None,
+        first: Era = "modern",
+    ) -> None:
+        """`era` is what it spoke when last seen, `first` what is tried where nothing is known."""
+        self._first = first
+        self._server = server
+        self._connect_timeout = connect_timeout
+        self._era = era
+        self._only_old = where.transport == "sse"
+        self._make_address = lambda: UpstreamEndpoint(
+            server, client, where.url, where.headers, connect_timeout, max_result
+        )
+        self._address: UpstreamEndpoint | None = None
+
+    async def open(self, profile: ClientProfile) -> UpstreamConnection:
+        if self._address is None:
+            self._address = self._make_address()
+        try:
+            async with asyncio.timeout(self._connect_timeout):
+                link = await self._agree(self._address, profile)
+        except TimeoutError:
+            self._era = None
+            raise NotReachedError(
+                self._server, f"it did not answer within {self._connect_timeout:g} s"
+            ) from None
+        except UpstreamRefusedError:
+            self._era = None
+            raise
+        except UpstreamError as error:
+            self._era = None
+            # Nothing of a caller's was under way yet, so whatever happened, it may be tried again.
+            raise NotReachedError(self._server, error.reason) from None
+        self._era = link.about.era
+        return link
+
+    async def _agree(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamConnection:
+        if self._only_old:
+            return await _opened(SseConnection(address), profile)
+        if (self._era or self._first) == "modern":
+            return await self._modern(address) or await self._legacy(address, profile)
+        try:
+            return await self._legacy(address, profile)
+        except UpstreamError as error:
+            if self._era is not None:  # it may be another server now, which whoever tries again finds out
+                raise
+            found = await self._modern(address)
+            if found is None:
+                raise error from None
+            return found
+
+    async def _modern(self, address: UpstreamEndpoint) -> UpstreamConnection | None:
+        """None when it is not a modern server."""
+        about = await self._discover(address)
+        return None if about is None else ModernHttpConnection(address, about)
+
+    async def _legacy(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamConnection:
+        legacy = LegacyHttpConnection(address)
+        try:
+            return await _opened(legacy, profile)
+        except UpstreamError as error:
+            if legacy.refused not in NO_POST:
+                raise
+            try:
+                return await _opened(SseConnection(address), profile)
+            except UpstreamError:
+                raise error from None
+
+    async def _discover(self, address: UpstreamEndpoint) -> UpstreamInfo | None:
+        """None when it is not a modern server, whatever it said instead."""
+        asking = ModernHttpConnection(address, UpstreamInfo(LATEST_MODERN))
+        try:
+            return read_discovery(self._server, await asking.request("server/discover", DISCOVER, SILENT))
+        except InvalidReplyError:
+            return None
+        except UpstreamError:
+            if asking.closed:  # it answered, in another era's way
+                return None
+            raise
+        except McpError:
+            return None
+
+
+async def _opened(link: Any, profile: ClientProfile) -> UpstreamConnection:
+    try:
+        await link.open(profile)
+    except McpError as error:
+        await link.close()
+        if isinstance(error, UpstreamError):
+            raise
+        reason = f"it refused to begin: {error.message[:200]}"
+        if isinstance(error, HttpRpcError) and error.status in (401, 410):
+            raise UpstreamRefusedError(
+                link.server, reason, error.status, says_expired(error.message)
+            ) from None
+        raise NotReachedError(link.server, reason) from None
+    except BaseException:
+        await link.close()
+        raise
+    return link

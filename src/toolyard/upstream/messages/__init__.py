@@ -1,0 +1,1 @@
+"""JSON-RPC messages of an upstream, of any size: collected, checked, read, and routed to their calls."""

@@ -1,0 +1,226 @@
+"""Long JSON texts in slices: one slice in each turn of the event loop, checked for nesting as it comes in.
+
+Owns the queue for turns and the check that brackets match, nest no deeper than the limit, and that the text
+is UTF-8. It does not check the order of tokens.
+"""
+
+import asyncio
+import codecs
+import re
+from collections import deque
+from collections.abc import Iterator
+from itertools import accumulate
+from weakref import WeakKeyDictionary
+
+from ...wire.messages import MAX_NESTING
+
+SLICE = 32 * 1024
+"""Bytes that are looked at in one turn: a quarter of a millisecond for most texts."""
+
+
+class _Line:
+    """Those who wait on one loop."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[asyncio.Future[None]] = deque()
+
+    async def wait(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._waiting:
+            loop.call_soon(self._next, loop)
+        mine = loop.create_future()
+        self._waiting.append(mine)
+        await mine
+
+    def _next(self, loop: asyncio.AbstractEventLoop) -> None:
+        while self._waiting:
+            first = self._waiting.popleft()
+            if not first.done():  # else whoever waited was cancelled
+                first.set_result(None)
+                break
+        if self._waiting:
+            loop.call_soon(self._next, loop)
+
+
+_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
+
+
+async def next_turn() -> None:
+    """Go on when it is our turn: after everything that is ready now, and alone among those who wait here."""
+    loop = asyncio.get_running_loop()
+    line = _lines.get(loop)
+    if line is None:
+        line = _lines[loop] = _Line()
+    await line.wait(loop)
+
+
+def slices(data: bytes, size: int = SLICE) -> Iterator[bytes]:
+    """Itself, when it is no longer than one."""
+    if len(data) <= size:
+        yield data
+        return
+    for start in range(0, len(data), size):
+        yield data[start : start + size]
+
+
+MAX_VALUES = 64
+"""Objects and lists directly inside the outermost object; a JSON-RPC message has one or two."""
+
+CLOSE = 1024
+"""How long a piece may be to be looked at token by token."""
+
+_KNOWN = b" \t\r\n+-.0123456789eEtrufalsn:,[]{}"
+_NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
+_PARTNERS = bytes.maketrans(b"[{", b"]}")
+_STEPS = bytes.maketrans(b"[{]}", b"\1\1\0\0")
+_ESCAPED = b"\1\1"  # stands for an escape while strings are cut out: as long, and unknown outside them
+_RUNS = re.compile(rb"[\[{]+|[\]}]+")
+_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
+_REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+
+
+class NestingError(ValueError):
+    """The text cannot be JSON, or is nested too deeply."""
+
+
+class NestingCheck:
+    """Fed with a text piece by piece. All passes over the bytes are in C: it runs on the event loop."""
+
+    __slots__ = ("_at", "_begun", "_limit", "_stack", "_text", "_torn", "escaped", "in_string", "values")
+
+    def __init__(self, limit: int = MAX_NESTING) -> None:
+        self.values: list[tuple[int, int]] = []
+        """Where the objects and lists directly inside the outermost one begin and end."""
+        self._limit = limit
+        self._stack = b""
+        self._at = 0
+        self._begun = 0
+        self.in_string: bool = False
+        """Whether what was taken in ends inside a string, and if so whether behind a backslash."""
+        self.escaped: bool = False
+        self._text = codecs.getincrementaldecoder("utf-8")()
+        self._torn = False
+
+    @property
+    def depth(self) -> int:
+        """How many brackets are open."""
+        return len(self._stack)
+
+    def feed(self, piece: bytes) -> int:
+        """Take a piece in; the depth of the shallowest place in it."""
+        self._check_text(piece)
+        return self._take(piece)
+
+    def _take(self, piece: bytes) -> int:
+        before = self.in_string, self.escaped, self._stack
+        brackets = self._brackets(piece)
+        floor = self._nest(brackets) if brackets else len(self._stack)
+        if brackets and floor < 2:
+            if len(piece) > CLOSE:
+                # Looking closely is slow, so let it be at the parts that need it.
+                self.in_string, self.escaped, self._stack = before
+                return min([self._take(part) for part in slices(piece, len(piece) // 8)])
+            in_string, escaped, stack = before
+            self._note_values(piece, in_string, escaped, len(stack))
+        self._at += len(piece)
+        return floor
+
+    def finish(self) -> None:
+        if self.in_string or self._stack or self._torn:
+            raise NestingError("it ends in the middle")
+
+    def _check_text(self, piece: bytes) -> None:
+        if self._torn or not piece.isascii():
+            try:
+                self._text.decode(piece)
+            except UnicodeDecodeError:
+                raise NestingError("it is not UTF-8") from None
+            self._torn = bool(self._text.getstate()[0])
+
+    def _brackets(self, piece: bytes) -> bytes:
+        """The brackets outside strings, in order."""
+        text = piece[1:] if self.escaped else piece
+        self.escaped = False
+        if b"\\" in text:
+            text = text.replace(b"\\\\", _ESCAPED).replace(b'\\"', _ESCAPED)
+            if text.endswith(b"\\"):
+                self.escaped = True
+                text = text[:-1] + b"\1"
+        parts = text.split(b'"')
+        outside = b"".join(parts[self.in_string :: 2])
+        if not len(parts) & 1:
+            self.in_string = not self.in_string
+        if outside.translate(None, _KNOWN):
+            raise NestingError("it has characters outside strings that JSON does not know")
+        return outside.translate(None, _NO_BRACKET)
+
+    def _nest(self, brackets: bytes) -> int:
+        """Take the brackets in; the depth of the shallowest place among them."""
+        depth = len(self._stack)
+        rest, levels = _without_pairs(brackets, self._limit)
+        opened = rest.lstrip(b"]}")
+        closed = rest[: len(rest) - len(opened)]
+        floor = depth - len(closed)
+        if floor < 0 or opened.translate(None, b"[{"):
+            raise NestingError("its brackets do not match")
+        if closed != self._stack[floor:][::-1].translate(_PARTNERS):
+            raise NestingError("its brackets do not match")
+        self._stack = self._stack[:floor] + opened
+        # Counting them one by one is slow, and seldom needed to know that all is well.
+        if max(depth, len(self._stack)) + levels > self._limit:
+            steps = map((-1, 1).__getitem__, brackets.translate(_STEPS))
+            if depth + max(accumulate(steps)) > self._limit:
+                raise NestingError(f"it is nested deeper than {self._limit} levels")
+        return floor
+
+    def _note_values(self, piece: bytes, in_string: bool, escaped: bool, depth: int) -> None:
+        # Slow, but each piece that comes here is short, and begins or ends a value, which are few.
+        start = int(escaped)
+        if in_string and (rest := _REST_OF_STRING.match(piece, start)):
+            start = rest.end()
+        for token in _TOKENS.finditer(piece, start):
+            bracket = token[0]
+            if bracket in (b"{", b"["):
+                depth += 1
+                if depth == 2:
+                    self._begun = self._at + token.start()
+            elif bracket in (b"}", b"]"):
+                if depth == 2:
+                    self.values.append((self._begun, self._at + token.end()))
+                depth -= 1
+        if len(self.values) > MAX_VALUES:
+            raise NestingError(f"it has more than {MAX_VALUES} members")
+
+
+def _without_pairs(brackets: bytes, limit: int) -> tuple[bytes, int]:
+    """What is left when partners are taken away, and how far at most those rose above what is left."""
+    levels = 0
+    while True:
+        fewer = brackets.replace(b"{}", b"").replace(b"[]", b"")
+        gone = len(brackets) - len(fewer)
+        if not gone:
+            return brackets, levels
+        levels += 2
+        if gone < len(brackets) // 8:  # few pairs, then, with much around each
+            rest, height = _by_runs(fewer, limit)
+            return rest, height + levels
+        brackets = fewer
+
+
+def _by_runs(brackets: bytes, limit: int) -> tuple[bytes, int]:
+    closed, stack, height = b"", b"", 0
+    for run in _RUNS.findall(brackets):
+        if run[0] in b"[{":
+            stack += run
+            height = max(height, len(stack) - len(closed))
+        else:
+            floor = max(0, len(stack) - len(run))
+            inner = stack[floor:]
+            if not run.startswith(inner[::-1].translate(_PARTNERS)):
+                raise NestingError("its brackets do not match")
+            stack = stack[:floor]
+            closed += run[len(inner) :]
+        if len(stack) > limit:
+            raise NestingError(f"it is nested deeper than {limit} levels")
+        if len(closed) > limit:
+            raise NestingError("its brackets do not match")
+    return closed + stack, height

@@ -1,0 +1,1 @@
+"""Upstreams that are child processes, from installing and starting them to ending all they started."""

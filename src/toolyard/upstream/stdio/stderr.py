@@ -1,0 +1,154 @@
+"""A child's standard error: logged line by line, with the last lines kept to explain a failure."""
+
+import logging
+import re
+import time
+from collections import deque
+
+MAX_LINE = 2000
+KEPT = 60
+LINES_PER_SECOND = 100
+BYTES_PER_SECOND = 8 * 2**20
+
+_ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
+
+
+def _any(*patterns: str) -> re.Pattern[str]:
+    return re.compile("|".join(patterns), re.IGNORECASE)
+
+
+# What is written after an error, or around it, and does not say what went wrong.
+_CHATTER = _any(
+    r"\W*$",
+    r"Node\.js v\d",
+    r"npm (notice|warn|info|http|verb)",
+    r"(Run|See) '.*--help",
+    r"For more (information|details)",
+    r"(usage|hint):",
+    r"note: run with",
+    r"goroutine \d",
+    r"exit status ",
+    r"Traceback \(",
+    r"(File \"|at |- /|\^)",
+    r"(During handling|The above exception|Require stack)",
+    r"\w+: ['\"\d\[]",  # members of an error that Node shows
+)
+_NPM = re.compile(r"npm (?:error|ERR!) ?")
+_NPM_CHATTER = _any(
+    r"\W*$",
+    r"\d+ *$",
+    r"(code|errno|syscall|path|dest|cwd|command|type|address|port)\b",
+    r"at ",
+    r"A complete log",
+    r"If you are behind",
+    r"This is (probably )?not",
+    r".*\b(Note that|tarball,|In most cases)\b",
+)
+_EXCEPTION = re.compile(
+    r"(?:Uncaught )?[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Failure)(?: \[\w+\])?(?:: .+)?$"
+)
+_ERROR = _any(
+    r"\W*(error|fatal|critical|panic|exception|failed)\b",
+    r"[\u00d7\u2717\u2716\u274c]",
+    r".*: (fatal )?error\b",
+    r".* panicked at ",
+    r".*: (command )?not found$",
+    r".*: No module named",
+    r".*\b(cannot|could not|unable to)\b",
+)
+_CAUSE = re.compile(r"(?:cause:|╰─▶|Caused by:?|reason:) *(.*)")
+_FRAME = re.compile(r"^[|+ ]+")
+_CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " ")
+
+
+class ErrorStream:
+    """A flood is cut: it costs neither a full log nor much of our time."""
+
+    def __init__(self, name: str) -> None:
+        self._logger = logging.getLogger(f"toolyard.upstream.{name}")
+        self._kept: deque[bytes] = deque(maxlen=KEPT)
+        self._rest = b""
+        self._second = 0
+        self._lines = self._bytes = self._left_out = 0
+
+    @property
+    def lines(self) -> list[str]:
+        """The last lines, readable."""
+        return [text for line in self._kept if (text := readable(line))]
+
+    @property
+    def latest(self) -> str:
+        """The line that was written last, which may have no end yet: a progress bar is one."""
+        for line in (self._rest, *reversed(self._kept)):
+            for part in reversed(line.split(b"\r")):
+                if text := readable(part):
+                    return text
+        return ""
+
+    def feed(self, data: bytes) -> float:
+        """Take some in. How many seconds not to read on, so that a flood does not keep us busy."""
+        now = time.monotonic()
+        if int(now) != self._second:
+            self._summarise()
+            self._second = int(now)
+            self._lines = self._bytes = 0
+        self._bytes += len(data)
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        if len(self._rest) > MAX_LINE:
+            lines.append(self._rest[: MAX_LINE + 1])
+            self._rest = b""
+        self._take(lines)
+        return 0.0 if self._bytes < BYTES_PER_SECOND else self._second + 1 - now
+
+    def finish(self) -> None:
+        if self._rest:
+            self._take([self._rest])
+            self._rest = b""
+        self._summarise()
+
+    def _take(self, lines: list[bytes]) -> None:
+        room = max(0, LINES_PER_SECOND - self._lines)
+        self._lines += len(lines)
+        self._left_out += max(0, len(lines) - room)
+        self._kept.extend(line[: MAX_LINE + 1] for line in lines[-KEPT:] if line.strip())
+        if self._logger.isEnabledFor(logging.INFO):
+            for line in lines[:room]:
+                if text := readable(line):
+                    # Of the packages that npm fetches the last is shown; all of them are for debugging.
+                    level = logging.DEBUG if text.startswith("npm http ") else logging.INFO
+                    self._logger.log(level, "%s", text)
+
+    def _summarise(self) -> None:
+        if self._left_out:
+            self._logger.info("… %d lines left out", self._left_out)
+            self._left_out = 0
+
+
+def readable(line: bytes) -> str:
+    text = line[:MAX_LINE].decode(errors="replace") + ("…" if len(line) > MAX_LINE else "")
+    return _ESCAPES.sub("", text).translate(_CONTROLS).strip()
+
+
+def telling(lines: list[str]) -> str:
+    """Of the last lines of a program that failed, the one that says why.
+
+    Seldom the last one: runtimes and installers write their version, a trace or where to find help after it.
+    """
+    bare = [_FRAME.sub("", line) for line in lines]
+    told = [line for line in bare if not _CHATTER.match(line)]
+    of_npm = [_NPM.sub("", line, count=1) for line in told if _NPM.match(line)]
+    for line in of_npm:
+        if not _NPM_CHATTER.match(line):
+            return f"npm error {line}"
+    exceptions = [line for line in told if _EXCEPTION.match(line) and "sub-exception" not in line]
+    if exceptions:
+        return exceptions[-1]
+    for at in range(len(told) - 1, -1, -1):
+        line = told[at]
+        if not _ERROR.match(line) or _CAUSE.match(line):
+            continue
+        after = told[at + 1] if at + 1 < len(told) else ""
+        if cause := _CAUSE.match(after):
+            return f"{line.rstrip(':')}: {cause[1]}"
+        return f"{line} {after}".strip() if line.endswith(":") else line
+    return told[-1] if told else (bare[-1] if bare else "")

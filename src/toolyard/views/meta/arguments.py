@@ -1,0 +1,314 @@
+"""Checks arguments against a tool's input schema before the call leaves.
+
+A schema that is unusable, or would take too long to check, checks nothing: the tool's server decides
+anyway. The cost of a schema is estimated first, because references can double the work with every step.
+"""
+
+import logging
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Any, Literal, Protocol, cast
+from urllib.parse import unquote
+
+import msgspec
+
+from ...results.limits import OPTION_NAMES
+from ...wire.text import clean
+
+ENDLESS = 1 << 62
+AGAIN = 4
+"""How often what stands beside an `unevaluated…` is looked at, at most. (Measured: three times.)"""
+MAX_KNOWN = 50_000
+PATTERN, BACKTRACKING = 4, 4_000
+"""Steps that matching a text takes, where it is read once, and where it can be tried until it is given up."""
+PIECE = 256
+"""Characters of a text that are a part of a value."""
+
+_SAME_PLACE = ("not", "if", "then", "else")
+_SAME_PLACE_LISTS = ("allOf", "anyOf", "oneOf")
+_SAME_PLACE_TABLES = ("dependentSchemas", "dependencies")
+_TRIES = re.compile(r"\(\?[=!<]|\\[1-9k]")
+_FOREIGN = ("$dynamicRef", "$recursiveRef", "$anchor", "$dynamicAnchor")
+
+Node = dict[str, Any]
+Shape = Literal["object", "list"]
+
+
+class SchemaCost:
+    """Of one schema, for values of some depth: steps at each of the value's parts."""
+
+    def __init__(self, schema: Node) -> None:
+        self._root = schema
+        self._by_depth: dict[int, int] = {}
+        self._known: dict[tuple[int, int, Shape], int] = {}
+        self._open: set[tuple[int, int, Shape]] = set()
+        self.has_patterns = False
+        """As far as was looked."""
+
+    def of(self, depth: int) -> int:
+        if depth not in self._by_depth:
+            try:
+                self._by_depth[depth] = self._worst(self._root, depth)
+            except (RecursionError, LookupError, TypeError, ValueError):
+                self._by_depth[depth] = ENDLESS
+            self._known.clear()
+            self._open.clear()
+        return self._by_depth[depth]
+
+    def _worst(self, node: Any, depth: int) -> int:
+        """A value is an object or a list, never both."""
+        return max(self._at(node, depth, "object"), self._at(node, depth, "list"))
+
+    def _at(self, node: Any, depth: int, shape: Shape) -> int:
+        if not isinstance(node, dict):
+            return 1
+        part = cast(Node, node)
+        key = (id(part), depth, shape)
+        if key in self._open:  # it refers to itself and comes no further
+            return ENDLESS
+        if key not in self._known:
+            if len(self._known) > MAX_KNOWN:
+                raise LookupError("it would take too long to find out")
+            self._open.add(key)
+            here = sum(self._at(other, depth, shape) for other in self._same_place(part))
+            again = AGAIN if "unevaluatedProperties" in part or "unevaluatedItems" in part else 1
+            below = self._below(part, depth - 1, shape) if depth > 0 else 0
+            self._known[key] = min(1 + self._matching(part) + here * again + below, ENDLESS)
+            self._open.discard(key)
+        return self._known[key]
+
+    def _matching(self, node: Node) -> int:
+        """Every member's name is held against every pattern."""
+        patterns = [node["pattern"]] if "pattern" in node else []
+        if isinstance(node.get("patternProperties"), dict):
+            patterns += list(cast(Node, node["patternProperties"]))
+        self.has_patterns = self.has_patterns or bool(patterns)
+        return sum(BACKTRACKING if _TRIES.search(str(pattern)) else PATTERN for pattern in patterns)
+
+    def _same_place(self, node: Node) -> Iterator[Any]:
+        if any(key in node for key in _FOREIGN):
+            raise LookupError("where it leads cannot be told")
+        if "$ref" in node:
+            yield resolve_reference(self._root, node["$ref"])
+        for key in _SAME_PLACE:
+            yield node.get(key)
+        for key in _SAME_PLACE_LISTS:
+            yield from _list(node.get(key))
+        for key in _SAME_PLACE_TABLES:
+            yield from _table(node.get(key))
+
+    def _below(self, node: Node, depth: int, shape: Shape) -> int:
+        """Each part of a value is one of those named or one of the rest; the others look at all of them."""
+        if shape == "object":
+            one_of = [*_table(node.get("properties")), node.get("additionalProperties")]
+            every = [*_table(node.get("patternProperties")), node.get("propertyNames")]
+            every.append(node.get("unevaluatedProperties"))
+        else:
+            one_of = [*_list(node.get("prefixItems")), *_list(node.get("items"))]
+            one_of += [node.get("items"), node.get("additionalItems")]
+            every = [node.get("contains"), node.get("unevaluatedItems")]
+        most = max((self._worst(child, depth) for child in one_of), default=0)
+        return most + sum(self._worst(child, depth) for child in every)
+
+
+def resolve_reference(root: Node, reference: Any) -> Any:
+    """The part of a schema that a reference inside it leads to; LookupError when it leads nowhere simple."""
+    if not isinstance(reference, str) or not (reference == "#" or reference.startswith("#/")):
+        raise LookupError("it leads elsewhere")
+    place: Any = root
+    for step in unquote(reference[1:]).split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        place = cast(list[Any], place)[int(name)] if isinstance(place, list) else cast(Node, place)[name]
+    return place
+
+
+def size_and_depth(value: Any) -> tuple[int, int]:
+    """How many parts a value has, and how deep it goes."""
+    parts, depth, level = 0, 0, [value]
+    while level:
+        parts += len(level) + sum(len(item) // PIECE for item in level if isinstance(item, str))
+        level = [inner for item in level for inner in (*_table(item), *_list(item))]
+        depth += 1
+    return parts, depth
+
+
+def _list(value: Any) -> Iterable[Any]:
+    return cast(list[Any], value) if isinstance(value, list) else ()
+
+
+def _table(value: Any) -> Iterable[Any]:
+    return cast(Node, value).values() if isinstance(value, dict) else ()
+
+
+logger = logging.getLogger("toolyard.views")
+
+MAX_KEPT = 512
+MAX_KEPT_BYTES = 16 << 20
+MAX_STEPS = 1_000_000
+"""About 0.5 s, for what is worked out to be the worst."""
+MAX_TOLD = 200_000
+"""As long, when all that does not fit is collected: of each alternative, with a copy of the value."""
+MAX_BACKTRACKS = 100_000
+MAX_FAULTS = 5
+MAX_SHOWN = 400
+TOO_MANY_FAULTS = "they are too many to say where; compare them with the tool's input schema"
+_HEAVY = (b'"$ref"', b'"$dynamicRef"', b'"$recursiveRef"', b'"unevaluated', b'"pattern')
+
+
+class _Error(Protocol):
+    @property
+    def message(self) -> str: ...
+
+    @property
+    def instance_path(self) -> list[str | int]: ...
+
+    @property
+    def kind(self) -> Any: ...
+
+
+class ArgumentCheck:
+    """One tool's."""
+
+    def __init__(self, schema: dict[str, Any], least: int) -> None:
+        """`least`: steps that no part of a value takes more of; 0 when that has to be worked out."""
+        import jsonschema_rs  # 4 to 23 ms of CPU, needed with the first call through a meta tool
+
+        self._schema = schema
+        self._least = least
+        self._weight = SchemaCost(schema)
+        self.unusable: str | None = None
+        """Why nothing is checked."""
+        try:
+            self._validator: Any = jsonschema_rs.validator_for(
+                schema,
+                validate_formats=False,
+                retriever=_refuse,
+                pattern_options=jsonschema_rs.FancyRegexOptions(backtrack_limit=MAX_BACKTRACKS),
+            )
+        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
+            first = str(error).partition("\n")[0]
+            self._validator, self.unusable = None, f"its input schema cannot be used: {clean(first)[:200]}"
+
+    def faults(self, arguments: dict[str, Any]) -> list[str]:
+        # What a caller may ask of any result is no argument of the tool, and is taken out on the way.
+        arguments = {name: value for name, value in arguments.items() if name not in OPTION_NAMES}
+        if self._validator is None:
+            return []
+        steps, depth = self._work(arguments)
+        if steps > MAX_STEPS or self._validator.is_valid(arguments):
+            return []
+        if steps * depth > MAX_TOLD:
+            # A pattern that was given up does not fit either, and nothing is known of it.
+            return [] if self._weight.has_patterns else [TOO_MANY_FAULTS]
+        return self._found(arguments)
+
+    def _work(self, arguments: dict[str, Any]) -> tuple[int, int]:
+        """The most steps that these can take, and how deep they go."""
+        parts, depth = size_and_depth(arguments)
+        if self._least and parts * self._least * depth <= MAX_TOLD:
+            return parts * self._least, depth
+        return parts * self._weight.of(depth), depth
+
+    def _found(self, arguments: dict[str, Any]) -> list[str]:
+        found: list[str] = []
+        for error in self._validator.iter_errors(arguments):
+            if error.kind.name in ("backtrackLimitExceeded", "regexEngineFailure"):
+                continue
+            found.append(self._told(error))
+            if len(found) == MAX_FAULTS:
+                break
+        return found
+
+    def _told(self, error: _Error) -> str:
+        where = _path(error.instance_path)
+        kind = error.kind
+        if kind.name == "required":
+            name = str(kind.property)
+            return f"{_within(where, name)!r} is missing{self._expected([*error.instance_path, name])}"
+        if kind.name == "additionalProperties":
+            names = ", ".join(repr(_within(where, name)) for name in kind.unexpected[:MAX_FAULTS])
+            return f"{names} not known; there are {self._names(error.instance_path)}"
+        told = clean(error.message)[:MAX_SHOWN]
+        return f"{where!r}: {told}{self._expected(error.instance_path)}" if where else told
+
+    def _expected(self, path: list[str | int]) -> str:
+        found = self._part(path)
+        if not found:
+            return ""
+        shown = msgspec.json.encode(found).decode()
+        return f"; expected {shown if len(shown) <= MAX_SHOWN else shown[: MAX_SHOWN - 1] + '…'}"
+
+    def _names(self, path: list[str | int]) -> str:
+        return ", ".join(map(repr, list(_members(self._part(path).get("properties")))[:40])) or "none"
+
+    def _part(self, path: list[str | int]) -> Node:
+        """What the schema says of the value at a path, as far as it can be followed simply."""
+        part = self._schema
+        for step in path:
+            part = self._plain(part)
+            part = _members(part.get("items") if isinstance(step, int) else part.get("properties"))
+            part = part if isinstance(step, int) else _members(part.get(step))
+        return self._plain(part)
+
+    def _plain(self, part: Node) -> Node:
+        """With a reference followed, though not one to a further reference."""
+        try:
+            return _members(resolve_reference(self._schema, part["$ref"])) if "$ref" in part else part
+        except (LookupError, TypeError, ValueError):
+            return {}
+
+
+class ArgumentChecks:
+    """Those used last; compiling one takes longer than using it."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[bytes, ArgumentCheck] = OrderedDict()
+        self._bytes = 0
+
+    def of(self, tool: str, definition: bytes) -> ArgumentCheck:
+        """`definition`: the tool's JSON, without its opening bracket and name."""
+        found = self._kept.get(definition)
+        if found is not None:
+            self._kept.move_to_end(definition)
+            return found
+        check = ArgumentCheck(_input_schema(definition), _least(definition))
+        if check.unusable is not None:
+            logger.warning("arguments of %r are not checked: %s", tool, check.unusable)
+        self._kept[definition] = check
+        self._bytes += len(definition)
+        while len(self._kept) > MAX_KEPT or self._bytes > MAX_KEPT_BYTES:
+            leaving, _ = self._kept.popitem(last=False)
+            self._bytes -= len(leaving)
+        return check
+
+
+def _least(definition: bytes) -> int:
+    """Where nothing is looked at twice: as many as there can be schemas in it."""
+    if any(word in definition for word in _HEAVY):
+        return 0
+    return definition.count(b"{") + definition.count(b",")
+
+
+def _input_schema(definition: bytes) -> Node:
+    decoded: Any = msgspec.json.decode(b"{" + definition)
+    schema = _members(decoded.get("inputSchema"))
+    # Which dialect it is in is said by some in words of their own; then it is taken for today's.
+    own = "json-schema.org" not in str(schema.get("$schema", ""))
+    return {key: value for key, value in schema.items() if key != "$schema"} if own else schema
+
+
+def _members(value: Any) -> Node:
+    return cast(Node, value) if isinstance(value, dict) else {}
+
+
+def _refuse(uri: str) -> Any:
+    raise ValueError(f"schemas may not refer to other documents ({uri[:80]!r})")
+
+
+def _path(steps: list[str | int]) -> str:
+    return ".".join(str(step) for step in steps)
+
+
+def _within(where: str, name: str) -> str:
+    return f"{where}.{name}" if where else name

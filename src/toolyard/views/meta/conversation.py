@@ -1,0 +1,231 @@
+"""The conversation a meta tool works in: its thread, the tools it can name, and what it has found.
+
+A search gives out a session id; a caller who brings it back continues that conversation. Finds are kept in
+this process; they decide what is listed and learnt, never what may be called.
+"""
+
+import asyncio
+import hashlib
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import suppress
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from ...catalogue.catalogue import CatalogueEntry, conversation_of
+from ...catalogue.items import TOOLS, prefix_of
+from ...dispatch.remote import Remote, RemoteTool
+from ...kit.calls.content import ToolError
+from ...sessions.leases import Lease
+from ...state.store import StateError
+from ...wire.call import MAX_THREAD, Call, Caller, thread_of
+from ...wire.errors import McpError
+from ..context import MetaToolContext, ViewContext
+from ..forwarding import why_unavailable
+from ..instructions import brief
+from .tools import QueryMatches
+
+MAX_NAME = 80
+SEARCH_FIRST = "search for what you want to do"
+
+
+class UnknownToolError(ToolError):
+    """No such tool, or none that this caller may know of. `tool` is the name as it came."""
+
+    def __init__(self, tool: str, message: str) -> None:
+        super().__init__(message)
+        self.tool = tool
+
+
+class ToolResolver:
+    def __init__(self, supplies: MetaToolContext, own: Collection[str] = ()) -> None:
+        """`own`: the names of the meta tools, which are not tools in this sense."""
+        self._supplies = supplies
+        self._own = own
+
+    # What is there
+
+    def entry(self, call: Call, name: str) -> CatalogueEntry | None:
+        catalogue = self._supplies.yard.catalogue
+        entry = catalogue.find(TOOLS, name) or catalogue.lent(name, conversation_of(call))
+        return entry if entry is not None and entry.server in self._supplies.yard.mounts else None
+
+    async def seek(self, call: Call, name: str) -> CatalogueEntry:
+        """Also one that is not known yet: of a server that is just being read, or of a remote."""
+        entry = self.entry(call, name)
+        if entry is None and not self._supplies.yard.catalogue.is_settled:
+            await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
+            entry = self.entry(call, name)
+        if entry is None and name not in self._own:
+            lent = await self.borrow(call, [name])
+            entry = next(filter(None, (self.entry(call, tool.name) for tool in lent)), None)
+        if entry is None:
+            raise why_unavailable(self._supplies.yard.catalogue, name) or await self.unknown(name)
+        return entry
+
+    async def borrow(self, call: Call, names: Sequence[str]) -> list[RemoteTool]:
+        """Have the remotes lend what they know under these names; they lend what they describe."""
+        asking = [
+            self._described(remote, call, mine)
+            for remote in self._supplies.remotes().values()
+            if (mine := [name for name in names if _may_have(remote, name)])
+        ]
+        return [tool for tools in await asyncio.gather(*asking) for tool in tools]
+
+    async def _described(self, remote: Remote, call: Call, names: Sequence[str]) -> Iterable[RemoteTool]:
+        try:
+            async with asyncio.timeout(self._supplies.settings.remote_seconds):
+                return await remote.describe(call, names)
+        except (McpError, StateError, TimeoutError):
+            return ()
+
+    def state_of(self, server: str) -> str:
+        """`up` or `down`."""
+        shelf = self._supplies.yard.catalogue.shelves.get(server)
+        return "up" if shelf is not None and shelf.fault is None else "down"
+
+    def missing(self) -> dict[str, str]:
+        """Servers of which nothing is known yet, or nothing current; not those that lack a tool or two."""
+        shelves = self._supplies.yard.catalogue.shelves.values()
+        return {one.server: brief(one.absence) for one in shelves if one.absence}
+
+    # What is not
+
+    async def unknown(self, name: str) -> UnknownToolError:
+        shown = name[:MAX_NAME]
+        if name in self._own:
+            return UnknownToolError(
+                name, f"{shown!r} finds and calls other tools; call it directly, by itself"
+            )
+        catalogue = self._supplies.yard.catalogue
+        index = await self._supplies.index()
+        near = index.nearest(name, among=lambda tool: catalogue.find(TOOLS, tool) is not None)
+        hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
+        return UnknownToolError(name, f"Tool function {shown!r} not found.{hint} Or {SEARCH_FIRST}.")
+
+
+def _may_have(remote: Remote, name: str) -> bool:
+    """By its name a tool is of this remote, or of none in particular."""
+    if not name.startswith("mcp__"):
+        return True
+    return name.startswith(prefix_of(remote.server))
+
+
+MAX_REMEMBERED = 10_000
+
+
+def is_identified(call: Call, yard: ViewContext) -> bool:
+    """Whether a call is told apart from those of other conversations. All that name none share one thread."""
+    return bool(thread_of(call)) or yard.one_client
+
+
+class Conversations:
+    def __init__(self, supplies: MetaToolContext) -> None:
+        self._supplies = supplies
+        self._told: OrderedDict[str, str] = OrderedDict()
+        """What this process has written down already, so that it is not written with every search."""
+
+    async def within(self, call: Call, session: str | None) -> Call:
+        """The same call in the thread that is meant."""
+        if not session:
+            return call
+        thread = await self._thread(call, session)
+        return call if thread == thread_of(call) else in_thread(call, thread)
+
+    async def _thread(self, call: Call, session: str) -> str:
+        if session == thread_of(call) or await self._has(call, session):
+            return thread_of(call)
+        key = _key(call.caller.tenant, session)
+        known = self._told.get(key)
+        if known is None:
+            with suppress(StateError):
+                kept = await self._supplies.state.get(key)
+                known = None if kept is None else kept.decode()
+        return session[:MAX_THREAD] if known is None else known
+
+    async def _has(self, call: Call, session: str) -> bool:
+        """Whether it is the id of a session that the call's own thread has."""
+        thread = thread_of(call)
+        for upstream in ("", *self._supplies.remotes()):
+            with suppress(StateError):
+                lease = await self._supplies.leases.peek(call.caller.tenant, thread, upstream)
+                if lease is not None and lease.id == session:
+                    return True
+        return False
+
+    async def remember(self, call: Call, lease: Lease) -> None:
+        """That this id stands for the call's thread, for as long as the session lives."""
+        key, thread = _key(call.caller.tenant, lease.id), thread_of(call)
+        if self._told.get(key) == thread:
+            return
+        with suppress(StateError):
+            await self._supplies.state.put(key, thread.encode(), lease.ttl)
+            self._told[key] = thread
+            while len(self._told) > MAX_REMEMBERED:
+                self._told.popitem(last=False)
+
+
+def in_thread(call: Call, thread: str) -> Call:
+    caller = call.caller
+    identity = replace(caller.identity, thread=thread)
+    moved = Caller(caller.version, caller.capabilities, caller.client, identity, caller.log_level)
+    return replace(call, caller=moved)
+
+
+def _key(tenant: str, session: str) -> str:
+    return "thread/" + hashlib.blake2b(f"{tenant}\0{session}".encode(), digest_size=16).hexdigest()
+
+
+MAX_THREADS = 2_000
+MAX_TOOLS = 24
+"""Of a conversation: a list is for a model to read."""
+MAX_KEPT_USE_CASE = 300
+
+
+class _Thread(Struct):
+    tools: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict[str, tuple[str, str]])
+    """By full name, the latest last: the server, and the use case it was found for."""
+    last: tuple[str, ...] = ()
+    """The use cases of the last search."""
+
+
+class FoundTools:
+    def __init__(self) -> None:
+        self._threads: OrderedDict[str, _Thread] = OrderedDict()
+
+    def note(self, whose: str, findings: Iterable[QueryMatches]) -> bool:
+        """Whether other tools are to be listed than before."""
+        findings = list(findings)
+        thread = self._threads.setdefault(whose, _Thread())
+        self._threads.move_to_end(whose)
+        while len(self._threads) > MAX_THREADS:
+            self._threads.popitem(last=False)
+        before = set(thread.tools)
+        thread.last = tuple(finding.query.use_case[:MAX_KEPT_USE_CASE] for finding in findings)
+        # The best come last, so that they stay longest.
+        for finding, use_case in zip(reversed(findings), reversed(thread.last), strict=True):
+            for found in reversed(finding.results):
+                thread.tools[found.tool] = (found.server, use_case)
+                thread.tools.move_to_end(found.tool)
+        while len(thread.tools) > MAX_TOOLS:
+            thread.tools.popitem(last=False)
+        return set(thread.tools) != before
+
+    def tools(self, whose: str) -> list[str]:
+        thread = self._threads.get(whose)
+        return [] if thread is None else list(thread.tools)
+
+    def servers(self, whose: str) -> set[str]:
+        thread = self._threads.get(whose)
+        return set() if thread is None else {server for server, _ in thread.tools.values()}
+
+    def use_case(self, whose: str, tool: str) -> str | None:
+        """What a tool was found for."""
+        thread = self._threads.get(whose)
+        return thread.tools[tool][1] if thread is not None and tool in thread.tools else None
+
+    def last_use_case(self, whose: str) -> str | None:
+        """What was last searched for, if that was one thing."""
+        thread = self._threads.get(whose)
+        return thread.last[0] if thread is not None and len(thread.last) == 1 else None

@@ -1,0 +1,416 @@
+"""The work of the meta tools, under no particular name: search, describe, call, connect.
+
+Owns the order of steps: conversation, lookup, checking arguments, the call, learning from its outcome. A
+forwarded call is the client's own under another name: progress, input requests and cancellation work as for
+a direct call. In a batch each call has its own outcome; one that asks the user for input has to be made
+alone.
+"""
+
+import asyncio
+import logging
+import uuid
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal, cast
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ...bridge import Bridge
+from ...catalogue.catalogue import conversation_of
+from ...dispatch.remote import AppConnection
+from ...kit.calls.content import ToolError
+from ...kit.events import TOOLS_CHANGED, ChangeEvent
+from ...search.documents import ToolQuery
+from ...sessions.leases import Lease
+from ...state.store import StateError
+from ...wire.call import (
+    CAPABILITIES_KEY,
+    SERVER_KEY,
+    TASKS_EXTENSION,
+    Call,
+    Caller,
+    Channel,
+    StreamedResult,
+    thread_of,
+)
+from ...wire.errors import INVALID_PARAMS, InvalidRequest, McpError
+from ...wire.messages import decode_params, encode
+from ..context import MetaToolContext
+from ..forwarding import run_in_background
+from .arguments import ArgumentChecks
+from .connections import ConnectionAction, ConnectionManager, ConnectionRequest
+from .conversation import Conversations, FoundTools, ToolResolver, UnknownToolError, is_identified
+from .description import ToolDescriber
+from .search import ToolSearch
+from .tools import BatchItem, BatchResult, DescribeAnswer, SearchAnswer
+
+LearntOutcome = Literal["success", "failure", "arguments"]
+ForwardCall = Callable[[Call], Awaitable[Any]]
+
+_ROUND_TRIP = ("_meta", "requestState", "inputResponses")
+_READ_UP_TO = 1 << 20
+
+
+class BadArgumentsError(ToolError):
+    """The arguments do not fit the tool's input schema; nothing has left."""
+
+    def __init__(self, tool: str, message: str) -> None:
+        super().__init__(message)
+        self.tool = tool
+
+
+class _Head(Struct, rename="camel"):
+    is_error: bool = False
+    result_type: str = ""
+
+
+class ToolExecutor:
+    def __init__(
+        self, supplies: MetaToolContext, known: ToolResolver, finds: FoundTools, forward: ForwardCall
+    ) -> None:
+        self._supplies = supplies
+        self._known = known
+        self._finds = finds
+        self._forward = forward
+        self._checks = ArgumentChecks()
+
+    async def call(self, call: Call, tool: str, arguments: dict[str, Any]) -> Any:
+        """The upstream's own result; UnknownTool, BadArguments, or McpError as the upstream said it."""
+        entry = await self._known.seek(call, tool)
+        faults = self._checks.of(entry.name, entry.item.rest).faults(arguments)
+        if faults:
+            self._learn(call, entry.name, "arguments")
+            lines = "\n".join(f"- {fault}" for fault in faults)
+            raise BadArgumentsError(
+                tool, f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}"
+            )
+        return await self.run(_named(call, entry.name, arguments), entry.name)
+
+    async def run(self, call: Call, tool: str) -> Any:
+        """A call by a tool's full name."""
+        try:
+            result = await self._forward(call)
+        except McpError as error:
+            self._learn(call, tool, "arguments" if error.code == INVALID_PARAMS else "failure")
+            raise
+        head = head_of(call, result)
+        if head.result_type not in ("input_required", "task"):
+            self._learn(call, tool, "failure" if head.is_error else "success")
+        return result
+
+    def _learn(self, call: Call, tool: str, outcome: LearntOutcome) -> None:
+        whose = conversation_of(call)
+        use_case = self._finds.use_case(whose, tool)
+        if use_case is None and is_identified(call, self._supplies.yard):
+            # Where conversations share a thread, the last search may have been anybody's.
+            use_case = self._finds.last_use_case(whose)
+        if use_case is not None and self._supplies.outcomes is not None:
+            run_in_background(self._noted(call.caller.tenant, use_case, tool, outcome))
+
+    async def _noted(self, tenant: str, use_case: str, tool: str, outcome: LearntOutcome) -> None:
+        assert self._supplies.outcomes is not None
+        with suppress(StateError):
+            await self._supplies.outcomes.note(tenant, use_case, tool, outcome)
+
+
+def _named(call: Call, tool: str, arguments: dict[str, Any]) -> Call:
+    members = decode_params(call.params, dict[str, Raw])
+    kept = {key: members[key] for key in _ROUND_TRIP if key in members}
+    params = Raw(encode({"name": tool, "arguments": arguments, **kept}))
+    # What the client mirrored in headers were the arguments of the meta tool.
+    return replace(call, params=params, param_headers=None)
+
+
+def head_of(call: Call, result: Any) -> _Head:
+    """Of which kind a result is, and whether it says that the tool failed."""
+    head = _Head()
+    if isinstance(result, Raw):
+        body = bytes(result)
+        if len(body) <= _READ_UP_TO and (b'"isError"' in body or b'"resultType"' in body):
+            with suppress(msgspec.DecodeError):
+                head = msgspec.json.decode(body, type=_Head)
+    elif not isinstance(result, StreamedResult):
+        kind = getattr(result, "result_type", "")
+        head = _Head(getattr(result, "is_error", False) is True, kind if isinstance(kind, str) else "")
+    if call.caller.era == "legacy":  # the word means nothing there
+        head.result_type = ""
+    return head
+
+
+logger = logging.getLogger("toolyard.views")
+
+PROGRESS = "notifications/progress"
+CANCEL_SECONDS = 5.0
+NEEDS_INPUT = "it asks the user something, which it can only do when it is called by itself; call it alone"
+IS_TASK = "it answers with a task, which has to be followed; call it alone"
+UNREADABLE = "its result cannot be read: its content is not a list of blocks"
+TOO_LARGE = "its result is too big to be given among others; call it alone"
+
+
+class _BatchChannel:
+    """The channel of one of many: progress is told for all of them, and nobody is asked."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.asked = asyncio.Event()
+
+    async def notify(self, method: str, params: Any) -> None:
+        if method != PROGRESS:
+            await self._channel.notify(method, params)
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        if method == "roots/list":  # the client answers that by itself
+            return await self._channel.ask(method, params)
+        self.asked.set()
+        raise InvalidRequest("the user cannot be asked while several tools are called at once")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+class Batch:
+    """One such run."""
+
+    def __init__(
+        self, supplies: MetaToolContext, known: ToolResolver, executing: ToolExecutor, call: Call, many: int
+    ) -> None:
+        self._supplies = supplies
+        self._known = known
+        self._executing = executing
+        self._call = call
+        self._one = _one_of_many(call)
+        self._many = many
+        self._finished = 0
+        self._begun: set[int] = set()
+
+    async def run(self, items: Sequence[BatchItem], parallel: int, seconds: float) -> list[BatchResult]:
+        places = asyncio.Semaphore(parallel)
+        tasks = [asyncio.create_task(self._take(at, item, places)) for at, item in enumerate(items)]
+        try:
+            await asyncio.wait(tasks, timeout=seconds)
+        finally:
+            late = [task for task in tasks if not task.done()]
+            for task in late:
+                task.cancel()
+            if late:  # the servers are told; nobody waits long for one that does not listen
+                await asyncio.wait(late, timeout=CANCEL_SECONDS)
+        return [
+            self._late(at, item, seconds) if task in late else task.result()
+            for at, (item, task) in enumerate(zip(items, tasks, strict=True))
+        ]
+
+    async def _take(self, at: int, item: BatchItem, places: asyncio.Semaphore) -> BatchResult:
+        async with places:
+            self._begun.add(at)
+            done = await self._attempt(item)
+        self._finished += 1
+        if self._call.progress_token is not None:
+            told = {
+                "progressToken": self._call.progress_token,
+                "progress": self._finished,
+                "total": self._many,
+                "message": f"{item.tool[:80]}: {'done' if done.ok else 'failed'}",
+            }
+            await self._call.channel.notify(PROGRESS, told)
+        return done
+
+    async def _attempt(self, item: BatchItem) -> BatchResult:
+        channel = _BatchChannel(self._one.channel)
+        call = replace(self._one, channel=channel)
+        working = asyncio.ensure_future(self._executing.call(call, item.tool, item.arguments))
+        asking = asyncio.ensure_future(channel.asked.wait())
+        try:
+            await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
+            if channel.asked.is_set():
+                return BatchResult(tool=item.tool, ok=False, error=NEEDS_INPUT)
+            return await self._done(call, item.tool, working.result())
+        except ToolError as error:
+            return BatchResult(tool=item.tool, ok=False, error=str(error))
+        except McpError as error:
+            return BatchResult(tool=item.tool, ok=False, error=error.message)
+        except Exception as error:
+            logger.error("a call of %r among others failed in an unforeseen way", item.tool, exc_info=error)
+            return BatchResult(tool=item.tool, ok=False, error="it failed in an unforeseen way")
+        finally:
+            asking.cancel()
+            if not working.done():
+                working.cancel()
+                await asyncio.wait({working}, timeout=CANCEL_SECONDS)
+            elif not working.cancelled():
+                working.exception()  # it was looked at
+
+    async def _done(self, call: Call, tool: str, result: Any) -> BatchResult:
+        if isinstance(result, StreamedResult):
+            result.close()
+            return BatchResult(tool=tool, ok=False, error=TOO_LARGE)
+        kind = head_of(call, result).result_type
+        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
+        if kind in ("input_required", "task"):
+            await self._abandon(call, tool, plain.get("requestState"))
+            return BatchResult(
+                tool=tool, ok=False, error=NEEDS_INPUT if kind == "input_required" else IS_TASK
+            )
+        plain.pop("resultType", None)
+        meta = plain.get("_meta")
+        if isinstance(meta, dict) and set(cast(dict[str, Any], meta)) == {SERVER_KEY}:
+            del plain["_meta"]
+        if not _is_readable(plain.get("content")):
+            return BatchResult(tool=tool, ok=False, error=UNREADABLE)
+        failed = plain.get("isError") is True
+        return BatchResult(tool=tool, ok=not failed, result=plain, error=_words(plain) if failed else None)
+
+    async def _abandon(self, call: Call, tool: str, state: Any) -> None:
+        """A server that holds its breath for the answer is told that none will come."""
+        entry = self._known.entry(call, tool)
+        mount = None if entry is None else self._supplies.yard.mounts.get(entry.server)
+        if mount is not None and isinstance(mount.service, Bridge) and isinstance(state, str):
+            mount.service.abandon(state)
+
+    def _late(self, at: int, item: BatchItem, seconds: float) -> BatchResult:
+        what = "it was not done and was cancelled" if at in self._begun else "it was not begun"
+        return BatchResult(tool=item.tool, ok=False, error=f"{what}: the {seconds:g} s were over", late=True)
+
+
+def _one_of_many(call: Call) -> Call:
+    """Without what belongs to the whole: the progress token, and tasks, which a client could not follow."""
+    members = decode_params(call.params, dict[str, Raw])
+    meta = decode_params(members.get("_meta", Raw(b"{}")), dict[str, Raw])
+    meta.pop("progressToken", None)
+    caller = call.caller
+    if caller.era == "modern" and caller.supports(TASKS_EXTENSION):
+        capabilities = dict(caller.capabilities)
+        extensions = cast(dict[str, Any], capabilities["extensions"])
+        capabilities["extensions"] = {key: extensions[key] for key in extensions if key != TASKS_EXTENSION}
+        caller = Caller(caller.version, capabilities, caller.client, caller.identity, caller.log_level)
+        if CAPABILITIES_KEY in meta:
+            meta[CAPABILITIES_KEY] = Raw(encode(capabilities))
+    params = Raw(encode({"_meta": meta} if meta else {}))
+    return replace(call, params=params, caller=caller, progress_token=None)
+
+
+def _is_readable(content: Any) -> bool:
+    """A stranger's: whoever reads on relies on it, and one that is wrong must not cost the others."""
+    if content is None:
+        return True
+    return isinstance(content, list) and all(isinstance(block, dict) for block in cast(list[Any], content))
+
+
+def _words(result: dict[str, Any]) -> str:
+    texts = [block.get("text") for block in cast(list[dict[str, Any]], result.get("content") or [])]
+    return "\n".join(text for text in texts if isinstance(text, str)) or "it failed and does not say why"
+
+
+MAX_ITEMS = 50
+MAX_QUERIES = 20
+MAX_USE_CASE = 4_000
+
+
+class MetaToolService:
+    def __init__(self, supplies: MetaToolContext, forward: ForwardCall, own: Collection[str] = ()) -> None:
+        """`forward` takes a tools/call to its upstream; `own` are the names of the meta tools."""
+        self.supplies = supplies
+        self.own = own
+        self.finds = FoundTools()
+        self.known = ToolResolver(supplies, own)
+        self.executing = ToolExecutor(supplies, self.known, self.finds, forward)
+        self._threads = Conversations(supplies)
+        self._searching = ToolSearch(supplies, self.known)
+        self._describing = ToolDescriber(supplies, self.known)
+        self._connecting = ConnectionManager(supplies)
+
+    def lists_found(self, call: Call) -> bool:
+        """Whether what was found in a call's conversation is listed for it."""
+        return self.supplies.settings.list_found and is_identified(call, self.supplies.yard)
+
+    async def thread(self, call: Call, session: str | None) -> Call:
+        """The same call in the thread that `session` names: the id of one of its sessions, or any name."""
+        return await self._threads.within(call, session)
+
+    async def search(
+        self, call: Call, queries: Sequence[ToolQuery], session: str | None = None
+    ) -> SearchAnswer:
+        """ToolError when there is no query, or one without a use case."""
+        _check(queries)
+        call = await self.thread(call, session)
+        searched = await self._searching.answer(call, queries)
+        missing = dict(searched.missing)
+        lease = searched.session or await self._own_session(call, missing)
+        await self._threads.remember(call, lease)
+        whose = conversation_of(call)
+        if self.finds.note(whose, searched.findings) and self.lists_found(call):
+            self.supplies.yard.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, "", whose))
+        return SearchAnswer(
+            findings=searched.findings,
+            session=lease,
+            source=searched.source,
+            missing=missing,
+            guidance=searched.guidance,
+        )
+
+    async def _own_session(self, call: Call, missing: dict[str, str]) -> Lease:
+        try:
+            return await self.supplies.leases.get(call.caller.tenant, thread_of(call), "")
+        except StateError as error:
+            # What was found is worth having though nothing can be kept.
+            logger.warning("a session of a search is not kept: %s", error)
+            missing["state"] = error.told
+            expires = (datetime.now(UTC) + timedelta(seconds=60)).isoformat(timespec="seconds")
+            return Lease(f"local-{uuid.uuid4()}", 60.0, expires, True, "local")
+
+    async def describe(self, call: Call, tools: Sequence[str], session: str | None = None) -> DescribeAnswer:
+        return await self._describing.answer(await self.thread(call, session), tools)
+
+    async def call_tool(
+        self, call: Call, tool: str, arguments: dict[str, Any], session: str | None = None
+    ) -> Any:
+        """The upstream's own result object; UnknownTool, BadArguments, or McpError as the upstream has it."""
+        return await self.executing.call(await self.thread(call, session), tool, arguments)
+
+    async def call_tools(
+        self,
+        call: Call,
+        items: Sequence[BatchItem],
+        *,
+        parallel: int | None = None,
+        seconds: float | None = None,
+        session: str | None = None,
+    ) -> list[BatchResult]:
+        """In the order of the items; ToolError when there are none or more than MAX_ITEMS."""
+        if not 1 <= len(items) <= MAX_ITEMS:
+            raise ToolError(f"{len(items)} calls were given; it takes 1 to {MAX_ITEMS}")
+        settings = self.supplies.settings
+        call = await self.thread(call, session)
+        batch = Batch(self.supplies, self.known, self.executing, call, len(items))
+        side_by_side = max(1, min(parallel or settings.batch_concurrency, settings.batch_concurrency))
+        time = settings.batch_seconds if seconds is None else max(0.0, min(seconds, settings.batch_seconds))
+        return await batch.run(items, side_by_side, time)
+
+    async def connections(
+        self,
+        call: Call,
+        names: Sequence[str] = (),
+        action: ConnectionAction = "status",
+        *,
+        seconds: float = 60.0,
+        alias: str = "",
+        fields: dict[str, Any] | None = None,
+        every: bool = True,
+        session: str | None = None,
+    ) -> list[AppConnection]:
+        """Of servers and of remotes' apps; of all there are when none is named."""
+        wish = ConnectionRequest(action, seconds, alias, fields, every)
+        return await self._connecting.answer(await self.thread(call, session), names, wish)
+
+
+def _check(queries: Sequence[ToolQuery]) -> None:
+    if not 1 <= len(queries) <= MAX_QUERIES:
+        raise ToolError(f"{len(queries)} queries were given; it takes 1 to {MAX_QUERIES}")
+    for at, query in enumerate(queries):
+        if not query.use_case.strip() or len(query.use_case) > MAX_USE_CASE:
+            raise ToolError(f"queries[{at}].use_case is empty, or longer than {MAX_USE_CASE} characters")
+
+
+__all__ = ["BadArgumentsError", "MetaToolService", "UnknownToolError"]

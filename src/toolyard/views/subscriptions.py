@@ -1,0 +1,305 @@
+"""Change notifications of mounted upstreams, for callers of either era.
+
+The catalogue reports a changed list once it has read the new one. Resources and tasks are subscribed to
+upstream for as long as somebody listens.
+"""
+
+import asyncio
+from collections.abc import Callable, Generator, Iterable
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any, Protocol
+
+from msgspec import UNSET, Raw
+
+from .. import __version__
+from ..dispatch import Mount
+from ..kit.events import ChangeEvent, EventListener
+from ..wire.call import (
+    CAPABILITIES_KEY,
+    CLIENT_KEY,
+    SUBSCRIPTION_KEY,
+    TASKS_EXTENSION,
+    VERSION_KEY,
+    Call,
+    Caller,
+    ClientInfo,
+    LegacySession,
+)
+from ..wire.errors import InvalidParams, McpError, MissingCapability
+from ..wire.messages import decode_params, encode
+from ..wire.types import ListenParams, Result, SubscriptionFilter
+from ..wire.versions import LATEST_MODERN
+from .forwarding import upstream_task_id
+
+if TYPE_CHECKING:
+    from .context import ViewContext
+
+MAX_SUBSCRIPTIONS = 1000
+PAUSE_SECONDS = 1.0
+ACKNOWLEDGE_SECONDS = 2.0
+TASK_CHANGED = "notifications/tasks"
+ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
+LISTS = {
+    "notifications/tools/list_changed": "tools_list_changed",
+    "notifications/prompts/list_changed": "prompts_list_changed",
+    "notifications/resources/list_changed": "resources_list_changed",
+}
+
+
+class SubscriptionView(Protocol):
+    more: str
+
+    def concerns(self, event: ChangeEvent, call: Call) -> bool: ...
+
+    def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
+
+
+class _Relay:
+    """The channel of a subscription upstream: passes on to the listener what it is due."""
+
+    def __init__(self, pass_on: Callable[[str, Any], Any]) -> None:
+        self._pass_on = pass_on
+        self.acknowledged = asyncio.Event()
+
+    async def notify(self, method: str, params: Any) -> None:
+        if method == ACKNOWLEDGED:
+            self.acknowledged.set()
+        else:
+            await self._pass_on(method, params)
+
+    async def ask(self, method: str, params: Any) -> Raw:
+        raise McpError(-32601, "nobody can be asked on a subscription")
+
+    async def release(self, retry_ms: int | None) -> None:
+        return None
+
+
+class _LegacySession:
+    """A legacy session that listens: whether its subscriptions changed, and whether upstream knows."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self.applied = asyncio.Event()
+
+
+class Subscriptions:
+    def __init__(self, yard: "ViewContext", view: SubscriptionView) -> None:
+        self._yard = yard
+        self._view = view
+        self._listeners: set[EventListener] = set()
+        self._sessions: dict[str, _LegacySession] = {}
+
+    def close(self) -> None:
+        for listener in list(self._listeners):
+            listener.close()
+
+    @contextmanager
+    def _hearing(self, wants: Callable[[ChangeEvent], bool]) -> Generator[EventListener, None, None]:
+        with self._yard.catalogue.hub.listener(wants) as events:
+            self._listeners.add(events)
+            try:
+                yield events
+            finally:
+                self._listeners.discard(events)
+
+    # Modern
+
+    async def modern(self, call: Call) -> Any:
+        wanted = decode_params(call.params, ListenParams).notifications
+        if len(wanted.resource_subscriptions or ()) > MAX_SUBSCRIPTIONS:
+            raise InvalidParams(f"A subscription may name {MAX_SUBSCRIPTIONS} resources")
+        agreed = SubscriptionFilter()
+        for member in LISTS.values():
+            if getattr(wanted, member) is True:
+                setattr(agreed, member, True)
+        places = self._places(wanted.resource_subscriptions or ())
+        if wanted.resource_subscriptions is not UNSET:
+            agreed.resource_subscriptions = [uri for uri in wanted.resource_subscriptions if uri in places]
+        tasks = self._tasks(call, wanted)
+        if wanted.task_ids is not UNSET:
+            agreed.task_ids = list(tasks)
+        mark = {SUBSCRIPTION_KEY: call.id}
+
+        def wants(event: ChangeEvent) -> bool:
+            member = LISTS.get(event.method)
+            return member is not None and getattr(agreed, member) is True and self._view.concerns(event, call)
+
+        async def pass_on(method: str, params: Any) -> None:
+            await call.channel.notify(method, _marked(params, mark))
+
+        with self._hearing(wants) as events:
+            following = self._follow_all(call.caller, places, tasks, pass_on)
+            try:
+                await _acknowledged([relay for _, relay in following])
+                await call.channel.notify(ACKNOWLEDGED, {"notifications": agreed, "_meta": mark})
+                async for event in events:
+                    await pass_on(event.method, {})
+            finally:
+                await _ended([task for task, _ in following])
+        return Result(result_type="complete", meta=dict(mark))
+
+    def _places(self, uris: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """For each address that can be found, the server that has it and its address there."""
+        found: dict[str, tuple[str, str]] = {}
+        for uri in uris:
+            mounts, own = self._view.places_of(uri)
+            if mounts:
+                found[uri] = (mounts[0].server, own)
+        return found
+
+    def _tasks(self, call: Call, wanted: SubscriptionFilter) -> dict[str, tuple[str, str, str]]:
+        if wanted.task_ids is UNSET:
+            return {}
+        if not call.caller.supports(TASKS_EXTENSION):
+            raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
+        found: dict[str, tuple[str, str, str]] = {}
+        for ticket in wanted.task_ids[:MAX_SUBSCRIPTIONS]:
+            try:
+                found[ticket] = self._yard.tickets.read(ticket, call.caller)
+            except InvalidParams:
+                continue
+        return found
+
+    def _follow_all(
+        self,
+        caller: Caller,
+        places: dict[str, tuple[str, str]],
+        tasks: dict[str, tuple[str, str, str]],
+        pass_on: Callable[[str, Any], Any],
+    ) -> list[tuple["asyncio.Task[None]", _Relay]]:
+        """A subscription upstream for each server that has something of what is wanted."""
+        servers = dict.fromkeys(place[0] for place in (*places.values(), *tasks.values()))
+        started: list[tuple[asyncio.Task[None], _Relay]] = []
+        for server in servers:
+            uris = [own for place, own in places.values() if place == server]
+            tools = {own: tool for place, tool, own in tasks.values() if place == server}
+
+            async def pass_from(
+                method: str, params: Any, server: str = server, tools: dict[str, str] = tools
+            ) -> None:
+                if method == TASK_CHANGED:
+                    params = await self._task(params, server, tools, caller)
+                await pass_on(method, params)
+
+            relay = _Relay(pass_from)
+            started.append(
+                (asyncio.create_task(self._follow(server, caller, uris, list(tools), relay)), relay)
+            )
+        return started
+
+    async def _task(self, state: Any, server: str, tools: dict[str, str], caller: Caller) -> Any:
+        """A task as its owner sees it."""
+        id = upstream_task_id(server, state)
+        tool = tools.get(id, "")
+        state = await self._yard.fit_task(state, server, tool, id, caller, self._view.more)
+        return self._yard.tickets.relabel(state, server, tool, caller)
+
+    async def _follow(
+        self, server: str, caller: Caller, uris: list[str], ids: list[str], relay: _Relay
+    ) -> None:
+        """Stay subscribed, whatever happens to the upstream meanwhile."""
+        filter: dict[str, Any] = {"resourceSubscriptions": uris} if uris else {}
+        if ids:
+            filter["taskIds"] = ids
+        meta = {
+            VERSION_KEY: LATEST_MODERN,
+            CAPABILITIES_KEY: dict(caller.capabilities),
+            CLIENT_KEY: ClientInfo("toolyard", __version__),
+        }
+        params = Raw(encode({"notifications": filter, "_meta": meta}))
+        asker = Caller(LATEST_MODERN, dict(caller.capabilities), caller.client, caller.identity)
+        while (mount := self._yard.mounts.get(server)) is not None:
+            try:
+                await mount.service.handle(Call("subscriptions/listen", params, asker, relay, 1))
+            except McpError:
+                relay.acknowledged.set()  # nobody is to wait for one that is down
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    # Legacy
+
+    async def legacy(self, call: Call) -> None:
+        """Everything a legacy session is due, until cancelled or closed."""
+
+        def wants(event: ChangeEvent) -> bool:
+            return event.method in LISTS and self._view.concerns(event, call)
+
+        with self._hearing(wants) as events:
+            updating = asyncio.create_task(self._updates(call))
+            try:
+                async for event in events:
+                    await call.channel.notify(event.method, {})
+            finally:
+                await _ended([updating])
+
+    async def subscribed(self, session: LegacySession) -> None:
+        """A session wants other resources than before; returns when that is so upstream too."""
+        known = self._sessions.get(session.id)
+        if known is not None:
+            known.applied.clear()
+            known.changed.set()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(ACKNOWLEDGE_SECONDS):
+                    await known.applied.wait()
+
+    async def _updates(self, call: Call) -> None:
+        """Keep a session's subscriptions alive upstream, and renew them whenever they change."""
+        session = call.session
+        if session is None:
+            return
+        known = self._sessions[session.id] = _LegacySession()
+
+        async def pass_on(method: str, params: Any) -> None:
+            await call.channel.notify(method, _unmarked(params))
+
+        following: list[asyncio.Task[None]] = []
+        try:
+            while True:
+                known.changed.clear()
+                places = self._places(session.subscriptions)
+                started = self._follow_all(call.caller, places, {}, pass_on)
+                # The new ones stand before the old ones go: nothing is missed between them.
+                before, following = following, [task for task, _ in started]
+                try:
+                    await _acknowledged([relay for _, relay in started])
+                finally:
+                    await _ended(before)
+                if not known.changed.is_set():
+                    known.applied.set()
+                await known.changed.wait()
+        finally:
+            await _ended(following)
+            if self._sessions.get(session.id) is known:
+                del self._sessions[session.id]
+
+
+async def _acknowledged(relays: list[_Relay]) -> None:
+    """What happens once we have said that we listen must not be missed. Nobody waits long for a slow one."""
+    waiting = [asyncio.ensure_future(relay.acknowledged.wait()) for relay in relays]
+    if waiting:
+        try:
+            await asyncio.wait(waiting, timeout=ACKNOWLEDGE_SECONDS)
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+async def _ended(tasks: list["asyncio.Task[None]"]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def _members(params: Any) -> dict[str, Any]:
+    if isinstance(params, Raw):
+        return decode_params(params, dict[str, Raw])
+    if isinstance(params, dict):
+        return params  # pyright: ignore[reportUnknownVariableType]
+    return decode_params(Raw(encode(params)), dict[str, Raw])
+
+
+def _marked(params: Any, mark: dict[str, Any]) -> dict[str, Any]:
+    return {**_members(params), "_meta": mark}
+
+
+def _unmarked(params: Any) -> dict[str, Any]:
+    return {key: value for key, value in _members(params).items() if key != "_meta"}
