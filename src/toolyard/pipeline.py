@@ -1,97 +1,96 @@
-"""The stages around every forwarded call, outermost first: shaping results, then telemetry.
+"""The stages around every request on its way to an upstream, outermost first.
 
-A stage takes a handler and returns one. They are folded once, when the gateway is built; a stage that is
-switched off is not in the list.
+A stage takes a handler and returns one. The stages are folded once, when the gateway is built; a stage that is
+switched off is not there at all.
 """
 
 from collections.abc import Awaitable, Callable, Collection
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
-import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
+from msgspec.structs import replace
 
-from .dispatch import Forward, dispatch
-from .results.limits import may_have_options, take_options
+from .dispatch import Mount
+from .results.limits import NO_OPTIONS, may_have_options, take_options
 from .results.shaper import ResultPolicy, Shaper, ShapeRequest
 from .telemetry.metrics import Metrics
 from .telemetry.requests import Observation, ObservedRequest, new_request_id
+from .upstream.base import Forward, Outcome
 from .wire.messages import decode_params, encode
-from .wire.types import CallToolResult
 
 if TYPE_CHECKING:
     from .telemetry.spans import Tracing
 
-Handler = Callable[[Forward], Awaitable[Any]]
+Handler = Callable[[Mount, Forward], Awaitable[Outcome]]
 Stage = Callable[[Handler], Handler]
 
-LOOK_FOR_ERRORS_UP_TO = 64 * 1024
 SHAPED = ("tools/call", "tasks/result")
 
 
 def pipeline(
     metrics: Metrics | None,
     traces: "Tracing | None",
-    shaping: "ShapingPolicy | None" = None,
+    shaping: "Shaping | None" = None,
     access_log: bool = False,
 ) -> Handler:
     stages: list[Stage] = [
-        *([] if shaping is None else [shaping_stage(shaping)]),
-        telemetry_stage(metrics, traces, access_log),
+        *([] if shaping is None else [shaped(shaping)]),
+        observed(metrics, traces, access_log),
     ]
-    handler: Handler = dispatch
+    handler: Handler = Mount.send
     for stage in reversed(stages):
         handler = stage(handler)
     return handler
 
 
-class ShapingPolicy(Protocol):
-    """Who makes results fit, and what is wanted of one."""
+class Shaping(Protocol):
+    """What the stage of results needs."""
 
     @property
     def shaper(self) -> Shaper: ...
 
-    def tool(self, forward: Forward) -> ResultPolicy: ...
+    def policy(self, server: str, tool: str) -> ResultPolicy: ...
 
-    def wanted(self, forward: Forward) -> ShapeRequest: ...
-
-    def own_parameters(self, forward: Forward) -> Collection[str]:
-        """What looks like a wish about the result, and is a parameter of the tool."""
+    def own_parameters(self, server: str, tool: str) -> Collection[str]:
+        """The tool's own parameters that have the name of one of our options."""
         ...
 
 
-def shaping_stage(shaping: ShapingPolicy) -> Stage:
-    """Results of tools that fit a model's context; big ones are kept, and told of."""
+def shaped(shaping: Shaping) -> Stage:
+    """Passes small results of tools through; replaces large ones with a summary."""
 
     shaper = shaping.shaper
 
     def stage(inner: Handler) -> Handler:
-        async def fitting(forward: Forward) -> Any:
-            call = forward.call
-            if call.method not in SHAPED:
-                return await inner(forward)
-            if may_have_options(bytes(call.params)):
-                call.params, forward.options = take_options(call.params, shaping.own_parameters(forward))
-            result = await inner(forward)
-            if isinstance(result, CallToolResult):
-                result = Raw(encode(result))  # it was going to be, a little later
-            plain = forward.options is None and isinstance(result, Raw)
-            if plain and shaper.passes(call.caller, shaping.tool(forward), bytes(result)):
-                return result
-            return await shaper.fit(result, shaping.wanted(forward))
+        async def shape(mount: Mount, forward: Forward) -> Outcome:
+            if forward.method not in SHAPED:
+                return await inner(mount, forward)
+            server, tool, options = mount.server, forward.name or "", NO_OPTIONS
+            arguments = forward.params.get("arguments")
+            if arguments is not None and may_have_options(bytes(arguments)):
+                own = shaping.own_parameters(server, tool)
+                params, options = take_options(Raw(encode(forward.params)), own)
+                forward = replace(forward, params=decode_params(params, dict[str, Raw]))
+            outcome = await inner(mount, forward)
+            body, caller, policy = outcome.body, forward.call.caller, shaping.policy(server, tool)
+            if options is NO_OPTIONS and isinstance(body, Raw) and shaper.passes(caller, policy, bytes(body)):
+                return outcome
+            fitting = await shaper.fit(body, ShapeRequest(caller, policy, forward.read_hint, options))
+            return outcome if fitting is body else replace(outcome, body=fitting)
 
-        return fitting
+        return shape
 
     return stage
 
 
-def telemetry_stage(metrics: Metrics | None, traces: "Tracing | None", access_log: bool) -> Stage:
-    """Spans, metrics and log lines."""
+def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool) -> Stage:
+    """Records each request: span, metrics and log line."""
 
     def stage(inner: Handler) -> Handler:
-        async def watched(forward: Forward) -> Any:
-            call, mount = forward.call, forward.mount
+        async def observe(mount: Mount, forward: Forward) -> Outcome:
+            call = forward.call
             seen = ObservedRequest(
-                method=call.method,
+                method=forward.method,
                 server=mount.server,
                 caller=call.caller,
                 transport=mount.transport,
@@ -99,48 +98,25 @@ def telemetry_stage(metrics: Metrics | None, traces: "Tracing | None", access_lo
                 request_id=new_request_id(),
                 rpc_id=call.id,
                 session_id=call.session.id if call.session is not None else "",
-                request_bytes=len(bytes(call.params)),
+                request_bytes=len(memoryview(call.params)),
                 address=mount.address,
                 port=mount.port,
                 in_access_log=access_log,
             )
             if traces is None:
                 with Observation(seen, metrics):
-                    return _measured(seen, await inner(forward))
-            members = decode_params(call.params, dict[str, Raw])
-            meta = decode_params(members.get("_meta", Raw(b"{}")), dict[str, Raw])
+                    outcome = await inner(mount, forward)
+                    seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
+                    return outcome
             seen.upstream_version = mount.version()
+            meta = decode_params(forward.params.get("_meta", Raw(b"{}")), dict[str, Raw])
             with Observation(seen, metrics, traces, meta) as told:
-                call.params = Raw(encode({**members, "_meta": told}))
-                return _measured(seen, await inner(forward))
+                outcome = await inner(
+                    mount, replace(forward, params={**forward.params, "_meta": Raw(encode(told))})
+                )
+                seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
+                return outcome
 
-        return watched
+        return observe
 
     return stage
-
-
-class _Outcome(Struct, rename="camel"):
-    is_error: bool = False
-
-
-_decode_outcome = msgspec.json.Decoder(_Outcome).decode
-
-
-def _says_error(body: bytes) -> bool:
-    try:
-        return _decode_outcome(body).is_error
-    except msgspec.DecodeError:
-        return False
-
-
-def _measured(seen: ObservedRequest, result: Any) -> Any:
-    if isinstance(result, Raw):
-        body = bytes(result)
-        seen.response_bytes = len(body)
-        # Few results have the word in them at all, and those that do are mostly small.
-        if b'"isError"' in body and len(body) <= LOOK_FOR_ERRORS_UP_TO:
-            seen.is_error_result = _says_error(body)
-    else:
-        seen.response_bytes = getattr(result, "size", None)
-        seen.is_error_result = getattr(result, "is_error", False) is True
-    return result

@@ -28,7 +28,7 @@ async def remote(settings: SearchConfig = PATIENT, local: Any = LOCAL) -> AsyncI
         speaking(lender) as theirs,
         front(at(ours, "mail"), at(theirs, "apps"), search=settings) as client,
     ):
-        supplies = client.gateway.searching.supplies
+        supplies = client.gateway.search.supplies
         found = Apps(supplies.yard.catalogue, supplies.leases, "apps")
         supplies.remotes = lambda: {"apps": found}
         yield client, found

@@ -35,7 +35,7 @@ async def main(size: str) -> None:
     )
     line = await lines.get()
     assert isinstance(line, Spooled)
-    result = read_message(line).result
+    result = read_message("", line).result
     assert isinstance(result, Spooled)
     length = 0
     async for chunk in result.chunks():

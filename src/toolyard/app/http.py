@@ -149,7 +149,8 @@ def asgi(
     settings = gateway.config.gateway
     hosts = [*(settings.allowed_hosts if allowed_hosts is None else allowed_hosts), *_public_host(settings)]
     origins = list(settings.allowed_origins) if allowed_origins is None else allowed_origins
-    gateway.many_tenants = identify is not None or gateway.caller_keys() is not None
+    if identify is not None or gateway.caller_keys() is not None:
+        gateway.serve_many_tenants()
 
     def edge(service: Service, at: str, name: str | None = None) -> HttpEdge:
         return HttpEdge(
@@ -186,7 +187,7 @@ def asgi(
         pages=pages,
         start=start,
         stop=stop,
-        routes={LINK_PATH: Downloads(gateway.keeping.store, gateway.keeping.links)},
+        routes={LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links)},
     )
 
 

@@ -11,8 +11,7 @@ from ..artifacts.store import ArtifactStore
 from ..catalogue.catalogue import Catalogue
 from ..catalogue.items import TOOLS, UpstreamItem, shown_name
 from ..config import Config
-from ..dispatch import Forward
-from ..results.limits import NO_OPTIONS, OPTION_NAMES, ResultOptions, declared_bound, limits_for
+from ..results.limits import OPTION_NAMES, declared_bound, limits_for
 from ..results.preview import widen_output_schema
 from ..results.query.reader import ResultReader
 from ..results.shaper import ResultPolicy, Shaper, ShapeRequest, SizeRecorder, TaskResults
@@ -44,31 +43,26 @@ class ResultShaping:
     async def close(self) -> None:
         await self.reader.close()
 
-    def tool(self, forward: Forward) -> ResultPolicy:
-        return self._tool(forward.mount.server, forward.name or "")
+    async def fit_task(self, state: Any, server: str, tool: str, id: str, caller: Caller, hint: str) -> Any:
+        return await self._tasks.fit(state, id, ShapeRequest(caller, self.policy(server, tool), hint))
 
-    def wanted(self, forward: Forward) -> ShapeRequest:
-        options = forward.options if isinstance(forward.options, ResultOptions) else NO_OPTIONS
-        return ShapeRequest(forward.call.caller, self.tool(forward), forward.more, options)
-
-    async def fit_task(self, state: Any, server: str, tool: str, id: str, caller: Caller, more: str) -> Any:
-        return await self._tasks.fit(state, id, ShapeRequest(caller, self._tool(server, tool), more))
-
-    def own_parameters(self, forward: Forward) -> Collection[str]:
-        found = _item(self._list(forward.mount.server), forward.name)
+    def own_parameters(self, server: str, tool: str) -> Collection[str]:
+        found = _item(self._list(server), tool)
         parameters = () if found is None else _definition(found).input_schema.properties
         return [name for name in OPTION_NAMES if name in parameters]
 
-    def _tool(self, server: str, own: str) -> ResultPolicy:
-        tools = self._list(server)
-        found = self._tools.get((server, own))
+    def policy(self, server: str, tool: str) -> ResultPolicy:
+        """The limits of a tool, worked out again when its server sent another list."""
+        shelf = self._catalogue.shelves.get(server)
+        tools = () if shelf is None else shelf.lists.get(TOOLS.name, ())
+        found = self._tools.get((server, tool))
         if found is not None and found[0] is tools:
             return found[1]
         if len(self._tools) >= MAX_CACHED_TOOLS:
             self._tools.clear()
-        tool = self._made(server, own, tools)
-        self._tools[server, own] = (tools, tool)
-        return tool
+        made = self._made(server, tool, tools)
+        self._tools[server, tool] = (tools, made)
+        return made
 
     def _list(self, server: str) -> tuple[UpstreamItem, ...]:
         """Its tools, as they were last listed."""

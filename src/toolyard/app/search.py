@@ -169,18 +169,18 @@ class GatewaySearch:
         profiles: "ProfileStore | None" = None,
     ) -> None:
         self._indexing = IndexSync(yard.catalogue, None if folder is None else folder / _index_file(config))
-        self._outcomes = SearchFeedback(state)
         self.supplies = MetaToolContext(
             yard=yard,
             index=self._indexing.index,
             leases=leases,
             state=state,
             remotes=remotes,
+            settings=config.search,
+            feedback=SearchFeedback(state),
             profiles=profiles,
         )
         self.measured = self._indexing.measured
         """Of a tool, by its full name: how many bytes a result had."""
-        self.reload(config)
 
     def view(self, config: Config, implementation: Implementation) -> SearchView:
         made = {"native": NativeDialect, **DIALECTS}
@@ -190,7 +190,6 @@ class GatewaySearch:
     def reload(self, config: Config) -> None:
         relisted = self.supplies.settings.list_found != config.search.list_found
         self.supplies.settings = config.search
-        self.supplies.outcomes = self._outcomes if config.search.learn else None
         if relisted:
             # About no server: whoever's conversation is known has another list now.
             self.supplies.yard.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, ""))

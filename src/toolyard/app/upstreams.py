@@ -1,155 +1,284 @@
-"""Builds the parts of one upstream: its mount and its health.
+"""Builds upstreams from their configuration, and holds what belongs to one mounted server.
 
-Also builds upstreams with sessions of their own: Composio, and servers whose sessions are leased.
+`UpstreamBuilder` is the only place that looks at the kind of a server; everywhere else it is an `Upstream`.
 """
 
+import asyncio
 import logging
 from collections.abc import Callable
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from msgspec import Raw
-
-from ..bridge import Bridge
-from ..catalogue.catalogue import Catalogue, ServerCatalogue, ServerIdentity
+from ..bridge import Bridge, ParkedCalls
+from ..catalogue.catalogue import Catalogue, ServerCatalogue
+from ..catalogue.items import KINDS
+from ..catalogue.store import CatalogueStore
 from ..catalogue.sync import CatalogueSync
-from ..config import Composio, Http, ServerConfig, Stdio
-from ..dispatch import Mount
+from ..config import Composio, Http, InProcess, ServerConfig, Stdio
+from ..dispatch import Breaker, Mount
 from ..dispatch.composio import ComposioUpstream
-from ..dispatch.composio.sessions import ComposioSessions
+from ..dispatch.composio.sessions import ComposioSessions, SessionConnections
 from ..dispatch.composio.tools import SessionTools
-from ..dispatch.mount import CallHandler, LeasedUpstream
+from ..dispatch.mount import LeasedUpstream
+from ..dispatch.remote import Remote
 from ..sessions.leases import Leases
+from ..telemetry.metrics import Metrics
+from ..telemetry.requests import Transport
+from ..upstream.base import Upstream
 from ..upstream.composio import ComposioClient, JsonApi, LabsClient, ToolRouterClient
 from ..upstream.composio.rest import KEY_HEADER
-from ..upstream.connection import ConnectionPool, UpstreamInfo
+from ..upstream.connection import GATEWAY_CALLER, ConnectionPool, ConnectionPoolByEra, StartProgress
+from ..upstream.handshake import MODERN_META
 from ..upstream.http.client import UpstreamHttpClient
 from ..upstream.http.connector import HttpConnector
 from ..upstream.inprocess import InProcessUpstream
-from ..wire.call import Call
+from ..upstream.stdio.connector import StdioConnector
+from ..wire.seal import Sealer
 from ..wire.versions import Era, era_of
-
-UpstreamService = Bridge | InProcessUpstream | ComposioUpstream
-
-
-class MountHealth:
-    """An upstream's breaker and connections, as its keeper needs them."""
-
-    def __init__(self, mount: Mount, service: UpstreamService) -> None:
-        self._mount = mount
-        self._service = service
-        self.well = mount.breaker.well
-        self.unwell = mount.breaker.unwell
-
-    @property
-    def is_open(self) -> bool:
-        return self._mount.breaker.is_open
-
-    @property
-    def busy(self) -> bool:
-        return self._mount.in_flight > 0
-
-    async def reset(self) -> None:
-        if isinstance(self._service, Bridge):
-            await self._service.links.reset()
-        elif isinstance(self._service, ComposioUpstream):
-            await self._service.reset()
-
-
-def on_breaker_trouble(keeper: CatalogueSync, reason: str, opened: bool) -> None:
-    if opened:
-        keeper.blame(reason)
-    keeper.wake()
-
-
-def make_mount(config: ServerConfig, service: UpstreamService, handler: CallHandler) -> Mount:
-    """`handler` takes the calls: the service itself, or what stands before it."""
-    where = config.where
-    url = where.url if isinstance(where, Http) else where.base_url if isinstance(where, Composio) else ""
-    mount = Mount(config, handler, "http" if url else "stdio" if isinstance(where, Stdio) else "inprocess")
-    if url:
-        parts = urlsplit(url)
-        mount.address = parts.hostname or ""
-        mount.port = parts.port or (443 if parts.scheme == "https" else 80)
-    if isinstance(service, Bridge):
-        mount.let_go = service.links.let_go
-        mount.roots_changed = service.roots_changed
-    elif isinstance(service, ComposioUpstream):
-        service.guard(mount.breaker)
-    return mount
-
-
-async def identify_upstream(service: UpstreamService) -> ServerIdentity:
-    about: UpstreamInfo
-    if isinstance(service, Bridge):
-        about = (await service.links.any()).about
-    else:
-        about = await service.about()
-    return ServerIdentity(about.version, Raw(bytes(about.info)), about.capabilities, about.instructions)
-
 
 logger = logging.getLogger("toolyard.app")
 
 SANDBOX_TOOLS = ("COMPOSIO_REMOTE_WORKBENCH", "COMPOSIO_REMOTE_BASH_TOOL")
 
-MakeBridge = Callable[[ConnectionPool], Bridge]
+
+class SharedParts(NamedTuple):
+    """What the servers of one gateway share."""
+
+    catalogue: Catalogue
+    store: CatalogueStore
+    leases: Leases
+    http: UpstreamHttpClient
+    sealer: Sealer
+    parked: ParkedCalls
+    metrics: Metrics | None
+    reads: asyncio.Semaphore
+    """How many servers whose lists are known already are read at a time."""
+    many_tenants: bool
 
 
-class _SessionConnection:
-    """A bridge of its own for each session."""
+class MountedServer:
+    """One server: its place in the catalogue, its upstream and mount, and the sync of its lists."""
 
-    def __init__(self, bridge: Bridge) -> None:
-        self._bridge = bridge
+    def __init__(self, config: ServerConfig, shared: SharedParts) -> None:
+        self.config = config
+        self._shared = shared
+        self.listing = shared.catalogue.add(config, self._start_progress)
+        shared.store.load(config, self.listing)
+        breaker = Breaker(config.name, self._on_trouble)
+        made = _Builder(config, shared, self.listing, breaker, self._on_open).build()
+        self._stdio = made.stdio
+        self.upstream = made.upstream
+        self.remote = made.remote
+        self.mount = Mount(
+            config,
+            made.upstream,
+            made.transport,
+            made.url,
+            breaker=breaker,
+            version=lambda: self.listing.identity.version,
+            on_retry=self._on_retry,
+        )
+        # A process is not started for a list that is known already.
+        lazy = config.start == "lazy" and made.transport == "stdio" and self.listing.known
+        self._sync = CatalogueSync(
+            config,
+            self.listing,
+            shared.catalogue,
+            shared.store,
+            made.upstream,
+            GATEWAY_CALLER,
+            MODERN_META,
+            self,
+            shared.reads,
+            lazy=lazy,
+        )
 
-    async def handle(self, call: Call) -> object:
-        return await self._bridge.handle(call)
+    def start(self) -> None:
+        self._sync.start()
 
-    async def about(self) -> UpstreamInfo:
-        return (await self._bridge.links.any()).about
+    def reconfigure(self, config: ServerConfig) -> None:
+        """Takes over what does not need another connection."""
+        self.config = config
+        self.mount.reconfigure(config)
+        self._sync.reconfigure(config)
+        if self._stdio is not None:
+            self._stdio.pool.reconfigure(start_wait(config))
+            self._stdio.connector.reconfigure(config.start_timeout)
+        self.listing.reconfigure(config)
+        self._shared.catalogue.changed(config.name, KINDS)
 
-    async def idle(self) -> None:
-        await self._bridge.idle()
+    def lists_wanted(self) -> None:
+        """Somebody looks at its lists: old ones are read again."""
+        self._sync.touch()
+
+    async def finish(self, wait: float) -> None:
+        """Ends it once its calls under way are done; they have so many seconds."""
+        await self._sync.stop()
+        await self.mount.idle(wait)
+        await self.upstream.idle()
+        await self.upstream.close()
 
     async def close(self) -> None:
-        await self._bridge.close()
+        await self._sync.stop()
+        await self.upstream.close()
+
+    # What its parts report
+
+    def _start_progress(self) -> StartProgress | None:
+        return self.upstream.starting()
+
+    def _on_trouble(self, reason: str, opened: bool) -> None:
+        if opened:
+            self._sync.blame(reason)
+        self._sync.wake()
+
+    def _on_open(self, again: bool) -> None:
+        self._sync.opened()
+        if again and self._shared.metrics is not None:
+            self._shared.metrics.reconnected(self.config.name)
+
+    def _on_retry(self) -> None:
+        if self._shared.metrics is not None:
+            self._shared.metrics.retried(self.config.name)
+
+    # Its health, as the sync needs it
+
+    @property
+    def is_open(self) -> bool:
+        return self.mount.breaker.is_open
+
+    @property
+    def busy(self) -> bool:
+        return self.mount.in_flight > 0
+
+    def well(self) -> None:
+        self.mount.breaker.well()
+
+    def unwell(self, reason: str) -> None:
+        self.mount.breaker.unwell(reason)
+
+    async def reset(self) -> None:
+        await self.upstream.reset()
 
 
-def make_composio_upstream(
-    config: ServerConfig,
-    where: Composio,
-    catalogue: Catalogue,
-    shelf: ServerCatalogue,
-    leases: Leases,
-    http: UpstreamHttpClient,
-    bridge: MakeBridge,
-) -> ComposioUpstream:
-    key = {KEY_HEADER: where.api_key}
-    rest = JsonApi(config.name, http, where.base_url, key, config.connect_timeout, config.max_result)
-    kind = LabsClient if where.api == "labs" else ToolRouterClient
-    api: ComposioClient = kind(rest, where.toolkits, where.callback_url)
+class _Program(NamedTuple):
+    """The parts of a child process whose time limits can change while it runs."""
 
-    def connect(url: str) -> _SessionConnection:
-        # The key goes to where it was configured for, wherever a reply says that MCP is spoken.
-        there = Http(url=url, headers=key if _origin(url) == _origin(where.base_url) else {})
-        # What one session's address speaks, another's does too.
-        era: Era | None = era_of(shelf.identity.version) if shelf.identity.version else None
-        connector = HttpConnector(config.name, there, http, config.connect_timeout, config.max_result, era)
-        return _SessionConnection(bridge(ConnectionPool(config.name, connector)))
-
-    seats = ComposioSessions(config.name, where, api, leases)
-    _warn_of_sandbox(config, shelf)
-    return ComposioUpstream(config, where, api, seats, SessionTools(config.name, catalogue, shelf), connect)
+    pool: ConnectionPool
+    connector: StdioConnector
 
 
-def make_leased_upstream(
-    config: ServerConfig, where: Http, inner: Bridge, leases: Leases, http: UpstreamHttpClient
-) -> LeasedUpstream:
-    rest = JsonApi(config.name, http, where.session_url, where.headers, config.connect_timeout)
-    return LeasedUpstream(config.name, inner, leases, where.session_header, rest)
+class _Built(NamedTuple):
+    upstream: Upstream
+    transport: Transport
+    url: str = ""
+    remote: Remote | None = None
+    stdio: _Program | None = None
 
 
-def _warn_of_sandbox(config: ServerConfig, shelf: ServerCatalogue) -> None:
+class _Builder:
+    """Builds the upstream of one server, by the kind of its configuration."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        shared: SharedParts,
+        listing: ServerCatalogue,
+        breaker: Breaker,
+        on_open: Callable[[bool], None],
+    ) -> None:
+        self._config = config
+        self._shared = shared
+        self._listing = listing
+        self._breaker = breaker
+        self._on_open = on_open
+
+    def build(self) -> _Built:
+        where = self._config.where
+        if isinstance(where, Stdio):
+            return self._stdio(where)
+        if isinstance(where, Http):
+            return self._http(where)
+        if isinstance(where, Composio):
+            return self._composio(where)
+        return self._in_process(where)
+
+    @property
+    def _known_era(self) -> Era | None:
+        version = self._listing.identity.version
+        return era_of(version) if version else None
+
+    def _bridge(self, pool: ConnectionPool) -> Bridge:
+        return Bridge(pool, self._shared.sealer, self._shared.parked)
+
+    def _in_process(self, where: InProcess) -> _Built:
+        return _Built(InProcessUpstream(self._config.name, where.module, where.options), "inprocess")
+
+    def _stdio(self, where: Stdio) -> _Built:
+        config = self._config
+        connector = StdioConnector(
+            config.name, where, config.start_timeout, config.max_result, self._known_era
+        )
+        pool = ConnectionPool(
+            config.name,
+            connector,
+            self._on_open,
+            start_wait=start_wait(config),
+            many_tenants=self._shared.many_tenants,
+        )
+        return _Built(self._bridge(pool), "stdio", stdio=_Program(pool, connector))
+
+    def _http(self, where: Http) -> _Built:
+        config, shared = self._config, self._shared
+        limits = config.connect_timeout, config.max_result
+        connector = HttpConnector(config.name, where, shared.http, *limits, self._known_era)
+        if where.era == "caller":
+            legacy_first = HttpConnector(config.name, where, shared.http, *limits, first="legacy")
+            pool = ConnectionPoolByEra(
+                config.name, connector, legacy_first, self._on_open, many_tenants=shared.many_tenants
+            )
+        else:
+            pool = ConnectionPool(config.name, connector, self._on_open, many_tenants=shared.many_tenants)
+        upstream: Upstream = self._bridge(pool)
+        if where.session_url:
+            rest = JsonApi(config.name, shared.http, where.session_url, where.headers, config.connect_timeout)
+            upstream = LeasedUpstream(config.name, upstream, shared.leases, where.session_header, rest)
+        return _Built(upstream, "http", where.url)
+
+    def _composio(self, where: Composio) -> _Built:
+        config, shared, listing = self._config, self._shared, self._listing
+        key = {KEY_HEADER: where.api_key}
+        rest = JsonApi(
+            config.name, shared.http, where.base_url, key, config.connect_timeout, config.max_result
+        )
+        kind = LabsClient if where.api == "labs" else ToolRouterClient
+        api: ComposioClient = kind(rest, where.toolkits, where.callback_url)
+
+        def connect(url: str) -> Upstream:
+            # The key goes only to the origin it was configured for, whatever address a reply names.
+            there = Http(url=url, headers=key if _origin(url) == _origin(where.base_url) else {})
+            # What one session's address speaks, another's does too.
+            connector = HttpConnector(
+                config.name, there, shared.http, config.connect_timeout, config.max_result, self._known_era
+            )
+            return self._bridge(ConnectionPool(config.name, connector, many_tenants=shared.many_tenants))
+
+        connections = SessionConnections()
+        sessions = ComposioSessions(config.name, where, api, shared.leases, connections.drop)
+        tools = SessionTools(config.name, shared.catalogue, listing)
+        _warn_of_sandbox(config, listing)
+        upstream = ComposioUpstream(config, where, api, sessions, tools, connections, connect, self._breaker)
+        return _Built(upstream, "http", where.base_url, remote=upstream)
+
+
+def start_wait(config: ServerConfig) -> float:
+    """How long calls wait for a program that starts: less than their own time limit, so that they can say why."""
+    return min(config.connect_timeout, 0.9 * config.timeout)
+
+
+def _warn_of_sandbox(config: ServerConfig, listing: ServerCatalogue) -> None:
     limited = config.deny or config.allow != ("*",)
-    if limited and any(shelf.admits(tool) for tool in SANDBOX_TOOLS):
+    if limited and any(listing.admits(tool) for tool in SANDBOX_TOOLS):
         logger.warning(
             "%s: some of its tools are denied, but code in its sandbox can call them all; "
             "hint: deny 'COMPOSIO_REMOTE_*' too",

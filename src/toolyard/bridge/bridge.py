@@ -1,4 +1,4 @@
-"""All four pairs: a caller of either era, an upstream of either era.
+"""A remote upstream, for all four pairs of eras: a caller of either, an upstream of either.
 
 | caller | upstream | a question of the upstream |
 |---|---|---|
@@ -9,40 +9,43 @@
 """
 
 import asyncio
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable
 from typing import Any
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ..kit.calls.content import error_result
+from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.connection import (
     GATEWAY_CALLER,
     SILENT,
     ConnectionPool,
-    Params,
     RawResult,
-    SilentListener,
+    StartProgress,
     UpstreamConnection,
+    UpstreamInfo,
     askable,
+    profile_of,
 )
 from ..upstream.errors import InvalidReplyError, UpstreamError
+from ..upstream.messages.envelope import read_outcome
 from ..upstream.messages.spool import Spooled
-from ..wire.call import TASKS_EXTENSION, Call
+from ..wire.call import TASKS_EXTENSION, Call, Caller
 from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, InvalidParams, McpError
 from ..wire.messages import decode_params
 from ..wire.seal import BrokenSeal, Sealer
+from ..wire.types import InputRequiredResult
 from .input_requests import ParkedCall, ParkedCalls, ask_all, check_questions, follow_task
 from .subscriptions import listen
 from .translation import (
     LEVELS,
+    VERSION_JSON,
     CallListener,
     ModernMeta,
     as_modern,
     for_legacy,
-    is_complete,
-    kind_of,
-    members_of,
     raw,
     with_own_token,
 )
@@ -51,61 +54,66 @@ MAX_ROUNDS = 20
 _PURPOSE = "upstream"
 
 
-class Bridge:
-    """A remote upstream as something that can be handed calls."""
+class Bridge(Upstream):
+    """A remote upstream."""
 
-    def __init__(self, links: ConnectionPool, sealer: Sealer, parking: ParkedCalls) -> None:
-        self.links = links
+    def __init__(self, connections: ConnectionPool, sealer: Sealer, parked: ParkedCalls) -> None:
+        self.connections = connections
+        self._server = connections.server
         self._sealer = sealer
-        self._parking = parking
+        self._parked = parked
         self._meta = ModernMeta()
-        self._under_way = 0
-        self._none_left = asyncio.Event()
+        self._waiting = 0
+        self._none_waiting = asyncio.Event()
 
-    async def handle(self, call: Call) -> Any:
-        links = self.links
-        link = await (links.any() if call.caller is GATEWAY_CALLER else links.get(call))
-        if call.method == "subscriptions/listen":
+    async def send(self, forward: Forward) -> Outcome:
+        caller, pool = forward.call.caller, self.connections
+        ours = caller is GATEWAY_CALLER
+        connection = await (pool.any() if ours else pool.get(forward.call))
+        if forward.method == "subscriptions/listen":
             # Changes of lists may be told on any session; a caller's resources are those of its own.
-            return await listen(link, call, links if call.caller is GATEWAY_CALLER else link)
-        params = members_of(call)
-        modern = call.caller.era == "modern"
-        if link.about.era == "modern":
-            return await (self._pass(link, call, params) if modern else self._in_rounds(link, call, params))
-        if modern:
-            return await self._parking_it(link, call, params)
-        return await self._plainly(link, call, params)
+            return await listen(connection, forward, pool if ours else connection)
+        if connection.about.era == "modern":
+            if caller.era == "modern":
+                return await self._pass(connection, forward)
+            return await self._in_rounds(connection, forward)
+        if caller.era == "modern":
+            return await self._parking(connection, forward)
+        return await self._plainly(connection, forward)
 
     # A modern upstream
 
-    async def _pass(self, link: UpstreamConnection, call: Call, params: Params) -> RawResult:
-        token = None
-        if not is_complete(params):
+    async def _pass(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
+        call, params, token = forward.call, forward.params, None
+        if "_meta" not in params or VERSION_JSON not in bytes(params["_meta"]):  # a caller in our own process
             params = self._meta.add(call, params, tasks=False)
-        if call.progress_token is not None and link.shares_tokens:
+        if call.progress_token is not None and connection.shares_tokens:
             params, token = with_own_token(params)
         if "requestState" in params:
             params = {**params, "requestState": self._unsealed(call, params["requestState"])}
-        result = await link.request(call.method, params, _listener(call, token), token, _headers(call))
-        kind = kind_of(link.server, result)
-        if kind == "task" and not call.caller.supports(TASKS_EXTENSION):
+        listener = SILENT if call.caller is GATEWAY_CALLER else CallListener(call, token)
+        body = await connection.request(forward.method, params, listener, token, forward.headers)
+        outcome = read_outcome(self._server, body)
+        if outcome.kind == "complete":
+            return outcome
+        if outcome.kind == "task":
+            if call.caller.supports(TASKS_EXTENSION):
+                return outcome
             raise InvalidReplyError(
-                link.server, "it answered with a task, which the client did not say it can follow"
+                self._server, "it answered with a task, which the client did not say it can follow"
             )
-        if kind != "input_required":
-            return result
-        check_questions(link.server, call, result)
-        return self._sealed(call, result)
+        check_questions(self._server, call, body)
+        return replace(outcome, body=self._sealed(call, body))
 
     def _sealed(self, call: Call, result: RawResult) -> RawResult:
-        """The upstream knows us, not our callers: what it gives one of them, another must not bring back."""
+        """Binds the state to this caller: the upstream knows only us, and another caller must not bring it back."""
         if isinstance(result, Spooled):
             return result
         members = decode_params(result, dict[str, Raw])
         state = members.get("requestState")
         if state is None:
             return result
-        bound = msgspec.json.encode([call.caller.identity.principal, self.links.server, state])
+        bound = msgspec.json.encode([call.caller.identity.principal, self._server, state])
         members["requestState"] = raw(self._sealer.seal(bound, _PURPOSE))
         return raw(members)
 
@@ -115,133 +123,148 @@ class Bridge:
             principal, server, inner = msgspec.json.decode(opened, type=tuple[str, str, Raw])
         except (BrokenSeal, msgspec.DecodeError):
             raise InvalidParams("requestState was not issued by this server, or was altered") from None
-        if principal != call.caller.identity.principal or server != self.links.server:
+        if principal != call.caller.identity.principal or server != self._server:
             raise InvalidParams("requestState belongs to another request")
         return Raw(bytes(inner))
 
-    async def _in_rounds(self, link: UpstreamConnection, call: Call, params: Params) -> RawResult:
+    async def _in_rounds(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
         """A legacy caller of a modern upstream: we answer for it in rounds, and wait for its tasks."""
-        extensions = link.about.capabilities.get("extensions")
+        call, method = forward.call, forward.method
+        extensions = connection.about.capabilities.get("extensions")
         tasks = isinstance(extensions, dict) and TASKS_EXTENSION in extensions
-        params = self._meta.add(call, params, tasks)
+        params = self._meta.add(call, forward.params, tasks)
         for number in range(MAX_ROUNDS):
             token = None
-            if call.progress_token is not None and link.shares_tokens:
+            if call.progress_token is not None and connection.shares_tokens:
                 params, token = with_own_token(params)
             try:
-                result = await link.request(
-                    call.method, params, CallListener(call, token), token, _headers(call)
+                body = await connection.request(
+                    method, params, CallListener(call, token), token, forward.headers
                 )
             except McpError as error:
-                if call.method == "tools/call" and _is_about_asking(error, number):
-                    return raw(error_result(error.message))
-                raise _as_legacy_error(call, error) from None
-            kind = kind_of(link.server, result)
-            if kind == "input_required" and not isinstance(result, Spooled):
-                check_questions(link.server, call, result)
-                params |= await ask_all(call, result)
-            elif kind == "task" and not isinstance(result, Spooled):
-                return await follow_task(link, call, result, self._meta.add(call, {}, tasks))
-            else:
-                return result
-        raise InvalidReplyError(self.links.server, f"it asked for input {MAX_ROUNDS} times without an end")
+                if method == "tools/call" and _is_about_asking(error, number):
+                    return Outcome(raw(error_result(error.message)), is_error=True)
+                raise _as_legacy_error(method, error) from None
+            outcome = read_outcome(self._server, body)
+            if outcome.kind == "complete" or isinstance(body, Spooled):
+                return replace(outcome, kind="complete")
+            if outcome.kind == "task":
+                meta = self._meta.add(call, {}, tasks)
+                ended = await follow_task(connection, call, body, meta)
+                return read_outcome(self._server, ended, modern=False)
+            check_questions(self._server, call, body)
+            params |= await ask_all(call, body)
+        raise InvalidReplyError(self._server, f"it asked for input {MAX_ROUNDS} times without an end")
 
     # A legacy upstream
 
-    async def _plainly(self, link: UpstreamConnection, call: Call, params: Params) -> RawResult:
-        params, token = for_legacy(call, params)
-        await self._set_level(link, call)
-        return await link.request(call.method, params, CallListener(call, token), token, call.more_headers)
+    async def _plainly(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
+        call = forward.call
+        params, token = for_legacy(call, forward.params)
+        await self._set_level(connection, call)
+        body = await connection.request(
+            forward.method, params, CallListener(call, token), token, forward.headers
+        )
+        return read_outcome(self._server, body, modern=False)
 
-    async def _parking_it(self, link: UpstreamConnection, call: Call, params: Params) -> Any:
+    async def _parking(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
+        """A modern caller of a legacy upstream: if it asks something, the call is parked until the client answers."""
+        call, method, params = forward.call, forward.method, forward.params
         if "requestState" in params:
-            result = await self._parking.resume(call, params)
+            body = await self._parked.resume(call, method, params)
         else:
             params, token = for_legacy(call, params)
-            await self._set_level(link, call)
+            await self._set_level(connection, call)
             try:
-                if not askable(call.caller):
-                    # Who cannot be asked anything need not be waited for in any special way.
-                    ear, more = _listener(call, token), call.more_headers
-                    result = await link.request(call.method, params, ear, token, more)
+                if not askable(call.caller):  # no question can come
+                    listener = SILENT if call.caller is GATEWAY_CALLER else CallListener(call, token)
+                    body = await connection.request(method, params, listener, token, forward.headers)
                 else:
-                    parked = ParkedCall(call, params, token)
-                    asking = link.request(call.method, params, parked, token, call.more_headers)
-                    running = self._counted(asking)
-                    result = await self._parking.begin(parked, running)
+                    parked = ParkedCall(call, method, params, token)
+                    asking = connection.request(method, params, parked, token, forward.headers)
+                    body = await self._parked.begin(parked, self._counted(asking))
             except McpError as error:
                 raise _as_modern_error(error) from None
-        return as_modern(call, result, link.about.info) if isinstance(result, Raw | Spooled) else result
+        if isinstance(body, InputRequiredResult):
+            return Outcome(raw(body), "input_required")
+        plain = read_outcome(self._server, body, modern=False)
+        return replace(plain, body=as_modern(method, body, connection.about.info))
 
     async def _counted(self, request: Awaitable[RawResult]) -> RawResult:
-        """A call that may be parked: whoever closes us waits for it, whether its client is there or not."""
-        self._under_way += 1
+        """A call that may be parked: `idle` waits for it, whether its client is there or not."""
+        self._waiting += 1
         try:
             return await request
         finally:
-            self._under_way -= 1
-            if not self._under_way:
-                self._none_left.set()
+            self._waiting -= 1
+            if not self._waiting:
+                self._none_waiting.set()
 
-    async def idle(self) -> None:
-        """Wait until no call is parked here any more; each has its time."""
-        while self._under_way:
-            self._none_left.clear()
-            await self._none_left.wait()
-
-    async def _set_level(self, link: UpstreamConnection, call: Call) -> None:
-        """Make a session as talkative as its most curious caller; each hears only what they asked for."""
+    async def _set_level(self, connection: UpstreamConnection, call: Call) -> None:
+        """Set a session's log level to the lowest that any caller wants; each caller gets only its own level."""
         caller = call.caller
         wanted = caller.log_level if caller.era == "modern" else call.session and call.session.log_level
-        if not wanted or wanted not in LEVELS or "logging" not in link.about.capabilities:
+        if not wanted or wanted not in LEVELS or "logging" not in connection.about.capabilities:
             return
-        known = link.standing.log_level
+        known = connection.standing.log_level
         if known is None or LEVELS.index(wanted) < LEVELS.index(known):
-            link.standing.log_level = wanted
+            connection.standing.log_level = wanted
             try:
-                await link.request("logging/setLevel", {"level": raw(wanted)}, CallListener(call, None))
+                await connection.request("logging/setLevel", {"level": raw(wanted)}, CallListener(call, None))
             except UpstreamError:
                 raise
             except McpError:
-                pass  # it promised and does not: then there are no lines to be had
+                pass  # it declares logging and does not have it: then there are no lines
 
-    def abandon(self, state: str) -> None:
-        """Nobody will answer what a call was told to ask: one that waits for it here is ended."""
-        self._parking.abandon(state)
+    # Upstream
 
-    async def roots_changed(self, call: Call) -> None:
-        """A legacy caller has other folders open now: tell the session that speaks for it, if any does."""
-        link = self.links.of(call)
-        if link is not None:
-            await link.notify("notifications/roots/list_changed", {})
+    async def info(self) -> UpstreamInfo:
+        return (await self.connections.any()).about
+
+    async def reset(self) -> None:
+        await self.connections.reset()
+
+    async def idle(self) -> None:
+        while self._waiting:
+            self._none_waiting.clear()
+            await self._none_waiting.wait()
+
+    def close_idle(self) -> None:
+        self.connections.close_idle()
 
     async def close(self) -> None:
-        await self.links.close()
+        await self.connections.close()
 
+    def starting(self) -> StartProgress | None:
+        return self.connections.starting()
 
-def _listener(call: Call, token: str | None) -> CallListener | SilentListener:
-    return SILENT if call.caller is GATEWAY_CALLER else CallListener(call, token)
+    def client_seen(self, caller: Caller, session: str) -> None:
+        self.connections.client_seen(profile_of(caller, session))
 
+    def end_session(self, call: Call) -> None:
+        self.connections.end_session(call)
 
-def _headers(call: Call) -> Mapping[str, str] | None:
-    """For a modern upstream, which reads arguments in headers."""
-    if call.param_headers is None:
-        return call.more_headers
-    return {**call.param_headers(), **(call.more_headers or {})}
+    async def roots_changed(self, call: Call) -> None:
+        connection = self.connections.session_of(call)
+        if connection is not None:
+            await connection.notify("notifications/roots/list_changed", {})
+
+    def abandon(self, state: str) -> None:
+        self._parked.abandon(state)
 
 
 def _is_about_asking(error: McpError, round: int) -> bool:
-    """Whether it is about a question of the upstream's: a legacy client, who did nothing wrong, is told so
-    by the tool's result, as a legacy upstream would have done it."""
+    """Whether a question of the upstream failed. A legacy client reads that in the tool's result, as a legacy
+    upstream would have said it."""
     if isinstance(error, UpstreamError):
         return False
     return error.code == MISSING_CAPABILITY or (round > 0 and error.code == INVALID_PARAMS)
 
 
-def _as_legacy_error(call: Call, error: McpError) -> McpError:
+def _as_legacy_error(method: str, error: McpError) -> McpError:
     data: Any = error.data
     not_found = isinstance(data, dict) and "uri" in data
-    if call.method == "resources/read" and error.code == INVALID_PARAMS and not_found:
+    if method == "resources/read" and error.code == INVALID_PARAMS and not_found:
         return McpError(RESOURCE_NOT_FOUND, error.message, error.data)
     return error
 

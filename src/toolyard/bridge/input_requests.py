@@ -178,10 +178,11 @@ class ParkedCall(CallListener):
     """One call, whoever waits for it at the moment. It keeps questions until the client comes for them."""
 
     asks_at_once = False
-    __slots__ = ("_asked", "_count", "_params", "_questions", "attended", "id", "round", "running")
+    __slots__ = ("_asked", "_count", "_method", "_params", "_questions", "attended", "id", "round", "running")
 
-    def __init__(self, call: Call, params: Params, token: str | None) -> None:
+    def __init__(self, call: Call, method: str, params: Params, token: str | None) -> None:
         super().__init__(call, token)
+        self._method = method
         self.id = secrets.token_urlsafe(12)
         self.attended = True
         self.round = 0
@@ -199,7 +200,7 @@ class ParkedCall(CallListener):
     @property
     def request(self) -> str:
         """What a retry must ask again; worked out only when the call has to wait."""
-        return _fingerprint(self.call.method, self._params)
+        return _fingerprint(self._method, self._params)
 
     async def ask(self, method: str, params: Raw) -> Raw:
         if method == "elicitation/create" and b"elicitationId" in bytes(params):
@@ -267,9 +268,9 @@ class ParkedCalls:
         parked.running = asyncio.ensure_future(running)
         return await self._attend(parked)
 
-    async def resume(self, call: Call, params: Params) -> RawResult | InputRequiredResult:
+    async def resume(self, call: Call, method: str, params: Params) -> RawResult | InputRequiredResult:
         """Bring answers to a call that waits for them."""
-        parked = self._find(call, params)
+        parked = self._find(call, method, params)
         self._leave(parked)
         parked.call = call
         parked.attended = True
@@ -329,15 +330,13 @@ class ParkedCalls:
             parked.running.cancel()
             parked.running.add_done_callback(lambda done: done.cancelled() or done.exception())
 
-    def _find(self, call: Call, params: Params) -> ParkedCall:
+    def _find(self, call: Call, method: str, params: Params) -> ParkedCall:
         token = decode_params(params["requestState"], str)
         try:
             state = msgspec.json.decode(self._sealer.open(token, PURPOSE), type=_ParkedState)
         except (BrokenSeal, msgspec.DecodeError):
             raise InvalidParams("requestState was not issued by this server, or was altered") from None
-        if state.principal != call.caller.identity.principal or state.request != _fingerprint(
-            call.method, params
-        ):
+        if state.principal != call.caller.identity.principal or state.request != _fingerprint(method, params):
             raise InvalidParams("requestState belongs to another request")
         parked = self._parked.get(state.id)
         if parked is None or parked.round != state.round:

@@ -6,14 +6,14 @@ from typing import Any, Protocol
 
 from msgspec import UNSET, Raw
 
+from ..upstream.base import Forward, Outcome
 from ..upstream.connection import SILENT, ChangeWatcher, UpstreamConnection
 from ..upstream.errors import ConnectionLostError
 from ..upstream.messages.router import LISTS_CHANGED, RESOURCE_UPDATED
-from ..wire.call import Call
 from ..wire.errors import McpError
 from ..wire.messages import decode_params
 from ..wire.types import ListenParams, SubscriptionFilter, UriParams
-from .translation import SubscriptionListener, members_of, raw, with_subscription_id
+from .translation import SubscriptionListener, raw, with_subscription_id
 
 MAX_PENDING = 10_000
 
@@ -26,24 +26,24 @@ class ChangeSource(Protocol):
     def unwatch(self, watcher: ChangeWatcher) -> None: ...
 
 
-async def listen(link: UpstreamConnection, call: Call, source: ChangeSource) -> Any:
+async def listen(link: UpstreamConnection, forward: Forward, source: ChangeSource) -> Outcome:
     """Passes on what is subscribed to until the caller goes; Lost when the upstream does."""
     if link.about.era == "modern":
-        return await link.request(
-            call.method, members_of(call), SubscriptionListener(call), None, call.more_headers
-        )
-    await _LegacySubscription(link, call, source).run()
-    return {}
+        listener = SubscriptionListener(forward.call)
+        body = await link.request(forward.method, forward.params, listener, None, forward.headers)
+        return Outcome(body)
+    await _LegacySubscription(link, forward, source).run()
+    return Outcome(Raw(b"{}"))
 
 
 class _LegacySubscription:
     """The same on a legacy session: its notifications filtered, and a subscription for each resource."""
 
-    def __init__(self, link: UpstreamConnection, call: Call, source: ChangeSource) -> None:
+    def __init__(self, link: UpstreamConnection, forward: Forward, source: ChangeSource) -> None:
         self._link = link
-        self._call = call
+        self._call = forward.call
         self._source = source
-        self._wanted = decode_params(call.params, ListenParams).notifications
+        self._wanted = decode_params(raw(forward.params), ListenParams).notifications
         self._uris = set(self._wanted.resource_subscriptions or ())
         self._pending: dict[tuple[str, str], Raw] = {}
         self._wake = asyncio.Event()

@@ -8,8 +8,6 @@ import msgspec
 from msgspec import Raw
 
 from ..upstream.connection import Params, RawResult
-from ..upstream.errors import InvalidReplyError
-from ..upstream.messages.envelope import BadMessageError, result_type_of
 from ..upstream.messages.spool import Spooled
 from ..wire.call import (
     CAPABILITIES_KEY,
@@ -29,12 +27,9 @@ from ..wire.messages import decode_params, encode
 from ..wire.versions import LATEST_MODERN
 
 MAX_REMEMBERED = 256
-_VERSION = VERSION_KEY.encode()
+VERSION_JSON = VERSION_KEY.encode()
+"""In the `_meta` of a modern request that was made by its client."""
 _tokens = count(1)
-
-
-def members_of(call: Call) -> Params:
-    return decode_params(call.params, dict[str, Raw])
 
 
 def meta_of(params: Params) -> Params:
@@ -75,11 +70,6 @@ def for_legacy(call: Call, params: Params) -> tuple[Params, str | None]:
 def with_own_token(params: Params) -> tuple[Params, str]:
     token = new_token()
     return with_meta(params, meta_of(params) | {"progressToken": raw(token)}), token
-
-
-def is_complete(params: Params) -> bool:
-    """Whether they carry what the modern era wants; those of a caller in our own process do not."""
-    return "_meta" in params and _VERSION in bytes(params["_meta"])
 
 
 class ModernMeta:
@@ -214,14 +204,6 @@ _CACHEABLE = frozenset(
 )
 
 
-def kind_of(server: str, result: RawResult) -> str:
-    """`complete`, `input_required` or `task`."""
-    try:
-        return result_type_of(result)
-    except BadMessageError as error:
-        raise InvalidReplyError(server, f"its result cannot be understood: {error.reason}") from None
-
-
 class PrefixedResult(StreamedResult):
     """A spooled object with members put in front of its own."""
 
@@ -239,9 +221,9 @@ class PrefixedResult(StreamedResult):
         self._rest.close()
 
 
-def as_modern(call: Call, result: RawResult, info: Raw) -> "Raw | PrefixedResult":
+def as_modern(method: str, result: RawResult, info: Raw) -> "Raw | PrefixedResult":
     """A legacy result with what the modern era requires of one, and who gave it, where there is room."""
-    prefix = b'{"resultType":"complete",' + (_UNCACHED if call.method in _CACHEABLE else b"")
+    prefix = b'{"resultType":"complete",' + (_UNCACHED if method in _CACHEABLE else b"")
     if isinstance(result, Spooled):
         return PrefixedResult(prefix, result.window(1, result.size))
     body = bytes(result).strip()

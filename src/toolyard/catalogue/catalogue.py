@@ -178,7 +178,13 @@ class ServerIdentity(Struct, frozen=True):
 class ServerCatalogue:
     """One upstream's place in the catalogue."""
 
-    def __init__(self, config: ServerConfig, number: int, dress: ItemTransform) -> None:
+    def __init__(
+        self,
+        config: ServerConfig,
+        number: int,
+        dress: ItemTransform,
+        starting: Callable[[], StartProgress | None] = lambda: None,
+    ) -> None:
         self._dress = dress
         self._mounted_at = time.monotonic()
         self.server = config.name
@@ -193,7 +199,7 @@ class ServerCatalogue:
         self.notes: tuple[str, ...] = ()
         self.settled = asyncio.Event()
         """Its first try is over, well or badly."""
-        self.opening: Callable[[], StartProgress | None] = lambda: None
+        self._starting = starting
         """How its connection comes along, while one is being opened."""
         self.lists: dict[str, tuple[UpstreamItem, ...]] = {}
         self.digests: dict[str, bytes] = {}
@@ -209,7 +215,7 @@ class ServerCatalogue:
         """`starting` until its first try is over, however long that takes; and while a known one starts."""
         if self.settled.is_set() and self.fault is not None:
             return "down"
-        return "ready" if self.settled.is_set() and self.opening() is None else "starting"
+        return "ready" if self.settled.is_set() and self._starting() is None else "starting"
 
     @property
     def age(self) -> float:
@@ -219,7 +225,7 @@ class ServerCatalogue:
     @property
     def activity(self) -> str:
         """What a program that is starting wrote last: a package runner says there what it downloads."""
-        start = self.opening()
+        start = self._starting()
         return "" if start is None else start.activity
 
     @property
@@ -229,7 +235,7 @@ class ServerCatalogue:
         Our own words come first, up to a colon; what a program wrote comes after it.
         """
         if self.state == "starting" and (self.fault is not None or not self.known):
-            return f"{STARTING}: {self.opening() or StartProgress(self.age)}"
+            return f"{STARTING}: {self._starting() or StartProgress(self.age)}"
         return self.fault or ""
 
     def reconfigure(self, config: ServerConfig) -> None:
@@ -293,9 +299,10 @@ class ServerCatalogue:
 
 
 class Catalogue:
-    def __init__(self) -> None:
-        self.dress: ItemTransform = lambda item: item
-        """What becomes of a tool's description before it is shown; set before the first server is added."""
+    """`transform` changes the definition of a tool before it is shown."""
+
+    def __init__(self, transform: ItemTransform = lambda item: item) -> None:
+        self._transform = transform
         self.shelves: dict[str, ServerCatalogue] = {}
         self.hub = EventHub()
         self._lending = DiscoveredTools()
@@ -303,9 +310,13 @@ class Catalogue:
         self._order: dict[str, list[CatalogueEntry]] = {}
         self._index: dict[str, dict[str, CatalogueEntry]] = {}
 
-    def add(self, config: ServerConfig) -> ServerCatalogue:
+    def add(
+        self, config: ServerConfig, starting: Callable[[], StartProgress | None] = lambda: None
+    ) -> ServerCatalogue:
+        """`starting` tells how the server's first connection gets on, while it is being opened."""
         self._numbers += 1
-        shelf = self.shelves[config.name] = ServerCatalogue(config, self._numbers, self.dress)
+        shelf = ServerCatalogue(config, self._numbers, self._transform, starting)
+        self.shelves[config.name] = shelf
         self._forget()
         return shelf
 

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ..upstream.base import Forward, Upstream
 from ..upstream.messages.slices import SLICE, NestingCheck, NestingError, next_turn, slices
 from ..wire.call import NO_CHANNEL, Call, Caller, StreamedResult
 from ..wire.errors import METHOD_NOT_FOUND, McpError
@@ -173,11 +174,13 @@ class _Outline(Struct, rename="camel"):
     ttl_ms: float | None = None
 
 
-async def read_list(service: Any, kind: ItemKind, caller: Caller, meta: Raw, known: ItemList) -> ItemList:
+async def read_list(
+    upstream: Upstream, kind: ItemKind, caller: Caller, meta: Raw, known: ItemList
+) -> ItemList:
     """The whole list; `known` is what it was when last read."""
     pages: list[Page] = []
     try:
-        digest, ttl = await _fetch(service, kind, caller, meta, pages)
+        digest, ttl = await _fetch(upstream, kind, caller, meta, pages)
         if not pages:
             return ItemList()
         if digest == known.digest:
@@ -191,14 +194,14 @@ async def read_list(service: Any, kind: ItemKind, caller: Caller, meta: Raw, kno
 
 
 async def _fetch(
-    service: Any, kind: ItemKind, caller: Caller, meta: Raw, pages: list[Page]
+    upstream: Upstream, kind: ItemKind, caller: Caller, meta: Raw, pages: list[Page]
 ) -> tuple[bytes, float | None]:
     """Fill `pages`: their digest, and how long they are good for. None when there is no such list."""
     cursor: str | None = None
     digest = blake2b(digest_size=16)
     size = 0
     for number in range(MAX_PAGES):
-        page = await _page(service, kind, caller, meta, cursor)
+        page = await _page(upstream, kind, caller, meta, cursor)
         if page is None:
             pages.clear()
             return b"", None
@@ -218,17 +221,18 @@ async def _fetch(
     raise UnreadableListError(f"its list of {kind.name} has no end")
 
 
-async def _page(service: Any, kind: ItemKind, caller: Caller, meta: Raw, cursor: str | None) -> Page | None:
+async def _page(
+    upstream: Upstream, kind: ItemKind, caller: Caller, meta: Raw, cursor: str | None
+) -> Page | None:
     params = {"_meta": meta} if cursor is None else {"_meta": meta, "cursor": cursor}
     try:
-        result = await service.handle(Call(kind.method, Raw(encode(params)), caller, NO_CHANNEL, 1))
+        call = Call(kind.method, Raw(encode(params)), caller, NO_CHANNEL, 1)
+        body = (await upstream.send(Forward.of(call))).body
     except McpError as error:
         if error.code == METHOD_NOT_FOUND:
             return None
         raise
-    if isinstance(result, Raw):
-        return bytes(result)
-    return result if isinstance(result, StreamedResult) else encode(result)
+    return bytes(body) if isinstance(body, Raw) else body
 
 
 async def _outline(page: Page, kind: ItemKind, digest: Any) -> _Outline:

@@ -8,7 +8,6 @@ import asyncio
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 from msgspec import Raw
@@ -16,6 +15,7 @@ from msgspec.structs import replace
 
 from ..config import ServerConfig, Stdio
 from ..telemetry.redaction import redact
+from ..upstream.base import Forward, Upstream
 from ..upstream.errors import InvalidReplyError, UpstreamError
 from ..wire.call import Call, Caller
 from ..wire.errors import METHOD_NOT_FOUND, McpError
@@ -35,10 +35,6 @@ FLAPPING_COUNT = 10
 SHORTEST_TTL = 5.0
 REFRESH_SECONDS = 300.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
-
-
-class ListSource(Protocol):
-    async def handle(self, call: Call) -> Any: ...
 
 
 class UpstreamHealth(Protocol):
@@ -68,8 +64,7 @@ class CatalogueSync:
         shelf: ServerCatalogue,
         catalogue: Catalogue,
         store: CatalogueStore,
-        service: ListSource,
-        identify: Callable[[], Awaitable[ServerIdentity]],
+        upstream: Upstream,
         caller: Caller,
         meta: Raw,
         health: UpstreamHealth,
@@ -80,8 +75,7 @@ class CatalogueSync:
         self._shelf = shelf
         self._catalogue = catalogue
         self._store = store
-        self._service = service
-        self._identify = identify
+        self._upstream = upstream
         self._caller = caller
         self._meta = meta
         self._health = health
@@ -192,7 +186,9 @@ class CatalogueSync:
         async with asyncio.timeout(None if starts else seconds) as limit:
             self._reading = True
             try:
-                identity = await self._identify()
+                found = await self._upstream.info()
+                info = Raw(bytes(found.info))
+                identity = ServerIdentity(found.version, info, found.capabilities, found.instructions)
             finally:
                 self._reading = False
             if starts:
@@ -233,7 +229,7 @@ class CatalogueSync:
         shelf = self._shelf
         known = ItemList(shelf.lists.get(kind.name, ()), shelf.digests.get(kind.name, b""))
         try:
-            return await read_list(self._service, kind, self._caller, self._meta, known)
+            return await read_list(self._upstream, kind, self._caller, self._meta, known)
         except UnreadableListError as error:
             note = str(error)
         except InvalidReplyError as error:
@@ -289,7 +285,8 @@ class CatalogueSync:
         wanted = dict.fromkeys(("toolsListChanged", "promptsListChanged", "resourcesListChanged"), True)
         params = Raw(encode({"notifications": wanted, "_meta": self._meta}))
         try:
-            await self._service.handle(Call("subscriptions/listen", params, self._caller, self, 1))
+            call = Call("subscriptions/listen", params, self._caller, self, 1)
+            await self._upstream.send(Forward.of(call))
         except McpError as error:
             if error.code != METHOD_NOT_FOUND:
                 raise

@@ -1,5 +1,5 @@
-"""Handing a call to the upstream it is for, and keeping one upstream's trouble from everybody else."""
+"""Sends a request to its upstream, and keeps the trouble of one upstream from everybody else."""
 
-from .mount import Breaker, Forward, Mount, dispatch
+from .mount import Breaker, Mount
 
-__all__ = ["Breaker", "Forward", "Mount", "dispatch"]
+__all__ = ["Breaker", "Mount"]

@@ -12,7 +12,8 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,9 +22,10 @@ from msgspec.structs import replace
 from ..config import ServerConfig
 from ..sessions.leases import BeginSession, Lease, Leases, NewSession
 from ..telemetry.requests import Transport
+from ..upstream.base import Forward, Outcome, Upstream
 from ..upstream.composio import replies
 from ..upstream.composio.rest import JsonApi
-from ..upstream.connection import GATEWAY_CALLER
+from ..upstream.connection import GATEWAY_CALLER, StartProgress, UpstreamInfo
 from ..upstream.errors import (
     ConnectionLostError,
     HttpRpcError,
@@ -38,24 +40,31 @@ from ..upstream.errors import (
     UpstreamTimeoutError,
     is_refusal,
 )
-from ..wire.call import Call, Channel, key_header_value, thread_of
+from ..wire.call import Call, Caller, Channel, key_header_value, thread_of
 from ..wire.errors import McpError
+
+logger = logging.getLogger("toolyard.dispatch")
 
 THRESHOLD = 5
 GRACE_SECONDS = 5.0
+WAITING_PER_SLOT = 16
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
+
+OnTrouble = Callable[[str, bool], None]
+"""Told why a call or probe failed, and whether calls are refused from now on."""
+
+
+def _nothing(*_: object) -> None: ...
 
 
 class Breaker:
-    """`on_trouble` is told of every failure, and whether calls are refused from now on.
+    """Refuses calls to an upstream that failed too often; `well` closes it again."""
 
-    Whoever finds the upstream well calls `well`.
-    """
-
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, on_trouble: OnTrouble = _nothing) -> None:
         self.server = server
         self.reason: str | None = None
-        """Why calls are refused; None when they are not."""
-        self.on_trouble: Callable[[str, bool], None] = lambda reason, opened: None
+        """Why calls are refused; None if they are not."""
+        self._on_trouble = on_trouble
         self._failures = 0
         self._since: float | None = None
         self._was_well = False
@@ -75,13 +84,13 @@ class Breaker:
         self._note(reason, opened)
 
     def unwell(self, reason: str) -> None:
-        """A probe was not answered; no need to wait for callers to find out too."""
+        """A probe was not answered. Opens at once: callers need not find out too."""
         self._note(reason, not self._in_grace())
 
     def _note(self, reason: str, opened: bool) -> None:
         if opened and self.reason is None:
             self.reason = reason
-        self.on_trouble(reason, opened)
+        self._on_trouble(reason, opened)
 
     def _in_grace(self) -> bool:
         now = time.monotonic()
@@ -90,7 +99,7 @@ class Breaker:
         return self._was_well and now - self._since < GRACE_SECONDS
 
     def answered(self) -> None:
-        """A call was answered. That does not close it: the answer may have been on its way for long."""
+        """A call was answered. That does not close an open breaker: the answer may be an old one."""
         self._failures = 0
         if self.reason is None:
             self._since = None
@@ -103,47 +112,49 @@ class Breaker:
         self.reason = None
 
 
-class Deadline:
+class Deadline(Struct, eq=False):
     """The time limit of one call, which runs in the task that asked for it."""
 
-    __slots__ = ("_asked", "_book", "_left", "due", "ended", "expired", "task")
-
-    def __init__(self, book: "Deadlines", task: "asyncio.Task[Any]", due: float) -> None:
-        self._book = book
-        self.task = task
-        self.due = due
-        self.expired = False
-        self.ended = False
-        self._asked = 0
-        self._left = 0.0
+    _deadlines: "Deadlines"
+    task: "asyncio.Task[Any]"
+    due: float
+    expired: bool = False
+    ended: bool = False
+    _questions: int = 0
+    _left: float = 0.0
 
     @property
     def left(self) -> float:
-        return self.due - self._book.now()
+        return self.due - self._deadlines.now()
 
     def end(self) -> None:
         self.ended = True
-        self._book.running.pop(self, None)
+        self._deadlines.running.pop(self, None)
 
     def pause(self) -> None:
-        """A question is put to the user: the clock stands still until all are answered."""
-        if self._asked == 0:
+        """Stops the clock while the user is asked, until all questions are answered."""
+        if self._questions == 0:
             self._left = self.left
-            self._book.running.pop(self, None)
-        self._asked += 1
+            self._deadlines.running.pop(self, None)
+        self._questions += 1
 
     def resume(self) -> None:
-        self._asked -= 1
-        if self._asked == 0 and not self.ended and not self.expired:
-            self.due = self._book.now() + self._left
-            self._book.add(self)
+        self._questions -= 1
+        if self._questions == 0 and not self.ended and not self.expired:
+            self.due = self._deadlines.now() + self._left
+            self._deadlines.add(self)
 
     def took_effect(self) -> bool:
-        """For a call that was cancelled: whether it was us, and nobody else."""
+        """For a call that was cancelled: whether this limit did it, and nobody else."""
         return self.expired and self.task.uncancel() == 0
 
 
 class Deadlines:
+    """The limits of all calls to one upstream, with one timer for the earliest.
+
+    `asyncio.timeout` arms a timer for each call: 4 to 5 µs, of the 80 that a call in process takes in all.
+    """
+
     def __init__(self, limit: float) -> None:
         self.limit = limit
         self._due = 0.0
@@ -159,7 +170,9 @@ class Deadlines:
         task = asyncio.current_task(loop)
         assert task is not None, "a call runs in a task"
         deadline = Deadline(self, task, loop.time() + self.limit)
-        self.add(deadline)
+        self.running[deadline] = None
+        if self._timer is None or deadline.due < self._due:
+            self._arm(deadline.due)
         return deadline
 
     def now(self) -> float:
@@ -189,18 +202,8 @@ class Deadlines:
             self._arm(min(deadline.due for deadline in self.running))
 
 
-logger = logging.getLogger("toolyard.dispatch")
-
-WAITING_PER_SLOT = 16
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 1.0
-
-
-class CallHandler(Protocol):
-    async def handle(self, call: Call) -> Any: ...
-
-
 class _PausingChannel:
-    """A call's channel, whose time limit stands still while its user is being asked."""
+    """A call's channel that stops the call's clock while its user is asked."""
 
     __slots__ = ("_channel", "_deadline")
 
@@ -223,22 +226,30 @@ class _PausingChannel:
 
 
 class Mount:
-    def __init__(self, config: ServerConfig, service: CallHandler, transport: Transport) -> None:
+    """`version` tells the protocol version that the upstream speaks, once that is known."""
+
+    def __init__(
+        self,
+        config: ServerConfig,
+        upstream: Upstream,
+        transport: Transport,
+        url: str = "",
+        *,
+        breaker: Breaker | None = None,
+        version: Callable[[], str] = str,
+        on_retry: Callable[[], None] = _nothing,
+    ) -> None:
         self.config = config
         self.server = config.name
-        self.service = service
+        self.upstream = upstream
         self.transport: Transport = transport
-        self.address = ""
-        self.port = 0
-        self.version: Callable[[], str] = lambda: ""
-        """The revision it speaks, as far as that is known."""
-        self.breaker = Breaker(config.name)
+        parts = urlsplit(url)
+        self.address = parts.hostname or ""
+        self.port = (parts.port or (443 if parts.scheme == "https" else 80)) if url else 0
+        self.version = version
+        self.breaker = breaker or Breaker(config.name)
         self.in_flight = 0
-        self.on_retry: Callable[[], None] = lambda: None
-        self.let_go: Callable[[Call], None] = lambda call: None
-        """A legacy client has ended its session: what was opened for it alone can go."""
-        self.roots_changed: Callable[[Call], Awaitable[None]] | None = None
-        """A legacy client has other folders open; None where nobody is to be told."""
+        self._on_retry = on_retry
         self._deadlines = Deadlines(config.timeout)
         self._queue: deque[asyncio.Future[None]] = deque()
         self._empty = asyncio.Event()
@@ -249,45 +260,92 @@ class Mount:
         self._deadlines.limit = config.timeout
         self._admit()
 
-    def keyed(self, call: Call) -> Call:
-        """The call with the keys that are for this server: as headers where it is reached by HTTP."""
-        sent = call.secrets or {}
+    def keyed(self, forward: Forward) -> Forward:
+        """With the caller's keys for this server, as headers if it is reached over HTTP; without all others."""
+        sent = forward.call.secrets or {}
         ours = {name: sent[name] for name in self.config.caller_keys if name in sent}
         if self.transport != "http" or not ours:
-            return replace(call, secrets=ours or None)
+            return replace(forward, secrets=ours or None)
         headers = {name: key_header_value(name, key) for name, key in ours.items()}
-        return replace(call, secrets=ours, more_headers={**(call.more_headers or {}), **headers})
+        return replace(forward, secrets=ours, headers={**(forward.headers or {}), **headers})
 
-    async def call(self, call: Call, safe: bool) -> Any:
-        """`safe`: it may run twice."""
+    async def send(self, forward: Forward) -> Outcome:
+        """One request, within the time limit and in one of the upstream's slots."""
+        if self.breaker.reason is not None:
+            self.breaker.check()
+        call = forward.call
         if call.secrets is not None:
-            call = self.keyed(call)
-        self.breaker.check()
+            forward = self.keyed(forward)
         deadline = self._deadlines.start()
         if call.caller.era == "legacy":
-            call.channel = _PausingChannel(call.channel, deadline)
-        entered = False
+            forward = replace(forward, call=replace(call, channel=_PausingChannel(call.channel, deadline)))
+        has_slot = False
         try:
-            await self._enter()
-            entered = True
+            if self.in_flight < self.config.concurrency and not self._queue:
+                self.in_flight += 1
+            else:
+                await self._wait_for_slot()
+            has_slot = True
             try:
-                return await self._try(call, safe, deadline)
+                return await self._attempt(forward, deadline)
             finally:
                 self._leave()
         except asyncio.CancelledError:
             if not deadline.took_effect():
                 raise
-            limit = self.config.timeout
-            if not entered:
-                places = self.config.concurrency
-                raise UpstreamBusyError(
-                    self.server, f"its {places} places were all taken for {limit:g} s"
-                ) from None
-            late = UpstreamTimeoutError(self.server, f"it did not answer {call.method!r} within {limit:g} s")
-            self.breaker.failed(late.reason)
-            raise late from None
+            raise self._timed_out(forward.method, has_slot) from None
         finally:
             deadline.end()
+
+    def _timed_out(self, method: str, has_slot: bool) -> UpstreamError:
+        limit = self.config.timeout
+        if not has_slot:
+            taken = f"its {self.config.concurrency} places were all taken for {limit:g} s"
+            return UpstreamBusyError(self.server, taken)
+        late = UpstreamTimeoutError(self.server, f"it did not answer {method!r} within {limit:g} s")
+        self.breaker.failed(late.reason)
+        return late
+
+    async def _attempt(self, forward: Forward, deadline: Deadline) -> Outcome:
+        """Sends the request, and again as long as that is allowed, useful and in time."""
+        tries, was_stale = 0, False
+        while True:
+            try:
+                outcome = await self.upstream.send(forward)
+            except UpstreamError as error:
+                if not isinstance(error, UpstreamBusyError | UpstreamStartingError):
+                    self.breaker.failed(error.reason)
+                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.5)
+                pause = max(pause, error.retry_after or 0.0)
+                if not self._may_retry(error, forward.safe, tries, was_stale) or deadline.left < pause:
+                    raise
+                was_stale = was_stale or isinstance(error, StaleSessionError)
+                tries += 1
+                self._on_retry()
+                await asyncio.sleep(pause)
+                self.breaker.check()
+            except McpError:
+                self.breaker.answered()
+                raise
+            except Exception as error:  # a fault of ours that this upstream's answer brought to light
+                logger.error("a call to %s failed in an unforeseen way", self.server, exc_info=error)
+                self.breaker.failed("its answer was not foreseen")
+                raise InvalidReplyError(
+                    self.server, "its answer was not foreseen; the log has the details"
+                ) from None
+            else:
+                self.breaker.answered()
+                return outcome
+
+    def _may_retry(self, error: UpstreamError, safe: bool, tries: int, was_stale: bool) -> bool:
+        if isinstance(error, UpstreamDownError | UpstreamStartingError):
+            return False
+        if was_stale and isinstance(error, StaleSessionError):
+            return False
+        if isinstance(error, NotReachedError):  # as often as there is time, until the breaker opens
+            return self.config.retries > 0
+        lost = isinstance(error, ConnectionLostError | InvalidReplyError)
+        return safe and lost and tries < self.config.retries
 
     async def idle(self, wait: float) -> None:
         """Wait until no call is under way, but not for ever."""
@@ -297,11 +355,8 @@ class Mount:
                 async with asyncio.timeout(wait):
                     await self._empty.wait()
 
-    async def _enter(self) -> None:
-        """Wait for a place among the calls it takes at a time; the queue for one is not endless."""
-        if self.in_flight < self.config.concurrency and not self._queue:
-            self.in_flight += 1
-            return
+    async def _wait_for_slot(self) -> None:
+        """Waits for one of the calls under way to end. The queue is limited."""
         if len(self._queue) >= self.config.concurrency * WAITING_PER_SLOT:
             raise UpstreamBusyError(self.server, "too many calls are waiting for it already")
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -309,16 +364,17 @@ class Mount:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():  # its turn had just come; it is somebody else's now
+            if turn.done() and not turn.cancelled():  # the slot was given to this call: pass it on
                 self._leave()
             else:
-                with suppress(ValueError):  # whoever left last may have passed it over already
+                with suppress(ValueError):  # it may have been passed over already
                     self._queue.remove(turn)
             raise
 
     def _leave(self) -> None:
         self.in_flight -= 1
-        self._admit()
+        if self._queue:
+            self._admit()
         if not self.in_flight:
             self._empty.set()
 
@@ -328,69 +384,6 @@ class Mount:
             if not turn.done():
                 self.in_flight += 1
                 turn.set_result(None)
-
-    def _may_try_again(self, error: UpstreamError, safe: bool, tries: int, stale: bool) -> bool:
-        if isinstance(error, UpstreamDownError | UpstreamStartingError) or (
-            stale and isinstance(error, StaleSessionError)
-        ):
-            return False
-        if isinstance(error, NotReachedError):  # as often as there is time, until the breaker opens
-            return self.config.retries > 0
-        return (
-            safe
-            and isinstance(error, ConnectionLostError | InvalidReplyError)
-            and tries < self.config.retries
-        )
-
-    async def _try(self, call: Call, safe: bool, deadline: Deadline) -> Any:
-        tries = 0
-        stale = False
-        while True:
-            try:
-                result = await self.service.handle(call)
-            except UpstreamError as error:
-                if not isinstance(error, UpstreamBusyError | UpstreamStartingError):
-                    self.breaker.failed(error.reason)
-                pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**tries) * random.uniform(0.5, 1.5)
-                pause = max(pause, error.retry_after or 0.0)
-                if not self._may_try_again(error, safe, tries, stale) or deadline.left < pause:
-                    raise
-                stale = stale or isinstance(error, StaleSessionError)
-                tries += 1
-                self.on_retry()
-                await asyncio.sleep(pause)
-                self.breaker.check()
-            except McpError:
-                self.breaker.answered()
-                raise
-            except Exception as error:  # whatever it made us stumble over, it is this upstream's doing
-                logger.error("a call to %s failed in an unforeseen way", self.server, exc_info=error)
-                self.breaker.failed("its answer was not foreseen")
-                raise InvalidReplyError(
-                    self.server, "its answer was not foreseen; the log has the details"
-                ) from None
-            else:
-                self.breaker.answered()
-                return result
-
-
-class Forward(Struct):
-    """A call that has found its upstream. `call` has the names that the upstream itself uses."""
-
-    call: Call
-    mount: Mount
-    name: str | None = None
-    """The tool, prompt or address, as the upstream calls it; None when we do not know it."""
-    safe: bool = False
-    """It may run twice."""
-    more: str = ""
-    """How its caller reads on where a result is cut short, with {id} for that of the whole."""
-    options: object = None
-    """What the caller asked of the result; for the stage that took it out of the arguments."""
-
-
-async def dispatch(forward: Forward) -> Any:
-    return await forward.mount.call(forward.call, forward.safe)
 
 
 T = TypeVar("T")
@@ -426,7 +419,7 @@ async def renew_once(
     is_over: Callable[[McpError], bool],
     says_over: Callable[[T], bool],
 ) -> T:
-    """Do it, and once more when it was refused for its session's sake and another session can be had."""
+    """Runs `work`, and once more in a new session if the first was refused because its session is over."""
     try:
         result = await work(lease)
     except McpError as error:
@@ -439,7 +432,7 @@ async def renew_once(
 
 
 def _is_another(fresh: Lease, lease: Lease | None) -> bool:
-    """A local one is sent nowhere: in the place of another local one, or of none, it changes nothing."""
+    """Whether a retry can differ. A local session is sent nowhere, so one local for another changes nothing."""
     return not fresh.is_local or not (lease is None or lease.is_local)
 
 
@@ -459,7 +452,6 @@ class _TextBlock(Struct):
 
 
 class _ToolResult(Struct, rename="camel"):
-    is_error: bool = False
     content: list[_TextBlock] = []
     structured_content: Any = None
 
@@ -467,49 +459,47 @@ class _ToolResult(Struct, rename="camel"):
 _decode = msgspec.json.Decoder(_ToolResult).decode
 
 
-def says_over(result: Any) -> bool:
-    """Whether a tool's result is nothing but the word that the session is over."""
-    if not isinstance(result, Raw):
-        return False
-    body = bytes(result)
-    if len(body) > MAX_REFUSAL or b'"isError"' not in body:
+def says_over(outcome: Outcome) -> bool:
+    """Whether a tool's result says that the session is over, and nothing else."""
+    body = outcome.body
+    if not outcome.is_error or not isinstance(body, Raw) or outcome.size > MAX_REFUSAL:
         return False
     try:
         found = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return False
-    alone = found.is_error and len(found.content) == 1 and not found.structured_content
-    return alone and is_refusal(found.content[0].text)
+    return len(found.content) == 1 and not found.structured_content and is_refusal(found.content[0].text)
 
 
-class LeasedUpstream:
-    """`rest` is where sessions are begun."""
+class LeasedUpstream(Upstream):
+    """An upstream whose requests carry the id of a leased session; `rest` is where sessions are begun."""
 
-    def __init__(self, server: str, inner: CallHandler, leases: Leases, header: str, rest: JsonApi) -> None:
+    def __init__(self, server: str, inner: Upstream, leases: Leases, header: str, rest: JsonApi) -> None:
         self._server = server
         self._inner = inner
         self._leases = leases
         self._header = header
         self._rest = rest
 
-    async def handle(self, call: Call) -> Any:
+    async def send(self, forward: Forward) -> Outcome:
+        call = forward.call
         ours = call.caller is GATEWAY_CALLER
         tenant, thread = ("", "") if ours else (call.caller.tenant, thread_of(call))
-        seat = SessionSlot(self._leases, tenant, thread, self._server, self._begin)
-        lease = await (seat.peek() if ours else seat.get())
+        slot = SessionSlot(self._leases, tenant, thread, self._server, self._begin)
+        lease = await (slot.peek() if ours else slot.get())
 
         async def renew() -> Lease:
-            return await (seat.get() if lease is None else seat.renew(lease.id))
+            return await (slot.get() if lease is None else slot.renew(lease.id))
 
-        async def work(lease: Lease | None) -> Any:
-            return await self._inner.handle(self._with(call, lease))
+        async def work(lease: Lease | None) -> Outcome:
+            return await self._inner.send(self._with(forward, lease))
 
         return await renew_once(lease, renew, work, is_over, says_over)
 
-    def _with(self, call: Call, lease: Lease | None) -> Call:
+    def _with(self, forward: Forward, lease: Lease | None) -> Forward:
         if lease is None or lease.is_local:
-            return call
-        return replace(call, more_headers={**(call.more_headers or {}), self._header: lease.id})
+            return forward
+        return replace(forward, headers={**(forward.headers or {}), self._header: lease.id})
 
     async def _begin(self) -> NewSession | None:
         body = await self._rest.post("", {"generate_id": True})
@@ -521,3 +511,33 @@ class LeasedUpstream:
         if found is None:
             raise InvalidReplyError(self._server, "its session_url gave no id")
         return NewSession(found.id, found.ttl, source=self._server)
+
+    async def info(self) -> UpstreamInfo:
+        return await self._inner.info()
+
+    async def reset(self) -> None:
+        await self._inner.reset()
+
+    async def idle(self) -> None:
+        await self._inner.idle()
+
+    def close_idle(self) -> None:
+        self._inner.close_idle()
+
+    async def close(self) -> None:
+        await self._inner.close()
+
+    def starting(self) -> StartProgress | None:
+        return self._inner.starting()
+
+    def client_seen(self, caller: Caller, session: str) -> None:
+        self._inner.client_seen(caller, session)
+
+    def end_session(self, call: Call) -> None:
+        self._inner.end_session(call)
+
+    async def roots_changed(self, call: Call) -> None:
+        await self._inner.roots_changed(call)
+
+    def abandon(self, state: str) -> None:
+        self._inner.abandon(state)

@@ -14,6 +14,7 @@ from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Raw, Struct, field
+from msgspec.structs import force_setattr
 
 from .. import __version__
 from ..wire.call import Call, Caller, ClientInfo, Identity
@@ -40,10 +41,11 @@ class UpstreamInfo(Struct, frozen=True):
     info: Raw = Raw(b"{}")
     capabilities: dict[str, Any] = {}
     instructions: str | None = None
+    era: Era = "modern"
+    """Follows from the version."""
 
-    @property
-    def era(self) -> Era:
-        return era_of(self.version)
+    def __post_init__(self) -> None:
+        force_setattr(self, "era", era_of(self.version))
 
 
 class StartProgress(Struct, frozen=True):
@@ -264,20 +266,31 @@ class Backoff:
 
 
 class ConnectionPool:
-    def __init__(self, server: str, connector: Connector) -> None:
+    """`on_open` is told of each new connection, and whether it replaces one that was lost.
+
+    `start_wait` is how long after a program's start its callers wait for it; None leaves that to the connector.
+    With `many_tenants`, callers may be strangers to each other.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        connector: Connector,
+        on_open: Callable[[bool], None] = lambda again: None,
+        *,
+        start_wait: float | None = None,
+        many_tenants: bool = False,
+    ) -> None:
         self.server = server
-        self.connector = connector
+        self._connector = connector
+        self._on_open = on_open
+        self._start_wait = start_wait
+        self._many_tenants = many_tenants
         self.about: UpstreamInfo | None = None
-        """As the latest link has it; None before the first."""
-        self.on_open: Callable[[bool], None] = lambda again: None
-        """Told of each new link, and whether it takes the place of one that was lost."""
+        """As the latest connection has it; None before the first."""
         self._had: set[ClientProfile | None] = set()
-        self.favourite = NO_CLIENT
-        """The profile to open with when we ask in our own name and no link is there."""
-        self.patience: float | None = None
-        """How long after a program's start its callers wait for it; None leaves that to the connector."""
-        self.many_tenants = False
-        """Whether callers may be strangers to each other."""
+        self._latest_client = NO_CLIENT
+        """The profile to connect with when we ask in our own name and no connection is open."""
         self._shared: UpstreamConnection | None = None
         self._links: dict[ClientProfile, UpstreamConnection] = {}
         self._used: dict[ClientProfile, float] = {}
@@ -294,11 +307,11 @@ class ConnectionPool:
     def is_open(self) -> bool:
         return any(not link.closed for link in (*self._links.values(), *filter(None, [self._shared])))
 
-    def opening(self) -> StartProgress | None:
+    def starting(self) -> StartProgress | None:
         """How the first one comes along; None when there is one already, or none is being opened."""
         if not self._starting or self.is_open:
             return None
-        return StartProgress(time.monotonic() - min(self._starting.values()), self.connector.activity)
+        return StartProgress(time.monotonic() - min(self._starting.values()), self._connector.activity)
 
     async def get(self, call: Call) -> UpstreamConnection:
         """A link for this call. Opens one if need be, after the pause that earlier failures ask for."""
@@ -306,22 +319,22 @@ class ConnectionPool:
         if shared is not None and not shared.closed:
             return shared
         profile = _profile(call)
-        if self.patience is None:
+        if self._start_wait is None:
             return await self.by_profile(profile)
         try:
-            start = self.opening()
-            async with asyncio.timeout(self.patience - (start.seconds if start is not None else 0.0)):
+            start = self.starting()
+            async with asyncio.timeout(self._start_wait - (start.seconds if start is not None else 0.0)):
                 return await self.by_profile(profile)
         except TimeoutError:
-            raise self._starting_still() from None
+            raise self._still_starting() from None
 
-    def _starting_still(self) -> UpstreamStartingError:
-        words = str(self.opening() or StartProgress(self.patience or 0.0))
+    def _still_starting(self) -> UpstreamStartingError:
+        words = str(self.starting() or StartProgress(self._start_wait or 0.0))
         return UpstreamStartingError(
             self.server, f"it is still starting ({words}); try again in a while", AGAIN_SECONDS
         )
 
-    def of(self, call: Call) -> UpstreamConnection | None:
+    def session_of(self, call: Call) -> UpstreamConnection | None:
         """The session that speaks for this call's client, if there is one."""
         link = self._links.get(_profile(call))
         return None if link is None or link.closed else link
@@ -331,22 +344,29 @@ class ConnectionPool:
 
         What a server shows because of one tenant's answers is not another's to see; so nothing is answered.
         """
-        if self.favourite is NO_CLIENT:
+        if self._latest_client is NO_CLIENT:
             return NO_CLIENT
-        return ClientProfile(self.favourite.capabilities, client="catalogue")
+        return ClientProfile(self._latest_client.capabilities, client="catalogue")
 
-    def let_go(self, call: Call) -> None:
+    def reconfigure(self, start_wait: float | None) -> None:
+        self._start_wait = start_wait
+
+    def client_seen(self, profile: ClientProfile) -> None:
+        """A client introduced itself: without a connection, we connect as it would."""
+        self._latest_client = profile
+
+    def end_session(self, call: Call) -> None:
         """This call's client has gone: close the session that was its own."""
         profile = _profile(call)
         link = None if profile is NO_CLIENT else self._links.pop(profile, None)
         if link is not None:
             self._close_later(link)
-        if self.favourite == profile:
-            self.favourite = NO_CLIENT
+        if self._latest_client == profile:
+            self._latest_client = NO_CLIENT
 
     async def any(self) -> UpstreamConnection:
         """A link for what we ask in our own name: of those that are open the latest."""
-        if self.many_tenants:
+        if self._many_tenants:
             return await self.by_profile(self._own())
         # Servers show more to a client that can be asked; so what is open for one of those comes first.
         asked = [link for profile, link in self._links.items() if profile is not NO_CLIENT]
@@ -354,7 +374,7 @@ class ConnectionPool:
         for link in (self._shared, *reversed(asked), *others):
             if link is not None and not link.closed:
                 return link
-        return await self.by_profile(self.favourite)
+        return await self.by_profile(self._latest_client)
 
     async def by_profile(self, profile: ClientProfile) -> UpstreamConnection:
         while True:
@@ -392,7 +412,7 @@ class ConnectionPool:
         self._make_room(profile)
         self._starting[profile] = time.monotonic()
         try:
-            link = await self.connector.open(profile)
+            link = await self._connector.open(profile)
         except UpstreamError:
             self._backoff.failed()
             raise
@@ -417,7 +437,7 @@ class ConnectionPool:
             self._used[profile] = time.monotonic()
             for watcher in self._watchers:
                 link.watch(watcher)
-        self.on_open(again)
+        self._on_open(again)
         return link
 
     def _drop_closed(self) -> None:
@@ -496,9 +516,17 @@ def _profile(call: Call) -> ClientProfile:
 class ConnectionPoolByEra(ConnectionPool):
     """Modern callers, and what we ask in our own name, go the usual way; legacy callers have links apart."""
 
-    def __init__(self, server: str, connector: Connector, legacy_first: Connector) -> None:
-        super().__init__(server, connector)
-        self._older = ConnectionPool(server, legacy_first)
+    def __init__(
+        self,
+        server: str,
+        connector: Connector,
+        legacy_first: Connector,
+        on_open: Callable[[bool], None] = lambda again: None,
+        *,
+        many_tenants: bool = False,
+    ) -> None:
+        super().__init__(server, connector, on_open, many_tenants=many_tenants)
+        self._older = ConnectionPool(server, legacy_first, many_tenants=many_tenants)
 
     async def get(self, call: Call) -> UpstreamConnection:
         if call.caller.era == "modern":
@@ -510,12 +538,12 @@ class ConnectionPoolByEra(ConnectionPool):
             return await super().get(call)
         return await self._older.get(call)
 
-    def of(self, call: Call) -> UpstreamConnection | None:
-        return self._older.of(call) or super().of(call)
+    def session_of(self, call: Call) -> UpstreamConnection | None:
+        return self._older.session_of(call) or super().session_of(call)
 
-    def let_go(self, call: Call) -> None:
-        self._older.let_go(call)
-        super().let_go(call)
+    def end_session(self, call: Call) -> None:
+        self._older.end_session(call)
+        super().end_session(call)
 
     def close_idle(self) -> None:
         self._older.close_idle()

@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from ..kit import Refused
 from ..kit.loader import LoadError, load
 from ..kit.server import Server
-from ..wire.call import NO_CHANNEL, Call, Secret
+from ..wire.call import NO_CHANNEL, Call, Secret, StreamedResult
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode
 from ..wire.types import CallToolResult, DiscoverResult, Text
 from ..wire.versions import LATEST_MODERN
+from .base import Forward, Outcome, Upstream
 from .connection import GATEWAY_CALLER, UpstreamInfo
 from .errors import InvalidReplyError, NotReachedError
 from .handshake import DISCOVER
@@ -40,8 +41,6 @@ _QUOTED_HOLE = b'"%s"' % _HOLE.encode()
 
 async def spool_if_long(result: Any) -> Any:
     """The result itself, when it is short; else its JSON, on disk if there is much of it."""
-    if _is_short(result):
-        return result
     taken: list[Any] = []
     outline = _without(result, taken)
     if not taken:
@@ -157,7 +156,7 @@ FIRST_PAUSE, LONGEST_PAUSE = 1.0, 60.0
 """A module that failed to load is not imported again before; each time it has twice as long to be mended."""
 
 
-class InProcessUpstream:
+class InProcessUpstream(Upstream):
     """Loaded when first used; one that fails to load is tried again like one that cannot be reached."""
 
     def __init__(self, server: str, module: str, options: Mapping[str, Any]) -> None:
@@ -184,16 +183,24 @@ class InProcessUpstream:
                     raise NotReachedError(self._name, error.message) from None
             return self._server
 
-    async def handle(self, call: Call) -> Any:
+    async def send(self, forward: Forward) -> Outcome:
         server = self._server or await self._loaded()
-        if call.secrets:
-            await _admit(server, call.secrets)
+        if forward.secrets:
+            await _admit(server, forward.secrets)
+        result = await server.service.handle(forward.as_call())
+        is_error = getattr(result, "is_error", False) is True
+        kind = (
+            getattr(result, "result_type", "complete") if forward.call.caller.era == "modern" else "complete"
+        )
         try:
-            return await spool_if_long(await server.service.handle(call))
+            body = result if _is_short(result) else await spool_if_long(result)
         except SpoolError as error:
             raise InvalidReplyError(self._name, f"its result could not be kept: {error}") from None
+        if not isinstance(body, Raw | StreamedResult):
+            body = Raw(encode(body))
+        return Outcome(body, kind if kind in ("input_required", "task") else "complete", is_error)
 
-    async def about(self) -> UpstreamInfo:
+    async def info(self) -> UpstreamInfo:
         server = await self._loaded()
         call = Call("server/discover", Raw(encode(DISCOVER)), GATEWAY_CALLER, NO_CHANNEL, 1)
         found: DiscoverResult = await server.service.handle(call)

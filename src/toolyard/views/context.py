@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from ..catalogue.catalogue import Catalogue
-from ..config import SearchConfig
+from ..config import GatewayConfig, SearchConfig
 from ..dispatch import Mount
 from ..pipeline import Handler
 from ..wire.call import Call, Caller
@@ -24,41 +24,63 @@ if TYPE_CHECKING:
 
 
 class FitTask(Protocol):
-    """`id` is the server's own for the task; `more` says how its caller reads on where a result is cut."""
+    """Makes the result in a task's state fit. `id` is the server's own; `hint` says how to read a cut result."""
 
     async def __call__(
-        self, state: Any, server: str, tool: str, id: str, caller: Caller, more: str
+        self, state: Any, server: str, tool: str, id: str, caller: Caller, hint: str
     ) -> Any: ...
 
 
-async def _unchanged(state: Any, server: str, tool: str, id: str, caller: Caller, more: str) -> Any:
-    return state
+class ViewHost(Protocol):
+    """What the views tell the gateway, and what they ask it."""
+
+    def lists_wanted(self) -> None:
+        """Somebody looks at the lists: old ones may be read again."""
+        ...
+
+    def client_seen(self, call: Call) -> None:
+        """A client introduced itself; raises InvalidRequest if it is not to be served."""
+        ...
+
+    def health(self) -> dict[str, Any]: ...
 
 
 class ViewContext:
-    """Shared by all of them."""
+    """What all views share.
+
+    `stored` are whole results; None if results pass as they are. With `one_client` a single client is served, as
+    over stdio: all its calls are one conversation, named or not.
+    """
 
     def __init__(
-        self, catalogue: Catalogue, mounts: Mapping[str, Mount], forward: Handler, sealer: Sealer
+        self,
+        catalogue: Catalogue,
+        mounts: Mapping[str, Mount],
+        forward: Handler,
+        sealer: Sealer,
+        host: ViewHost,
+        settings: GatewayConfig,
+        *,
+        stored: StoredResults | None = None,
+        fit_task: FitTask | None = None,
+        one_client: bool = False,
     ) -> None:
         self.catalogue = catalogue
         self.mounts = mounts
         self.forward = forward
-        self.tickets = SealedTaskIds(sealer)
-        self.page_size = 500
-        self.list_wait = 5.0
-        self.one_client = False
-        """Whether a single client is served, as over stdio: all it does is one conversation, named or not."""
-        self.stored: StoredResults | None = None
-        """Whole results; None where results pass as they are."""
-        self.fit_task: FitTask = _unchanged
-        """A task's state, its result such that it fits."""
-        self.touch: Callable[[], None] = lambda: None
-        """Somebody looks at the lists; old ones may be read anew."""
-        self.health: Callable[[], dict[str, Any]] = lambda: {"status": "ok"}
-        """What a view of everything shows of it."""
-        self.met: Callable[[Call], None] = lambda call: None
-        """A client has introduced itself."""
+        self.task_ids = SealedTaskIds(sealer)
+        self.host = host
+        self.settings = settings
+        """The current ones: a new configuration replaces them."""
+        self.stored = stored
+        self.fit_task = fit_task
+        self.one_client = one_client
+        self.touch = host.lists_wanted
+
+    @property
+    def list_wait(self) -> float:
+        """How long a list waits for servers that are not read yet."""
+        return self.settings.list_wait
 
 
 class MetaToolContext(Struct, kw_only=True):
@@ -70,7 +92,7 @@ class MetaToolContext(Struct, kw_only=True):
     """Which thread a session's id stands for is kept there, so that any replica knows it."""
     remotes: "Callable[[], Mapping[str, Remote]]"
     """By server name; which there are may change with the configuration."""
-    settings: SearchConfig = SearchConfig()
-    outcomes: "SearchFeedback | None" = None
-    """None: nothing is learnt."""
+    settings: SearchConfig
+    """The current ones: a new configuration replaces them."""
+    feedback: "SearchFeedback"
     profiles: "ProfileStore | None" = None

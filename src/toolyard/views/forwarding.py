@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import unquote
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ..bridge.translation import kind_of
 from ..catalogue.catalogue import Catalogue, CatalogueEntry, ServerCatalogue
 from ..catalogue.items import ALIAS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, ItemKind, prefix_of
-from ..dispatch import Forward, Mount
+from ..dispatch import Mount
+from ..upstream.base import Forward, Outcome
+from ..upstream.connection import Params
 from ..upstream.errors import (
     InvalidReplyError,
     UpstreamDownError,
@@ -26,28 +27,34 @@ from ..upstream.errors import (
     UpstreamStartingError,
     UpstreamTimeoutError,
 )
-from ..wire.call import NO_CHANNEL, TASKS_EXTENSION, Call, Caller
+from ..wire.call import NO_CHANNEL, TASKS_EXTENSION, Call, Caller, StreamedResult
 from ..wire.errors import RESOURCE_NOT_FOUND, InvalidParams, McpError, MissingCapability
 from ..wire.headers import check_params, encode_value
 from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer
-from ..wire.types import TaskState
 
 if TYPE_CHECKING:
     from .context import ViewContext
 
 
-Members = dict[str, Raw]
-
 BACKGROUND_SECONDS = 10.0
+
+
+class Target(Struct, frozen=True):
+    """Where a name leads: the mount, and what the upstream calls it."""
+
+    mount: Mount
+    own: str
+    entry: CatalogueEntry | None = None
+    """None if it is not in the catalogue: the upstream itself says whether it exists."""
 
 
 class NameResolver(Protocol):
     """A view, as far as it knows where names lead."""
 
-    more: str
+    read_hint: str
 
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> tuple[Mount, str, CatalogueEntry | None]: ...
+    def resolve(self, kind: ItemKind, name: str, call: Call) -> Target: ...
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
 
@@ -67,92 +74,77 @@ class _Begun(Struct):
 
 
 class RequestForwarder:
-    def __init__(self, yard: "ViewContext", view: NameResolver) -> None:
-        self._yard = yard
+    """Makes the `Forward` of a client's call and sends it through the pipeline."""
+
+    def __init__(self, context: "ViewContext", view: NameResolver) -> None:
+        self._context = context
         self._view = view
 
+    # Tools
+
     async def call_tool(self, call: Call) -> Any:
-        members = decode_params(call.params, dict[str, Raw])
-        name = _string(members, "name")
-        mount, own, entry = await self._resolve(TOOLS, name, call)
-        headers = None
-        if entry is not None and entry.item.headers:
-            headers = _mirrored(call, entry, members)
-        forward = self._forward(call, mount, members, "name", name, own, headers)
+        params = call.members()
+        target = await self._resolve(TOOLS, _string(params, "name"), call)
+        return (await self.send_tool(call, target, params)).body
+
+    async def send_tool(self, call: Call, target: Target, params: Params) -> Outcome:
+        """Calls a tool whose name is resolved. The task id in an outcome is sealed for its caller."""
+        mount, entry = target.mount, target.entry
+        name, safe, headers = None, False, None
         if entry is not None:
-            forward.name = own
-            forward.safe = entry.item.safe
-            if entry.item.task_only:
-                return await self._as_task(call, forward)
-        result = await self._yard.forward(forward)
-        return self._with_ticket(call, forward, result)
+            item = entry.item
+            name, safe = target.own, item.safe
+            if item.headers:
+                headers = _mirrored(call, entry, params)
+            if item.task_only:
+                params = {**params, "task": Raw(b"{}")}
+        forward = Forward(
+            call,
+            "tools/call",
+            {**params, "name": Raw(encode(target.own))},
+            name,
+            safe,
+            self._view.read_hint,
+            headers,
+        )
+        outcome = await self._context.forward(mount, forward)
+        if entry is not None and entry.item.task_only:
+            return await self._task_result(mount, forward, outcome)
+        if outcome.kind != "task":
+            return outcome
+        sealed = self._context.task_ids.seal_in(outcome.body, mount.server, name or "", call.caller)
+        return replace(outcome, body=sealed)
 
-    async def _resolve(
-        self, kind: ItemKind, name: str, call: Call
-    ) -> tuple[Mount, str, CatalogueEntry | None]:
-        """A client may remember a name from before we started; then its server's list is waited for."""
-        if not self._yard.catalogue.is_settled:
-            with suppress(InvalidParams, UpstreamStartingError, UpstreamDownError):
-                found = self._view.resolve(kind, name, call)
-                if found[2] is not None:
-                    return found
-            await self._yard.catalogue.settled(self._yard.list_wait)
-        return self._view.resolve(kind, name, call)
-
-    async def _places_of(self, uri: str) -> tuple[list[Mount], str]:
-        if not self._yard.catalogue.is_settled and not self._view.knows(uri):
-            await self._yard.catalogue.settled(self._yard.list_wait)
-        return self._view.places_of(uri)
-
-    def _with_ticket(self, call: Call, forward: Forward, result: Any) -> Any:
-        if call.caller.era == "legacy":  # it was given a plain answer; the word means nothing there
-            return result
-        server = forward.mount.server
-        is_raw = isinstance(result, Raw)
-        if is_raw and b'"task"' not in bytes(result):  # nearly none have the word in them at all
-            return result
-        kind = kind_of(server, result) if is_raw else getattr(result, "result_type", UNSET)
-        if kind != "task":
-            return result
-        return self._yard.tickets.relabel(result, server, forward.name or "", call.caller)
-
-    async def _as_task(self, call: Call, forward: Forward) -> Any:
+    async def _task_result(self, mount: Mount, forward: Forward, begun: Outcome) -> Outcome:
         """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""
-        begin = forward.call
-        begin.params = Raw(encode({**decode_params(begin.params, dict[str, Raw]), "task": {}}))
-        begun = await self._yard.forward(forward)
-        if not isinstance(begun, Raw) or b'"task"' not in bytes(begun):
+        if not isinstance(begun.body, Raw) or b'"task"' not in bytes(begun.body):
             return begun
-        id = decode_params(begun, _Begun).task.task_id
-        params = Raw(encode({"taskId": id}))
+        params = {"taskId": Raw(encode(decode_params(begun.body, _Begun).task.task_id))}
         try:
-            waiting = _with_params(call, "tasks/result", params)
-            return await self._yard.forward(replace(forward, call=waiting))
+            return await self._context.forward(
+                mount, replace(forward, method="tasks/result", params=params, headers=None)
+            )
         except (asyncio.CancelledError, UpstreamTimeoutError):
-            ending = Call("tasks/cancel", params, call.caller, NO_CHANNEL, call.id, None, call.session)
-            ending.secrets = call.secrets
-            run_in_background(forward.mount.service.handle(forward.mount.keyed(ending)))
+            alone = replace(forward.call, channel=NO_CHANNEL, progress_token=None)
+            ending = replace(forward, call=alone, method="tasks/cancel", params=params, headers=None)
+            run_in_background(mount.upstream.send(mount.keyed(ending)))
             raise
 
+    # Everything else
+
     async def get_prompt(self, call: Call) -> Any:
-        members = decode_params(call.params, dict[str, Raw])
-        name = _string(members, "name")
-        mount, own, entry = await self._resolve(PROMPTS, name, call)
-        forward = self._forward(call, mount, members, "name", name, own)
-        forward.name = own if entry is not None else None
-        forward.safe = True
-        return await self._yard.forward(forward)
+        name = _string(call.members(), "name")
+        target = await self._resolve(PROMPTS, name, call)
+        known = target.own if target.entry is not None else None
+        return await self._send(call, target.mount, "name", target.own, known, safe=True)
 
     async def read_resource(self, call: Call) -> Any:
-        members = decode_params(call.params, dict[str, Raw])
-        uri = _string(members, "uri")
+        uri = _string(call.members(), "uri")
         mounts, own = await self._places_of(uri)
         refused: McpError | None = None
         for mount in mounts:
-            forward = self._forward(call, mount, members, "uri", uri, own)
-            forward.name, forward.safe = own, True
             try:
-                return await self._yard.forward(forward)
+                return await self._send(call, mount, "uri", own, own, safe=True)
             except McpError as error:
                 if len(mounts) == 1:
                     raise
@@ -160,64 +152,74 @@ class RequestForwarder:
         raise refused or not_found(call, uri)
 
     async def complete(self, call: Call) -> Any:
-        members = decode_params(call.params, dict[str, Raw])
-        ref = decode_params(members.get("ref", Raw(b"{}")), dict[str, Raw])
+        params = call.members()
+        ref = dict(decode_params(params.get("ref", Raw(b"{}")), dict[str, Raw]))
         kind = _string(ref, "type")
         if kind == "ref/prompt":
-            name = _string(ref, "name")
-            mount, own, _ = await self._resolve(PROMPTS, name, call)
-            ref["name"] = Raw(encode(own))
+            target = await self._resolve(PROMPTS, _string(ref, "name"), call)
+            mount, ref["name"] = target.mount, Raw(encode(target.own))
         elif kind == "ref/resource":
-            name = _string(ref, "uri")
-            mounts, own = await self._places_of(name)
+            uri = _string(ref, "uri")
+            mounts, own = await self._places_of(uri)
             if not mounts:
-                raise InvalidParams(f"Unknown resource: {name[:80]!r}")
-            mount = mounts[0]
-            ref["uri"] = Raw(encode(own))
+                raise InvalidParams(f"Unknown resource: {uri[:80]!r}")
+            mount, ref["uri"] = mounts[0], Raw(encode(own))
         else:
             raise InvalidParams(f"params.ref.type is 'ref/prompt' or 'ref/resource', not {kind[:40]!r}")
-        passed = _with_params(call, call.method, Raw(encode({**members, "ref": ref})))
-        return await self._yard.forward(Forward(passed, mount, None, safe=True))
+        forward = Forward(call, call.method, {**params, "ref": Raw(encode(ref))}, safe=True)
+        return (await self._context.forward(mount, forward)).body
 
     async def task(self, call: Call) -> Any:
-        members = decode_params(call.params, dict[str, Raw])
-        ticket = _string(members, "taskId")
+        """tasks/get, tasks/update and tasks/cancel."""
+        sealed = _string(call.members(), "taskId")
         if not call.caller.supports(TASKS_EXTENSION):
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
-        server, tool, id = self._yard.tickets.read(ticket, call.caller)
-        mount = self._yard.mounts.get(server) if server in self._view.servers() else None
+        ids = self._context.task_ids
+        server, tool, id = ids.open(sealed, call.caller)
+        mount = self._context.mounts.get(server) if server in self._view.servers() else None
         if mount is None:
-            raise InvalidParams(f"Task not found: {ticket[:80]!r}; its server is not mounted any more")
-        forward = self._forward(call, mount, members, "taskId", ticket, id)
-        forward.safe = call.method == "tasks/get"
-        result = await self._yard.forward(forward)
-        if call.method != "tasks/get":
-            return result
-        result = await self._yard.fit_task(result, server, tool, id, call.caller, self._view.more)
-        return self._yard.tickets.relabel(result, server, tool, call.caller)
+            raise InvalidParams(f"Task not found: {sealed[:80]!r}; its server is not mounted any more")
+        is_get = call.method == "tasks/get"
+        body = await self._send(call, mount, "taskId", id, None, safe=is_get)
+        if not is_get:
+            return body
+        if self._context.fit_task is not None:
+            hint = self._view.read_hint
+            body = await self._context.fit_task(body, server, tool, id, call.caller, hint)
+        return ids.seal_in(body, server, tool, call.caller)
 
-    def _forward(
-        self,
-        call: Call,
-        mount: Mount,
-        members: Members,
-        key: str,
-        shown: str,
-        own: str,
-        headers: dict[str, str] | None = None,
-    ) -> Forward:
-        """The same call, under the name that the upstream knows."""
-        params = call.params if shown == own else Raw(encode({**members, key: own}))
-        passed = _with_params(call, call.method, params)
-        passed.param_headers = None if headers is None else lambda: headers
-        return Forward(passed, mount, more=self._view.more)
+    async def _send(
+        self, call: Call, mount: Mount, key: str, own: str, name: str | None, *, safe: bool
+    ) -> Raw | StreamedResult:
+        """The same request, with the name that the upstream knows under `key`."""
+        params = {**call.members(), key: Raw(encode(own))}
+        forward = Forward(call, call.method, params, name, safe, self._view.read_hint)
+        return (await self._context.forward(mount, forward)).body
+
+    # Where names lead
+
+    async def _resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
+        """A client may remember a name from before we started; then its server's list is waited for."""
+        catalogue = self._context.catalogue
+        if not catalogue.is_settled:
+            with suppress(InvalidParams, UpstreamStartingError, UpstreamDownError):
+                found = self._view.resolve(kind, name, call)
+                if found.entry is not None:
+                    return found
+            await catalogue.settled(self._context.list_wait)
+        return self._view.resolve(kind, name, call)
+
+    async def _places_of(self, uri: str) -> tuple[list[Mount], str]:
+        if not self._context.catalogue.is_settled and not self._view.knows(uri):
+            await self._context.catalogue.settled(self._context.list_wait)
+        return self._view.places_of(uri)
 
 
 _background: set["asyncio.Task[None]"] = set()
 
 
 def run_in_background(work: Awaitable[Any]) -> None:
-    """Behind the caller's back, whatever comes of it."""
+    """Runs work that nobody waits for, and ignores its failure."""
     task = asyncio.create_task(_quietly(work))
     _background.add(task)
     task.add_done_callback(_background.discard)
@@ -229,20 +231,14 @@ async def _quietly(work: Awaitable[Any]) -> None:
             await work
 
 
-def _with_params(call: Call, method: str, params: Raw) -> Call:
-    again = Call(method, params, call.caller, call.channel, call.id, call.progress_token, call.session)
-    again.secrets = call.secrets
-    return again
-
-
-def _string(members: Members, key: str) -> str:
+def _string(members: Params, key: str) -> str:
     raw = members.get(key)
     if raw is None:
         raise InvalidParams(f"params.{key} is missing")
     return decode_params(raw, str)
 
 
-def _mirrored(call: Call, entry: CatalogueEntry, members: Members) -> dict[str, str]:
+def _mirrored(call: Call, entry: CatalogueEntry, members: Params) -> dict[str, str]:
     """The arguments that a tool wants to see in headers; those that a client sent must agree."""
     arguments = decode_params(members.get("arguments", Raw(b"{}")), dict[str, Any])
     if call.param_headers is not None:
@@ -268,38 +264,34 @@ _PURPOSE = "task"
 
 
 class SealedTaskIds:
-    """Nothing is kept: the id itself is signed, and good for its owner only."""
+    """Task ids for clients. Nothing is stored: an id is signed, names its server and is valid for its owner only."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
 
-    def issue(self, server: str, tool: str, id: str, caller: Caller) -> str:
+    def seal(self, server: str, tool: str, id: str, caller: Caller) -> str:
         payload = msgspec.json.encode([server, tool, id, caller.identity.principal])
         return self._sealer.seal(payload, _PURPOSE)
 
-    def read(self, ticket: str, caller: Caller) -> tuple[str, str, str]:
-        """The server, the tool and their id for the task; a stranger's or forged one is an unknown task."""
+    def open(self, sealed: str, caller: Caller) -> tuple[str, str, str]:
+        """The server, the tool and the server's own id; an id of another caller is an unknown task."""
         try:
-            opened = self._sealer.open(ticket, _PURPOSE)
+            opened = self._sealer.open(sealed, _PURPOSE)
             server, tool, id, principal = msgspec.json.decode(opened, type=tuple[str, str, str, str])
             if principal == caller.identity.principal:
                 return server, tool, id
         except (BrokenSeal, msgspec.DecodeError):
             pass
-        raise InvalidParams(f"Task not found: {ticket[:80]!r}; it may have expired")
+        raise InvalidParams(f"Task not found: {sealed[:80]!r}; it may have expired")
 
-    def relabel(self, result: Any, server: str, tool: str, caller: Caller) -> Any:
-        """A result or notification with its task id replaced by a ticket."""
-        ticket = self.issue(server, tool, upstream_task_id(server, result), caller)
-        if isinstance(result, TaskState):
-            return msgspec.structs.replace(result, task_id=ticket)
-        return Raw(encode({**_members(result), "taskId": ticket}))
+    def seal_in(self, body: Any, server: str, tool: str, caller: Caller) -> Raw:
+        """A result or notification with its task id replaced by a sealed one."""
+        sealed = self.seal(server, tool, upstream_task_id(server, body), caller)
+        return Raw(encode({**_members(body), "taskId": sealed}))
 
 
 def upstream_task_id(server: str, state: Any) -> str:
-    """What a server itself calls a task; Garbled when it does not say."""
-    if isinstance(state, TaskState):
-        return state.task_id
+    """What a server itself calls a task; InvalidReplyError if it does not say."""
     try:
         id = _members(state)["taskId"]
         return decode_params(id, str) if isinstance(id, Raw) else str(id)
@@ -308,6 +300,9 @@ def upstream_task_id(server: str, state: Any) -> str:
 
 
 def _members(state: Any) -> dict[str, Any]:
+    """Of a task's state: JSON, decoded or not, or a struct of a server in this process."""
+    if isinstance(state, Struct):
+        state = Raw(encode(state))
     return decode_params(state, dict[str, Raw]) if isinstance(state, Raw) else dict(state)
 
 

@@ -14,6 +14,7 @@ from msgspec import UNSET, Raw
 from .. import __version__
 from ..dispatch import Mount
 from ..kit.events import ChangeEvent, EventListener
+from ..upstream.base import Forward
 from ..wire.call import (
     CAPABILITIES_KEY,
     CLIENT_KEY,
@@ -47,7 +48,7 @@ LISTS = {
 
 
 class SubscriptionView(Protocol):
-    more: str
+    read_hint: str
 
     def concerns(self, event: ChangeEvent, call: Call) -> bool: ...
 
@@ -155,7 +156,7 @@ class Subscriptions:
         found: dict[str, tuple[str, str, str]] = {}
         for ticket in wanted.task_ids[:MAX_SUBSCRIPTIONS]:
             try:
-                found[ticket] = self._yard.tickets.read(ticket, call.caller)
+                found[ticket] = self._yard.task_ids.open(ticket, call.caller)
             except InvalidParams:
                 continue
         return found
@@ -191,8 +192,9 @@ class Subscriptions:
         """A task as its owner sees it."""
         id = upstream_task_id(server, state)
         tool = tools.get(id, "")
-        state = await self._yard.fit_task(state, server, tool, id, caller, self._view.more)
-        return self._yard.tickets.relabel(state, server, tool, caller)
+        if self._yard.fit_task is not None:
+            state = await self._yard.fit_task(state, server, tool, id, caller, self._view.read_hint)
+        return self._yard.task_ids.seal_in(state, server, tool, caller)
 
     async def _follow(
         self, server: str, caller: Caller, uris: list[str], ids: list[str], relay: _Relay
@@ -210,7 +212,8 @@ class Subscriptions:
         asker = Caller(LATEST_MODERN, dict(caller.capabilities), caller.client, caller.identity)
         while (mount := self._yard.mounts.get(server)) is not None:
             try:
-                await mount.service.handle(Call("subscriptions/listen", params, asker, relay, 1))
+                call = Call("subscriptions/listen", params, asker, relay, 1)
+                await mount.upstream.send(Forward.of(call))
             except McpError:
                 relay.acknowledged.set()  # nobody is to wait for one that is down
             await asyncio.sleep(PAUSE_SECONDS)

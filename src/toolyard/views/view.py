@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 from msgspec import UNSET, Raw
-from msgspec.structs import replace
 
 from ..catalogue.catalogue import CatalogueEntry, ServerCatalogue, conversation_of
 from ..catalogue.items import (
@@ -31,6 +30,8 @@ from ..catalogue.items import (
 from ..dispatch import Mount
 from ..kit.calls.content import ToolError, error_result
 from ..kit.events import TOOLS_CHANGED, ChangeEvent
+from ..upstream.base import Outcome
+from ..upstream.connection import Params
 from ..upstream.errors import UpstreamError
 from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call
 from ..wire.errors import InvalidParams, MethodNotFound, Unavailable
@@ -40,6 +41,7 @@ from ..wire.versions import MODERN_VERSIONS
 from .context import MetaToolContext, ViewContext
 from .forwarding import (
     RequestForwarder,
+    Target,
     is_offered,
     not_found,
     run_in_background,
@@ -73,8 +75,8 @@ class ListView(Protocol):
 class ListPages:
     ttl_ms = TTL_MS
 
-    def __init__(self, yard: "ViewContext", view: ListView) -> None:
-        self._yard = yard
+    def __init__(self, context: "ViewContext", view: ListView) -> None:
+        self._context = context
         self._view = view
 
     def page(self, call: Call, kind: ItemKind, first: Sequence[bytes] = ()) -> Raw:
@@ -82,7 +84,7 @@ class ListPages:
         entries = self._view.entries(kind, call)
         cursor = decode_params(call.params, ListParams).cursor
         start = 0 if cursor is None else self._after(kind, entries, cursor)
-        found = entries[start : start + self._yard.page_size]
+        found = entries[start : start + self._context.settings.page_size]
         name_of, item_of = self._view.name_of, self._view.item_of
         pieces = [b'{"%s":[' % kind.name.encode()]
         before = first if cursor is None else ()
@@ -101,7 +103,7 @@ class ListPages:
         return Raw(b"".join(pieces))
 
     def _cursor(self, entry: CatalogueEntry, position: int) -> bytes:
-        number = self._yard.catalogue.shelves[entry.server].number
+        number = self._context.catalogue.shelves[entry.server].number
         return base64.urlsafe_b64encode(encode([number, entry.bare, position]))
 
     def _after(self, kind: ItemKind, entries: list[CatalogueEntry], cursor: str) -> int:
@@ -111,7 +113,7 @@ class ListPages:
             number, bare, at = msgspec.json.decode(decoded, type=tuple[int, str, int])
         except (binascii.Error, ValueError, msgspec.DecodeError):
             raise InvalidParams(f"Invalid cursor {cursor[:80]!r}; start again without one") from None
-        shelves = self._yard.catalogue.shelves
+        shelves = self._context.catalogue.shelves
         following = len(entries)
         for position, entry in enumerate(entries):
             shelf = shelves[entry.server].number
@@ -131,30 +133,30 @@ _RESULT_TEMPLATE_JSON = encode(RESULT_TEMPLATE)
 class View(ABC):
     sees_all = False
     """Every upstream there is, or will be."""
-    more = READ_RESOURCE_HINT
+    read_hint = READ_RESOURCE_HINT
 
-    def __init__(self, yard: ViewContext) -> None:
-        self.yard = yard
-        self._pages = ListPages(yard, self)
-        self._calling = RequestForwarder(yard, self)
-        self._listening = Subscriptions(yard, self)
+    def __init__(self, context: ViewContext) -> None:
+        self.context = context
+        self._pages = ListPages(context, self)
+        self._forwarder = RequestForwarder(context, self)
+        self._subscriptions = Subscriptions(context, self)
         shared: dict[str, MethodHandler] = {
             "tools/list": self._list(TOOLS),
             "prompts/list": self._list(PROMPTS),
             "resources/list": self._list(RESOURCES),
             "resources/templates/list": self._list(TEMPLATES),
-            "tools/call": self._calling.call_tool,
-            "prompts/get": self._calling.get_prompt,
+            "tools/call": self._forwarder.call_tool,
+            "prompts/get": self._forwarder.get_prompt,
             "resources/read": self._read_resource,
-            "completion/complete": self._calling.complete,
+            "completion/complete": self._forwarder.complete,
         }
         self._modern: dict[str, MethodHandler] = {
             **shared,
             "server/discover": self._discover,
-            "subscriptions/listen": self._listening.modern,
-            "tasks/get": self._calling.task,
-            "tasks/update": self._calling.task,
-            "tasks/cancel": self._calling.task,
+            "subscriptions/listen": self._subscriptions.modern,
+            "tasks/get": self._forwarder.task,
+            "tasks/update": self._forwarder.task,
+            "tasks/cancel": self._forwarder.task,
         }
         self._legacy: dict[str, MethodHandler] = {
             **shared,
@@ -179,7 +181,7 @@ class View(ABC):
         return entry.item
 
     @abstractmethod
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> tuple[Mount, str, CatalogueEntry | None]:
+    def resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
         """Where a tool's or prompt's name leads and what it is called there; InvalidParams if nowhere."""
 
     @abstractmethod
@@ -220,11 +222,11 @@ class View(ABC):
         return await answer(call)
 
     async def listen(self, call: Call) -> None:
-        await self._listening.legacy(call)
+        await self._subscriptions.legacy(call)
 
     async def close(self) -> None:
         """Ends who listens; the upstreams belong to whoever mounted them."""
-        self._listening.close()
+        self._subscriptions.close()
 
     def health(self) -> dict[str, Any]:
         return {"status": "ok"}
@@ -232,7 +234,7 @@ class View(ABC):
     # First words
 
     async def _discover(self, call: Call) -> Any:
-        self.yard.met(call)
+        self.context.host.client_seen(call)
         about = await self.about(modern=True)
         info = about.pop("serverInfo")
         return {
@@ -245,7 +247,7 @@ class View(ABC):
         }
 
     async def _initialize(self, call: Call) -> Any:
-        self.yard.met(call)
+        self.context.host.client_seen(call)
         return {"protocolVersion": call.caller.version, **await self.about(modern=False)}
 
     async def _ping(self, call: Call) -> Any:
@@ -263,21 +265,21 @@ class View(ABC):
         async def answer(call: Call) -> Any:
             if not self.offers(kind):
                 raise MethodNotFound(call.method)
-            await self.yard.catalogue.settled(self.yard.list_wait)
-            self.yard.touch()
+            await self.context.catalogue.settled(self.context.list_wait)
+            self.context.host.lists_wanted()
             return self._pages.page(call, kind, self._ours(kind))
 
         return answer
 
     def _ours(self, kind: ItemKind) -> list[bytes]:
         """What the gateway itself has."""
-        return [_RESULT_TEMPLATE_JSON] if kind is TEMPLATES and self.yard.stored is not None else []
+        return [_RESULT_TEMPLATE_JSON] if kind is TEMPLATES and self.context.stored is not None else []
 
     async def _read_resource(self, call: Call) -> Any:
-        stored = self.yard.stored
+        stored = self.context.stored
         if stored is not None and stored.is_one(decode_params(call.params, UriParams).uri):
             return await stored.read(call)
-        return await self._calling.read_resource(call)
+        return await self._forwarder.read_resource(call)
 
     # What a legacy session sets
 
@@ -289,29 +291,29 @@ class View(ABC):
             if len(call.session.subscriptions | {uri}) > MAX_SUBSCRIPTIONS:
                 raise InvalidParams(f"A session may subscribe to {MAX_SUBSCRIPTIONS} resources")
             call.session.subscriptions.add(uri)
-            await self._listening.subscribed(call.session)
+            await self._subscriptions.subscribed(call.session)
         return Result()
 
     async def _unsubscribe(self, call: Call) -> Any:
         uri = decode_params(call.params, UriParams).uri
         if call.session is not None:
             call.session.subscriptions.discard(uri)
-            await self._listening.subscribed(call.session)
+            await self._subscriptions.subscribed(call.session)
         return Result()
 
     async def end_session(self, call: Call) -> None:
         """What was opened upstream for this client alone goes with it."""
         for server in self.servers():
-            mount = self.yard.mounts.get(server)
+            mount = self.context.mounts.get(server)
             if mount is not None:
-                mount.let_go(call)
+                mount.upstream.end_session(call)
 
     async def _roots_changed(self, call: Call) -> None:
-        """Told side by side and behind the client's back: one that hangs holds up nobody."""
+        """Tells all upstreams at once, in the background: one that hangs holds up nobody."""
         for server in self.servers():
-            mount = self.yard.mounts.get(server)
-            if mount is not None and mount.roots_changed is not None:
-                run_in_background(mount.roots_changed(call))
+            mount = self.context.mounts.get(server)
+            if mount is not None:
+                run_in_background(mount.upstream.roots_changed(call))
 
 
 OPTIONAL_CAPABILITIES: dict[str, Any] = {
@@ -327,14 +329,16 @@ EXTENSIONS = (TASKS_EXTENSION, UI_EXTENSION)
 class AllView(View):
     sees_all = True
 
-    def __init__(self, yard: ViewContext, implementation: Implementation, own_instructions: str = "") -> None:
-        super().__init__(yard)
+    def __init__(
+        self, context: ViewContext, implementation: Implementation, own_instructions: str = ""
+    ) -> None:
+        super().__init__(context)
         self._implementation = implementation
         self._info = Raw(msgspec.json.encode(implementation))
         self._own_instructions = own_instructions
 
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
-        return self.yard.catalogue.all(kind)
+        return self.context.catalogue.all(kind)
 
     def name_of(self, entry: CatalogueEntry) -> str:
         return entry.name
@@ -346,49 +350,49 @@ class AllView(View):
         return self._info
 
     def servers(self) -> list[str]:
-        return list(self.yard.catalogue.shelves)
+        return list(self.context.catalogue.shelves)
 
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> tuple[Mount, str, CatalogueEntry | None]:
-        entry = self.yard.catalogue.find(kind, name)
-        mount = None if entry is None else self.yard.mounts.get(entry.server)
+    def resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
+        entry = self.context.catalogue.find(kind, name)
+        mount = None if entry is None else self.context.mounts.get(entry.server)
         if entry is None or mount is None:
-            raise why_unavailable(self.yard.catalogue, name) or InvalidParams(self._unknown(kind, name))
-        return mount, entry.item.own, entry
+            raise why_unavailable(self.context.catalogue, name) or InvalidParams(self._unknown(kind, name))
+        return Target(mount, entry.item.own, entry)
 
     def _unknown(self, kind: ItemKind, name: str) -> str:
         what = "tool" if kind is TOOLS else "prompt"
         # Comparing takes long: only with those of the same server or of the same name, and with few.
         start = "__".join(name.split("__", 2)[:2]) + "__"
         end = name[len(start) - 2 :]
-        known = [entry.name for entry in self.yard.catalogue.all(kind)]
+        known = [entry.name for entry in self.context.catalogue.all(kind)]
         names = [one for one in known if one.startswith(start)] or [one for one in known if one.endswith(end)]
         near = get_close_matches(name[:80], names[:MAX_COMPARED], 3, 0.6)
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         return f"Unknown {what}: {name[:80]!r}{hint}"
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]:
-        servers, own = servers_for(self.yard.catalogue, uri)
-        mounts = self.yard.mounts
+        servers, own = servers_for(self.context.catalogue, uri)
+        mounts = self.context.mounts
         return [mounts[server] for server in servers if server in mounts], own
 
     def knows(self, uri: str) -> bool:
-        servers, own = servers_for(self.yard.catalogue, uri)
-        shelves = self.yard.catalogue.shelves
+        servers, own = servers_for(self.context.catalogue, uri)
+        shelves = self.context.catalogue.shelves
         return any(is_offered(shelves[server], own) for server in servers)
 
     def _instructions(self) -> str:
-        return instructions(self._own_instructions, self.yard.catalogue)
+        return instructions(self._own_instructions, self.context.catalogue)
 
     def health(self) -> dict[str, Any]:
-        return self.yard.health()
+        return self.context.host.health()
 
     async def about(self, modern: bool) -> dict[str, Any]:
-        catalogue = self.yard.catalogue
-        await catalogue.settled(self.yard.list_wait)
+        catalogue = self.context.catalogue
+        await catalogue.settled(self.context.list_wait)
         found = [shelf.identity.capabilities for shelf in catalogue.shelves.values()]
         # What is not mounted yet may come with the next change of the configuration; tools always do.
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
-        if self.yard.stored is not None:
+        if self.context.stored is not None:
             capabilities["resources"] = {}
         capabilities |= {
             name: offer for name, offer in OPTIONAL_CAPABILITIES.items() if any(name in one for one in found)
@@ -410,20 +414,20 @@ class AllView(View):
 
 
 class BareView(View):
-    def __init__(self, yard: ViewContext, server: str) -> None:
-        super().__init__(yard)
+    def __init__(self, context: ViewContext, server: str) -> None:
+        super().__init__(context)
         self._server = server
 
     @property
     def _shelf(self) -> ServerCatalogue:
-        shelf = self.yard.catalogue.shelves.get(self._server)
+        shelf = self.context.catalogue.shelves.get(self._server)
         if shelf is None:
             raise Unavailable(f"server {self._server!r} is not mounted any more")
         return shelf
 
     @property
     def _mount(self) -> Mount:
-        mount = self.yard.mounts.get(self._server)
+        mount = self.context.mounts.get(self._server)
         if mount is None:
             raise Unavailable(f"server {self._server!r} is not mounted any more")
         return mount
@@ -439,20 +443,21 @@ class BareView(View):
 
     def offers(self, kind: ItemKind) -> bool:
         identity = self._shelf.identity
-        ours = kind.capability == "resources" and self.yard.stored is not None
+        ours = kind.capability == "resources" and self.context.stored is not None
         return ours or not identity.version or kind.capability in identity.capabilities
 
     def servers(self) -> list[str]:
         return [self._server]
 
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> tuple[Mount, str, CatalogueEntry | None]:
+    def resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
         """A name that we do not know may be new: the upstream itself says whether it is."""
         shelf = self._shelf
         entry = shelf.find(kind, name)
         if entry is None and not shelf.shows(name):
             what = "tool" if kind is TOOLS else "prompt" if kind is PROMPTS else "resource"
             raise InvalidParams(f"Unknown {what}: {name[:80]!r}")
-        return self._mount, shelf.own_name(name) if entry is None else entry.item.own, entry
+        own = shelf.own_name(name) if entry is None else entry.item.own
+        return Target(self._mount, own, entry)
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]:
         return [self._mount], uri
@@ -463,10 +468,10 @@ class BareView(View):
     async def about(self, modern: bool) -> dict[str, Any]:
         shelf = self._shelf
         if not shelf.known:
-            await self.yard.catalogue.settled(self.yard.list_wait, [shelf])
+            await self.context.catalogue.settled(self.context.list_wait, [shelf])
         identity = shelf.identity
         capabilities = {name: value for name, value in identity.capabilities.items() if name != "tasks"}
-        if self.yard.stored is not None:
+        if self.context.stored is not None:
             capabilities.setdefault("resources", {})
         for name in ("tools", "prompts", "resources"):
             if name in capabilities:
@@ -488,7 +493,7 @@ class BareView(View):
 
 
 class SearchView(AllView):
-    more = READ_RESULT_HINT
+    read_hint = READ_RESULT_HINT
 
     def __init__(
         self,
@@ -506,7 +511,7 @@ class SearchView(AllView):
         if supplies.yard.stored is not None:
             self._tools.setdefault(READ_RESULT, read_result(supplies.yard.stored))
         self._definitions = [encode(tool.shown()) for tool in self._tools.values()]
-        self.desk = MetaToolService(supplies, self._calling.call_tool, self._tools)
+        self.desk = MetaToolService(supplies, self._forwarder.send_tool, self._tools)
         for methods in (self._modern, self._legacy):
             methods["tools/list"] = self._list_tools
             methods["tools/call"] = self._call_tool
@@ -516,7 +521,7 @@ class SearchView(AllView):
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
         if kind is not TOOLS:
             return super().entries(kind, call)
-        shelves = self.yard.catalogue.shelves
+        shelves = self.context.catalogue.shelves
         listed = {
             entry.name: entry
             for shelf in shelves.values()
@@ -533,8 +538,8 @@ class SearchView(AllView):
         return sorted(listed.values(), key=lambda entry: shelves[entry.server].number)
 
     async def _list_tools(self, call: Call) -> Any:
-        await self.yard.catalogue.settled(self.yard.list_wait)
-        self.yard.touch()
+        await self.context.catalogue.settled(self.context.list_wait)
+        self.context.host.lists_wanted()
         renamed = [
             encode(tool)
             for dialect in self._dialects
@@ -550,64 +555,59 @@ class SearchView(AllView):
         if event.params is not None:
             return event.params == whose
         if not event.about:
-            return is_identified(call, self.yard)
-        shelf = self.yard.catalogue.shelves.get(event.about)
+            return is_identified(call, self.context)
+        shelf = self.context.catalogue.shelves.get(event.about)
         if shelf is None or shelf.pinned:
             return True
         return self.desk.lists_found(call) and event.about in self.desk.finds.servers(whose)
 
     def _instructions(self) -> str:
-        return how_to_search(self._own_instructions, list(self._tools), self.yard.catalogue)
+        return how_to_search(self._own_instructions, list(self._tools), self.context.catalogue)
 
     # Calls
 
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> tuple[Mount, str, CatalogueEntry | None]:
-        entry = self.desk.known.entry(call, name) if kind is TOOLS else None
-        if entry is None:
-            return super().resolve(kind, name, call)
-        return self.yard.mounts[entry.server], entry.item.own, entry
-
     async def _call_tool(self, call: Call) -> Any:
-        members = decode_params(call.params, dict[str, Raw])
-        name = decode_params(members.get("name", Raw(b"null")), str)
+        params = call.members()
+        name = decode_params(params.get("name", Raw(b"null")), str)
         tool = self._tools.get(name)
-        if tool is not None:
-            return self._stamped(call, await self._answered(tool, call, members))
+        if tool is None:
+            return await self._call_directly(call, name, params)
         try:
-            full = await self._full_name(call, name)
+            arguments = decode_params(params.get("arguments", Raw(b"{}")), dict[str, Any])
+            answer = await tool.answer(self.desk, call, arguments)
+        except (ToolError, UpstreamError) as error:  # for the model to read
+            answer = error_result(str(error))
+        except InvalidParams as error:
+            if "requestState" in params:  # about the protocol
+                raise
+            answer = error_result(error.message)
+        return answer.body if isinstance(answer, Outcome) else self._stamped(call, answer)
+
+    async def _call_directly(self, call: Call, name: str, params: Params) -> Any:
+        """A tool under its full name, or under the name that a dialect gives it."""
+        try:
+            target = await self._target(call, name)
         except UnknownToolError as error:
             raise InvalidParams(str(error)) from None
         except ToolError as error:
             return self._stamped(call, error_result(str(error)))
-        if full != name:
-            call = replace(call, params=Raw(encode({**members, "name": full})))
-        return await self.desk.executing.run(call, full)
+        return (await self.desk.send(call, target, params)).body
 
-    async def _full_name(self, call: Call, name: str) -> str:
-        if self.desk.known.entry(call, name) is not None:
-            return name
+    async def _target(self, call: Call, name: str) -> Target:
+        tools = self.desk.known
+        found = tools.target(call, name)
+        if found is not None:
+            return found
         for dialect in self._dialects:
             if isinstance(dialect, RenamingDialect):
                 full = await dialect.full_name(self.desk, call, name)
                 if full is not None:
-                    return full
-        return (await self.desk.known.seek(call, name)).name
+                    return await tools.find(call, full)
+        return await tools.find(call, name)
 
-    async def _answered(self, tool: MetaTool, call: Call, members: dict[str, Raw]) -> Any:
-        """What goes wrong is for the model to read, unless it is about the protocol."""
-        try:
-            arguments = decode_params(members.get("arguments", Raw(b"{}")), dict[str, Any])
-            return await tool.answer(self.desk, call, arguments)
-        except (ToolError, UpstreamError) as error:
-            return error_result(str(error))
-        except InvalidParams as error:
-            if "requestState" in members:
-                raise
-            return error_result(error.message)
-
-    def _stamped(self, call: Call, result: Any) -> Any:
-        """Results of upstreams say already whose they are; our own do not."""
-        if call.caller.era == "modern" and isinstance(result, CallToolResult) and result.result_type is UNSET:
+    def _stamped(self, call: Call, result: CallToolResult) -> CallToolResult:
+        """An own result, with what the modern era requires of one."""
+        if call.caller.era == "modern" and result.result_type is UNSET:
             result.result_type = "complete"
             meta = {} if result.meta is UNSET else result.meta
             result.meta = {SERVER_KEY: self._implementation, **meta}

@@ -248,10 +248,16 @@ class Call(Struct, gc=False):
     session: LegacySession | None = None
     param_headers: Callable[[], dict[str, str]] | None = None
     """Reads the Mcp-Param-* headers, on modern HTTP; None where the transport has no headers."""
-    more_headers: Mapping[str, str] | None = None
-    """What this call carries to its upstream besides, such as a session's id; never a client's own words."""
     secrets: Mapping[str, Secret] | None = None
     """The keys that its caller brought, by the lower-case header each came in. They go with the call."""
+    _decoded: tuple[Raw, dict[str, Raw]] | None = None
+
+    def members(self) -> dict[str, Raw]:
+        """The members of `params`, their values still JSON; decoded once. Not to be changed."""
+        known = self._decoded
+        if known is None or known[0] is not self.params:
+            known = self._decoded = (self.params, decode_params(self.params, dict[str, Raw]))
+        return known[1]
 
 
 class StreamedResult:

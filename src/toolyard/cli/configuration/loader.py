@@ -44,7 +44,7 @@ def config_failure(error: Exception) -> CommandError:
     return CommandError(str(error), *([hint] if hint else []))
 
 
-def make_gateway(config: "Config", key: bytes | None) -> "Gateway":
+def make_gateway(config: "Config", key: bytes | None, *, one_client: bool = False) -> "Gateway":
     from ...app import Gateway  # 150 ms of CPU with all that it mounts servers by
     from ...config import ConfigError
     from ...state.store import StateError
@@ -57,6 +57,6 @@ def make_gateway(config: "Config", key: bytes | None) -> "Gateway":
             f"gateways start gateways, {MAX_NESTING} deep", f"see {NESTING} and who starts this one"
         )
     try:
-        return Gateway(config, key)
+        return Gateway(config, key, one_client=one_client)
     except (ConfigError, TracesUnavailableError, StateError) as error:
         raise CommandError(error.message, *([error.hint] if error.hint else [])) from None

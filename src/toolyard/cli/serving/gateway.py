@@ -32,7 +32,7 @@ def serve_gateway(file: Path, asked: ServeOptions, debug: bool) -> None:
     watch, stop = _config_watcher(gateway, file)
     listening = listen(place.host, place.port)
     url = place.url(listening)
-    links = gateway.keeping.links
+    links = gateway.storage.links
     links.base = config.store.public_url.rstrip("/") or place.base(listening)
     listens = f"  (listens on {place.host}, port {listening.getsockname()[1]})" if place.public_url else ""
 
@@ -64,8 +64,7 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
     _setup_logging(config, debug)
     if server is not None and server not in {item.name for item in config.servers}:
         raise loader.CommandError(f"no server {server!r} in {file}", f"it has {_names(config)}")
-    gateway = loader.make_gateway(config, session_key(None))
-    gateway.serve_one_client()
+    gateway = loader.make_gateway(config, session_key(None), one_client=True)
     start, stop = _config_watcher(gateway, file)
     alive = _StdioGateway(gateway, server, start, stop)
     run(alive, alive.end)

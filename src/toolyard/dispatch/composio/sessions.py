@@ -8,15 +8,16 @@ import hashlib
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from ...config import Composio
 from ...sessions.leases import Lease, Leases, NewSession
+from ...upstream.base import Upstream
 from ...upstream.composio import ComposioClient, ComposioSession, UserIds, is_over
-from ...upstream.connection import GATEWAY_CALLER, UpstreamInfo
+from ...upstream.connection import GATEWAY_CALLER
 from ...upstream.errors import NotReachedError, UpstreamError, UpstreamRefusedError
 from ...wire.call import Call, thread_of
 from ..mount import SessionSlot, renew_once
@@ -26,24 +27,8 @@ IDLE_SECONDS = 300.0
 LEAVING_SECONDS = 60.0
 
 
-class SessionConnection(Protocol):
-    """To one session."""
-
-    async def handle(self, call: Call) -> Any: ...
-
-    async def about(self) -> UpstreamInfo:
-        """What the server says of itself."""
-        ...
-
-    async def idle(self) -> None:
-        """Wait until no call is parked in it."""
-        ...
-
-    async def close(self) -> None: ...
-
-
 class _OpenConnection:
-    def __init__(self, way: SessionConnection) -> None:
+    def __init__(self, way: Upstream) -> None:
         self.way = way
         self.users = 0
         self.used = time.monotonic()
@@ -73,9 +58,7 @@ class SessionConnections:
         return len(self._ways)
 
     @asynccontextmanager
-    async def use(
-        self, session: str, make: Callable[[], SessionConnection]
-    ) -> AsyncGenerator[SessionConnection]:
+    async def use(self, session: str, make: Callable[[], Upstream]) -> AsyncGenerator[Upstream]:
         """The way to a session, for as long as the block lasts."""
         held = self._ways.get(session)
         if held is None:
@@ -150,15 +133,23 @@ def _never(result: Any) -> bool:
 
 
 class ComposioSessions:
-    def __init__(self, server: str, where: Composio, api: ComposioClient, leases: Leases) -> None:
+    """`on_replaced` is told the id of a session that another one replaced."""
+
+    def __init__(
+        self,
+        server: str,
+        where: Composio,
+        api: ComposioClient,
+        leases: Leases,
+        on_replaced: Callable[[str], None],
+    ) -> None:
         self._server = server
         self._where = where
         self._api = api
         self._leases = leases
         self._users = UserIds(where.user_id)
         self._failures: dict[str, tuple[float, UpstreamError]] = {}
-        self.on_over: Callable[[str], None] = lambda session: None
-        """Told of a session that was replaced."""
+        self._on_replaced = on_replaced
 
     async def run(
         self,
@@ -171,7 +162,7 @@ class ComposioSessions:
         lease = await self._lease(seat)
 
         async def renew() -> Lease:
-            self.on_over(lease.id)
+            self._on_replaced(lease.id)
             return self._remote(seat, await seat.renew(lease.id))
 
         async def seated(lease: Lease | None) -> T:

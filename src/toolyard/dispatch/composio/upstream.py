@@ -9,10 +9,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from ...config import Composio, ServerConfig
 from ...search.documents import ToolQuery
 from ...sessions.leases import Lease
+from ...upstream.base import Forward, Outcome, Upstream
 from ...upstream.composio import ComposioClient, ComposioRefusedError, ExecutedTool
 from ...upstream.composio.api import ComposioQuery, ToolRecord
 from ...upstream.connection import GATEWAY_CALLER, UpstreamInfo
@@ -25,15 +27,17 @@ from ...upstream.errors import (
     UpstreamTimeoutError,
     is_refusal,
 )
+from ...upstream.messages.envelope import read_outcome
 from ...wire.call import NO_CHANNEL, Call
 from ...wire.errors import InvalidParams, McpError, MethodNotFound
-from ...wire.messages import decode_params
+from ...wire.messages import decode_params, encode
+from ...wire.types import CallToolResult
 from ...wire.versions import LATEST_MODERN
 from ..mount import Breaker, says_over
 from ..remote import AppConnection, RemoteAnswer, RemoteTool, Toolkit
 from .apps import AppAccounts, ToolkitSearch
 from .results import KeyRedactor, data_of, failed_result, result_of, unwrapped, with_data
-from .sessions import CallSession, ComposioSessions, SessionConnection, SessionConnections
+from .sessions import CallSession, ComposioSessions, SessionConnections
 from .tools import META_PREFIX, SEARCH_TOOLS, SessionTools, slugs_in, without_denied
 
 T = TypeVar("T")
@@ -44,14 +48,15 @@ MAX_TRIES = 3
 
 
 class GuardedRequests:
-    def __init__(self, server: str, timeout: float) -> None:
+    """Requests that are not calls, within the time limit; none while the breaker is open."""
+
+    def __init__(self, server: str, timeout: float, breaker: Breaker) -> None:
         self._server = server
         self._timeout = timeout
-        self.breaker: Breaker | None = None
+        self._breaker = breaker
 
     async def ask(self, question: Callable[[], Awaitable[T]]) -> T:
-        if self.breaker is not None:
-            self.breaker.check()
+        self._breaker.check()
         try:
             async with asyncio.timeout(self._timeout):
                 return await self._patiently(question)
@@ -66,8 +71,8 @@ class GuardedRequests:
             raise
 
     def _failed(self, error: UpstreamError) -> None:
-        if self.breaker is not None and not isinstance(error, UpstreamBusyError | UpstreamDownError):
-            self.breaker.failed(error.reason)
+        if not isinstance(error, UpstreamBusyError | UpstreamDownError):
+            self._breaker.failed(error.reason)
 
     async def _patiently(self, question: Callable[[], Awaitable[T]]) -> T:
         """One that was turned away unread, with the word when to come back, comes back."""
@@ -87,11 +92,8 @@ _INFO_WITHOUT_MCP = UpstreamInfo(LATEST_MODERN, capabilities={"tools": {}})
 _GATEWAY_CALL = Call("server/discover", Raw(b"{}"), GATEWAY_CALLER, NO_CHANNEL)
 
 
-class ComposioUpstream:
-    """Implements `Remote`, and takes calls as any mounted upstream does.
-
-    `connect` makes a way to an address of Composio's.
-    """
+class ComposioUpstream(Upstream):
+    """Also implements `Remote`. `connect` makes an MCP connection to an address of Composio's."""
 
     def __init__(
         self,
@@ -100,7 +102,9 @@ class ComposioUpstream:
         api: ComposioClient,
         seats: ComposioSessions,
         loans: SessionTools,
-        connect: Callable[[str], SessionConnection],
+        connections: SessionConnections,
+        connect: Callable[[str], Upstream],
+        breaker: Breaker,
     ) -> None:
         self.server = config.name
         self._blotter = KeyRedactor(where.api_key)
@@ -108,44 +112,45 @@ class ComposioUpstream:
         self._seats = seats
         self._loans = loans
         self._connect = connect
-        self._ways = SessionConnections()
+        self._ways = connections
         self._own = ""
         """The session that we read lists in."""
-        self._seats.on_over = self._ways.drop
-        self._asking = GuardedRequests(config.name, config.timeout)
+        self._asking = GuardedRequests(config.name, config.timeout, breaker)
         self._kits = ToolkitSearch(api, where.toolkits)
         self._accounts = AppAccounts(config.name, api, where.callback_url)
 
     # Calls
 
-    async def handle(self, call: Call) -> Any:
-        if call.method != "tools/call":
-            return await self._over_mcp(call)
-        members = decode_params(call.params, dict[str, Raw])
-        name = decode_params(members.get("name", Raw(b'""')), str)
+    async def send(self, forward: Forward) -> Outcome:
+        if forward.method != "tools/call":
+            return await self._over_mcp(forward)
+        name = decode_params(forward.params.get("name", Raw(b'""')), str)
         if not self._loans.may_use(name):
             raise InvalidParams(f"Unknown tool: {name[:80]!r}")
-        arguments = decode_params(members.get("arguments", Raw(b"{}")), dict[str, Any])
+        arguments = decode_params(forward.params.get("arguments", Raw(b"{}")), dict[str, Any])
         if name.upper().startswith(META_PREFIX) and (unknown := self._denied(arguments)):
-            return failed_result(
-                f"Unknown tool: {unknown}; nothing was executed", call.caller.era == "modern"
-            )
+            modern = forward.call.caller.era == "modern"
+            return _outcome(failed_result(f"Unknown tool: {unknown}; nothing was executed", modern))
         if not self._loans.is_listed(name):
-            return await self._execute(call, name, arguments)
-        return await self._call_listed(call, name)
+            return await self._execute(forward.call, name, arguments)
+        return await self._call_listed(forward, name)
 
     def _denied(self, arguments: dict[str, Any]) -> str:
         """The tools that arguments name and that may not be used."""
         slugs = dict.fromkeys(slug for slug in slugs_in(arguments) if not self._loans.may_use(slug))
         return ", ".join(repr(slug[:80]) for slug in slugs)
 
-    async def _call_listed(self, call: Call, name: str) -> Any:
-        result = unwrapped(await self._over_mcp(call))
-        if name in SEARCH_TOOLS and (data := data_of(result)):
-            return with_data(result, without_denied(data, self._loans.may_use))
-        return result
+    async def _call_listed(self, forward: Forward, name: str) -> Outcome:
+        came = await self._over_mcp(forward)
+        if not isinstance(came.body, Raw):
+            return came
+        body = unwrapped(came.body)
+        if name in SEARCH_TOOLS and (data := data_of(body)):
+            body = with_data(body, without_denied(data, self._loans.may_use))
+        modern = forward.call.caller.era == "modern"
+        return came if body is came.body else read_outcome(self.server, body, modern=modern)
 
-    async def _execute(self, call: Call, slug: str, arguments: dict[str, Any]) -> Any:
+    async def _execute(self, call: Call, slug: str, arguments: dict[str, Any]) -> Outcome:
         modern = call.caller.era == "modern"
 
         async def work(seated: CallSession) -> ExecutedTool:
@@ -153,42 +158,41 @@ class ComposioUpstream:
 
         try:
             done = await self._seats.run(call, work, _refused_as_over)
-            return result_of(self._blotter.executed(done), modern)
+            return _outcome(result_of(self._blotter.executed(done), modern))
         except ComposioRefusedError as error:
             if error.status in UNANSWERABLE:
                 raise
             # What the caller got wrong, or what the app wants first: the model should read it.
-            return failed_result(f"{error.words}; hint: {error.hint}" if error.hint else error.words, modern)
+            words = f"{error.words}; hint: {error.hint}" if error.hint else error.words
+            return _outcome(failed_result(words, modern))
 
-    async def _over_mcp(self, call: Call) -> Any:
-        async def work(seated: CallSession) -> Any:
+    async def _over_mcp(self, forward: Forward) -> Outcome:
+        async def work(seated: CallSession) -> Outcome:
             session = seated.session
             if session is None or not session.mcp_url:
-                return _without_mcp(call)
+                return _without_mcp(forward.method)
             async with self._ways.use(session.id, lambda: self._connect(session.mcp_url)) as way:
-                return await way.handle(call)
+                return await way.send(forward)
 
         try:
-            return self._blotter.result(await self._seats.run(call, work, says_over))
+            outcome = await self._seats.run(forward.call, work, says_over)
+            body = self._blotter.result(outcome.body)
+            return outcome if body is outcome.body else replace(outcome, body=body)
         except McpError as error:
             raise self._blotter.error(error) from None
 
     # Life
 
-    async def about(self) -> UpstreamInfo:
+    async def info(self) -> UpstreamInfo:
         async def work(seated: CallSession) -> UpstreamInfo:
             session = seated.session
             if session is None or not session.mcp_url:
                 return _INFO_WITHOUT_MCP
             self._own = session.id
             async with self._ways.use(session.id, lambda: self._connect(session.mcp_url)) as way:
-                return await way.about()
+                return await way.info()
 
         return await self._seats.run(_GATEWAY_CALL, work)
-
-    def guard(self, breaker: Breaker) -> None:
-        """Questions are not put to one that is known to be down."""
-        self._asking.breaker = breaker
 
     def close_idle(self) -> None:
         self._ways.close_idle()
@@ -272,8 +276,12 @@ def _refused_as_over(done: ExecutedTool) -> bool:
     return done.failure is not None and is_refusal(done.failure)
 
 
-def _without_mcp(call: Call) -> Any:
+def _without_mcp(method: str) -> Outcome:
     """Where a session has no address for MCP, nothing is listed."""
-    if call.method == "tools/list":
-        return {"tools": []}
-    raise MethodNotFound(call.method[:80])
+    if method == "tools/list":
+        return Outcome(Raw(b'{"tools":[]}'))
+    raise MethodNotFound(method[:80])
+
+
+def _outcome(result: CallToolResult) -> Outcome:
+    return Outcome(Raw(encode(result)), is_error=result.is_error is True)

@@ -24,7 +24,7 @@ from ..errors import (
     UpstreamRefusedError,
     says_expired,
 )
-from ..messages.envelope import decode_message, result_of
+from ..messages.envelope import read_message, result_of
 from ..messages.slices import SLICE, next_turn, slices
 from ..messages.spool import BOUND, Spool, Spooled, SpoolError
 
@@ -431,7 +431,7 @@ class ModernHttpConnection:
             raise await self._refused(reply, method)
         if reply.is_stream:
             return await self._follow(reply, id, ear)
-        return result_of(self._address.server, decode_message(self._address.server, await reply.body()), id)
+        return result_of(self._address.server, read_message(self._address.server, await reply.body()), id)
 
     def _head(self, method: str, params: Params, more: Mapping[str, str] | None) -> "CIMultiDict[str]":
         fixed = self._headers.get(method)
@@ -463,7 +463,7 @@ class ModernHttpConnection:
             async for event in reply.events():
                 if not event.data:
                     continue
-                message = decode_message(server, event.data)
+                message = read_message(server, event.data)
                 if message.is_notification:
                     await ear.notify(str(message.method), message.params)
                 elif message.is_request:
@@ -513,7 +513,7 @@ class ModernHttpConnection:
 def rpc_error_in(body: bytes, id: int | None = None, status: int = 0) -> McpError | None:
     """The JSON-RPC error in the body of an HTTP error, if there is one; with `id`, only the answer to it."""
     try:
-        message = decode_message("", body)
+        message = read_message("", body)
     except UpstreamError:
         return None
     error = message.error

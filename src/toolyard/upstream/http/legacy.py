@@ -34,7 +34,7 @@ from ..connection import (
 )
 from ..errors import ConnectionLostError, InvalidReplyError, NotReachedError, StaleSessionError, UpstreamError
 from ..handshake import initialize_params, read_initialized
-from ..messages.envelope import decode_message, result_of
+from ..messages.envelope import read_message, result_of
 from ..messages.router import MessagePipe, ServerRequestRouter
 from .client import UpstreamEndpoint, UpstreamResponse, names_session, refusal, rpc_error_in
 
@@ -170,7 +170,7 @@ class LegacyHttpConnection:
     async def _answer(self, reply: UpstreamResponse, id: int, ear: RequestListener) -> RawResult:
         server = self._address.server
         if not reply.is_stream:
-            return result_of(server, decode_message(server, await reply.body()), id)
+            return result_of(server, read_message(server, await reply.body()), id)
         in_vain = 0
         last: str | None = None
         while True:
@@ -197,7 +197,7 @@ class LegacyHttpConnection:
                 pause = pause if event.retry_ms is None else min(event.retry_ms / 1000, 30.0)
                 if not event.data:
                     continue
-                message = decode_message(self._address.server, event.data)
+                message = read_message(self._address.server, event.data)
                 if message.is_request:
                     self._desk.take_request(message, id)
                 elif message.is_notification:
@@ -237,7 +237,7 @@ class LegacyHttpConnection:
                 try:
                     async for event in reply.events():
                         if event.data:
-                            self._overhear(decode_message(self._address.server, event.data))
+                            self._overhear(read_message(self._address.server, event.data))
                 finally:
                     reply.abandon()
             await asyncio.sleep(LISTEN_AGAIN_SECONDS)

@@ -8,10 +8,11 @@ import secrets
 from typing import Any, cast
 
 import msgspec
-from msgspec import UNSET, Raw, Struct
+from msgspec import UNSET, Struct
 
 from ...wire.errors import McpError
 from ...wire.messages import Id, JsonRpcMessage, parse, parse_checked, recover_id
+from ..base import Outcome, ResultKind
 from ..connection import RawResult
 from ..errors import InvalidReplyError
 from .spool import HEAD, TAIL, CheckedText, Spooled, format_size
@@ -34,38 +35,51 @@ class BadMessageError(ValueError):
         super().__init__(f"{reason}; it begins {beginning[:_QUOTED]!r}{more}")
 
 
-def read_message(body: bytes | Spooled) -> JsonRpcMessage:
+def read_message(server: str, body: bytes | Spooled) -> JsonRpcMessage:
     """The message, its `result` Raw or a window over the spooled body, which this takes over."""
-    if isinstance(body, Spooled):
-        try:
-            return _read_spooled(body)
-        finally:
-            body.close()
-    message = _parse(body, body)
-    if message.result is not UNSET and memoryview(message.result)[0] != _OBJECT:
-        raise BadMessageError("its result is not an object", body, recover_id(body))
-    return message
-
-
-def _parse(body: bytes, shown: bytes) -> JsonRpcMessage:
     try:
-        return parse_checked(body) if isinstance(body, CheckedText) else parse(body)
+        if isinstance(body, Spooled):
+            return _read_spooled(body)
+        message = parse_checked(body) if isinstance(body, CheckedText) else parse(body)
+        if message.result is not UNSET and memoryview(message.result)[0] != _OBJECT:
+            raise BadMessageError("its result is not an object", body, recover_id(body))
+        return message
     except McpError as error:
-        id = recover_id(body)
-        # A text that is no JSON as a whole may still have an id in its usual place.
-        raise BadMessageError(
-            error.message, shown, guess_id(body[:HEAD], body[-TAIL:]) if id is None else id
-        ) from None
+        raise _invalid(server, _bad_message(cast(bytes, body), error)) from None
+    except BadMessageError as error:
+        raise _invalid(server, error) from None
+
+
+def _invalid(server: str, error: BadMessageError) -> InvalidReplyError:
+    invalid = InvalidReplyError(server, f"its answer is not JSON-RPC: {error}")
+    invalid.id = error.id
+    return invalid
+
+
+def _bad_message(body: bytes, error: McpError) -> BadMessageError:
+    """A text that is no JSON as a whole may still have an id in its usual place."""
+    id = recover_id(body)
+    return BadMessageError(error.message, body, guess_id(body[:HEAD], body[-TAIL:]) if id is None else id)
 
 
 def _read_spooled(body: Spooled) -> JsonRpcMessage:
+    try:
+        return _read_ends(body)
+    finally:
+        body.close()
+
+
+def _read_ends(body: Spooled) -> JsonRpcMessage:
     head = body.head
     start, end = max(body.values, key=lambda value: value[1] - value[0], default=(0, 0))
     reason = f"it is {format_size(body.size)} long, and not because of its result"
     if not end or start > HEAD or body.size - end > TAIL:
         raise BadMessageError(reason, head, guess_id(head, body.tail))
     outline = head[:start] + _PLACEHOLDER + body.read(end, body.size)
-    message = _parse(outline, head)
+    try:
+        message = parse(outline)
+    except McpError as error:
+        raise BadMessageError(error.message, head, _bad_message(outline, error).id) from None
     if message.result is UNSET or bytes(message.result) != _PLACEHOLDER:
         raise BadMessageError(reason, head, recover_id(outline))
     if body.read(start, start + 1) != b"{":
@@ -74,30 +88,50 @@ def _read_spooled(body: Spooled) -> JsonRpcMessage:
     return message
 
 
-class _Kind(Struct):
-    type: str = msgspec.field(default="complete", name="resultType")
+class _Head(Struct, rename="camel"):
+    """What is asked about every result. Of any type: a wrong one is the client's to judge."""
+
+    result_type: Any = "complete"
+    is_error: Any = False
 
 
-_decode_kind = msgspec.json.Decoder(_Kind).decode
-_TYPE = b'"resultType"'
+_decode_head = msgspec.json.Decoder(_Head).decode
+_TYPE, _IS_ERROR = b'"resultType"', b'"isError"'
 _TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _TYPE_VALUE = re.compile(rb'"resultType"\s*+:\s*+("[^"\\]{0,64}")')
 
 
-def result_type_of(result: Raw | Spooled) -> str:
-    """Its `resultType`. Of a spooled one only the head is looked at."""
-    if isinstance(result, Spooled):
-        return _peek_head(result.head)
-    body = bytes(result)
-    if _TYPE not in body:
-        return "complete"
+def read_outcome(server: str, body: RawResult, *, modern: bool = True) -> Outcome:
+    """A result with its kind, and whether it is a tool's error. Of a spooled one only the head is read.
+
+    Results of legacy servers (`modern=False`) are complete, whatever they call themselves.
+    """
+    if isinstance(body, Spooled):
+        return Outcome(body, _checked_kind(server, _kind_in(body.head)) if modern else "complete")
+    text = bytes(body)
+    typed = modern and _TYPE in text
+    if not typed and _IS_ERROR not in text:  # nearly all results of legacy servers
+        return Outcome(body)
     try:
-        return _decode_kind(body).type
+        head = _decode_head(text)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadMessageError(f"its result cannot be read: {error}", body) from None
+        if not typed:
+            return Outcome(body)
+        broken = BadMessageError(f"its result cannot be read: {error}", text)
+        raise InvalidReplyError(server, f"its result cannot be understood: {broken.reason}") from None
+    return Outcome(
+        body, _checked_kind(server, head.result_type) if typed else "complete", head.is_error is True
+    )
 
 
-def _peek_head(head: bytes) -> str:
+def _checked_kind(server: str, kind: Any) -> ResultKind:
+    """A kind that nobody knows is passed on as it is: the client decides."""
+    if not isinstance(kind, str):
+        raise InvalidReplyError(server, "its result cannot be understood: its resultType is not a string")
+    return kind if kind in ("input_required", "task") else "complete"
+
+
+def _kind_in(head: bytes) -> str:
     if _TYPE not in head:
         return "complete"
     depth = 0
@@ -132,17 +166,8 @@ def guess_id(head: bytes, tail: bytes) -> Id | None:
         return None
 
 
-def decode_message(server: str, body: bytes | Spooled) -> JsonRpcMessage:
-    try:
-        return read_message(body)
-    except BadMessageError as error:
-        garbled = InvalidReplyError(server, f"its answer is not JSON-RPC: {error}")
-        garbled.id = error.id
-        raise garbled from None
-
-
 def result_of(server: str, message: JsonRpcMessage, id: Id) -> RawResult:
-    """The result; raises McpError when it is an error, Garbled when it answers something else."""
+    """The result; raises McpError if it is an error, InvalidReplyError if it answers another request."""
     if message.id != id or message.method is not UNSET:
         raise InvalidReplyError(server, f"it answered something else than request {id!r}")
     if message.error is not UNSET:

@@ -37,7 +37,7 @@ from ..connection import (
     UpstreamInfo,
 )
 from ..errors import ConnectionLostError, InvalidReplyError, NotReachedError, UpstreamError
-from .envelope import decode_message, result_of
+from .envelope import read_message, result_of
 from .spool import Spooled
 
 logger = logging.getLogger("toolyard.upstream")
@@ -366,7 +366,7 @@ class MessagePipe:
     def take(self, body: bytes | Spooled) -> None:
         """One message of the server."""
         try:
-            message = decode_message(self.server, body)
+            message = read_message(self.server, body)
         except InvalidReplyError as error:
             self.noise(error, error.id)
             return

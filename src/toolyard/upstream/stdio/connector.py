@@ -77,7 +77,7 @@ class StdioConnector:
     ) -> None:
         self._server = server
         self._where = where
-        self.start_timeout = start_timeout
+        self._start_timeout = start_timeout
         self._max_result = max_result
         self._era = era
         self._opening: list[StdioConnection] = []
@@ -92,11 +92,15 @@ class StdioConnector:
         process = self._opening[0].process if self._opening else None
         return "" if process is None else redact(clean(process.activity))
 
+    def reconfigure(self, start_timeout: float | None) -> None:
+        """For programs that are started from now on."""
+        self._start_timeout = start_timeout
+
     async def open(self, profile: ClientProfile) -> StdioConnection:
         link = StdioConnection(self._server)
         link.on_death = self._died
         self._opening.append(link)
-        seconds = self.start_timeout or start_seconds(self._where)
+        seconds = self._start_timeout or start_seconds(self._where)
         try:
             async with asyncio.timeout(seconds):
                 await self._start(link, profile)

@@ -266,12 +266,16 @@ class ArgumentChecks:
         self._kept: OrderedDict[bytes, ArgumentCheck] = OrderedDict()
         self._bytes = 0
 
-    def of(self, tool: str, definition: bytes) -> ArgumentCheck:
-        """`definition`: the tool's JSON, without its opening bracket and name."""
-        found = self._kept.get(definition)
-        if found is not None:
+    def faults(self, tool: str, definition: bytes, arguments: dict[str, Any]) -> list[str]:
+        """What is wrong with the arguments. `definition`: the tool's JSON, without its opening bracket and name."""
+        check = self._kept.get(definition)
+        if check is None:
+            check = self._add(tool, definition)
+        else:
             self._kept.move_to_end(definition)
-            return found
+        return check.faults(arguments)
+
+    def _add(self, tool: str, definition: bytes) -> ArgumentCheck:
         check = ArgumentCheck(_input_schema(definition), _least(definition))
         if check.unusable is not None:
             logger.warning("arguments of %r are not checked: %s", tool, check.unusable)

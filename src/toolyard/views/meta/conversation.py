@@ -22,7 +22,7 @@ from ...state.store import StateError
 from ...wire.call import MAX_THREAD, Call, Caller, thread_of
 from ...wire.errors import McpError
 from ..context import MetaToolContext, ViewContext
-from ..forwarding import why_unavailable
+from ..forwarding import Target, why_unavailable
 from ..instructions import brief
 from .tools import QueryMatches
 
@@ -46,22 +46,34 @@ class ToolResolver:
 
     # What is there
 
+    def target(self, call: Call, name: str) -> Target | None:
+        """Where a full name leads, as far as that is known."""
+        context = self._supplies.yard
+        entry = context.catalogue.find(TOOLS, name) or context.catalogue.lent(name, conversation_of(call))
+        mount = None if entry is None else context.mounts.get(entry.server)
+        return None if entry is None or mount is None else Target(mount, entry.item.own, entry)
+
     def entry(self, call: Call, name: str) -> CatalogueEntry | None:
+        found = self.target(call, name)
+        return None if found is None else found.entry
+
+    async def find(self, call: Call, name: str) -> Target:
+        """Also a tool that is not known yet: of a server that is just being read, or of a remote."""
+        found = self.target(call, name)
         catalogue = self._supplies.yard.catalogue
-        entry = catalogue.find(TOOLS, name) or catalogue.lent(name, conversation_of(call))
-        return entry if entry is not None and entry.server in self._supplies.yard.mounts else None
+        if found is None and not catalogue.is_settled:
+            await catalogue.settled(self._supplies.yard.list_wait)
+            found = self.target(call, name)
+        if found is None and name not in self._own:
+            lent = await self.borrow(call, [name])
+            found = next(filter(None, (self.target(call, tool.name) for tool in lent)), None)
+        if found is None:
+            raise why_unavailable(catalogue, name) or await self.unknown(name)
+        return found
 
     async def seek(self, call: Call, name: str) -> CatalogueEntry:
-        """Also one that is not known yet: of a server that is just being read, or of a remote."""
-        entry = self.entry(call, name)
-        if entry is None and not self._supplies.yard.catalogue.is_settled:
-            await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
-            entry = self.entry(call, name)
-        if entry is None and name not in self._own:
-            lent = await self.borrow(call, [name])
-            entry = next(filter(None, (self.entry(call, tool.name) for tool in lent)), None)
-        if entry is None:
-            raise why_unavailable(self._supplies.yard.catalogue, name) or await self.unknown(name)
+        entry = (await self.find(call, name)).entry
+        assert entry is not None, "a tool that was found is in the catalogue"
         return entry
 
     async def borrow(self, call: Call, names: Sequence[str]) -> list[RemoteTool]:

@@ -345,10 +345,10 @@ class ToolSearch:
         return shows
 
     async def _boosts(self, call: Call, query: ToolQuery) -> Mapping[str, float]:
-        if self._supplies.outcomes is None:
+        if not self._supplies.settings.learn:
             return {}
         try:
-            return await self._supplies.outcomes.boosts(call.caller.tenant, query.use_case)
+            return await self._supplies.feedback.boosts(call.caller.tenant, query.use_case)
         except StateError:
             return {}
 

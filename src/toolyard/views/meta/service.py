@@ -15,10 +15,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal, cast
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw
 from msgspec.structs import replace
 
-from ...bridge import Bridge
 from ...catalogue.catalogue import conversation_of
 from ...dispatch.remote import AppConnection
 from ...kit.calls.content import ToolError
@@ -26,6 +25,8 @@ from ...kit.events import TOOLS_CHANGED, ChangeEvent
 from ...search.documents import ToolQuery
 from ...sessions.leases import Lease
 from ...state.store import StateError
+from ...upstream.base import Outcome
+from ...upstream.connection import Params
 from ...wire.call import (
     CAPABILITIES_KEY,
     SERVER_KEY,
@@ -39,7 +40,7 @@ from ...wire.call import (
 from ...wire.errors import INVALID_PARAMS, InvalidRequest, McpError
 from ...wire.messages import decode_params, encode
 from ..context import MetaToolContext
-from ..forwarding import run_in_background
+from ..forwarding import Target, run_in_background
 from .arguments import ArgumentChecks
 from .connections import ConnectionAction, ConnectionManager, ConnectionRequest
 from .conversation import Conversations, FoundTools, ToolResolver, UnknownToolError, is_identified
@@ -48,96 +49,79 @@ from .search import ToolSearch
 from .tools import BatchItem, BatchResult, DescribeAnswer, SearchAnswer
 
 LearntOutcome = Literal["success", "failure", "arguments"]
-ForwardCall = Callable[[Call], Awaitable[Any]]
+SendTool = Callable[[Call, Target, Params], Awaitable[Outcome]]
 
 _ROUND_TRIP = ("_meta", "requestState", "inputResponses")
-_READ_UP_TO = 1 << 20
 
 
 class BadArgumentsError(ToolError):
-    """The arguments do not fit the tool's input schema; nothing has left."""
+    """The arguments do not fit the tool's input schema; nothing was sent."""
 
     def __init__(self, tool: str, message: str) -> None:
         super().__init__(message)
         self.tool = tool
 
 
-class _Head(Struct, rename="camel"):
-    is_error: bool = False
-    result_type: str = ""
-
-
 class ToolExecutor:
+    """Calls one tool, and learns from the outcome how well the search that found it did."""
+
     def __init__(
-        self, supplies: MetaToolContext, known: ToolResolver, finds: FoundTools, forward: ForwardCall
+        self, supplies: MetaToolContext, known: ToolResolver, finds: FoundTools, send: SendTool
     ) -> None:
         self._supplies = supplies
-        self._known = known
-        self._finds = finds
-        self._forward = forward
+        self._tools = known
+        self._found = finds
+        self._send = send
         self._checks = ArgumentChecks()
 
-    async def call(self, call: Call, tool: str, arguments: dict[str, Any]) -> Any:
-        """The upstream's own result; UnknownTool, BadArguments, or McpError as the upstream said it."""
-        entry = await self._known.seek(call, tool)
-        faults = self._checks.of(entry.name, entry.item.rest).faults(arguments)
+    async def call(self, call: Call, tool: str, arguments: dict[str, Any]) -> Outcome:
+        """Finds the tool, checks the arguments, and sends them."""
+        target = self._tools.target(call, tool) or await self._tools.find(call, tool)
+        entry = target.entry
+        assert entry is not None, "a tool that was found is in the catalogue"
+        faults = self._checks.faults(entry.name, entry.item.rest, arguments)
         if faults:
             self._learn(call, entry.name, "arguments")
             lines = "\n".join(f"- {fault}" for fault in faults)
             raise BadArgumentsError(
                 tool, f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}"
             )
-        return await self.run(_named(call, entry.name, arguments), entry.name)
+        members = call.members()
+        params = {"arguments": Raw(encode(arguments))}
+        for key in _ROUND_TRIP:
+            if key in members:
+                params[key] = members[key]
+        if call.param_headers is not None:  # they mirror the arguments of the meta tool, not of this one
+            call = replace(call, param_headers=None)
+        return await self.send(call, target, params)
 
-    async def run(self, call: Call, tool: str) -> Any:
-        """A call by a tool's full name."""
+    async def send(self, call: Call, target: Target, params: Params) -> Outcome:
+        """A call whose tool is found. McpError as the upstream said it."""
+        name = target.own if target.entry is None else target.entry.name
         try:
-            result = await self._forward(call)
+            outcome = await self._send(call, target, params)
         except McpError as error:
-            self._learn(call, tool, "arguments" if error.code == INVALID_PARAMS else "failure")
+            self._learn(call, name, "arguments" if error.code == INVALID_PARAMS else "failure")
             raise
-        head = head_of(call, result)
-        if head.result_type not in ("input_required", "task"):
-            self._learn(call, tool, "failure" if head.is_error else "success")
-        return result
+        if outcome.kind == "complete":
+            self._learn(call, name, "failure" if outcome.is_error else "success")
+        return outcome
 
     def _learn(self, call: Call, tool: str, outcome: LearntOutcome) -> None:
-        whose = conversation_of(call)
-        use_case = self._finds.use_case(whose, tool)
-        if use_case is None and is_identified(call, self._supplies.yard):
+        supplies = self._supplies
+        if not supplies.settings.learn:
+            return
+        conversation = conversation_of(call)
+        use_case = self._found.use_case(conversation, tool)
+        if use_case is None and is_identified(call, supplies.yard):
             # Where conversations share a thread, the last search may have been anybody's.
-            use_case = self._finds.last_use_case(whose)
-        if use_case is not None and self._supplies.outcomes is not None:
-            run_in_background(self._noted(call.caller.tenant, use_case, tool, outcome))
+            use_case = self._found.last_use_case(conversation)
+        if use_case is not None:
+            run_in_background(self._note(call.caller.tenant, use_case, tool, outcome))
 
-    async def _noted(self, tenant: str, use_case: str, tool: str, outcome: LearntOutcome) -> None:
-        assert self._supplies.outcomes is not None
+    async def _note(self, tenant: str, use_case: str, tool: str, outcome: LearntOutcome) -> None:
         with suppress(StateError):
-            await self._supplies.outcomes.note(tenant, use_case, tool, outcome)
-
-
-def _named(call: Call, tool: str, arguments: dict[str, Any]) -> Call:
-    members = decode_params(call.params, dict[str, Raw])
-    kept = {key: members[key] for key in _ROUND_TRIP if key in members}
-    params = Raw(encode({"name": tool, "arguments": arguments, **kept}))
-    # What the client mirrored in headers were the arguments of the meta tool.
-    return replace(call, params=params, param_headers=None)
-
-
-def head_of(call: Call, result: Any) -> _Head:
-    """Of which kind a result is, and whether it says that the tool failed."""
-    head = _Head()
-    if isinstance(result, Raw):
-        body = bytes(result)
-        if len(body) <= _READ_UP_TO and (b'"isError"' in body or b'"resultType"' in body):
-            with suppress(msgspec.DecodeError):
-                head = msgspec.json.decode(body, type=_Head)
-    elif not isinstance(result, StreamedResult):
-        kind = getattr(result, "result_type", "")
-        head = _Head(getattr(result, "is_error", False) is True, kind if isinstance(kind, str) else "")
-    if call.caller.era == "legacy":  # the word means nothing there
-        head.result_type = ""
-    return head
+            await self._supplies.feedback.note(tenant, use_case, tool, outcome)
 
 
 logger = logging.getLogger("toolyard.views")
@@ -226,7 +210,7 @@ class Batch:
             await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
             if channel.asked.is_set():
                 return BatchResult(tool=item.tool, ok=False, error=NEEDS_INPUT)
-            return await self._done(call, item.tool, working.result())
+            return self._done(call, item.tool, working.result())
         except ToolError as error:
             return BatchResult(tool=item.tool, ok=False, error=str(error))
         except McpError as error:
@@ -242,32 +226,29 @@ class Batch:
             elif not working.cancelled():
                 working.exception()  # it was looked at
 
-    async def _done(self, call: Call, tool: str, result: Any) -> BatchResult:
-        if isinstance(result, StreamedResult):
-            result.close()
+    def _done(self, call: Call, tool: str, outcome: Outcome) -> BatchResult:
+        if isinstance(outcome.body, StreamedResult):
+            outcome.body.close()
             return BatchResult(tool=tool, ok=False, error=TOO_LARGE)
-        kind = head_of(call, result).result_type
-        plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
-        if kind in ("input_required", "task"):
-            await self._abandon(call, tool, plain.get("requestState"))
-            return BatchResult(
-                tool=tool, ok=False, error=NEEDS_INPUT if kind == "input_required" else IS_TASK
-            )
+        plain: dict[str, Any] = msgspec.json.decode(outcome.body)
+        if outcome.kind != "complete":
+            self._abandon(call, tool, plain.get("requestState"))
+            asks = outcome.kind == "input_required"
+            return BatchResult(tool=tool, ok=False, error=NEEDS_INPUT if asks else IS_TASK)
         plain.pop("resultType", None)
         meta = plain.get("_meta")
         if isinstance(meta, dict) and set(cast(dict[str, Any], meta)) == {SERVER_KEY}:
             del plain["_meta"]
         if not _is_readable(plain.get("content")):
             return BatchResult(tool=tool, ok=False, error=UNREADABLE)
-        failed = plain.get("isError") is True
-        return BatchResult(tool=tool, ok=not failed, result=plain, error=_words(plain) if failed else None)
+        error = _words(plain) if outcome.is_error else None
+        return BatchResult(tool=tool, ok=not outcome.is_error, result=plain, error=error)
 
-    async def _abandon(self, call: Call, tool: str, state: Any) -> None:
-        """A server that holds its breath for the answer is told that none will come."""
-        entry = self._known.entry(call, tool)
-        mount = None if entry is None else self._supplies.yard.mounts.get(entry.server)
-        if mount is not None and isinstance(mount.service, Bridge) and isinstance(state, str):
-            mount.service.abandon(state)
+    def _abandon(self, call: Call, tool: str, state: Any) -> None:
+        """Tells an upstream whose call waits for answers that none will come."""
+        target = self._known.target(call, tool)
+        if target is not None and isinstance(state, str):
+            target.mount.upstream.abandon(state)
 
     def _late(self, at: int, item: BatchItem, seconds: float) -> BatchResult:
         what = "it was not done and was cancelled" if at in self._begun else "it was not begun"
@@ -276,8 +257,7 @@ class Batch:
 
 def _one_of_many(call: Call) -> Call:
     """Without what belongs to the whole: the progress token, and tasks, which a client could not follow."""
-    members = decode_params(call.params, dict[str, Raw])
-    meta = decode_params(members.get("_meta", Raw(b"{}")), dict[str, Raw])
+    meta = decode_params(call.members().get("_meta", Raw(b"{}")), dict[str, Raw])
     meta.pop("progressToken", None)
     caller = call.caller
     if caller.era == "modern" and caller.supports(TASKS_EXTENSION):
@@ -309,13 +289,14 @@ MAX_USE_CASE = 4_000
 
 
 class MetaToolService:
-    def __init__(self, supplies: MetaToolContext, forward: ForwardCall, own: Collection[str] = ()) -> None:
-        """`forward` takes a tools/call to its upstream; `own` are the names of the meta tools."""
+    def __init__(self, supplies: MetaToolContext, send: SendTool, own: Collection[str] = ()) -> None:
+        """`send` forwards a call to its upstream; `own` are the names of the meta tools."""
         self.supplies = supplies
         self.own = own
         self.finds = FoundTools()
         self.known = ToolResolver(supplies, own)
-        self.executing = ToolExecutor(supplies, self.known, self.finds, forward)
+        self.executing = ToolExecutor(supplies, self.known, self.finds, send)
+        self.send = self.executing.send
         self._threads = Conversations(supplies)
         self._searching = ToolSearch(supplies, self.known)
         self._describing = ToolDescriber(supplies, self.known)
@@ -365,9 +346,11 @@ class MetaToolService:
 
     async def call_tool(
         self, call: Call, tool: str, arguments: dict[str, Any], session: str | None = None
-    ) -> Any:
-        """The upstream's own result object; UnknownTool, BadArguments, or McpError as the upstream has it."""
-        return await self.executing.call(await self.thread(call, session), tool, arguments)
+    ) -> Outcome:
+        """UnknownToolError, BadArgumentsError, or McpError as the upstream said it."""
+        if session:
+            call = await self.thread(call, session)
+        return await self.executing.call(call, tool, arguments)
 
     async def call_tools(
         self,

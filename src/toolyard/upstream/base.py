@@ -1,0 +1,110 @@
+"""What every upstream has in common: `Upstream` itself, the `Forward` that goes to it, the `Outcome` that comes back.
+
+A view makes the `Forward`: from there on the name is resolved and the params are decoded. An upstream makes the
+`Outcome`: from there on nobody looks into the result to learn whether it failed, or of which kind it is.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import Literal
+
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from ..wire.call import Call, Caller, Secret, StreamedResult
+from ..wire.messages import encode
+from .connection import Params, StartProgress, UpstreamInfo
+
+ResultKind = Literal["complete", "input_required", "task"]
+
+
+class Forward(Struct, frozen=True, gc=False):
+    """One request for one upstream."""
+
+    call: Call
+    """The client's call: who asks, its channel, id, progress token and session. What is asked stands below."""
+    method: str
+    params: Params
+    """Under the names that the upstream itself uses. Values are still JSON; the transport encodes the whole."""
+    name: str | None = None
+    """The tool, prompt or resource, as the upstream calls it; None if it is not in the catalogue."""
+    safe: bool = False
+    """It may run twice."""
+    read_hint: str = ""
+    """How the caller reads on where a result is cut short, with {id} for the id of the whole result."""
+    headers: Mapping[str, str] | None = None
+    """What this request carries over HTTP besides: mirrored arguments, keys, the id of a session."""
+    secrets: Mapping[str, Secret] | None = None
+    """The keys of the caller that are for this upstream."""
+
+    @classmethod
+    def of(cls, call: Call) -> "Forward":
+        """A call that needs no translation: one in the gateway's own name."""
+        return cls(call, call.method, call.members(), secrets=call.secrets)
+
+    def as_call(self) -> Call:
+        """The same request as a call, for a server in this process."""
+        return replace(
+            self.call,
+            method=self.method,
+            params=Raw(encode(self.params)),
+            secrets=self.secrets,
+            param_headers=None,
+        )
+
+
+class Outcome(Struct, frozen=True, gc=False):
+    """How a request ended, unless it raised."""
+
+    body: Raw | StreamedResult
+    kind: ResultKind = "complete"
+    """As a modern client has to read it; always `complete` for a legacy one."""
+    is_error: bool = False
+    """The tool says that it failed. Not looked for in results that lie on disk."""
+
+    @property
+    def size(self) -> int:
+        body = self.body
+        return body.size if isinstance(body, StreamedResult) else len(memoryview(body))
+
+
+class Upstream(ABC):
+    """A server behind the gateway: remote, in this process, or Composio."""
+
+    @abstractmethod
+    async def send(self, forward: Forward) -> Outcome:
+        """Answer a request; McpError as the server said it, UpstreamError if it did not answer."""
+
+    @abstractmethod
+    async def info(self) -> UpstreamInfo:
+        """What it says about itself, asked in the gateway's own name."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    async def reset(self) -> None:
+        """Close what is open; the next request begins anew."""
+
+    async def idle(self) -> None:
+        """Wait until no call waits for answers from its client."""
+
+    def close_idle(self) -> None:
+        """Close connections that nobody has used for a while."""
+
+    def starting(self) -> StartProgress | None:
+        """How a first connection that is being opened gets on; None if none is."""
+        return None
+
+    # What a client does
+
+    def client_seen(self, caller: Caller, session: str) -> None:
+        """A client introduced itself: what we ask in our own name, we ask as it would."""
+
+    def end_session(self, call: Call) -> None:
+        """A legacy client ended its session: close what was opened for it alone."""
+
+    async def roots_changed(self, call: Call) -> None:
+        """A legacy client has other folders open now."""
+
+    def abandon(self, state: str) -> None:
+        """Nobody will answer the questions of the call with this `requestState`."""
