@@ -76,7 +76,7 @@ def shaped(shaping: Shaping) -> Stage:
             if options is NO_OPTIONS and isinstance(body, Raw) and shaper.passes(caller, policy, bytes(body)):
                 return outcome
             fitting = await shaper.fit(body, ShapeRequest(caller, policy, forward.read_hint, options))
-            return outcome if fitting is body else replace(outcome, body=fitting)
+            return outcome if fitting is body else outcome.with_body(fitting)
 
         return shape
 

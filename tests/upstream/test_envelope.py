@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec import UNSET, Raw
 
 from tests.upstream.texts import cut, objects, styles, texts, tricky, values
-from toolyard.upstream.messages.envelope import BadMessageError, read_message, result_type_of
+from toolyard.upstream.errors import InvalidReplyError
+from toolyard.upstream.messages.envelope import read_message, read_outcome
 from toolyard.upstream.messages.spool import MalformedTextError, Spool, Spooled
 
 ids = st.integers(-(2**63), 2**63 - 1) | tricky
@@ -28,8 +29,8 @@ def plain(result: Any) -> bytes:
 
 
 def fault(body: bytes | Spooled) -> str:
-    with pytest.raises(BadMessageError) as caught:
-        read_message(body)
+    with pytest.raises(InvalidReplyError) as caught:
+        read_message("up", body)
     return str(caught.value)
 
 
@@ -47,7 +48,7 @@ def results(draw: st.DrawFn) -> tuple[bytes, Any]:
 @given(case=results(), bound=st.sampled_from([0, 20, 100_000]), data=st.data())
 def test_a_result_is_the_same_from_disk_and_however_it_came(case: Any, bound: int, data: st.DataObject):
     text, known = case
-    message = read_message(spool(data.draw(cut(text)), bound))
+    message = read_message("up", spool(data.draw(cut(text)), bound))
     assert message.id == known["id"]
     assert msgspec.json.decode(plain(message.result)) == known["result"]
     assert isinstance(message.result, Spooled) == (len(text) > bound)
@@ -73,18 +74,18 @@ def test_what_is_no_message_in_memory_is_none_on_disk(text: bytes):
 )
 def test_members_may_stand_in_any_order(text: bytes):
     result = b'{"content":[{"type":"text","text":"\\"}]{\\\\"}],"more":{"id":2,"result":{}}}'
-    message = read_message(spool([text % result]))
+    message = read_message("up", spool([text % result]))
     assert message.id == 1
     assert isinstance(message.result, Spooled)
     assert plain(message.result) == result
     # In memory msgspec decides; the two must agree.
-    assert plain(read_message(text % result).result) == result
+    assert plain(read_message("up", text % result).result) == result
 
 
 def test_the_file_belongs_to_the_result_alone():
     body = spool([b'{"jsonrpc":"2.0","id":1,"result":{"a":1}}'])
     assert isinstance(body, Spooled)
-    message = read_message(body)
+    message = read_message("up", body)
     with pytest.raises(ValueError, match="was closed"):
         _ = body.head
     assert plain(message.result) == b'{"a":1}'
@@ -165,8 +166,8 @@ def test_a_refusal_quotes_the_beginning():
 def test_a_refusal_tells_whose_answer_it_was(text: bytes):
     bodies = [spool([text])] if b"big" in text else [text, spool([text])]
     for body in bodies:
-        with pytest.raises(BadMessageError) as caught:
-            read_message(body)
+        with pytest.raises(InvalidReplyError) as caught:
+            read_message("up", body)
         assert caught.value.id == 7
 
 
@@ -178,9 +179,11 @@ def test_deep_nesting_is_refused_in_memory_and_on_disk():
 
 
 def test_requests_notifications_and_errors_are_read_as_everywhere():
-    assert read_message(b'{"jsonrpc":"2.0","id":1,"method":"ping"}').is_request
-    assert read_message(b'{"jsonrpc":"2.0","method":"notifications/message","params":{}}').is_notification
-    error = read_message(b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}').error
+    assert read_message("up", b'{"jsonrpc":"2.0","id":1,"method":"ping"}').is_request
+    assert read_message(
+        "up", b'{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
+    ).is_notification
+    error = read_message("up", b'{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}').error
     assert error is not UNSET
     assert error.code == -32700
 
@@ -194,25 +197,25 @@ def test_the_kind_is_the_member_of_the_outermost_object(result: dict[str, Any], 
     if kind is not None:
         result["resultType"] = kind
     text = json.dumps(result, **style).encode()
-    assert result_type_of(Raw(text)) == (kind or "complete")
+    assert read_outcome("up", Raw(text)).kind == (kind or "complete")
     body = spool([text])
     assert isinstance(body, Spooled)
-    assert result_type_of(body) == (kind or "complete")
+    assert read_outcome("up", body).kind == (kind or "complete")
 
 
 def test_a_kind_behind_the_head_is_not_looked_for():
     body = spool([b'{"a":"%s","resultType":"input_required"}' % (b"b" * 70_000)])
     assert isinstance(body, Spooled)
-    assert result_type_of(body) == "complete"
+    assert read_outcome("up", body).kind == "complete"
 
 
 def test_a_kind_that_is_no_string_is_refused():
-    with pytest.raises(BadMessageError, match="cannot be read"):
-        result_type_of(Raw(b'{"resultType":5}'))
+    with pytest.raises(InvalidReplyError, match="cannot be understood"):
+        read_outcome("up", Raw(b'{"resultType":5}')).kind
 
 
 def test_a_hostile_head_is_looked_at_once():
     body = spool([b'{"a":[' + b'"resultType":"x",' * 4000 + b"1]}"])
     assert isinstance(body, Spooled)
     # A search that starts anew at each place takes seconds each time; all of them end the test's own limit.
-    assert {result_type_of(body) for _ in range(200)} == {"complete"}
+    assert {read_outcome("up", body).kind for _ in range(200)} == {"complete"}

@@ -34,7 +34,7 @@ from ..upstream.messages.envelope import read_outcome
 from ..upstream.messages.spool import Spooled
 from ..wire.call import TASKS_EXTENSION, Call, Caller
 from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, InvalidParams, McpError
-from ..wire.messages import decode_params
+from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer
 from ..wire.types import InputRequiredResult
 from .input_requests import ParkedCall, ParkedCalls, ask_all, check_questions, follow_task
@@ -69,7 +69,9 @@ class Bridge(Upstream):
     async def send(self, forward: Forward) -> Outcome:
         caller, pool = forward.call.caller, self.connections
         ours = caller is GATEWAY_CALLER
-        connection = await (pool.any() if ours else pool.get(forward.call))
+        connection = pool.shared if caller.era == "modern" and not ours else None
+        if connection is None or connection.closed:
+            connection = await (pool.any() if ours else pool.get(forward.call))
         if forward.method == "subscriptions/listen":
             # Changes of lists may be told on any session; a caller's resources are those of its own.
             return await listen(connection, forward, pool if ours else connection)
@@ -103,7 +105,7 @@ class Bridge(Upstream):
                 self._server, "it answered with a task, which the client did not say it can follow"
             )
         check_questions(self._server, call, body)
-        return replace(outcome, body=self._sealed(call, body))
+        return outcome.with_body(self._sealed(call, body))
 
     def _sealed(self, call: Call, result: RawResult) -> RawResult:
         """Binds the state to this caller: the upstream knows only us, and another caller must not bring it back."""
@@ -143,7 +145,7 @@ class Bridge(Upstream):
                 )
             except McpError as error:
                 if method == "tools/call" and _is_about_asking(error, number):
-                    return Outcome(raw(error_result(error.message)), is_error=True)
+                    return Outcome.of(encode(error_result(error.message)), is_error=True)
                 raise _as_legacy_error(method, error) from None
             outcome = read_outcome(self._server, body)
             if outcome.kind == "complete" or isinstance(body, Spooled):
@@ -180,15 +182,15 @@ class Bridge(Upstream):
                     listener = SILENT if call.caller is GATEWAY_CALLER else CallListener(call, token)
                     body = await connection.request(method, params, listener, token, forward.headers)
                 else:
-                    parked = ParkedCall(call, method, params, token)
+                    parked = ParkedCall(call, token, method, params)
                     asking = connection.request(method, params, parked, token, forward.headers)
                     body = await self._parked.begin(parked, self._counted(asking))
             except McpError as error:
                 raise _as_modern_error(error) from None
         if isinstance(body, InputRequiredResult):
-            return Outcome(raw(body), "input_required")
+            return Outcome.of(encode(body), "input_required")
         plain = read_outcome(self._server, body, modern=False)
-        return replace(plain, body=as_modern(method, body, connection.about.info))
+        return plain.with_body(as_modern(method, body, connection.about.info))
 
     async def _counted(self, request: Awaitable[RawResult]) -> RawResult:
         """A call that may be parked: `idle` waits for it, whether its client is there or not."""

@@ -12,7 +12,7 @@ from collections.abc import Coroutine
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from ..upstream.connection import REQUEST_CAPABILITIES, SILENT, Params, RawResult, UpstreamConnection, askable
 from ..upstream.errors import InvalidReplyError
@@ -174,24 +174,23 @@ class _OpenQuestion(Struct):
     answer: asyncio.Future[Raw]
 
 
-class ParkedCall(CallListener):
+class ParkedCall(CallListener, eq=False):
     """One call, whoever waits for it at the moment. It keeps questions until the client comes for them."""
 
-    asks_at_once = False
-    __slots__ = ("_asked", "_count", "_method", "_params", "_questions", "attended", "id", "round", "running")
+    method: str
+    params: Params
+    id: str = field(default_factory=lambda: secrets.token_urlsafe(12))
+    attended: bool = True
+    round: int = 0
+    """Counts the times it was left; the state of an earlier round is worth nothing."""
+    running: "asyncio.Future[RawResult] | None" = None
+    _questions: dict[str, _OpenQuestion] = field(default_factory=dict[str, _OpenQuestion])
+    _count: int = 0
+    _asked: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def __init__(self, call: Call, method: str, params: Params, token: str | None) -> None:
-        super().__init__(call, token)
-        self._method = method
-        self.id = secrets.token_urlsafe(12)
-        self.attended = True
-        self.round = 0
-        """Counts the times it was left; the state of an earlier round is worth nothing."""
-        self.running: asyncio.Future[RawResult] | None = None
-        self._params = params
-        self._questions: dict[str, _OpenQuestion] = {}
-        self._count = 0
-        self._asked = asyncio.Event()
+    @property
+    def asks_at_once(self) -> bool:
+        return False
 
     async def notify(self, method: str, params: Raw) -> None:
         if self.attended:  # between two rounds nobody listens
@@ -200,7 +199,7 @@ class ParkedCall(CallListener):
     @property
     def request(self) -> str:
         """What a retry must ask again; worked out only when the call has to wait."""
-        return _fingerprint(self._method, self._params)
+        return _fingerprint(self.method, self.params)
 
     async def ask(self, method: str, params: Raw) -> Raw:
         if method == "elicitation/create" and b"elicitationId" in bytes(params):

@@ -9,6 +9,7 @@ from msgspec import UNSET, Raw
 from ..upstream.base import Forward, Outcome
 from ..upstream.connection import SILENT, ChangeWatcher, UpstreamConnection
 from ..upstream.errors import ConnectionLostError
+from ..upstream.messages.envelope import read_outcome
 from ..upstream.messages.router import LISTS_CHANGED, RESOURCE_UPDATED
 from ..wire.errors import McpError
 from ..wire.messages import decode_params
@@ -31,9 +32,9 @@ async def listen(link: UpstreamConnection, forward: Forward, source: ChangeSourc
     if link.about.era == "modern":
         listener = SubscriptionListener(forward.call)
         body = await link.request(forward.method, forward.params, listener, None, forward.headers)
-        return Outcome(body)
+        return read_outcome(link.server, body)
     await _LegacySubscription(link, forward, source).run()
-    return Outcome(Raw(b"{}"))
+    return Outcome.of(b"{}")
 
 
 class _LegacySubscription:

@@ -5,7 +5,7 @@ from itertools import count
 from typing import Any
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from ..upstream.connection import Params, RawResult
 from ..upstream.messages.spool import Spooled
@@ -113,15 +113,15 @@ PASSED_ON = (PROGRESS, MESSAGE, "notifications/elicitation/complete")
 LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "emergency")
 
 
-class CallListener:
-    """Speaks to the caller of one call, whose progress token it puts back."""
+class CallListener(Struct, eq=False):
+    """Passes on to the caller of one call what the upstream says meanwhile, under the caller's progress token."""
 
-    __slots__ = ("call", "token")
-    asks_at_once = True
+    call: Call
+    token: str | None
 
-    def __init__(self, call: Call, token: str | None) -> None:
-        self.call = call
-        self.token = token
+    @property
+    def asks_at_once(self) -> bool:
+        return True
 
     @property
     def principal(self) -> str:

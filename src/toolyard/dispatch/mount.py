@@ -253,6 +253,7 @@ class Mount:
         self._deadlines = Deadlines(config.timeout)
         self._queue: deque[asyncio.Future[None]] = deque()
         self._empty = asyncio.Event()
+        self._is_leaving = False
 
     def reconfigure(self, config: ServerConfig) -> None:
         """Other limits for calls from now on; those under way keep theirs."""
@@ -289,7 +290,9 @@ class Mount:
             try:
                 return await self._attempt(forward, deadline)
             finally:
-                self._leave()
+                self.in_flight -= 1
+                if self._queue or self._is_leaving:
+                    self._slot_is_free()
         except asyncio.CancelledError:
             if not deadline.took_effect():
                 raise
@@ -350,6 +353,7 @@ class Mount:
     async def idle(self, wait: float) -> None:
         """Wait until no call is under way, but not for ever."""
         self._empty.clear()
+        self._is_leaving = True
         if self.in_flight:
             with suppress(TimeoutError):
                 async with asyncio.timeout(wait):
@@ -365,16 +369,15 @@ class Mount:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled():  # the slot was given to this call: pass it on
-                self._leave()
+                self.in_flight -= 1
+                self._slot_is_free()
             else:
                 with suppress(ValueError):  # it may have been passed over already
                     self._queue.remove(turn)
             raise
 
-    def _leave(self) -> None:
-        self.in_flight -= 1
-        if self._queue:
-            self._admit()
+    def _slot_is_free(self) -> None:
+        self._admit()
         if not self.in_flight:
             self._empty.set()
 

@@ -57,15 +57,19 @@ class Outcome(Struct, frozen=True, gc=False):
     """How a request ended, unless it raised."""
 
     body: Raw | StreamedResult
+    size: int
     kind: ResultKind = "complete"
     """As a modern client has to read it; always `complete` for a legacy one."""
     is_error: bool = False
     """The tool says that it failed. Not looked for in results that lie on disk."""
 
-    @property
-    def size(self) -> int:
-        body = self.body
-        return body.size if isinstance(body, StreamedResult) else len(memoryview(body))
+    @classmethod
+    def of(cls, body: bytes, kind: ResultKind = "complete", *, is_error: bool = False) -> "Outcome":
+        return cls(Raw(body), len(body), kind, is_error)
+
+    def with_body(self, body: Raw | StreamedResult) -> "Outcome":
+        size = body.size if isinstance(body, StreamedResult) else len(memoryview(body))
+        return replace(self, body=body, size=size)
 
 
 class Upstream(ABC):

@@ -291,7 +291,8 @@ class ConnectionPool:
         self._had: set[ClientProfile | None] = set()
         self._latest_client = NO_CLIENT
         """The profile to connect with when we ask in our own name and no connection is open."""
-        self._shared: UpstreamConnection | None = None
+        self.shared: UpstreamConnection | None = None
+        """The one connection for all callers, of a modern upstream."""
         self._links: dict[ClientProfile, UpstreamConnection] = {}
         self._used: dict[ClientProfile, float] = {}
         self._opening: dict[ClientProfile | None, asyncio.Task[UpstreamConnection]] = {}
@@ -305,7 +306,7 @@ class ConnectionPool:
 
     @property
     def is_open(self) -> bool:
-        return any(not link.closed for link in (*self._links.values(), *filter(None, [self._shared])))
+        return any(not link.closed for link in (*self._links.values(), *filter(None, [self.shared])))
 
     def starting(self) -> StartProgress | None:
         """How the first one comes along; None when there is one already, or none is being opened."""
@@ -315,7 +316,7 @@ class ConnectionPool:
 
     async def get(self, call: Call) -> UpstreamConnection:
         """A link for this call. Opens one if need be, after the pause that earlier failures ask for."""
-        shared = self._shared
+        shared = self.shared
         if shared is not None and not shared.closed:
             return shared
         profile = _profile(call)
@@ -371,15 +372,15 @@ class ConnectionPool:
         # Servers show more to a client that can be asked; so what is open for one of those comes first.
         asked = [link for profile, link in self._links.items() if profile is not NO_CLIENT]
         others = [link for profile, link in self._links.items() if profile is NO_CLIENT]
-        for link in (self._shared, *reversed(asked), *others):
+        for link in (self.shared, *reversed(asked), *others):
             if link is not None and not link.closed:
                 return link
         return await self.by_profile(self._latest_client)
 
     async def by_profile(self, profile: ClientProfile) -> UpstreamConnection:
         while True:
-            if self._shared is not None and not self._shared.closed:
-                return self._shared
+            if self.shared is not None and not self.shared.closed:
+                return self.shared
             link = self._links.get(profile)
             if link is not None and not link.closed:
                 self._used[profile] = time.monotonic()
@@ -431,7 +432,7 @@ class ConnectionPool:
         if len(self._had) < MAX_CONNECTIONS:
             self._had.add(kind)
         if link.about.era == "modern":
-            self._shared = link
+            self.shared = link
         else:
             self._links[profile] = link
             self._used[profile] = time.monotonic()
@@ -444,9 +445,9 @@ class ConnectionPool:
         for profile, link in list(self._links.items()):
             if link.closed:
                 self._close_later(self._links.pop(profile))
-        if self._shared is not None and self._shared.closed:
-            self._close_later(self._shared)
-            self._shared = None
+        if self.shared is not None and self.shared.closed:
+            self._close_later(self.shared)
+            self.shared = None
 
     def _make_room(self, profile: ClientProfile) -> None:
         """Sessions are few: a principal has a share of them, and who needs none of their own is let in."""
@@ -487,19 +488,19 @@ class ConnectionPool:
 
     async def reset(self) -> None:
         """Close what is open; the next who needs a link gets a new one."""
-        for link in [*self._links.values(), *filter(None, [self._shared])]:
+        for link in [*self._links.values(), *filter(None, [self.shared])]:
             self._close_later(link)
         self._links.clear()
-        self._shared = None
+        self.shared = None
 
     async def close(self) -> None:
         self._closed = True
         opening = list(self._opening.values())
         for task in opening:
             task.cancel()
-        links = [*self._links.values(), *filter(None, [self._shared])]
+        links = [*self._links.values(), *filter(None, [self.shared])]
         self._links.clear()
-        self._shared = None
+        self.shared = None
         closing = [*self._closing, *(asyncio.create_task(link.close()) for link in links), *opening]
         if closing:
             await asyncio.wait(closing)

@@ -198,7 +198,8 @@ class InProcessUpstream(Upstream):
             raise InvalidReplyError(self._name, f"its result could not be kept: {error}") from None
         if not isinstance(body, Raw | StreamedResult):
             body = Raw(encode(body))
-        return Outcome(body, kind if kind in ("input_required", "task") else "complete", is_error)
+        size = len(memoryview(body)) if isinstance(body, Raw) else body.size
+        return Outcome(body, size, kind if kind in ("input_required", "task") else "complete", is_error)
 
     async def info(self) -> UpstreamInfo:
         server = await self._loaded()

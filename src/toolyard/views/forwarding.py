@@ -112,8 +112,9 @@ class RequestForwarder:
             return await self._task_result(mount, forward, outcome)
         if outcome.kind != "task":
             return outcome
-        sealed = self._context.task_ids.seal_in(outcome.body, mount.server, name or "", call.caller)
-        return replace(outcome, body=sealed)
+        return outcome.with_body(
+            self._context.task_ids.seal_in(outcome.body, mount.server, name or "", call.caller)
+        )
 
     async def _task_result(self, mount: Mount, forward: Forward, begun: Outcome) -> Outcome:
         """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""

@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 from msgspec import Raw
-from msgspec.structs import replace
 
 from ...config import Composio, ServerConfig
 from ...search.documents import ToolQuery
@@ -177,7 +176,7 @@ class ComposioUpstream(Upstream):
         try:
             outcome = await self._seats.run(forward.call, work, says_over)
             body = self._blotter.result(outcome.body)
-            return outcome if body is outcome.body else replace(outcome, body=body)
+            return outcome if body is outcome.body else outcome.with_body(body)
         except McpError as error:
             raise self._blotter.error(error) from None
 
@@ -279,9 +278,9 @@ def _refused_as_over(done: ExecutedTool) -> bool:
 def _without_mcp(method: str) -> Outcome:
     """Where a session has no address for MCP, nothing is listed."""
     if method == "tools/list":
-        return Outcome(Raw(b'{"tools":[]}'))
+        return Outcome.of(b'{"tools":[]}')
     raise MethodNotFound(method[:80])
 
 
 def _outcome(result: CallToolResult) -> Outcome:
-    return Outcome(Raw(encode(result)), is_error=result.is_error is True)
+    return Outcome.of(encode(result), is_error=result.is_error is True)

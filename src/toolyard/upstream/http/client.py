@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from msgspec import UNSET, Struct
-from multidict import CIMultiDict
+from msgspec import UNSET, Raw, Struct
+from multidict import CIMultiDict, CIMultiDictProxy
 
 from ...wire.errors import UNSUPPORTED_VERSION, McpError
 from ...wire.headers import NAME_PARAMS, encode_value
@@ -24,7 +24,7 @@ from ..errors import (
     UpstreamRefusedError,
     says_expired,
 )
-from ..messages.envelope import read_message, result_of
+from ..messages.envelope import read_message, read_result, result_of
 from ..messages.slices import SLICE, next_turn, slices
 from ..messages.spool import BOUND, Spool, Spooled, SpoolError
 
@@ -163,30 +163,29 @@ class UpstreamHttpClient:
     """Connections are kept alive and shared. Opened with the first request, on the loop that makes it."""
 
     def __init__(self) -> None:
-        self._session: aiohttp.ClientSession | None = None
+        self.session: aiohttp.ClientSession | None = None
 
-    @property
-    def session(self) -> "aiohttp.ClientSession":
-        if self._session is None:
-            import aiohttp  # 90 ms of CPU, and not needed where all upstreams are processes
+    def open(self) -> "aiohttp.ClientSession":
+        """Called with the first request, in the event loop that makes it."""
+        import aiohttp  # 90 ms of CPU, and not needed where all upstreams are processes
 
-            from .limits import limited_connector
+        from .limits import limited_connector
 
-            self._session = aiohttp.ClientSession(
-                # How many calls an upstream gets at a time is decided per upstream, not here.
-                connector=limited_connector(limit=0, keepalive_timeout=30),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=None),
-                skip_auto_headers=("User-Agent", "Accept-Encoding"),
-                requote_redirect_url=False,
-                # Unpacking would happen on the loop, and a few bytes may become a great many.
-                auto_decompress=False,
-            )
-        return self._session
+        self.session = aiohttp.ClientSession(
+            # How many calls an upstream gets at a time is decided per upstream, not here.
+            connector=limited_connector(limit=0, keepalive_timeout=30),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+            skip_auto_headers=("User-Agent", "Accept-Encoding"),
+            requote_redirect_url=False,
+            # Unpacking would happen on the loop, and a few bytes may become a great many.
+            auto_decompress=False,
+        )
+        return self.session
 
     async def close(self) -> None:
-        if self._session is not None:
-            session, self._session = self._session, None
+        if self.session is not None:
+            session, self.session = self.session, None
             await session.close()
 
 
@@ -232,7 +231,8 @@ class UpstreamEndpoint:
         """A reply whose head has come. `url` is another than the upstream's own, for its old transport."""
         for left in range(MAX_UNFINISHED, -1, -1):
             try:
-                response = await self._client.session._request(  # pyright: ignore[reportPrivateUsage]
+                session = self._client.session or self._client.open()
+                response = await session._request(  # pyright: ignore[reportPrivateUsage]
                     method,
                     url or self.url,
                     data=body,
@@ -254,10 +254,13 @@ class UpstreamEndpoint:
             raise AssertionError
         if response.status in (307, 308) and url is None:
             return await self._redirected(method, headers, body, response, hops + 1)
-        if response.headers.get("Content-Encoding", "identity") != "identity":
+        found = response.headers
+        if found.get("Content-Encoding", "identity") != "identity":
             response.close()
             raise InvalidReplyError(self.server, "it compressed its answer, which we did not ask for")
-        return UpstreamResponse(self, response, self._max_result)
+        kind = found.get("Content-Type", "")
+        is_json, is_stream = kind.startswith("application/json"), kind.startswith("text/event-stream")
+        return UpstreamResponse(self, response, self._max_result, response.status, found, is_json, is_stream)
 
     def _is_unfinished(self, error: BaseException) -> bool:
         """The connection was closed before the request was all written, so that it never arrived."""
@@ -301,20 +304,16 @@ class UpstreamEndpoint:
         return self._failures
 
 
-class UpstreamResponse:
-    """A reply on its way. `release` hands its connection back, `abandon` breaks it off."""
+class UpstreamResponse(Struct, eq=False):
+    """A reply whose head has come. `release` hands its connection back, `abandon` breaks it off."""
 
-    def __init__(
-        self, address: UpstreamEndpoint, response: "aiohttp.ClientResponse", max_result: int
-    ) -> None:
-        self._address = address
-        self._response = response
-        self._max_result = max_result
-        self.status = response.status
-        self.headers = response.headers
-        content_type = response.headers.get("Content-Type", "")
-        self.is_json = content_type.startswith("application/json")
-        self.is_stream = content_type.startswith("text/event-stream")
+    _address: UpstreamEndpoint
+    _response: "aiohttp.ClientResponse"
+    _max_result: int
+    status: int
+    headers: "CIMultiDictProxy[str]"
+    is_json: bool
+    is_stream: bool
 
     async def body(self) -> bytes | Spooled:
         """All of it, in memory when it is small."""
@@ -412,9 +411,8 @@ class ModernHttpConnection:
         self.standing = LegacySessionState()
         self._address = address
         self._id = 0
-        # In the form that aiohttp would otherwise make of them for every request.
-        self._headers: dict[str, CIMultiDict[str]] = {}
-        self._named: dict[tuple[str, bytes], CIMultiDict[str]] = {}
+        self._headers: dict[tuple[str, bytes], CIMultiDict[str]] = {}
+        """By method and the name in the params, as JSON."""
 
     async def request(
         self,
@@ -425,34 +423,30 @@ class ModernHttpConnection:
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:
         self._id = id = self._id + 1
-        body = encode(JsonRpcRequest(id, method, params))
-        reply = await self._address.send("POST", self._head(method, params, headers), body)
+        name = params.get(NAME_PARAMS.get(method, ""))
+        # Tools are called again and again, and their headers are the same each time.
+        fixed = self._headers.get((method, b"" if name is None else bytes(name)))
+        if fixed is None:
+            fixed = self._add_headers(method, name)
+        if headers:
+            fixed = fixed.copy()
+            fixed.update(headers)
+        reply = await self._address.send("POST", fixed, encode(JsonRpcRequest(id, method, params)))
         if reply.status != 200:
             raise await self._refused(reply, method)
         if reply.is_stream:
             return await self._follow(reply, id, ear)
-        return result_of(self._address.server, read_message(self._address.server, await reply.body()), id)
+        return read_result(self.server, await reply.body(), id)
 
-    def _head(self, method: str, params: Params, more: Mapping[str, str] | None) -> "CIMultiDict[str]":
-        fixed = self._headers.get(method)
-        if fixed is None:
-            version = {"MCP-Protocol-Version": self.about.version, "Mcp-Method": method}
-            fixed = self._headers[method] = CIMultiDict({**self._address.headers, **version})
-        name = params.get(NAME_PARAMS.get(method, ""))
-        if name is None and not more:
-            return fixed
-        # Tools are called again and again, and their headers are the same each time.
-        key = (method, bytes(name)) if name is not None else None
-        found = self._named.get(key) if key is not None else fixed.copy()
-        if found is None:
-            found = fixed.copy()
-            found["Mcp-Name"] = encode_value(decode_params(name, str))  # type: ignore[arg-type]
-            if len(self._named) >= MAX_REMEMBERED:
-                self._named.clear()
-            self._named[key] = found  # type: ignore[index]
-        if more:
-            found = found.copy()
-            found.update(more)
+    def _add_headers(self, method: str, name: Raw | None) -> "CIMultiDict[str]":
+        """In the form that aiohttp would otherwise make of them for every request."""
+        version = {"MCP-Protocol-Version": self.about.version, "Mcp-Method": method}
+        found = CIMultiDict({**self._address.headers, **version})
+        if name is not None:
+            found["Mcp-Name"] = encode_value(decode_params(name, str))
+        if len(self._headers) >= MAX_REMEMBERED:
+            self._headers.clear()
+        self._headers[method, b"" if name is None else bytes(name)] = found
         return found
 
     async def _follow(self, reply: UpstreamResponse, id: int, ear: RequestListener) -> RawResult:

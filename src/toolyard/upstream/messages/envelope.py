@@ -12,7 +12,7 @@ from msgspec import UNSET, Struct
 
 from ...wire.errors import McpError
 from ...wire.messages import Id, JsonRpcMessage, parse, parse_checked, recover_id
-from ..base import Outcome, ResultKind
+from ..base import Outcome
 from ..connection import RawResult
 from ..errors import InvalidReplyError
 from .spool import HEAD, TAIL, CheckedText, Spooled, format_size
@@ -104,31 +104,30 @@ _TYPE_VALUE = re.compile(rb'"resultType"\s*+:\s*+("[^"\\]{0,64}")')
 def read_outcome(server: str, body: RawResult, *, modern: bool = True) -> Outcome:
     """A result with its kind, and whether it is a tool's error. Of a spooled one only the head is read.
 
-    Results of legacy servers (`modern=False`) are complete, whatever they call themselves.
+    Results of legacy servers (`modern=False`) are complete, whatever they call themselves. A kind that nobody knows
+    is passed on as it is: the client decides.
     """
+    is_error = False
     if isinstance(body, Spooled):
-        return Outcome(body, _checked_kind(server, _kind_in(body.head)) if modern else "complete")
-    text = bytes(body)
-    typed = modern and _TYPE in text
-    if not typed and _IS_ERROR not in text:  # nearly all results of legacy servers
-        return Outcome(body)
-    try:
-        head = _decode_head(text)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        if not typed:
-            return Outcome(body)
-        broken = BadMessageError(f"its result cannot be read: {error}", text)
-        raise InvalidReplyError(server, f"its result cannot be understood: {broken.reason}") from None
-    return Outcome(
-        body, _checked_kind(server, head.result_type) if typed else "complete", head.is_error is True
-    )
-
-
-def _checked_kind(server: str, kind: Any) -> ResultKind:
-    """A kind that nobody knows is passed on as it is: the client decides."""
+        size, kind = body.size, _kind_in(body.head) if modern else "complete"
+    else:
+        text = bytes(body)
+        size, kind = len(text), "complete"
+        typed = modern and _TYPE in text
+        if typed or _IS_ERROR in text:
+            try:
+                head = _decode_head(text)
+                is_error = head.is_error is True
+                kind = head.result_type if typed else kind
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                if typed:
+                    reason = f"its result cannot be understood: it cannot be read: {error}"
+                    raise InvalidReplyError(server, reason) from None
+    if kind == "input_required" or kind == "task":
+        return Outcome(body, size, kind, is_error)
     if not isinstance(kind, str):
         raise InvalidReplyError(server, "its result cannot be understood: its resultType is not a string")
-    return kind if kind in ("input_required", "task") else "complete"
+    return Outcome(body, size, "complete", is_error)
 
 
 def _kind_in(head: bytes) -> str:
@@ -164,6 +163,14 @@ def guess_id(head: bytes, tail: bytes) -> Id | None:
         return None if found is None else msgspec.json.decode(found[1], type=int | str)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+
+
+def read_result(server: str, body: bytes | Spooled, id: Id) -> RawResult:
+    """The result in the reply to one request; McpError if the reply is an error."""
+    message = read_message(server, body)
+    if message.id == id and message.result is not UNSET and message.method is UNSET:
+        return message.result
+    return result_of(server, message, id)
 
 
 def result_of(server: str, message: JsonRpcMessage, id: Id) -> RawResult:

@@ -230,8 +230,11 @@ async def _describe(desk: MetaToolService, call: Call, arguments: dict[str, Any]
 
 
 async def _call(desk: MetaToolService, call: Call, arguments: dict[str, Any]) -> Any:
-    example = {"tool": "mcp__mail__send_email", "arguments": {"to": "ann@example.org"}}
-    given = _read(arguments, _Call, example)
+    try:
+        given = msgspec.convert(arguments, _Call)
+    except (msgspec.ValidationError, RecursionError):
+        example = {"tool": "mcp__mail__send_email", "arguments": {"to": "ann@example.org"}}
+        given = _read(arguments, _Call, example)
     return await desk.call_tool(call, given.tool, given.arguments, given.session)
 
 

@@ -127,8 +127,16 @@ def size_and_depth(value: Any) -> tuple[int, int]:
     """How many parts a value has, and how deep it goes."""
     parts, depth, level = 0, 0, [value]
     while level:
-        parts += len(level) + sum(len(item) // PIECE for item in level if isinstance(item, str))
-        level = [inner for item in level for inner in (*_table(item), *_list(item))]
+        below: list[Any] = []
+        for item in level:
+            parts += 1
+            if isinstance(item, str):
+                parts += len(item) // PIECE
+            elif isinstance(item, dict):
+                below += cast(Node, item).values()
+            elif isinstance(item, list):
+                below += cast(list[Any], item)
+        level = below
         depth += 1
     return parts, depth
 
@@ -153,6 +161,7 @@ MAX_BACKTRACKS = 100_000
 MAX_FAULTS = 5
 MAX_SHOWN = 400
 TOO_MANY_FAULTS = "they are too many to say where; compare them with the tool's input schema"
+_OPTIONS = frozenset(OPTION_NAMES)
 _HEAVY = (b'"$ref"', b'"$dynamicRef"', b'"$recursiveRef"', b'"unevaluated', b'"pattern')
 
 
@@ -192,23 +201,20 @@ class ArgumentCheck:
 
     def faults(self, arguments: dict[str, Any]) -> list[str]:
         # What a caller may ask of any result is no argument of the tool, and is taken out on the way.
-        arguments = {name: value for name, value in arguments.items() if name not in OPTION_NAMES}
+        if not _OPTIONS.isdisjoint(arguments):
+            arguments = {name: value for name, value in arguments.items() if name not in _OPTIONS}
         if self._validator is None:
             return []
-        steps, depth = self._work(arguments)
+        parts, depth = size_and_depth(arguments)
+        steps = parts * self._least
+        if not steps or steps * depth > MAX_TOLD:
+            steps = parts * self._weight.of(depth)
         if steps > MAX_STEPS or self._validator.is_valid(arguments):
             return []
         if steps * depth > MAX_TOLD:
             # A pattern that was given up does not fit either, and nothing is known of it.
             return [] if self._weight.has_patterns else [TOO_MANY_FAULTS]
         return self._found(arguments)
-
-    def _work(self, arguments: dict[str, Any]) -> tuple[int, int]:
-        """The most steps that these can take, and how deep they go."""
-        parts, depth = size_and_depth(arguments)
-        if self._least and parts * self._least * depth <= MAX_TOLD:
-            return parts * self._least, depth
-        return parts * self._weight.of(depth), depth
 
     def _found(self, arguments: dict[str, Any]) -> list[str]:
         found: list[str] = []
