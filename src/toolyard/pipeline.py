@@ -12,7 +12,7 @@ from msgspec import Raw, Struct
 
 from .dispatch import Forward, dispatch
 from .results.limits import may_have_options, take_options
-from .results.shaper import ResultPolicy, Shaper, ShapeRequest
+from .results.shaper import ResultPolicy, ResultShaper, ShapeRequest
 from .telemetry.metrics import Metrics
 from .telemetry.requests import Observation, ObservedRequest, new_request_id
 from .wire.messages import decode_params, encode
@@ -48,11 +48,11 @@ class ShapingPolicy(Protocol):
     """Who makes results fit, and what is wanted of one."""
 
     @property
-    def shaper(self) -> Shaper: ...
+    def shaper(self) -> ResultShaper: ...
 
-    def tool(self, forward: Forward) -> ResultPolicy: ...
+    def policy(self, forward: Forward) -> ResultPolicy: ...
 
-    def wanted(self, forward: Forward) -> ShapeRequest: ...
+    def request(self, forward: Forward) -> ShapeRequest: ...
 
     def own_parameters(self, forward: Forward) -> Collection[str]:
         """What looks like a wish about the result, and is a parameter of the tool."""
@@ -75,9 +75,9 @@ def shaping_stage(shaping: ShapingPolicy) -> Stage:
             if isinstance(result, CallToolResult):
                 result = Raw(encode(result))  # it was going to be, a little later
             plain = forward.options is None and isinstance(result, Raw)
-            if plain and shaper.passes(call.caller, shaping.tool(forward), bytes(result)):
+            if plain and shaper.passes(call.caller, shaping.policy(forward), bytes(result)):
                 return result
-            return await shaper.fit(result, shaping.wanted(forward))
+            return await shaper.fit(result, shaping.request(forward))
 
         return fitting
 

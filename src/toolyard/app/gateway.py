@@ -26,7 +26,8 @@ from ..dispatch.mount import CallHandler
 from ..dispatch.remote import Remote
 from ..edge.request import CallerKeys
 from ..pipeline import pipeline
-from ..results.shaper import ResultPolicy
+from ..results.shaper import ResultShaper
+from ..search.feedback import ResultSizes
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
 from ..upstream.connection import GATEWAY_CALLER, ConnectionPool, ConnectionPoolByEra, profile_of
@@ -83,13 +84,18 @@ class Gateway:
         self.catalogue = Catalogue()
         self.sealer = Sealer(key, config.gateway.name)
         self.parking = ParkedCalls(self.sealer, config.gateway.park_ttl, config.gateway.park_limit)
-        self.metrics = Metrics(self._states, lambda: len(self.parking)) if config.telemetry.metrics else None
+        self.metrics = (
+            Metrics(self._states, lambda: len(self.parking), lambda: self.keeping.ledger.totals)
+            if config.telemetry.metrics
+            else None
+        )
         self._traces: Tracing | None = tracing.start(config.telemetry)
         self._http = UpstreamHttpClient()
         self._queue = asyncio.Semaphore(AT_ONCE)
         folder = state_folder(config)
         self._store = CatalogueStore(folder)
         self.keeping = GatewayStorage(config, folder, self.sealer)
+        self._sizes = ResultSizes()
         self.shaping = self._shaping(config)
         self._mounted: dict[str, _MountedUpstream] = {}
         self._mounts: dict[str, Mount] = {}
@@ -119,6 +125,7 @@ class Gateway:
             self._yard,
             config,
             folder,
+            sizes=self._sizes,
             state=keeping.state,
             leases=keeping.leases,
             remotes=self.remotes,
@@ -139,22 +146,13 @@ class Gateway:
         if not config.results.shape:
             return None
         self.catalogue.dress = with_widened_schema
-        return ResultShaping(config, self.catalogue, self.keeping.store, self._came)
+        shaper = ResultShaper(self.keeping.store, self.keeping.ledger, self._sizes)
+        return ResultShaping(config, self.catalogue, self.keeping.store, shaper)
 
-    def _came(self, caller: Caller, tool: ResultPolicy, came: int, went: int) -> None:
-        """A tool has answered: so many bytes, of which so many went on."""
+    def _read(self, caller: Caller, sent: int) -> None:
+        """A caller has read some of a stored result."""
         identity = caller.identity
-        self.keeping.ledger.note(identity.tenant, identity.agent, tool.server, tool.name, came, went)
-        if self.metrics is not None:
-            self.metrics.fitted(tool.server, came, went)
-        self.searching.measured(tool.name, came)
-
-    def _read(self, caller: Caller, went: int) -> None:
-        """Some of a stored result was asked for."""
-        identity = caller.identity
-        self.keeping.ledger.note(identity.tenant, identity.agent, "", READ_RESULT, 0, went)
-        if self.metrics is not None:
-            self.metrics.fitted("", 0, went)
+        self.keeping.ledger.note(identity.tenant, identity.agent, "", READ_RESULT, 0, sent)
 
     # Life
 
@@ -193,6 +191,7 @@ class Gateway:
             self.catalogue.remove(name)
             if self.metrics is not None:
                 self.metrics.forget(name)
+            self.keeping.ledger.forget(name)
         for name, server in wanted.items():
             known = self._mounted.get(name)
             if known is None:

@@ -1,111 +1,57 @@
-"""Result shaping for the gateway: the limits of each tool, the store of whole results, and the counts."""
+"""Result shaping for the gateway: the policy of each tool, the shaper, and the reader of stored results."""
 
 from collections.abc import Collection
 from typing import Any
 
-import msgspec
-from msgspec import Raw
 from msgspec.structs import replace
 
 from ..artifacts.store import ArtifactStore
 from ..catalogue.catalogue import Catalogue
-from ..catalogue.items import TOOLS, UpstreamItem, shown_name
+from ..catalogue.items import UpstreamItem, shown_name
 from ..config import Config
 from ..dispatch import Forward
-from ..results.limits import NO_OPTIONS, OPTION_NAMES, ResultOptions, declared_bound, limits_for
+from ..results.limits import NO_OPTIONS, ResultOptions
 from ..results.preview import widen_output_schema
 from ..results.query.reader import ResultReader
-from ..results.shaper import ResultPolicy, Shaper, ShapeRequest, SizeRecorder, TaskResults
+from ..results.shaper import ResultPolicies, ResultPolicy, ResultShaper, ShapeRequest, TaskResults
 from ..wire.call import Caller
-
-MAX_CACHED_TOOLS = 10_000
 
 
 class ResultShaping:
-    """What the stage asks. Limits are looked up once for each tool, until the configuration changes."""
-
     def __init__(
-        self, config: Config, catalogue: Catalogue, store: ArtifactStore, noted: SizeRecorder
+        self, config: Config, catalogue: Catalogue, store: ArtifactStore, shaper: ResultShaper
     ) -> None:
-        self.shaper = Shaper(store, noted)
+        self.shaper = shaper
+        self.policies = ResultPolicies(config)
         self.reader = ResultReader(store, config.results)
-        self._tasks = TaskResults(self.shaper)
+        self._tasks = TaskResults(shaper)
         self._catalogue = catalogue
-        self.reconfigure(config)
 
     def reconfigure(self, config: Config) -> None:
-        self._config = config
-        self._servers = {server.name: server for server in config.servers}
-        self._tools: dict[tuple[str, str], tuple[tuple[UpstreamItem, ...], ResultPolicy]] = {}
-        """With the list that has its definition: another list may say otherwise."""
-        self._is_suna = config.gateway.view == "search" and "suna" in config.gateway.dialects
+        self.policies.reconfigure(config)
         self.reader.reconfigure(config.results)
 
     async def close(self) -> None:
         await self.reader.close()
 
-    def tool(self, forward: Forward) -> ResultPolicy:
-        return self._tool(forward.mount.server, forward.name or "")
+    def policy(self, forward: Forward) -> ResultPolicy:
+        return self._policy(forward.mount.server, forward.name or "")
 
-    def wanted(self, forward: Forward) -> ShapeRequest:
+    def request(self, forward: Forward) -> ShapeRequest:
         options = forward.options if isinstance(forward.options, ResultOptions) else NO_OPTIONS
-        return ShapeRequest(forward.call.caller, self.tool(forward), forward.more, options)
+        return ShapeRequest(forward.call.caller, self.policy(forward), forward.more, options)
 
     async def fit_task(self, state: Any, server: str, tool: str, id: str, caller: Caller, more: str) -> Any:
-        return await self._tasks.fit(state, id, ShapeRequest(caller, self._tool(server, tool), more))
+        return await self._tasks.fit(state, id, ShapeRequest(caller, self._policy(server, tool), more))
 
     def own_parameters(self, forward: Forward) -> Collection[str]:
-        found = _item(self._list(forward.mount.server), forward.name)
-        parameters = () if found is None else _definition(found).input_schema.properties
-        return [name for name in OPTION_NAMES if name in parameters]
+        return self.policy(forward).own_options
 
-    def _tool(self, server: str, own: str) -> ResultPolicy:
-        tools = self._list(server)
-        found = self._tools.get((server, own))
-        if found is not None and found[0] is tools:
-            return found[1]
-        if len(self._tools) >= MAX_CACHED_TOOLS:
-            self._tools.clear()
-        tool = self._made(server, own, tools)
-        self._tools[server, own] = (tools, tool)
-        return tool
-
-    def _list(self, server: str) -> tuple[UpstreamItem, ...]:
-        """Its tools, as they were last listed."""
-        shelf = self._catalogue.shelves.get(server)
-        return () if shelf is None else shelf.lists.get(TOOLS.name, ())
-
-    def _made(self, server: str, own: str, tools: tuple[UpstreamItem, ...]) -> ResultPolicy:
-        shelf = self._catalogue.shelves.get(server)
-        name = shown_name(server, own) if shelf is None else shelf.full_name(own)
-        config = self._servers.get(server)
-        if config is None:
-            return ResultPolicy(name, server, None)
-        limits = limits_for(self._config.results, config.results, own, name, self._is_suna)
-        item = _item(tools, own)
-        if limits is None or limits.always or item is None:
-            return ResultPolicy(name, server, limits)
-        return ResultPolicy(name, server, limits, declared_bound(_definition(item).meta, limits.bounded))
-
-
-class _Schema(msgspec.Struct, frozen=True):
-    properties: dict[str, Any] = {}
-
-
-class _Definition(msgspec.Struct, rename="camel"):
-    input_schema: _Schema = _Schema()
-    meta: Raw = msgspec.field(default=Raw(b""), name="_meta")
-
-
-def _item(tools: tuple[UpstreamItem, ...], own: str | None) -> UpstreamItem | None:
-    return next((item for item in tools if item.own == own), None)
-
-
-def _definition(tool: UpstreamItem) -> _Definition:
-    try:
-        return msgspec.json.decode(b"{" + tool.rest, type=_Definition)
-    except msgspec.DecodeError:
-        return _Definition()
+    def _policy(self, server: str, own: str) -> ResultPolicy:
+        found = self._catalogue.shelves.get(server)
+        if found is None:
+            return ResultPolicy(shown_name(server, own), server, None)
+        return self.policies.of(found.entry_of(own))
 
 
 def with_widened_schema(item: UpstreamItem) -> UpstreamItem:
