@@ -27,7 +27,9 @@ from toolyard.artifacts.store import ResultLinks
 from toolyard.config import ResultsConfig
 from toolyard.results.limits import Limits
 from toolyard.results.query.reader import ResultReader
-from toolyard.results.shaper import ResultPolicy, Shaper, ShapeRequest
+from toolyard.results.shaper import ResultPolicy, ResultShaper, ShapeRequest
+from toolyard.search.feedback import ResultSizes
+from toolyard.telemetry.usage import UsageLedger
 from toolyard.upstream.messages.spool import Spool, Spooled
 from toolyard.wire.call import Caller, Identity
 from toolyard.wire.seal import Sealer
@@ -146,7 +148,7 @@ def _forget_peak() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-async def _shaped(shaper: Shaper, result: Spooled) -> dict[str, Any]:
+async def _shaped(shaper: ResultShaper, result: Spooled) -> dict[str, Any]:
     wanted = ShapeRequest(
         Caller("2026-07-28", {}, identity=Identity(TENANT)),
         ResultPolicy("mcp__up__big", "up", Limits()),
@@ -158,7 +160,7 @@ async def _shaped(shaper: Shaper, result: Spooled) -> dict[str, Any]:
 async def _measure(kind: str, folder: Path) -> Big:
     store = LocalArtifactStore(folder, 3600, 100 * SIZE, ResultLinks(Sealer(b"0" * 32), ""))
     await store.start()
-    shaper = Shaper(store, lambda *_: None)
+    shaper = ResultShaper(store, UsageLedger(None), ResultSizes())
     await _shaped(shaper, _warm())
     sizes: list[int] = []
     shaping: list[float] = []

@@ -1,18 +1,18 @@
 """The stages around every request on its way to an upstream, outermost first.
 
-A stage takes a handler and returns one. The stages are folded once, when the gateway is built; a stage that is
-switched off is not there at all.
+A stage takes a handler and returns one. The stages are folded once, when the gateway is built; a stage that
+is switched off is not there at all.
 """
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Raw
 from msgspec.structs import replace
 
-from .dispatch import Mount
-from .results.limits import NO_OPTIONS, may_have_options, take_options
-from .results.shaper import ResultPolicy, Shaper, ShapeRequest
+from .dispatch import Target
+from .results.limits import NO_OPTIONS, has_options, take_options
+from .results.shaper import ResultPolicies, ResultPolicy, ResultShaper, ShapeRequest
 from .telemetry.metrics import Metrics
 from .telemetry.requests import Observation, ObservedRequest, new_request_id
 from .upstream.base import Forward, Outcome
@@ -21,7 +21,7 @@ from .wire.messages import decode_params, encode
 if TYPE_CHECKING:
     from .telemetry.spans import Tracing
 
-Handler = Callable[[Mount, Forward], Awaitable[Outcome]]
+Handler = Callable[[Target, Forward], Awaitable[Outcome]]
 Stage = Callable[[Handler], Handler]
 
 SHAPED = ("tools/call", "tasks/result")
@@ -37,42 +37,49 @@ def pipeline(
         *([] if shaping is None else [shaped(shaping)]),
         observed(metrics, traces, access_log),
     ]
-    handler: Handler = Mount.send
+    handler: Handler = _send
     for stage in reversed(stages):
         handler = stage(handler)
     return handler
+
+
+def _send(target: Target, forward: Forward) -> Awaitable[Outcome]:
+    return target.mount.send(forward)
 
 
 class Shaping(Protocol):
     """What the stage of results needs."""
 
     @property
-    def shaper(self) -> Shaper: ...
+    def shaper(self) -> ResultShaper: ...
 
-    def policy(self, server: str, tool: str) -> ResultPolicy: ...
+    @property
+    def policies(self) -> ResultPolicies: ...
 
-    def own_parameters(self, server: str, tool: str) -> Collection[str]:
-        """The tool's own parameters that have the name of one of our options."""
+    def unlisted(self, server: str, own: str) -> ResultPolicy:
+        """The policy of a tool that is not in the catalogue."""
         ...
 
 
 def shaped(shaping: Shaping) -> Stage:
     """Passes small results of tools through; replaces large ones with a summary."""
 
-    shaper = shaping.shaper
+    shaper, policies = shaping.shaper, shaping.policies
 
     def stage(inner: Handler) -> Handler:
-        async def shape(mount: Mount, forward: Forward) -> Outcome:
+        async def shape(target: Target, forward: Forward) -> Outcome:
             if forward.method not in SHAPED:
-                return await inner(mount, forward)
-            server, tool, options = mount.server, forward.name or "", NO_OPTIONS
+                return await inner(target, forward)
+            entry, options = target.entry, NO_OPTIONS
+            policy = (
+                shaping.unlisted(target.mount.server, target.own) if entry is None else policies.of(entry)
+            )
             arguments = forward.params.get("arguments")
-            if arguments is not None and may_have_options(bytes(arguments)):
-                own = shaping.own_parameters(server, tool)
-                params, options = take_options(Raw(encode(forward.params)), own)
+            if arguments is not None and has_options(bytes(arguments)):
+                params, options = take_options(Raw(encode(forward.params)), policy.own_options)
                 forward = replace(forward, params=decode_params(params, dict[str, Raw]))
-            outcome = await inner(mount, forward)
-            body, caller, policy = outcome.body, forward.call.caller, shaping.policy(server, tool)
+            outcome = await inner(target, forward)
+            body, caller = outcome.body, forward.call.caller
             if options is NO_OPTIONS and isinstance(body, Raw) and shaper.passes(caller, policy, bytes(body)):
                 return outcome
             fitting = await shaper.fit(body, ShapeRequest(caller, policy, forward.read_hint, options))
@@ -87,8 +94,8 @@ def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool
     """Records each request: span, metrics and log line."""
 
     def stage(inner: Handler) -> Handler:
-        async def observe(mount: Mount, forward: Forward) -> Outcome:
-            call = forward.call
+        async def observe(target: Target, forward: Forward) -> Outcome:
+            call, mount = forward.call, target.mount
             seen = ObservedRequest(
                 method=forward.method,
                 server=mount.server,
@@ -105,15 +112,14 @@ def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool
             )
             if traces is None:
                 with Observation(seen, metrics):
-                    outcome = await inner(mount, forward)
+                    outcome = await inner(target, forward)
                     seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
                     return outcome
             seen.upstream_version = mount.version()
             meta = decode_params(forward.params.get("_meta", Raw(b"{}")), dict[str, Raw])
             with Observation(seen, metrics, traces, meta) as told:
-                outcome = await inner(
-                    mount, replace(forward, params={**forward.params, "_meta": Raw(encode(told))})
-                )
+                traced = replace(forward, params={**forward.params, "_meta": Raw(encode(told))})
+                outcome = await inner(target, traced)
                 seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
                 return outcome
 

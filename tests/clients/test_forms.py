@@ -57,6 +57,6 @@ async def test_claude_code_gets_a_short_text_beside_the_summary_that_its_model_r
         answer = json.loads("{" + seen.partition("{")[2])
         assert answer["summary"]["item_count"] == 300
         assert answer["preview"] == records(10)
-        assert "of which the structured content has" not in seen, "the short text is not shown"
+        assert "structuredContent has a summary" not in seen, "the short text is not shown"
         plain = (await front.call("mcp__up__echo")).result
         assert json.loads(plain["content"][0]["text"]) == plain["structuredContent"], "others get both"

@@ -12,7 +12,8 @@ from msgspec import Raw
 from toolyard.artifacts.local import LocalArtifactStore
 from toolyard.artifacts.store import ArtifactStore, ResultLinks
 from toolyard.results.limits import Limits, ResultOptions
-from toolyard.results.shaper import SECONDS, ResultPolicy, Shaper, ShapeRequest
+from toolyard.results.shaper import SECONDS, ResultPolicy, ResultShaper, ShapeRequest
+from toolyard.search.feedback import ResultSizes
 from toolyard.wire.call import Caller, ClientInfo, Identity
 from toolyard.wire.seal import Sealer
 
@@ -21,7 +22,7 @@ MODERN, LEGACY = "2026-07-28", "2025-11-25"
 NAME = "mcp__up__list_things"
 HINT = "read_result(id='{id}') shows more of it"
 GENEROUS = 2**40
-ANY_SIZE = Limits(always=True)
+ANY_SIZE = Limits(shape_always=True)
 """So that results which are short enough to be read here are shaped too, though that saves nothing."""
 
 
@@ -72,9 +73,10 @@ class Shelf:
         self.store = store
         self.folder = folder
         self.noted: list[tuple[str, int, int]] = []
-        self.shaper = Shaper(
-            store, lambda caller, tool, came, went: self.noted.append((tool.name, came, went)), seconds
-        )
+        self.shaper = ResultShaper(store, self, ResultSizes(), seconds)
+
+    def note(self, tenant: str, agent: str, server: str, tool: str, received: int, sent: int) -> None:
+        self.noted.append((tool, received, sent))
 
     async def fit(
         self,

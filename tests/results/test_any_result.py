@@ -15,10 +15,11 @@ from referencing import Registry
 
 from tests.results.shelf import Fitted, Shelf, seen, shelf_in, structured, text, tokens
 from toolyard.results.formats.truncation import excerpt
-from toolyard.results.limits import Limits, surely_fits
+from toolyard.results.limits import Limits
 from toolyard.results.measure import estimate_tokens, find_oversized
 from toolyard.results.payload import parse_payload
 from toolyard.results.preview import either_schema
+from toolyard.results.shaper import surely_fits
 from toolyard.wire.text import SUSPECT_CLOSE as CLOSE
 from toolyard.wire.text import SUSPECT_OPEN as OPEN
 

@@ -317,12 +317,12 @@ async def test_a_store_that_fails_costs_the_link_and_nothing_else(
     assert found.preview == records(10)
     assert found.answer["storage"] == {
         "type": "failing",
-        "error": f"The whole result was not kept: {reason}",
+        "error": f"The full result was not stored: {reason}",
     }
     assert "hint" not in found.answer
     assert [block["type"] for block in found.result["content"]] == ["text"]
     assert shelf.files == []
-    assert f"the whole result of {NAME} could not be kept: {reason}" in caplog.text
+    assert f"the full result of {NAME} was not stored: {reason}" in caplog.text
     assert str(error) in caplog.text, "the log has what was not foreseen"
 
 

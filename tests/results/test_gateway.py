@@ -297,9 +297,9 @@ async def test_a_store_that_cannot_be_written_to_costs_the_link_only(
         result = (await front.call("mcp__up__things")).result
         answer = answer_of(result)
         assert answer["preview"] == records(10)
-        assert answer["storage"]["error"].startswith("The whole result was not kept: ")
+        assert answer["storage"]["error"].startswith("The full result was not stored: ")
         assert len(result["content"]) == 1
-    assert "could not be kept" in caplog.text
+    assert "was not stored" in caplog.text
 
 
 async def test_who_cancels_a_long_call_leaves_nothing_in_the_store(tmp_path: Path):

@@ -23,11 +23,11 @@ from tests.results.test_streaming import Cut
 from tests.thirdparty.mounting import all_gone
 from toolyard.results.formats.json_parts import items_of, object_of
 from toolyard.results.formats.tables import distinct
+from toolyard.results.formats.truncation import select_fields
 from toolyard.results.limits import Limits
 from toolyard.results.measure import find_oversized
 from toolyard.results.payload import PayloadPart, parse_payload
 from toolyard.results.query.content import index_file
-from toolyard.results.shaper import select_fields
 from toolyard.results.summary import summarize
 
 SIZE = 400_000

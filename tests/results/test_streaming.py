@@ -17,7 +17,7 @@ from toolyard.results.limits import Limits
 from toolyard.upstream.messages.spool import Spool, Spooled
 from toolyard.wire.call import StreamedResult
 
-LONG = Limits(always=True, max_bytes=1500)
+LONG = Limits(shape_always=True, max_bytes=1500)
 
 
 def spooled(body: bytes) -> Spooled:

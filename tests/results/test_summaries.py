@@ -232,7 +232,7 @@ HOSTILE: dict[str, Any] = {
 @pytest.mark.parametrize("compact", ["off", "auto"])
 @pytest.mark.parametrize("case", HOSTILE)
 async def test_hostile_results_are_told_in_few_words(case: str, compact: str, shelf: Shelf):
-    found = await shelf.fit(HOSTILE[case], Limits(always=True, compact=compact))
+    found = await shelf.fit(HOSTILE[case], Limits(shape_always=True, compact=compact))
     assert len(found.text.encode()) <= 4000
     assert len(json.dumps(found.summary, ensure_ascii=False, separators=(",", ":")).encode()) <= 2000
     assert found.summary["approx_size_bytes"] > 0
@@ -241,20 +241,20 @@ async def test_hostile_results_are_told_in_few_words(case: str, compact: str, sh
 
 async def test_previews_of_records_can_be_compact(shelf: Shelf):
     plain = await shelf.fit(structured(records(30)))
-    csv = await shelf.fit(structured(records(30)), Limits(always=True, compact="csv"))
+    csv = await shelf.fit(structured(records(30)), Limits(shape_always=True, compact="csv"))
     assert csv.answer["preview_format"] == "csv"
     assert csv.preview.splitlines()[:2] == ["id,state,title", "0,open,Thing 0"]
     assert len(csv.preview.splitlines()) == 11
-    table = await shelf.fit(structured(records(30)), Limits(always=True, compact="table"))
+    table = await shelf.fit(structured(records(30)), Limits(shape_always=True, compact="table"))
     assert table.preview.splitlines()[1] == "0 | open | Thing 0"
-    auto = await shelf.fit(structured(records(30)), Limits(always=True, compact="auto"))
+    auto = await shelf.fit(structured(records(30)), Limits(shape_always=True, compact="auto"))
     assert auto.answer["preview_format"] == "csv", "it costs the fewest tokens here"
     assert len(csv.text) < len(plain.text)
 
 
 async def test_cells_of_a_plain_table_keep_what_is_in_them(shelf: Shelf):
     odd = {"a": "x|y", "b": "two\nlines", "c": "back\\slash", "d": "  two  spaces", "e": None, "f": [1, "|"]}
-    table = await shelf.fit(structured([odd] * 30), Limits(always=True, compact="table"))
+    table = await shelf.fit(structured([odd] * 30), Limits(shape_always=True, compact="table"))
     assert table.answer["preview_format"] == "table"
     row = table.preview.splitlines()[1]
     assert row == r'x\|y | two\nlines | back\\slash |   two  spaces |  | [1,"\|"]'
@@ -262,7 +262,7 @@ async def test_cells_of_a_plain_table_keep_what_is_in_them(shelf: Shelf):
 
 async def test_a_compact_form_that_shows_fewer_records_is_not_cheaper(shelf: Shelf):
     wide = [{f"column_{at}_{n}": n for n in range(12)} for at in range(30)]
-    found = await shelf.fit(structured(wide), Limits(always=True, compact="auto"))
+    found = await shelf.fit(structured(wide), Limits(shape_always=True, compact="auto"))
     assert "preview_format" not in found.answer, (
         "no two of them share a column: a table would be mostly empty"
     )

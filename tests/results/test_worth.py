@@ -12,7 +12,8 @@ from tests.app.yard import at, yard
 from tests.results.shelf import Shelf, records, seen, structured, text, tokens
 from tests.results.stock import mounted
 from toolyard.config import ResultLimits, ResultsConfig, ServerResults
-from toolyard.results.limits import Limits, estimate_visible_bytes, visible_bytes
+from toolyard.results.limits import Limits
+from toolyard.results.shaper import estimate_visible_bytes, visible_bytes
 from toolyard.wire.call import Caller, ClientInfo
 from toolyard.wire.text import SUSPECT_CLOSE as CLOSE
 from toolyard.wire.text import SUSPECT_OPEN as OPEN

@@ -198,16 +198,16 @@ def test_a_tool_whose_results_turned_out_big_sinks_and_comes_back_when_they_are_
     twins = [tool("a", "contacts_one", "Contacts"), tool("a", "contacts_two", "Contacts")]
     index = index_of(twins, semantic)
     assert found(index, "contacts") == ["contacts_one", "contacts_two"]
-    index.note_size("mcp__a__contacts_one", 900_000)
+    index.sizes.note("mcp__a__contacts_one", 900_000)
     assert found(index, "contacts") == ["contacts_two", "contacts_one"]
     for _ in range(40):
-        index.note_size("mcp__a__contacts_one", 500)
+        index.sizes.note("mcp__a__contacts_one", 500)
     assert found(index, "contacts") == ["contacts_one", "contacts_two"]
 
 
 def test_measured_sizes_outweigh_what_a_name_promises(semantic: TextEmbedding):
     index = index_of([tool("a", "dump_stock", "Stock"), tool("a", "stock", "Stock")], semantic)
-    index.note_size("mcp__a__dump_stock", 300)
+    index.sizes.note("mcp__a__dump_stock", 300)
     hits = {hit.tool: hit for hit in index.search(ToolQuery("stock"), 5)}
     assert "heavy" not in hits["mcp__a__dump_stock"].parts
 

@@ -67,10 +67,10 @@ def test_putting_a_server_again_changes_only_what_changed(semantic: TextEmbeddin
 
 def test_what_was_measured_of_a_tool_outlives_a_change_of_its_words(semantic: TextEmbedding):
     index = index_of(OFFICE, semantic)
-    index.note_size("mcp__files__read_file", 900_000)
+    index.sizes.note("mcp__files__read_file", 900_000)
     index.put("files", [tool("files", "read_file", "Reads a text file, line by line")])
     assert "heavy" in index.search(ToolQuery("read a text file"), 1)[0].parts
-    index.note_size("mcp__no__such", 5)
+    index.sizes.note("mcp__no__such", 5)
 
 
 def test_what_two_preparations_at_once_prepared_is_there_once(semantic: TextEmbedding):
@@ -94,7 +94,7 @@ def test_names_like_a_wrong_one_are_offered(semantic: TextEmbedding):
 def test_a_saved_index_answers_as_it_did_and_can_go_on_growing(semantic: TextEmbedding, tmp_path: Path):
     index = index_of(OFFICE, semantic)
     index.remove("files")
-    index.note_size("mcp__mail__send_email", 900_000)
+    index.sizes.note("mcp__mail__send_email", 900_000)
     index.save(tmp_path / "state" / "index")
     loaded = ToolIndex.load(tmp_path / "state" / "index", semantic)
     assert answers(loaded) == answers(index)

@@ -106,18 +106,16 @@ async def fit_result(call: Call, result: Raw) -> Raw:
     from ..results.summary import summarize
 
     limits = Limits(
-        max_bytes=SHAPED_BYTES, preview_items=PREVIEW_ITEMS, preview_chars=PREVIEW_CHARS, always=True
+        max_bytes=SHAPED_BYTES, preview_items=PREVIEW_ITEMS, preview_chars=PREVIEW_CHARS, shape_always=True
     )
     payload = parse_payload(bytes(result))
-    measured = find_oversized(payload, limits.by_bytes_alone())
-    if not measured:  # pictures or the like, of which no part would be one
+    parts = find_oversized(payload, limits.by_bytes_alone())
+    if not parts:  # pictures or the like, which cannot be cut
         return result
     tool = decode_params(call.params, CallToolParams).name
-    answer = preview_answer(
-        tool, summarize(measured[0].whole), StoredResult("none", fault=TOO_BIG), limits, ""
-    )
-    beside = RemainingContent(measured[0].beside, payload.meta, payload.is_error)
-    return as_tool_result(ContentForms.of(answer), beside, None, call.caller.era)
+    answer = preview_answer(tool, summarize(parts[0].whole), StoredResult("none", error=TOO_BIG), limits, "")
+    remaining = RemainingContent(parts[0].other_blocks, payload.meta, payload.is_error)
+    return as_tool_result(ContentForms.of(answer), remaining, None, call.caller.era)
 
 
 logger = logging.getLogger("toolyard.function")

@@ -21,7 +21,8 @@ from ..dispatch import Mount
 from ..dispatch.remote import Remote
 from ..edge.request import CallerKeys
 from ..pipeline import pipeline
-from ..results.shaper import ResultPolicy
+from ..results.shaper import ResultShaper
+from ..search.feedback import ResultSizes
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
 from ..upstream.handshake import INSTANCE
@@ -58,15 +59,21 @@ class Gateway:
         self.catalogue = Catalogue(with_widened_schema if config.results.shape else _unchanged)
         self.sealer = Sealer(key, config.gateway.name)
         self.parked = ParkedCalls(self.sealer, config.gateway.park_ttl, config.gateway.park_limit)
-        self.metrics = Metrics(self._states, lambda: len(self.parked)) if config.telemetry.metrics else None
+        self.metrics = (
+            Metrics(self._states, lambda: len(self.parked), lambda: self.storage.ledger.totals)
+            if config.telemetry.metrics
+            else None
+        )
         self._traces: Tracing | None = tracing.start(config.telemetry)
         self._http = UpstreamHttpClient()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         folder = state_folder(config)
         self._store = CatalogueStore(folder)
         self.storage = GatewayStorage(config, folder, self.sealer)
+        sizes = ResultSizes()
+        shaper = ResultShaper(self.storage.store, self.storage.ledger, sizes)
         self.shaping = (
-            ResultShaping(config, self.catalogue, self.storage.store, self._count_result)
+            ResultShaping(config, self.catalogue, self.storage.store, shaper)
             if config.results.shape
             else None
         )
@@ -97,6 +104,7 @@ class Gateway:
             self._context,
             config,
             folder,
+            sizes=sizes,
             state=self.storage.state,
             leases=self.storage.leases,
             remotes=self.remotes,
@@ -116,20 +124,10 @@ class Gateway:
     def _stored(self, shaping: ResultShaping) -> StoredResults:
         return StoredResults(self.storage.store, shaping.reader, self._count_read)
 
-    def _count_result(self, caller: Caller, tool: ResultPolicy, came: int, went: int) -> None:
-        """A tool answered with so many bytes, of which so many went on."""
-        identity = caller.identity
-        self.storage.ledger.note(identity.tenant, identity.agent, tool.server, tool.name, came, went)
-        if self.metrics is not None:
-            self.metrics.fitted(tool.server, came, went)
-        self.search.measured(tool.name, came)
-
-    def _count_read(self, caller: Caller, went: int) -> None:
+    def _count_read(self, caller: Caller, sent: int) -> None:
         """A part of a stored result was read."""
         identity = caller.identity
-        self.storage.ledger.note(identity.tenant, identity.agent, "", READ_RESULT, 0, went)
-        if self.metrics is not None:
-            self.metrics.fitted("", 0, went)
+        self.storage.ledger.note(identity.tenant, identity.agent, "", READ_RESULT, 0, sent)
 
     # Life
 
@@ -167,6 +165,7 @@ class Gateway:
             self._unmount(name)
             if self.metrics is not None:
                 self.metrics.forget(name)
+            self.storage.ledger.forget(name)
         for name, server in wanted.items():
             known = self._servers.get(name)
             if known is None:

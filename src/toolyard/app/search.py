@@ -16,7 +16,7 @@ from ..catalogue.items import TOOLS
 from ..config import Config
 from ..kit.events import TOOLS_CHANGED, ChangeEvent
 from ..search.documents import ToolQuery, document_of
-from ..search.feedback import SearchFeedback
+from ..search.feedback import ResultSizes, SearchFeedback
 from ..views.context import MetaToolContext, ViewContext
 from ..views.dialects import DIALECTS
 from ..views.dialects.native import NativeDialect
@@ -43,7 +43,8 @@ IN_A_THREAD = 50
 class IndexSync:
     """`path` None keeps nothing."""
 
-    def __init__(self, catalogue: Catalogue, path: Path | None) -> None:
+    def __init__(self, catalogue: Catalogue, path: Path | None, sizes: ResultSizes) -> None:
+        self._sizes = sizes
         self._catalogue = catalogue
         self._path = path
         self._index: ToolIndex | None = None
@@ -72,11 +73,6 @@ class IndexSync:
                     self._seen = {server: [] for server in self._index.servers}
                 await self._catch_up(self._index)
         return self._index
-
-    def measured(self, tool: str, size: int) -> None:
-        """A tool's result had so many bytes; those that are heavy sink."""
-        if self._index is not None:
-            self._index.note_size(tool, size)
 
     # In step
 
@@ -130,10 +126,10 @@ class IndexSync:
 
         if self._path is not None and self._path.is_file():
             try:
-                return ToolIndex.load(self._path)
+                return ToolIndex.load(self._path, sizes=self._sizes)
             except UnusableIndexError as error:
                 logger.info("%s; it is made anew", error)
-        return ToolIndex()
+        return ToolIndex(sizes=self._sizes)
 
     async def _save(self) -> None:
         if self._path is None or self._index is None or not self._unsaved:
@@ -163,12 +159,14 @@ class GatewaySearch:
         config: Config,
         folder: Path | None,
         *,
+        sizes: ResultSizes,
         state: "State",
         leases: "Leases",
         remotes: "Callable[[], Mapping[str, Remote]]" = dict,
         profiles: "ProfileStore | None" = None,
     ) -> None:
-        self._indexing = IndexSync(yard.catalogue, None if folder is None else folder / _index_file(config))
+        path = None if folder is None else folder / _index_file(config)
+        self._indexing = IndexSync(yard.catalogue, path, sizes)
         self.supplies = MetaToolContext(
             yard=yard,
             index=self._indexing.index,
@@ -179,8 +177,6 @@ class GatewaySearch:
             feedback=SearchFeedback(state),
             profiles=profiles,
         )
-        self.measured = self._indexing.measured
-        """Of a tool, by its full name: how many bytes a result had."""
 
     def view(self, config: Config, implementation: Implementation) -> SearchView:
         made = {"native": NativeDialect, **DIALECTS}

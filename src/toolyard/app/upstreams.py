@@ -272,7 +272,7 @@ class _Builder:
 
 
 def start_wait(config: ServerConfig) -> float:
-    """How long calls wait for a program that starts: less than their own time limit, so that they can say why."""
+    """How long calls wait for a program that starts: less than their time limit, so they can say why."""
     return min(config.connect_timeout, 0.9 * config.timeout)
 
 

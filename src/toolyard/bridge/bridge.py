@@ -108,7 +108,7 @@ class Bridge(Upstream):
         return outcome.with_body(self._sealed(call, body))
 
     def _sealed(self, call: Call, result: RawResult) -> RawResult:
-        """Binds the state to this caller: the upstream knows only us, and another caller must not bring it back."""
+        """Binds the state to this caller: the upstream knows only us, and no other caller may bring it back."""
         if isinstance(result, Spooled):
             return result
         members = decode_params(result, dict[str, Raw])
@@ -170,7 +170,7 @@ class Bridge(Upstream):
         return read_outcome(self._server, body, modern=False)
 
     async def _parking(self, connection: UpstreamConnection, forward: Forward) -> Outcome:
-        """A modern caller of a legacy upstream: if it asks something, the call is parked until the client answers."""
+        """A modern caller of a legacy upstream: a question parks the call until the client answers."""
         call, method, params = forward.call, forward.method, forward.params
         if "requestState" in params:
             body = await self._parked.resume(call, method, params)
@@ -203,7 +203,7 @@ class Bridge(Upstream):
                 self._none_waiting.set()
 
     async def _set_level(self, connection: UpstreamConnection, call: Call) -> None:
-        """Set a session's log level to the lowest that any caller wants; each caller gets only its own level."""
+        """Sets a session's log level to the lowest any caller wants; each gets only its own level."""
         caller = call.caller
         wanted = caller.log_level if caller.era == "modern" else call.session and call.session.log_level
         if not wanted or wanted not in LEVELS or "logging" not in connection.about.capabilities:

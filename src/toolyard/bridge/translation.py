@@ -114,7 +114,7 @@ LEVELS = ("debug", "info", "notice", "warning", "error", "critical", "alert", "e
 
 
 class CallListener(Struct, eq=False):
-    """Passes on to the caller of one call what the upstream says meanwhile, under the caller's progress token."""
+    """Passes on to a call's client what the upstream says meanwhile, under the client's progress token."""
 
     call: Call
     token: str | None

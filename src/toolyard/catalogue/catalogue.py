@@ -273,6 +273,13 @@ class ServerCatalogue:
         bare = self._rename.get(item.own, item.own)
         return CatalogueEntry(self.server, self.full_name(item.own), bare, item, self.about)
 
+    def entry_of(self, own: str) -> CatalogueEntry:
+        """The entry of a tool by its own name. A tool that is not listed gets one without a definition."""
+        listed = self.find(TOOLS, self._rename.get(own, own))
+        if listed is not None and listed.item.own == own:
+            return listed
+        return self.entry(UpstreamItem(own, b"}"))
+
     def full_name(self, own: str) -> str:
         """In a view of everything."""
         return shown_name(self.server, self._rename.get(own, own))

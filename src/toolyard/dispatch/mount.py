@@ -19,6 +19,7 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
+from ..catalogue.catalogue import CatalogueEntry
 from ..config import ServerConfig
 from ..sessions.leases import BeginSession, Lease, Leases, NewSession
 from ..telemetry.requests import Transport
@@ -262,7 +263,7 @@ class Mount:
         self._admit()
 
     def keyed(self, forward: Forward) -> Forward:
-        """With the caller's keys for this server, as headers if it is reached over HTTP; without all others."""
+        """With the caller's keys for this server (as headers if it is reached over HTTP) and no others."""
         sent = forward.call.secrets or {}
         ours = {name: sent[name] for name in self.config.caller_keys if name in sent}
         if self.transport != "http" or not ours:
@@ -389,6 +390,15 @@ class Mount:
                 turn.set_result(None)
 
 
+class Target(Struct, frozen=True):
+    """Where a request goes: the mount, and what the upstream calls the tool or prompt."""
+
+    mount: Mount
+    own: str = ""
+    entry: CatalogueEntry | None = None
+    """None if it is not in the catalogue: the upstream itself says whether it exists."""
+
+
 T = TypeVar("T")
 
 MAX_REFUSAL = 8 * 1024
@@ -435,7 +445,7 @@ async def renew_once(
 
 
 def _is_another(fresh: Lease, lease: Lease | None) -> bool:
-    """Whether a retry can differ. A local session is sent nowhere, so one local for another changes nothing."""
+    """Whether a retry can differ. A local session is not sent, so another local one changes nothing."""
     return not fresh.is_local or not (lease is None or lease.is_local)
 
 

@@ -21,21 +21,20 @@ CHARS_COUNTED = 16_384
 LONGEST_WORD = 10
 LONGEST_MARKS = 4
 LONGEST_LINE = 64
-"""Tokenisers have tokens for lines of `=` and the like, up to so long."""
+"""Tokenizers have tokens for lines of `=` and the like up to this length."""
 
 
 def estimate_tokens(text: str) -> int:
-    """Of a long text the beginning is counted, and the rest taken to be like it."""
-    looked = text[:CHARS_COUNTED]
-    found = sum(map(_cost, _PIECES.findall(looked)))
-    return found if len(text) == len(looked) else round(found * len(text) / len(looked))
+    """Counts the beginning of a long text and takes the rest to be like it."""
+    counted = text[:CHARS_COUNTED]
+    tokens = sum(map(_cost, _PIECES.findall(counted)))
+    return tokens if len(text) == len(counted) else round(tokens * len(text) / len(counted))
 
 
 def estimate_tokens_in(body: Buffer) -> int:
-    """Of UTF-8, of which no more is decoded than is looked at."""
-    looked = str(bytes(body[:CHARS_COUNTED]), "utf-8", "replace")
-    found = estimate_tokens(looked)
-    return found if len(body) <= CHARS_COUNTED else round(found * len(body) / CHARS_COUNTED)
+    """`estimate_tokens` of UTF-8; decodes only the beginning."""
+    tokens = estimate_tokens(str(bytes(body[:CHARS_COUNTED]), "utf-8", "replace"))
+    return tokens if len(body) <= CHARS_COUNTED else round(tokens * len(body) / CHARS_COUNTED)
 
 
 def _cost(piece: str) -> int:
@@ -43,7 +42,7 @@ def _cost(piece: str) -> int:
     if first.isalpha():
         if first < "\x80":
             return -(-len(piece) // LONGEST_WORD)
-        # Of other alphabets three letters cost a token, of scripts without spaces two.
+        # In other alphabets three letters cost a token, in scripts without spaces 1.5.
         return -(-len(piece) // 3) if first < "\u2e80" else -(-len(piece) * 2 // 3)
     if first.isdigit():
         return -(-len(piece) // 3)
@@ -67,38 +66,38 @@ _decode_link = msgspec.json.Decoder(_Link).decode
 
 
 class OversizedPart(Struct, frozen=True):
-    """What of a big result may be replaced, and is kept then."""
+    """A part of a big result that may be replaced and stored."""
 
     whole: PayloadPart
-    came: int
-    """Tokens that it costs a model as it is."""
-    place: Literal["all", "text", "structured"] = "all"
-    """Which of the two forms it is, where they say different things."""
-    beside: tuple[Raw, ...] = ()
+    tokens: int
+    """What the part costs a model as it is."""
+    form: Literal["all", "text", "structured"] = "all"
+    """Which form the part is, if the two forms say different things."""
+    other_blocks: tuple[Raw, ...] = ()
     """The blocks that stay as they are."""
 
 
 def find_oversized(payload: Payload, limits: Limits) -> tuple[OversizedPart, ...]:
-    """What is big of it: all, or one form or both where they say different things; nothing when it fits."""
+    """The parts over a limit: all, or each form on its own where the two say different things."""
     links = PayloadPart(msgspec.json.encode(payload.links), True)
     if payload.links and is_big(links, limits):
         cost = _least_cost(payload) + _cost_of_links(payload)
-        return (OversizedPart(join_parts(payload, links), cost, beside=payload.media),)
-    beside = (*payload.links, *payload.media)
+        return (OversizedPart(join_parts(payload, links), cost, other_blocks=payload.media),)
+    others = (*payload.links, *payload.media)
     structured = payload.structured
     texts_are_big = any(is_big(said, limits) for said in _texts(payload))
     is_structured_big = structured is not None and is_big(structured, limits)
-    if structured is not None and payload.as_sent is not None and not limits.always:
+    if structured is not None and payload.as_sent is not None and not limits.shape_always:
         found: list[OversizedPart] = []
         if texts_are_big:
-            found.append(OversizedPart(_text_of(payload), _cost_of_texts(payload), "text", beside))
+            found.append(OversizedPart(_text_of(payload), _cost_of_texts(payload), "text", others))
         if is_structured_big:
-            found.append(OversizedPart(structured, _cost_of_value(structured), "structured", beside))
+            found.append(OversizedPart(structured, _cost_of_value(structured), "structured", others))
         return tuple(found)
     if not texts_are_big and not is_structured_big:
         return ()
     cost = _cost_of_texts(payload) if structured is None else _cost_of_value(structured)
-    return (OversizedPart(join_parts(payload), cost, beside=beside),)
+    return (OversizedPart(join_parts(payload), cost, other_blocks=others),)
 
 
 def _cost_of_texts(payload: Payload) -> int:
@@ -106,7 +105,7 @@ def _cost_of_texts(payload: Payload) -> int:
 
 
 def _least_cost(payload: Payload) -> int:
-    """Of the form that costs less, since a model may read that one."""
+    """The cost of the cheaper form, since a model may read that one."""
     if payload.structured is None:
         return _cost_of_texts(payload)
     cost = _cost_of_value(payload.structured)
@@ -114,7 +113,7 @@ def _least_cost(payload: Payload) -> int:
 
 
 def _cost_of_links(payload: Payload) -> int:
-    """Clients show a model where a link leads and its name; blocks of other kinds as they are."""
+    """Clients show a model the name and the address of a link, and blocks of other kinds as they are."""
     return sum(_cost_of_link(raw) for raw in payload.links)
 
 
@@ -142,12 +141,12 @@ def _texts(payload: Payload) -> Iterator[PayloadPart]:
 
 
 def _text_of(payload: Payload) -> PayloadPart:
-    """All texts as one; of several, a list."""
+    """All texts as one part: a list if there are several."""
     return payload.texts[0] if len(payload.texts) == 1 else _list_of(payload)
 
 
 def join_parts(payload: Payload, links: PayloadPart | None = None) -> PayloadPart:
-    """All that is said, as one: a value or a text where there is only one, else an object of them."""
+    """All parts as one: the value or text itself if there is one, else an object of them."""
     said: dict[str, PayloadPart] = {}
     if payload.texts:
         said["text"] = _text_of(payload)
@@ -184,13 +183,13 @@ def is_big(said: PayloadPart, limits: Limits) -> bool:
 
 
 def _count(body: Buffer) -> int:
-    """Of items or keys."""
+    """The number of items or keys."""
     inner = open_envelope(body).inner
     found = items_of(inner) or object_of(inner)
     return 0 if found is None else found.count
 
 
 def count_lines(text: Buffer) -> int:
-    """A line break at the end begins no line."""
+    """A line break at the end does not begin another line."""
     body = bytes(text)
     return body.count(b"\n") + (not body.endswith(b"\n") and bool(body))

@@ -82,18 +82,18 @@ def _as_table(records: Records) -> str:
 COMPACT_FORMS: dict[str, Callable[[Records], str]] = {"csv": _as_csv, "table": _as_table}
 
 
-def preview_of(survey: ResultSummary, limits: Limits, room: int) -> tuple[dict[str, Any], bool]:
+def preview_of(summary: ResultSummary, limits: Limits, room: int) -> tuple[dict[str, Any], bool]:
     """`preview`, and `preview_format` where it is not JSON, within `room` bytes; and whether it is all."""
-    if survey.text is not None:
-        text = _text(survey.text, limits, room)
-        return {"preview": text}, text == survey.text and len(text) == survey.summary.get("char_count")
-    is_inside = "path" in survey.summary
-    if survey.members is not None:
-        members = _members(dict(list(survey.members.items())[: limits.preview_items]), room)
-        is_all = len(members) == survey.summary["key_count"] and members == survey.members
+    if summary.text is not None:
+        text = _text(summary.text, limits, room)
+        return {"preview": text}, text == summary.text and len(text) == summary.fields.get("char_count")
+    is_inside = "path" in summary.fields
+    if summary.members is not None:
+        members = _members(dict(list(summary.members.items())[: limits.preview_items]), room)
+        is_all = len(members) == summary.fields["key_count"] and members == summary.members
         return {"preview": members}, is_all and not is_inside
-    items = survey.items[: limits.preview_items]
-    count = survey.summary["item_count"]
+    items = summary.items[: limits.preview_items]
+    count = summary.fields["item_count"]
     if limits.compact != "off" and are_records(items):
         shown, rows = compact_records(items, limits.compact, room)
         return shown, rows == count and not is_inside
@@ -102,7 +102,7 @@ def preview_of(survey: ResultSummary, limits: Limits, room: int) -> tuple[dict[s
 
 
 def _text(text: str, limits: Limits, room: int) -> str:
-    if limits.always:
+    if limits.shape_always:
         text = text[: limits.preview_chars]
         while text and size_of(text) > room:
             text = text[: len(text) * 2 // 3]
@@ -184,7 +184,7 @@ def as_block(text: str) -> Raw:
 
 
 def preview_answer(
-    tool: str, survey: ResultSummary, kept: StoredResult, limits: Limits, hint: str
+    tool: str, summary: ResultSummary, stored: StoredResult, limits: Limits, hint: str
 ) -> dict[str, Any]:
     """The answer in place of a big result."""
     room = limits.answer_bytes
@@ -193,31 +193,31 @@ def preview_answer(
         "truncated": True,
         "summary": {},
         "preview": "",
-        "storage": _storage(kept, room // 2),
+        "storage": _storage(stored, room // 2),
     }
-    if hint and kept.stored is not None:
-        answer["hint"] = hint.replace("{id}", kept.stored.artifact.id)
+    if hint and stored.location is not None:
+        answer["hint"] = hint.replace("{id}", stored.location.artifact.id)
     fixed = size_of(answer) + _PREVIEW
     most = min(SUMMARY_BYTES, max(room - fixed - PREVIEW_LEAST, SUMMARY_LEAST))
-    if not limits.always:
-        most = min(most, max(survey.summary["approx_size_bytes"] // SUMMARY_SHARE, SUMMARY_OF_FEW))
+    if not limits.shape_always:
+        most = min(most, max(summary.fields["approx_size_bytes"] // SUMMARY_SHARE, SUMMARY_OF_FEW))
     answer["summary"] = fit_summary(
-        survey.summary if limits.always else _summary_beside_preview(survey), most
+        summary.fields if limits.shape_always else _summary_beside_preview(summary), most
     )
-    preview, is_all = preview_of(survey, limits, room - fixed - size_of(answer["summary"]))
-    return answer | preview | {"truncated": limits.always or not is_all}
+    preview, is_all = preview_of(summary, limits, room - fixed - size_of(answer["summary"]))
+    return answer | preview | {"truncated": limits.shape_always or not is_all}
 
 
-def _summary_beside_preview(survey: ResultSummary) -> dict[str, Any]:
+def _summary_beside_preview(summary: ResultSummary) -> dict[str, Any]:
     """The summary without what the preview shows, and without words that have to stand between marks."""
-    summary = {name: _without_marked(value) for name, value in survey.summary.items()}
-    if survey.text is None:
-        return summary
+    fields = {name: _without_marked(value) for name, value in summary.fields.items()}
+    if summary.text is None:
+        return fields
     # A part that ends in the last lines may have begun behind what is at hand.
-    ends = "\n".join(survey.summary.get("last_lines", ())).replace("</", "<")
-    is_marked = has_marks(survey.text) or has_marks(ends)
+    ends = "\n".join(summary.fields.get("last_lines", ())).replace("</", "<")
+    is_marked = has_marks(summary.text) or has_marks(ends)
     left_out = ("first_lines", *(_QUOTED if is_marked else ()))
-    return {name: value for name, value in summary.items() if name not in left_out}
+    return {name: value for name, value in fields.items() if name not in left_out}
 
 
 def _without_marked(value: Any) -> Any:
@@ -240,12 +240,12 @@ def token_cost(answer: dict[str, Any], link: dict[str, Any] | None) -> int:
     return estimate_tokens(msgspec.json.encode(answer).decode()) + estimate_tokens(links)
 
 
-def _storage(kept: StoredResult, room: int) -> dict[str, Any]:
-    """Links to some stores are very long; the resource opens the same."""
-    told = kept.told()
-    return (
-        told if size_of(told) <= room else {name: told[name] for name in told if name not in ("url", "key")}
-    )
+def _storage(stored: StoredResult, room: int) -> dict[str, Any]:
+    """Leaves out a very long link of the store; the resource opens the same."""
+    members = stored.as_json()
+    if size_of(members) <= room:
+        return members
+    return {name: value for name, value in members.items() if name not in ("url", "key")}
 
 
 def as_tool_result(

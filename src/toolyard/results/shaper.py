@@ -1,7 +1,9 @@
 """Passes small results through; replaces big ones with an answer that is clearly cheaper for a model.
 
-Owns the decision, the threads for long work, the `_fields` option, and results inside tasks. What a
-tool has bounded for a model itself passes too.
+Owns the decision (`passes`, for nearly every result all there is to it), the policy of each tool, the
+threads for long work, the `_fields` option, and results inside tasks. A result that its tool has bounded
+for a model passes too. The limits are in `limits`; measuring, summary, preview and storage of a big
+result have modules of their own.
 """
 
 import asyncio
@@ -9,31 +11,32 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
 from ..artifacts.store import Artifact, ArtifactStore, StoredArtifact
+from ..catalogue.catalogue import CatalogueEntry
+from ..config import Config
 from ..wire.call import Caller, StreamedResult
 from ..wire.messages import encode
 from ..wire.types import TaskState
-from .formats.json_parts import value_of, values_in
+from .formats.json_parts import DEEPEST_ENVELOPE, value_of, values_in
 from .formats.tables import as_records
-from .formats.truncation import size_of
+from .formats.truncation import select_fields, size_of
 from .limits import (
     NO_LIMIT,
     NO_OPTIONS,
     Limits,
     ResultOptions,
     declared_bound,
-    estimate_visible_bytes,
-    pointer_text,
-    reads_structured,
-    surely_fits,
+    limits_for,
+    own_bound,
+    own_options,
 )
 from .measure import OversizedPart, estimate_tokens_in, find_oversized, is_big, join_parts
-from .payload import Payload, PayloadPart, parse_payload
+from .payload import MEDIA, NOTHING, Payload, PayloadPart, parse_payload
 from .preview import (
     WORTHWHILE_SHARE,
     ContentForms,
@@ -55,81 +58,17 @@ from .storage import (
 )
 from .summary import ResultSummary, summarize, summarize_unread
 
-DEEPEST_FIELDS = 100
-
-
-def select_fields(value: Any, fields: tuple[str, ...], depth: int = DEEPEST_FIELDS) -> Any:
-    """None when none of them is anywhere in it."""
-    if depth == 0:
-        return None
-    if isinstance(value, list):
-        items = [select_fields(item, fields, depth - 1) for item in cast(list[Any], value)]
-        return None if all(item is None for item in items) else items
-    if not isinstance(value, dict):
-        return None
-    members = cast(dict[str, Any], value)
-    found: dict[str, Any] = {}
-    for field in fields:
-        _pick(members, [field] if field in members else field.split("."), found)
-    return found or _inside(members, fields, depth)
-
-
-def _inside(members: dict[str, Any], fields: tuple[str, ...], depth: int) -> Any:
-    inner = {name: select_fields(item, fields, depth - 1) for name, item in members.items()}
-    return {name: item for name, item in inner.items() if item is not None} or None
-
-
-def _pick(members: dict[str, Any], path: list[str], found: dict[str, Any]) -> None:
-    name, rest = path[0], path[1:]
-    value = members.get(name)
-    if not rest:
-        if name in members:
-            found[name] = value
-    elif isinstance(value, dict):
-        inner: dict[str, Any] = {}
-        _pick(cast(dict[str, Any], value), rest, inner)
-        if inner:
-            found[name] = _merged(found.get(name), inner)
-    elif isinstance(value, list):
-        items = _picked(cast(list[Any], value), rest)
-        if items is not None:
-            found[name] = _merged(found.get(name), items)
-
-
-def _picked(items: list[Any], path: list[str]) -> list[Any] | None:
-    """Of each item what is at the path; nowhere else, or the work would double with each name of it."""
-    found: list[Any] = []
-    whole = ".".join(path)
-    for item in items:
-        inner: dict[str, Any] = {}
-        if isinstance(item, list):
-            found.append(_picked(cast(list[Any], item), path))
-            continue
-        if isinstance(item, dict):
-            members = cast(dict[str, Any], item)
-            _pick(members, [whole] if whole in members else path, inner)
-        found.append(inner or None)
-    return None if all(item is None for item in found) else found
-
-
-def _merged(old: Any, new: Any) -> Any:
-    """Two fields of one object, or of the objects of one list."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        before, after = cast(dict[str, Any], old), cast(dict[str, Any], new)
-        return {**before, **{name: _merged(before.get(name), item) for name, item in after.items()}}
-    if isinstance(old, list) and isinstance(new, list):
-        return [_merged(a, b) for a, b in zip(cast(list[Any], old), cast(list[Any], new), strict=True)]
-    return cast(Any, new if old is None else old)
-
-
 T = TypeVar("T")
 
+ALWAYS_PASS_BYTES = 200
+"""Nothing that could replace a result this short costs half of its tokens."""
+MAX_CACHED_POLICIES = 10_000
 IN_A_THREAD = 256 * 1024
 THREADS = 4
 SECONDS = 20.0
-"""So long may a result be looked at. Then it is kept as it came, and only its size is told."""
+"""The time to read one result. After that it is stored unread, and the answer tells only its size."""
 MOST_VALUES = 2_000_000
-"""Of more than that no fields are picked: they would have to be decoded all at once."""
+"""`_fields` is not applied to results with more values: it would decode them all at once."""
 UNTOUCHED = ("input_required", "task")
 _SOME_ID = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 _TYPICAL_STORED = StoredResult(
@@ -142,246 +81,446 @@ _TYPICAL_STORED = StoredResult(
         expires_at="2026-01-01T00:00:00Z",
     ),
 )
-"""What a kept result is like, before the first one is kept."""
+"""Stands for a stored result until the first one is stored."""
 
 
 class ResultPolicy(Struct, frozen=True):
-    """Whose result it is."""
+    """The rules for the results of one tool."""
 
     name: str
-    """Its full name."""
+    """The tool's full name."""
     server: str
     limits: Limits | None
-    """None: its results pass as they are."""
-    bounded: int = 0
-    """Its results pass up to so many bytes: its own word, as far as that is taken."""
+    """None: results pass as they are."""
+    passes_up_to: int = 0
+    """Results up to this size pass: they are tiny, or the tool bounds its results itself."""
+    own_options: tuple[str, ...] = ()
+    """Parameters of the tool that are called like our options; they stay in the arguments."""
+
+
+class ResultPolicies:
+    """The policy of each tool, worked out once for each catalogue entry."""
+
+    def __init__(self, config: Config) -> None:
+        self.reconfigure(config)
+
+    def reconfigure(self, config: Config) -> None:
+        self._config = config
+        self._servers = {server.name: server for server in config.servers}
+        self._shape_always = config.gateway.view == "search" and "suna" in config.gateway.dialects
+        self._known: dict[str, tuple[CatalogueEntry, ResultPolicy]] = {}
+
+    def of(self, entry: CatalogueEntry) -> ResultPolicy:
+        known = self._known.get(entry.name)
+        if known is not None and known[0] is entry:
+            return known[1]
+        if len(self._known) >= MAX_CACHED_POLICIES:
+            self._known.clear()
+        policy = self._policy(entry)
+        self._known[entry.name] = (entry, policy)
+        return policy
+
+    def _policy(self, entry: CatalogueEntry) -> ResultPolicy:
+        name, server, item = entry.name, entry.server, entry.item
+        own = own_options(item.rest)
+        config = self._servers.get(server)
+        if config is None:
+            return ResultPolicy(name, server, None, own_options=own)
+        limits = limits_for(self._config.results, config.results, item.own, name, self._shape_always)
+        if limits is None or limits.shape_always:
+            return ResultPolicy(name, server, limits, own_options=own)
+        return ResultPolicy(name, server, limits, max(ALWAYS_PASS_BYTES, own_bound(item.rest, limits)), own)
 
 
 class ShapeRequest(Struct, frozen=True):
-    """For whom a result is, and what they asked of it."""
+    """For whom a result is, and what the caller asked of it."""
 
     caller: Caller
-    tool: ResultPolicy
+    policy: ResultPolicy
     hint: str = ""
-    """How they read the rest of a stored result, with {id} for its id."""
+    """How to read the rest of a stored result, with {id} for its id."""
     options: ResultOptions = NO_OPTIONS
 
     @property
     def limits(self) -> Limits | None:
-        most = self.options.max_bytes
-        return self.tool.limits if most is None else (self.tool.limits or Limits()).by_bytes_alone(most)
+        limits, max_bytes = self.policy.limits, self.options.max_bytes
+        return limits if max_bytes is None else (limits or Limits()).by_bytes_alone(max_bytes)
 
 
-SizeRecorder = Callable[[Caller, ResultPolicy, int, int], None]
-"""Told of every result: how many bytes came and how many went on, of the form that a model sees."""
+class UsageRecorder(Protocol):
+    def note(self, tenant: str, agent: str, server: str, tool: str, received: int, sent: int) -> None:
+        """One result of a tool: the bytes that came and the bytes that went on, as a model sees them."""
+        ...
 
 
-class Shaper:
-    def __init__(self, store: ArtifactStore, noted: SizeRecorder, seconds: float = SECONDS) -> None:
-        self._store = store
-        self._noted = noted
-        self._like = _TYPICAL_STORED
+class SizeRecorder(Protocol):
+    def note(self, tool: str, size: int) -> None:
+        """One result of a tool had so many bytes."""
+        ...
+
+
+class ResultShaper:
+    def __init__(
+        self, store: ArtifactStore, usage: UsageRecorder, sizes: SizeRecorder, seconds: float = SECONDS
+    ) -> None:
+        self._artifacts = store
+        self._usage = usage
+        self._sizes = sizes
+        self._typical = _TYPICAL_STORED
         self._seconds = seconds
-        # Its own threads: one that is left goes on to its end, and is in nobody else's way.
+        # Its own threads: one that is given up runs to its end and holds up nobody else.
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="toolyard-results")
 
-    def passes(self, caller: Caller, tool: ResultPolicy, body: bytes) -> bool:
-        """Whether it surely fits, and was counted as such: the short way, that nearly all of them take."""
-        if tool.limits is not None and len(body) > tool.bounded and not surely_fits(body, tool.limits):
+    def passes(self, caller: Caller, policy: ResultPolicy, body: bytes) -> bool:
+        """Whether a result surely fits; then it is recorded too. If not, `fit` decides."""
+        size = len(body)
+        limits = policy.limits
+        if limits is not None and size > policy.passes_up_to and not surely_fits(body, limits):
             return False
-        size = estimate_visible_bytes(body, caller)
-        self._noted(caller, tool, size, size)
+        if _STRUCTURED in body:
+            size = estimate_visible_bytes(body, caller)
+        identity = caller.identity
+        self._usage.note(identity.tenant, identity.agent, policy.server, policy.name, size, size)
+        self._sizes.note(policy.name, size)
         return True
 
-    async def fit(self, result: Any, wanted: ShapeRequest) -> Any:
-        """The result itself, or what takes its place."""
+    async def fit(self, result: Any, request: ShapeRequest) -> Any:
+        """The result itself, or a smaller answer in its place."""
         if isinstance(result, Raw):
-            fitting, came = await self._of_bytes(result, wanted)
+            fitting, received = await self._shape_bytes(result, request)
         elif isinstance(result, StreamedResult):
-            fitting, came = await self._of_file(result, wanted)
+            fitting, received = await self._shape_file(result, request)
         else:
             return result
-        went = came if fitting is result else estimate_visible_bytes(bytes(fitting), wanted.caller)
-        self._noted(wanted.caller, wanted.tool, came, went)
+        sent = received if fitting is result else estimate_visible_bytes(bytes(fitting), request.caller)
+        identity, policy = request.caller.identity, request.policy
+        self._usage.note(identity.tenant, identity.agent, policy.server, policy.name, received, sent)
+        self._sizes.note(policy.name, received)
         return fitting
 
-    async def _of_bytes(self, result: Raw, wanted: ShapeRequest) -> tuple[Raw, int]:
-        """And how many bytes came."""
-        if wanted.limits is None and not wanted.options.fields:
-            return result, estimate_visible_bytes(bytes(result), wanted.caller)
+    async def _shape_bytes(self, result: Raw, request: ShapeRequest) -> tuple[Raw, int]:
+        """Also returns the size of the result."""
         body = bytes(result)
+        if request.limits is None and not request.options.fields:
+            return result, estimate_visible_bytes(body, request.caller)
         try:
-            fitting, came = await self._of_body(body, wanted)
+            fitting, received = await self._shape_body(body, request)
         except TimeoutError:
-            return await self._unread(pieces_of(body), len(body), wanted), len(body)
-        return fitting or result, came
+            return await self._store_unread(pieces_of(body), len(body), request), len(body)
+        return fitting or result, received
 
-    async def _of_file(self, result: StreamedResult, wanted: ShapeRequest) -> tuple[Any, int]:
-        """And how many bytes came. It is closed when it is not what goes on."""
-        limits, fields, came = wanted.limits, wanted.options.fields, result.size
+    async def _shape_file(self, result: StreamedResult, request: ShapeRequest) -> tuple[Any, int]:
+        """Also returns the size of the result. Closes the result unless it is returned."""
+        limits, fields, received = request.limits, request.options.fields, result.size
         if limits is None and not fields:
-            return result, came
+            return result, received
         try:
             fitting = None
-            is_bounded = result.size <= wanted.tool.bounded * LONGEST_ESCAPE
+            is_bounded = result.size <= request.policy.passes_up_to * LONGEST_ESCAPE
             if limits is not None and not fields and not is_bounded and is_surely_big(result, limits):
-                fitting = await self._streamed(result, wanted, limits)
+                fitting = await self._shape_text_stream(result, request, limits)
             if fitting is None:
-                fitting, came = await self._of_collected(result, wanted)
+                fitting, received = await self._shape_collected(result, request)
         except BaseException:
             result.close()
             raise
         if fitting is None:
-            return result, came
+            return result, received
         result.close()
-        return fitting, came
+        return fitting, received
 
-    async def _of_collected(self, result: StreamedResult, wanted: ShapeRequest) -> tuple[Raw | None, int]:
+    async def _shape_collected(self, result: StreamedResult, request: ShapeRequest) -> tuple[Raw | None, int]:
         try:
-            return await self._of_body(await _collected(result), wanted)
+            return await self._shape_body(await _collected(result), request)
         except TimeoutError:
-            return await self._unread(result.chunks(), result.size, wanted), result.size
+            return await self._store_unread(result.chunks(), result.size, request), result.size
 
-    async def _streamed(self, result: StreamedResult, wanted: ShapeRequest, limits: Limits) -> Raw | None:
-        """A long text, in constant memory: written to the store as it is read. None for what is no text."""
-        streaming = TextStream(result)
+    async def _shape_text_stream(
+        self, result: StreamedResult, request: ShapeRequest, limits: Limits
+    ) -> Raw | None:
+        """Store a long text while it is read, in constant memory. None if the result is not a text."""
+        stream = TextStream(result)
         try:
-            kept = await self._kept(TEXT_TYPE, streaming.pieces(), wanted)
+            stored = await self._store(TEXT_TYPE, stream.pieces(), request)
         except NotTextError:
             return None
-        beside = RemainingContent(streaming.blocks, streaming.meta, streaming.is_error)
-        answer = _Answer(streaming.survey(), kept, wanted, limits)
-        return _replace_all(answer, beside, wanted)
+        remaining = RemainingContent(stream.blocks, stream.meta, stream.is_error)
+        return _replace_all(_Replacement(stream.summary(), stored, request, limits), remaining, request)
 
-    async def _of_body(self, body: bytes | bytearray, wanted: ShapeRequest) -> tuple[Raw | None, int]:
-        """None when it can go as it is; and how many bytes came."""
-        size, came = len(body), estimate_visible_bytes(body, wanted.caller)
-        payload = await self._worked(size, parse_payload, body)
-        del body  # a long one need not be there while its parts are worked on
-        return await self._of_payload(payload, wanted, size), came
+    async def _shape_body(self, body: bytes | bytearray, request: ShapeRequest) -> tuple[Raw | None, int]:
+        """None if the result can pass as it is. Also returns the size of the result."""
+        size, received = len(body), estimate_visible_bytes(body, request.caller)
+        payload = await self._run(size, parse_payload, body)
+        del body  # frees the memory of a long one before its parts are worked on
+        return await self._shape_payload(payload, request, size), received
 
-    async def _of_payload(self, payload: Payload, wanted: ShapeRequest, size: int) -> Raw | None:
-        """None when it can go as it is."""
-        limits = wanted.limits
-        if wanted.caller.era == "modern" and payload.kind in UNTOUCHED:
+    async def _shape_payload(self, payload: Payload, request: ShapeRequest, size: int) -> Raw | None:
+        """None if the result can pass as it is."""
+        limits = request.limits
+        if request.caller.era == "modern" and payload.kind in UNTOUCHED:
             return None
-        if wanted.options.fields and not payload.is_error:
-            found = await self._projected(payload, wanted)
-            if found is not None:
-                return found
-        if limits is None or _is_bounded(payload, wanted, limits):
+        if request.options.fields and not payload.is_error:
+            projected = await self._project(payload, request)
+            if projected is not None:
+                return projected
+        if limits is None or _is_bounded(payload, request, limits):
             return None
-        # An error is there to be read: it is cut only when it is long.
+        # An error is there to be read: it is cut only if it has too many bytes.
         allowed = limits.by_bytes_alone() if payload.is_error else limits
-        parts = await self._worked(size, find_oversized, payload, allowed)
-        answers = {part.place: await self._shaped(part, payload, wanted, limits) for part in parts}
-        return _replace_forms(answers, parts[0].beside, payload, wanted) if any(answers.values()) else None
-
-    async def _shaped(
-        self, measured: OversizedPart, payload: Payload, wanted: ShapeRequest, limits: Limits
-    ) -> "_Answer | None":
-        """None when it is not clearly smaller."""
-        whole = measured.whole
-        found = await self._worked(len(whole.body), summarize, whole)
-        if payload.uri:
-            found.summary["uri"] = payload.uri[:200]
-        most = NO_LIMIT if limits.always else measured.came
-        # Who asks for few bytes wants whatever is smaller.
-        share = WORTHWHILE_SHARE if wanted.options.max_bytes is None else 1.0
-        if _Answer(found, self._like, wanted, limits).cost > share * most:
+        parts = await self._run(size, find_oversized, payload, allowed)
+        replacements = {part.form: await self._shape_part(part, payload, request, limits) for part in parts}
+        if not any(replacements.values()):
             return None
-        kept = await self._kept(JSON_TYPE if whole.is_json else TEXT_TYPE, pieces_of(whole.body), wanted)
-        if kept.stored is not None:
-            self._like = kept
-        answer = _Answer(found, kept, wanted, limits)
-        return answer if answer.cost <= most else None  # the links of some stores are long
+        return _replace_forms(replacements, parts[0].other_blocks, payload, request)
 
-    async def _projected(self, payload: Payload, wanted: ShapeRequest) -> Raw | None:
-        """None where there is nothing of these fields."""
+    async def _shape_part(
+        self, part: OversizedPart, payload: Payload, request: ShapeRequest, limits: Limits
+    ) -> "_Replacement | None":
+        """None if a replacement is not clearly cheaper."""
+        whole = part.whole
+        summary = await self._run(len(whole.body), summarize, whole)
+        if payload.uri:
+            summary.fields["uri"] = payload.uri[:200]
+        most = NO_LIMIT if limits.shape_always else part.tokens
+        # A caller who asks for few bytes wants anything that is smaller.
+        share = WORTHWHILE_SHARE if request.options.max_bytes is None else 1.0
+        if _Replacement(summary, self._typical, request, limits).cost > share * most:
+            return None
+        kind = JSON_TYPE if whole.is_json else TEXT_TYPE
+        stored = await self._store(kind, pieces_of(whole.body), request)
+        if stored.location is not None:
+            self._typical = stored
+        replacement = _Replacement(summary, stored, request, limits)
+        return replacement if replacement.cost <= most else None  # some stores have long links
+
+    async def _project(self, payload: Payload, request: ShapeRequest) -> Raw | None:
+        """The result with the fields of `_fields` alone; None if it has none of them."""
         whole = payload.structured or join_parts(payload)
-        fields, limits = wanted.options.fields, wanted.limits
-        value = await self._worked(len(whole.body), _selected_value, whole, fields)
+        fields, limits = request.options.fields, request.limits
+        value = await self._run(len(whole.body), _selected_value, whole, fields)
         if value is None:
             return None
         part = PayloadPart(encode(value), True)
-        beside = (*payload.links, *payload.media)
-        answer = {"tool_name": wanted.tool.name, "truncated": False, "fields": fields, "result": value}
+        remaining = RemainingContent((*payload.links, *payload.media), payload.meta)
+        answer = {"tool_name": request.policy.name, "truncated": False, "fields": fields, "result": value}
         if limits is not None and (is_big(part, limits) or size_of(answer) > limits.max_bytes):
-            found = await self._shaped(
-                OversizedPart(part, estimate_tokens_in(part.body)), payload, wanted, limits
-            )
-            if found is not None:
-                return _replace_all(found, RemainingContent(beside, payload.meta), wanted)
-        return as_tool_result(
-            ContentForms.of(answer), RemainingContent(beside, payload.meta), None, wanted.caller.era
-        )
+            oversized = OversizedPart(part, estimate_tokens_in(part.body))
+            replacement = await self._shape_part(oversized, payload, request, limits)
+            if replacement is not None:
+                return _replace_all(replacement, remaining, request)
+        return as_tool_result(ContentForms.of(answer), remaining, None, request.caller.era)
 
-    async def _unread(self, pieces: Any, size: int, wanted: ShapeRequest) -> Raw:
-        """In the place of a result that takes too long to be looked at; kept as it came."""
-        kept = await self._kept(JSON_TYPE, pieces, wanted)
-        answer = _Answer(summarize_unread(size), kept, wanted, wanted.limits or Limits())
-        return _replace_all(answer, RemainingContent(), wanted)
+    async def _store_unread(self, pieces: Any, size: int, request: ShapeRequest) -> Raw:
+        """Replaces a result that takes too long to read."""
+        stored = await self._store(JSON_TYPE, pieces, request)
+        replacement = _Replacement(summarize_unread(size), stored, request, request.limits or Limits())
+        return _replace_all(replacement, RemainingContent(), request)
 
-    async def _worked(self, size: int, work: Callable[..., T], *on: Any) -> T:
-        """On what is long in a thread, so that others go on meanwhile. TimeoutError if it takes too long."""
+    async def _run(self, size: int, work: Callable[..., T], *on: Any) -> T:
+        """Long results are worked on in a thread. TimeoutError if that takes too long."""
         if size <= IN_A_THREAD:
             return work(*on)
         running = asyncio.get_running_loop().run_in_executor(self._threads, partial(work, *on))
         return await asyncio.wait_for(running, self._seconds)
 
-    async def _kept(self, kind: str, pieces: Any, wanted: ShapeRequest) -> StoredResult:
-        return await store_result(self._store, wanted.caller.tenant, wanted.tool.name, kind, pieces)
+    async def _store(self, kind: str, pieces: Any, request: ShapeRequest) -> StoredResult:
+        return await store_result(self._artifacts, request.caller.tenant, request.policy.name, kind, pieces)
 
 
-def _is_bounded(payload: Payload, wanted: ShapeRequest, limits: Limits) -> bool:
-    """Whether its tool says that a model should have all of it, and it is not too long for that. Who asks
-    for so many bytes gets so many."""
-    if wanted.options.max_bytes is not None or limits.always:
+_WRAPPED = b'{"result":"'
+"""How most SDKs repeat a text as structured content."""
+
+
+class _Block(Struct, gc=False):
+    type: str
+    text: Raw = NOTHING
+
+
+class _Result(Struct, rename="camel", gc=False):
+    content: list[_Block] = []
+    structured_content: Raw = NOTHING
+    is_error: bool = False
+
+
+_decode_result = msgspec.json.Decoder(_Result).decode
+_decode_text = msgspec.json.Decoder(str).decode
+_decode_members = msgspec.json.Decoder(dict[str, Raw]).decode
+_decode_items = msgspec.json.Decoder(list[Raw]).decode
+
+
+def surely_fits(body: bytes, limits: Limits) -> bool:
+    """Whether a result is within all limits. False means that it has to be measured."""
+    if len(body) > limits.max_bytes:
         return False
-    most = max(wanted.tool.bounded, declared_bound(payload.meta, limits.bounded))
+    if body.count(b",") < limits.max_items:
+        breaks = body.count(b"\\n")
+        # Some servers escape line breaks and commas as \u00XX: those have to be decoded.
+        if breaks < limits.max_lines and breaks < limits.max_items and b"\\u00" not in body:
+            return True
+    try:
+        return _result_fits(_decode_result(body), limits)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return False
+
+
+def _result_fits(result: _Result, limits: Limits) -> bool:
+    """Counts items, keys and lines; the bytes are few enough."""
+    if result.is_error:
+        return True
+    literal = b""
+    for block in result.content:
+        if block.type == "text" and not literal:
+            literal = bytes(block.text)
+        elif block.type not in MEDIA:
+            return False
+    if literal and not _text_fits(_decode_text(literal), limits):
+        return False
+    structured = bytes(result.structured_content)
+    if not structured:
+        return True
+    if not structured.startswith(_WRAPPED):
+        return _value_fits(structured, limits)
+    # The same bytes are the text that fits; any other have to be measured.
+    return structured[len(_WRAPPED) - 1 : -1] == literal
+
+
+def _text_fits(text: str, limits: Limits) -> bool:
+    first = text[:1]
+    if first in ("[", "{"):
+        return _container_fits(text.encode(), limits)
+    # A text that begins with white space may be JSON too.
+    return not first.isspace() and text.count("\n") < min(limits.max_lines, limits.max_items)
+
+
+def _value_fits(body: bytes, limits: Limits) -> bool:
+    if body[:1] not in (b"[", b"{"):
+        return body[:1] != b'"'  # numbers have neither items nor lines
+    return _container_fits(body, limits)
+
+
+def _container_fits(body: bytes, limits: Limits, depth: int = DEEPEST_ENVELOPE) -> bool:
+    """A list of few items, or an object of few members, none of which has more: it may be an envelope."""
+    if body[:1] == b"[":
+        return len(_decode_items(body)) <= limits.max_items
+    members = _decode_members(body)
+    if len(members) > limits.max_items or depth == 0:
+        return False
+    inner = [bytes(raw) for raw in members.values()]
+    if len(inner) == 1 and inner[0][:1] == b'"':
+        return False  # perhaps a text, wrapped because structured content has to be an object
+    return all(
+        value.count(b",") < limits.max_items or _container_fits(value, limits, depth - 1)
+        for value in inner
+        if value[:1] in (b"[", b"{")
+    )
+
+
+READ_STRUCTURED = (
+    "claude-code",
+    "codex-mcp-client",
+    "Visual Studio Code",
+    "Visual Studio Code - Insiders",
+)
+"""The names of clients that show their model only the structured content of a result that has any."""
+
+LONGEST_DECODED = 64 * 1024
+_STRUCTURED, _TEXTS = b'"structuredContent":', b'"content":'
+_NO_TEXTS = len(b'{"resultType": "complete", "content": [], ')
+
+
+class _Forms(Struct, rename="camel", gc=False):
+    content: Raw = NOTHING
+    structured_content: Raw = NOTHING
+
+
+_decode_forms = msgspec.json.Decoder(_Forms).decode
+
+
+def reads_structured(caller: Caller) -> bool:
+    return caller.client.name in READ_STRUCTURED
+
+
+def estimate_visible_bytes(body: bytes | bytearray, caller: Caller) -> int:
+    """`visible_bytes` within a few bytes, without decoding: results may be long."""
+    at = body.find(_STRUCTURED)
+    if at < 0:
+        return len(body)
+    if body.find(_TEXTS, 0, at) < 0:  # few servers send the structured content first
+        return visible_bytes(body, caller) if len(body) <= LONGEST_DECODED else len(body) // 2
+    return len(body) - at - len(_STRUCTURED) if at <= _NO_TEXTS or reads_structured(caller) else at
+
+
+def visible_bytes(body: bytes | bytearray, caller: Caller) -> int:
+    """The size of the form of a result that this client shows its model."""
+    if _STRUCTURED not in body:
+        return len(body)
+    try:
+        forms = _decode_forms(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return len(body)
+    texts, structured = len(memoryview(forms.content)), len(memoryview(forms.structured_content))
+    is_read = reads_structured(caller) or texts <= len(b"[]")
+    return structured if is_read and bytes(memoryview(forms.structured_content)[:4]) != b"null" else texts
+
+
+def _is_bounded(payload: Payload, request: ShapeRequest, limits: Limits) -> bool:
+    """Whether the tool bounds its results for a model, and this one is within what we accept as bounded."""
+    if request.options.max_bytes is not None or limits.shape_always:
+        return False
+    most = max(request.policy.passes_up_to, declared_bound(payload.meta, limits.max_bounded_bytes))
     texts = sum(len(text.body) for text in payload.texts)
     links = sum(len(memoryview(link)) for link in payload.links)
     structured = 0 if payload.structured is None else len(payload.structured.body)
     return max(texts, structured) + links <= most
 
 
-class _Answer:
-    """What takes the place of a result, or of one of its forms."""
+class _Replacement:
+    """The answer in place of a result, or of one of its forms."""
 
     def __init__(
-        self, found: ResultSummary, kept: StoredResult, wanted: ShapeRequest, limits: Limits
+        self, summary: ResultSummary, stored: StoredResult, request: ShapeRequest, limits: Limits
     ) -> None:
-        self.body = preview_answer(wanted.tool.name, found, kept, limits, wanted.hint)
-        self.link = kept.link(wanted.tool.name)
-        self.size: int = found.summary["approx_size_bytes"]
+        name = request.policy.name
+        self.body = preview_answer(name, summary, stored, limits, request.hint)
+        self.link = stored.link(name)
+        self.size: int = summary.fields["approx_size_bytes"]
         self.cost = token_cost(self.body, self.link)
         """In tokens."""
 
+    def pointer(self) -> str:
+        """The text beside the structured content, for a client that shows its model only the latter."""
+        storage = self.body["storage"]
+        hint = self.body.get("hint") or storage.get("resource") or storage.get("error", "")
+        return f"The result has {self.size} bytes; structuredContent has a summary and a preview. {hint}"
 
-def _replace_all(answer: _Answer, beside: RemainingContent, wanted: ShapeRequest) -> Raw:
-    is_suna = wanted.limits is not None and wanted.limits.always
-    is_short = not beside.is_error and not is_suna and reads_structured(wanted.caller)
-    forms = ContentForms.of(answer.body, pointer_text(answer.size, answer.body) if is_short else None)
-    return as_tool_result(forms, beside, answer.link, wanted.caller.era)
+
+def _replace_all(replacement: _Replacement, remaining: RemainingContent, request: ShapeRequest) -> Raw:
+    shape_always = request.limits is not None and request.limits.shape_always
+    is_short = not remaining.is_error and not shape_always and reads_structured(request.caller)
+    forms = ContentForms.of(replacement.body, replacement.pointer() if is_short else None)
+    return as_tool_result(forms, remaining, replacement.link, request.caller.era)
 
 
 def _replace_forms(
-    answers: Mapping[str, _Answer | None], blocks: tuple[Raw, ...], payload: Payload, wanted: ShapeRequest
+    replacements: Mapping[str, _Replacement | None],
+    blocks: tuple[Raw, ...],
+    payload: Payload,
+    request: ShapeRequest,
 ) -> Raw | None:
-    beside = RemainingContent(blocks, payload.meta, payload.is_error)
-    whole = answers.get("all")
+    remaining = RemainingContent(blocks, payload.meta, payload.is_error)
+    whole = replacements.get("all")
     if whole is not None:
-        return _replace_all(whole, beside, wanted)
+        return _replace_all(whole, remaining, request)
     assert payload.as_sent is not None
     texts, structured = payload.as_sent.texts, payload.as_sent.structured
-    if (answer := answers.get("text")) is not None:
-        texts = ContentForms.of(answer.body).texts
-    if (answer := answers.get("structured")) is not None:
-        structured = ContentForms.of(answer.body).structured
+    if (replacement := replacements.get("text")) is not None:
+        texts = ContentForms.of(replacement.body).texts
+    if (replacement := replacements.get("structured")) is not None:
+        structured = ContentForms.of(replacement.body).structured
     if not texts or not len(memoryview(structured)):
         return None
-    # No link: beside the form that stays as it is, that would be more than came.
-    return as_tool_result(ContentForms(texts, structured), beside, None, wanted.caller.era)
+    # No link: with the form that stays as it is, the answer would be longer than the result.
+    return as_tool_result(ContentForms(texts, structured), remaining, None, request.caller.era)
 
 
 def _selected_value(whole: PayloadPart, fields: tuple[str, ...]) -> Any:
@@ -407,40 +546,42 @@ _decode = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
 class TaskResults:
-    def __init__(self, shaper: Shaper) -> None:
-        self._shaper = shaper
-        self._fitted: OrderedDict[tuple[str, str], Raw] = OrderedDict()
+    """Shapes the results inside task states, each once: a client may ask for one state many times."""
 
-    async def fit(self, state: Any, id: str, wanted: ShapeRequest) -> Any:
-        """A task's state as it came, or with what fits in the place of its result. `id`: its server's own."""
+    def __init__(self, shaper: ResultShaper) -> None:
+        self._shaper = shaper
+        self._shaped: OrderedDict[tuple[str, str], Raw] = OrderedDict()
+
+    async def fit(self, state: Any, id: str, request: ShapeRequest) -> Any:
+        """A task's state with its result shaped. `id` is the server's own id of the task."""
         if isinstance(state, StreamedResult):
             state = await _collect_state(state)
         if isinstance(state, TaskState):
             if state.result is UNSET:
                 return state
-            return msgspec.structs.replace(state, result=await self._once(state.result, id, wanted))
+            return msgspec.structs.replace(state, result=await self._once(state.result, id, request))
         members = _members(state)
         if "result" not in members:
             return state
-        return Raw(encode({**members, "result": await self._once(members["result"], id, wanted)}))
+        return Raw(encode({**members, "result": await self._once(members["result"], id, request)}))
 
-    async def _once(self, result: Any, id: str, wanted: ShapeRequest) -> Raw:
-        key = (wanted.tool.server, id)
-        known = self._fitted.get(key)
+    async def _once(self, result: Any, id: str, request: ShapeRequest) -> Raw:
+        key = (request.policy.server, id)
+        known = self._shaped.get(key)
         if known is not None:
             return known
         fitting: Raw = await self._shaper.fit(
-            result if isinstance(result, Raw) else Raw(encode(result)), wanted
+            result if isinstance(result, Raw) else Raw(encode(result)), request
         )
         if len(memoryview(fitting)) <= LONGEST_REMEMBERED:
-            self._fitted[key] = fitting
-            while len(self._fitted) > REMEMBERED:
-                self._fitted.popitem(last=False)
+            self._shaped[key] = fitting
+            while len(self._shaped) > REMEMBERED:
+                self._shaped.popitem(last=False)
         return fitting
 
 
 def _members(state: Any) -> dict[str, Any]:
-    """Of a state that is JSON, decoded or not."""
+    """The members of a state that is JSON, decoded or not."""
     if isinstance(state, Mapping):
         return dict(cast(Mapping[str, Any], state))
     if not isinstance(state, Raw) or b'"result"' not in bytes(state):

@@ -29,32 +29,32 @@ LONGEST_REASON = 300
 
 
 class StoredResult(Struct, frozen=True):
-    """Where a whole result is, or why it is nowhere."""
+    """Where the whole of a big result is, or why it was not stored."""
 
     type: str
-    stored: StoredArtifact | None = None
-    fault: str = ""
+    location: StoredArtifact | None = None
+    error: str = ""
 
-    def told(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, Any]:
         """`storage` as a model reads it."""
-        stored = self.stored
-        if stored is None:
-            reason = self.fault[:LONGEST_REASON]
-            return {"type": self.type, "error": f"The whole result was not kept: {reason}"}
-        told = {
-            "type": stored.type,
-            "bucket": stored.bucket,
-            "key": stored.key,
-            "url": stored.url,
-            "expires_at": stored.expires_at,
-            "resource": f"{RESULT_URI}{stored.artifact.id}",
+        location = self.location
+        if location is None:
+            reason = self.error[:LONGEST_REASON]
+            return {"type": self.type, "error": f"The full result was not stored: {reason}"}
+        members = {
+            "type": location.type,
+            "bucket": location.bucket,
+            "key": location.key,
+            "url": location.url,
+            "expires_at": location.expires_at,
+            "resource": f"{RESULT_URI}{location.artifact.id}",
         }
-        return {name: value for name, value in told.items() if value is not None}
+        return {name: value for name, value in members.items() if value is not None}
 
     def link(self, tool: str) -> dict[str, Any] | None:
-        if self.stored is None:
+        if self.location is None:
             return None
-        artifact = self.stored.artifact
+        artifact = self.location.artifact
         return {
             "type": "resource_link",
             "uri": f"{RESULT_URI}{artifact.id}",
@@ -72,14 +72,14 @@ async def pieces_of(body: Buffer) -> AsyncIterator[bytes]:
 async def store_result(
     store: ArtifactStore, tenant: str, tool: str, kind: str, pieces: AsyncIterator[bytes]
 ) -> StoredResult:
-    """All pieces are taken, even when the store has failed: somebody else may look at them too."""
-    copying = _StoreWriter(store, tenant, tool, kind)
+    """Takes all pieces even if the store has failed: a summary may be made of them while they pass."""
+    writer = _StoreWriter(store, tenant, tool, kind)
     try:
         async for piece in pieces:
-            await copying.write(piece)
-        return await copying.finish()
+            await writer.write(piece)
+        return await writer.finish()
     except BaseException:
-        await copying.discard()
+        await writer.discard()
         raise
 
 
@@ -87,53 +87,53 @@ class _StoreWriter:
     def __init__(self, store: ArtifactStore, tenant: str, tool: str, kind: str) -> None:
         self._store = store
         self._about = (tenant, tool, kind)
-        self._writing: ArtifactWriter | None = None
-        self._fault: ArtifactStoreError | None = None
+        self._writer: ArtifactWriter | None = None
+        self._error: ArtifactStoreError | None = None
 
     async def write(self, piece: bytes) -> None:
-        if self._fault is not None:
+        if self._error is not None:
             return
         try:
-            await (await self._begun()).write(piece)
+            await (await self._open()).write(piece)
         except Exception as error:
-            self._fault = _as_store_error(error)
+            self._error = _as_store_error(error)
 
-    async def _begun(self) -> ArtifactWriter:
-        if self._writing is None:
-            self._writing = await self._store.begin(*self._about)
-        return self._writing
+    async def _open(self) -> ArtifactWriter:
+        if self._writer is None:
+            self._writer = await self._store.begin(*self._about)
+        return self._writer
 
     async def finish(self) -> StoredResult:
         try:
-            if self._fault is None:
-                return StoredResult(self._store.type, await (await self._begun()).finish())
+            if self._error is None:
+                return StoredResult(self._store.type, await (await self._open()).finish())
         except Exception as error:
-            self._fault = _as_store_error(error)
+            self._error = _as_store_error(error)
         await self.discard()
-        reason = self._fault.reason
-        logger.warning("the whole result of %s could not be kept: %s", self._about[1], reason)
-        return StoredResult(self._store.type, fault=reason)
+        reason = self._error.reason
+        logger.warning("the full result of %s was not stored: %s", self._about[1], reason)
+        return StoredResult(self._store.type, error=reason)
 
     async def discard(self) -> None:
-        if self._writing is not None:
+        if self._writer is not None:
             try:
-                await self._writing.discard()
+                await self._writer.discard()
             except Exception as error:
                 _as_store_error(error)
 
 
 def _as_store_error(error: Exception) -> ArtifactStoreError:
-    """In words fit for a model; what was not foreseen is for the log alone."""
+    """An error whose text a model may read; details of an unexpected one go to the log alone."""
     if isinstance(error, ArtifactStoreError):
         return error
-    logger.error("the store failed in a way that was not foreseen", exc_info=error)
+    logger.error("unexpected error in the artifact store", exc_info=error)
     return ArtifactStoreError("the store failed")
 
 
 HEAD = 64 * 1024
 LONGEST_REST = 64 * 1024
 LONGEST_ESCAPE = 6
-"""So many bytes of a result may stand for one of its text."""
+"""Bytes of JSON that may stand for one byte of text."""
 
 # Members that may stand before `content`, and a first block that begins with its type or with its text.
 _FLAG = rb'\s*+"(?:resultType|isError)"\s*+:\s*+[\w"]++\s*+,'
@@ -146,22 +146,24 @@ _STRING_END = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _JSON = re.compile(rb"(?:\\[nrt]|\s)*[\[{]")
 
 _READER = ThreadPoolExecutor(1, "toolyard-texts")
-"""One thread for all: Python runs one at a time anyway, and each keeps 1 to 2 MiB of memory for itself."""
+"""One thread for all: Python runs one at a time anyway, and each keeps 1 to 2 MiB of memory."""
 
 
 class NotTextError(Exception):
-    """This result has to be read as a whole."""
+    """The result is not one long text; it has to be read as a whole."""
 
 
 def is_surely_big(result: StreamedResult, limits: Limits) -> bool:
-    """Even if all of it were escapes."""
+    """Whether it is over the limit in bytes even if all of it were escapes."""
     return result.size > limits.max_bytes * LONGEST_ESCAPE + HEAD + LONGEST_REST
 
 
 class TextStream:
+    """A result that is one long text, read in pieces: the text itself, its summary, and what is around it."""
+
     def __init__(self, result: StreamedResult) -> None:
         self._result = result
-        self._reading = TextScanner()
+        self._scanner = TextScanner()
         self._size = 0
         self.blocks: tuple[Raw, ...] = ()
         self.meta = NOTHING
@@ -184,7 +186,7 @@ class TextStream:
             end = _STRING_END.match(carry)
             if end is not None:
                 carry, rest = carry[: end.end() - 1], carry[end.end() :]
-            # Others go on meanwhile: a piece may take some milliseconds.
+            # In a thread: a piece may take some milliseconds.
             loop = asyncio.get_running_loop()
             text, carry = await loop.run_in_executor(_READER, self._read, carry, end is not None)
             yield text
@@ -194,21 +196,21 @@ class TextStream:
         async for chunk in chunks:
             rest += chunk
             if len(rest) > LONGEST_REST:
-                raise NotTextError  # there is as much again behind it, such as the same as structured content
-        self._look_around(head[: start.end()] + b'x"' + rest)
+                raise NotTextError  # much follows the text, such as the same as structured content
+        self._read_rest(head[: start.end()] + b'x"' + rest)
 
     def _read(self, escaped: bytes, ended: bool) -> tuple[bytes, bytes]:
         try:
             text, waiting = unescape(escaped, ended)
         except BrokenTextError:
             raise NotTextError from None
-        self._reading.feed(text)
+        self._scanner.feed(text)
         body = text.encode()
         self._size += len(body)
         return body, waiting
 
-    def _look_around(self, rest: bytes) -> None:
-        """What is around the text must be such that the text is all there is to shape."""
+    def _read_rest(self, rest: bytes) -> None:
+        """Read the members around the text. NotTextError if more than the text would have to be shaped."""
         payload = parse_payload(rest)
         texts = [bytes(text.body) for text in payload.texts]
         if payload.kind != "complete" or payload.structured is not None or texts != [b"x"]:
@@ -217,12 +219,12 @@ class TextStream:
         self.meta = payload.meta
         self.is_error = payload.is_error
 
-    def survey(self) -> ResultSummary:
-        return summarize_scan(self._reading, self._size)
+    def summary(self) -> ResultSummary:
+        return summarize_scan(self._scanner, self._size)
 
 
 async def _next_piece(chunks: AsyncIterator[bytes]) -> bytes:
-    """Short ones together: every piece costs a way to the store and back."""
+    """Joins short chunks: every piece costs a round trip to the store."""
     found: list[bytes] = []
     size = 0
     async for chunk in chunks:

@@ -69,9 +69,9 @@ PIECE = 256 * 1024
 
 
 class ResultSummary(Struct, frozen=True):
-    summary: dict[str, Any]
+    fields: dict[str, Any]
     items: Sequence[Any] = ()
-    """What a preview of a list takes its items from."""
+    """The items for a preview of a list."""
     members: dict[str, Any] | None = None
     text: str | None = None
 
@@ -83,7 +83,7 @@ def summarize(said: PayloadPart) -> ResultSummary:
     if records is None:
         return summarize_text(said.body)
     found = _summarize_list(records, len(said.body), DataEnvelope((), b"", {}))
-    found.summary["format"] = "ndjson"
+    found.fields["format"] = "ndjson"
     return found
 
 

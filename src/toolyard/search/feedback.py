@@ -1,4 +1,4 @@
-"""Relevance feedback: success, failure and wrong arguments of found tools move later rankings a little.
+"""Learns from calls: how they ended moves later rankings a little, and tools with big results sink.
 
 Each tenant has one entry in the state: a value from -1 to 1 for each tool and term of the use cases it
 was called for, changed by compare-and-set. Terms are kept as hashes. A boost is a mean over a query's
@@ -37,8 +37,27 @@ ATTEMPTS = 5
 MAX_REMEMBERED = 256
 """Tenants whose entry is kept decoded."""
 
+SIZE_MEMORY = 0.2
+"""What a new result's size counts in the running mean of a tool's sizes."""
+
 LearnedValues = dict[str, dict[int, float]]
 """By tool, the values of terms; the tool and the term of the latest outcome last."""
+
+
+class ResultSizes:
+    """The running mean of the size of each tool's results, in bytes.
+
+    The index adds and removes tools, so results of tools that it does not hold are not noted. A mean of 0
+    stands for a tool without results so far.
+    """
+
+    def __init__(self) -> None:
+        self.means: dict[str, float] = {}
+
+    def note(self, tool: str, size: int) -> None:
+        mean = self.means.get(tool)
+        if mean is not None:
+            self.means[tool] = mean + SIZE_MEMORY * (size - mean) if mean else float(size)
 
 
 class SearchFeedback:

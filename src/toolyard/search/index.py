@@ -16,9 +16,10 @@ from msgspec import Struct
 from ..meaning.embedding import TextEmbedding
 from . import table
 from .documents import ToolDocument, ToolHit, ToolQuery
+from .feedback import ResultSizes
 from .intent import QueryIntent, read_intent
 from .lexical import Floats, LexicalIndex, TermWeights, weigh_terms
-from .ranking import Evidence, adjust_scores, adjustments, mean_size, traits_of
+from .ranking import Evidence, TraitValues, adjust_scores, adjustments, traits_of
 from .table import (
     LEAST_SIMILARITY,
     NAMES_COMPARED,
@@ -55,7 +56,7 @@ class PreparedTools(Struct, frozen=True):
     server: str
     tools: frozenset[str]
     rows: list[ToolRow]
-    traits: list[tuple[bool, bool, bool, bool, int, int]]
+    traits: list[TraitValues]
     terms: list[TermWeights]
     vectors: Floats
     bits: Bits
@@ -63,8 +64,9 @@ class PreparedTools(Struct, frozen=True):
 
 
 class ToolIndex:
-    def __init__(self, semantic: TextEmbedding | None = None) -> None:
+    def __init__(self, semantic: TextEmbedding | None = None, sizes: ResultSizes | None = None) -> None:
         self._semantic = semantic or TextEmbedding.load()
+        self.sizes = sizes or ResultSizes()
         self._lexical = LexicalIndex()
         self._slots = SlotTable.empty(self._semantic.dim)
         self._servers: dict[str, frozenset[str]] = {}
@@ -105,32 +107,25 @@ class ToolIndex:
     def commit(self, prepared: PreparedTools) -> None:
         """The short part of `put`."""
         for tool in sorted(self._servers.get(prepared.server, frozenset()) - prepared.tools):
-            self._take_out(tool)
+            self._remove_tool(tool)
+        means = self.sizes.means
         for at, row in enumerate(prepared.rows):
-            size = self._take_out(row.tool)
-            traits = (*prepared.traits[at], size)
-            slot = self._slots.put(row, prepared.vectors[at], traits, prepared.bits[at])
+            mean = self._remove_tool(row.tool)  # outlives a change of the tool's words
+            slot = self._slots.put(row, prepared.vectors[at], prepared.traits[at], prepared.bits[at])
             self._lexical.put(slot, prepared.terms[at])
+            means[row.tool] = mean
         self._servers[prepared.server] = prepared.tools
 
     def remove(self, server: str) -> None:
         for tool in sorted(self._servers.pop(server, frozenset())):
-            self._take_out(tool)
+            self._remove_tool(tool)
 
-    def _take_out(self, tool: str) -> float:
-        """The measured size of its results, which outlives a change of its words."""
+    def _remove_tool(self, tool: str) -> float:
+        """Also returns the mean size of the tool's results."""
         slot = self._slots.remove(tool)
-        if slot is None:
-            return 0.0
-        self._lexical.remove(slot)
-        return float(self._slots.traits["size"][slot])
-
-    def note_size(self, tool: str, size: int) -> None:
-        """One result of a tool had so many bytes."""
-        slot = self._slots.find(tool)
         if slot is not None:
-            sizes = self._slots.traits["size"]
-            sizes[slot] = mean_size(float(sizes[slot]), size)
+            self._lexical.remove(slot)
+        return self.sizes.means.pop(tool, 0.0)
 
     def nearest(self, name: str, limit: int = 3, *, among: Among | None = None) -> list[str]:
         """Tools with names like this one, the likest first."""
@@ -159,7 +154,10 @@ class ToolIndex:
             return []
         found = evidence.fused(slots, self._slots.vectors, _numbered([row.server for row in rows]))
         scores, parts = found.scores, {"lexical": found.lexical, "semantic": found.scores - found.lexical}
-        shares = adjustments(self._slots.traits[slots], asked, _states(rows, state_of), _learnt(rows, boosts))
+        sizes = np.array([self.sizes.means[row.tool] for row in rows], np.float32)
+        shares = adjustments(
+            self._slots.traits[slots], sizes, asked, _states(rows, state_of), _boosts_of(rows, boosts)
+        )
         scores, moved = adjust_scores(scores, dict(shares))
         rounded: list[float] = np.round(scores.astype(np.float64), DECIMALS).tolist()
         order = sorted(range(len(rows)), key=lambda at: (-rounded[at], rows[at].tool))
@@ -185,18 +183,23 @@ class ToolIndex:
         return slots, [row for slot in slots if (row := rows[slot]) is not None]
 
     def save(self, path: Path) -> None:
-        table.write_index(path, self._fingerprint(), self._slots, self._lexical.settled())
+        table.write_index(
+            path, self._fingerprint(), self._slots, self._lexical.settled(), dict(self.sizes.means)
+        )
 
     @classmethod
-    def load(cls, path: Path, semantic: TextEmbedding | None = None) -> "ToolIndex":
-        """What was saved; UnusableIndex when that is missing, damaged or out of date."""
-        index = cls(semantic)
-        slots, postings = table.read_index(path, index._fingerprint(), index._semantic.dim)
+    def load(
+        cls, path: Path, semantic: TextEmbedding | None = None, sizes: ResultSizes | None = None
+    ) -> "ToolIndex":
+        """The saved index. UnusableIndexError if it is missing, damaged or out of date."""
+        index = cls(semantic, sizes)
+        slots, postings, means = table.read_index(path, index._fingerprint(), index._semantic.dim)
         index._slots, index._lexical = slots, LexicalIndex(postings)
         servers: dict[str, set[str]] = {}
         for row in slots.rows:
             if row is not None:
                 servers.setdefault(row.server, set()).add(row.tool)
+                index.sizes.means[row.tool] = means.get(row.tool, 0.0)
         index._servers = {server: frozenset(tools) for server, tools in servers.items()}
         return index
 
@@ -227,7 +230,7 @@ def _states(rows: Sequence[ToolRow], state_of: StateOf) -> list[str]:
     return [states[row.server] for row in rows]
 
 
-def _learnt(rows: Sequence[ToolRow], boosts: Mapping[str, float]) -> Floats | None:
+def _boosts_of(rows: Sequence[ToolRow], boosts: Mapping[str, float]) -> Floats | None:
     return np.array([boosts.get(row.tool, 0.0) for row in rows], np.float32) if boosts else None
 
 

@@ -123,8 +123,6 @@ LEARNT = 2.0
 """A boost is meant for a score of a half."""
 LIGHT_BYTES, HEAVY_BYTES = 20_000, 500_000
 """A result of the first size is no burden; one of the second is as heavy as it gets."""
-SIZE_MEMORY = 0.2
-"""What a new result's size counts in the running mean of a tool's sizes."""
 
 Traits = npt.NDArray[np.void]
 
@@ -136,7 +134,6 @@ TRAITS = np.dtype(
         ("writes", np.bool_),
         ("action", np.uint16),  # what it does by its name, if that is special, as a place in _ACTIONS
         ("heavy", np.uint8),  # the word in its name that says so, as a place in _PROMISES
-        ("size", np.float32),  # running mean of its results' sizes in bytes; 0 until one was seen
     ]
 )
 _READING = READS | TAKES
@@ -161,8 +158,10 @@ _DEPRECATED = re.compile(
 """How descriptions say it of the tool itself, and not of what it lists or of an argument."""
 
 
-def traits_of(document: ToolDocument) -> tuple[bool, bool, bool, bool, int, int]:
-    """All but the size, which nobody knows yet."""
+TraitValues = tuple[bool, bool, bool, bool, int, int]
+
+
+def traits_of(document: ToolDocument) -> TraitValues:
     said = words(document.name)
     verb = _verb(said, words(document.server))
     return (
@@ -204,10 +203,6 @@ def _heavy_word(said: list[str]) -> str:
     return next((word for word in said if word in HEAVY or (takes and word in WHOLE)), "")
 
 
-def mean_size(known: float, size: int) -> float:
-    return size if known == 0 else known + SIZE_MEMORY * (size - known)
-
-
 def adjust_scores(scores: Floats, shares: Mapping[str, Floats]) -> tuple[Floats, dict[str, Floats]]:
     """Scores after one adjustment after the other, and what each added or took."""
     parts: dict[str, Floats] = {}
@@ -218,12 +213,12 @@ def adjust_scores(scores: Floats, shares: Mapping[str, Floats]) -> tuple[Floats,
 
 
 def adjustments(
-    traits: Traits, asked: QueryIntent, states: Sequence[str], boosts: Floats | None
+    traits: Traits, sizes: Floats, asked: QueryIntent, states: Sequence[str], boosts: Floats | None
 ) -> Iterator[tuple[str, Floats]]:
     """What moves the scores of some tools, by name; each is a share of the score it moves."""
     known: Any = traits
     yield "pinned", PINNED * known["pinned"].astype(np.float32)
-    yield "heavy", HEAVIEST * _heaviness(known["size"], known["heavy"], asked)
+    yield "heavy", HEAVIEST * _heaviness(sizes, known["heavy"], asked)
     yield "deprecated", DEPRECATED * known["deprecated"].astype(np.float32)
     if asked.reads > 0:
         yield "destructive", DESTRUCTIVE * asked.reads * known["destructive"].astype(np.float32)

@@ -149,7 +149,7 @@ class SlotTable:
         return len(self.rows) - 1
 
 
-FORMAT = 2
+FORMAT = 3
 CHECK = 16
 """Bytes of the checksum that the file begins with."""
 
@@ -169,9 +169,12 @@ class _Stored(Struct, frozen=True):
     slots: bytes
     weights: bytes
     marks: bytes
+    sizes: dict[str, float]
 
 
-def write_index(path: Path, embedding: bytes, slots: SlotTable, postings: Postings) -> None:
+def write_index(
+    path: Path, embedding: bytes, slots: SlotTable, postings: Postings, sizes: dict[str, float]
+) -> None:
     body = msgspec.msgpack.encode(
         _Stored(
             _made_by(embedding),
@@ -184,6 +187,7 @@ def write_index(path: Path, embedding: bytes, slots: SlotTable, postings: Postin
             postings.slots.tobytes(),
             postings.weights.tobytes(),
             postings.marks.tobytes(),
+            sizes,
         )
     )
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -198,7 +202,7 @@ def write_index(path: Path, embedding: bytes, slots: SlotTable, postings: Postin
         raise
 
 
-def read_index(path: Path, embedding: bytes, dim: int) -> tuple[SlotTable, Postings]:
+def read_index(path: Path, embedding: bytes, dim: int) -> tuple[SlotTable, Postings, dict[str, float]]:
     try:
         content = memoryview(path.read_bytes())
         if blake2b(content[CHECK:], digest_size=CHECK).digest() != bytes(content[:CHECK]):
@@ -219,7 +223,7 @@ def read_index(path: Path, embedding: bytes, dim: int) -> tuple[SlotTable, Posti
         _array(stored.weights, np.float32),
         _array(stored.marks, np.uint8),
     )
-    return slots, postings
+    return slots, postings, stored.sizes
 
 
 def _made_by(embedding: bytes) -> tuple[int, str, str, bytes]:

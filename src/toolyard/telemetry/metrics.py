@@ -10,7 +10,7 @@ import os
 import platform
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -147,12 +147,11 @@ class UpstreamState(Struct, frozen=True):
 class _Traffic:
     """What happened between us and one server; empty name: what the gateway answered itself."""
 
-    __slots__ = ("came", "labels", "reconnects", "request_bytes", "response_bytes", "retries", "went")
+    __slots__ = ("labels", "reconnects", "request_bytes", "response_bytes", "retries")
 
     def __init__(self, server: str) -> None:
         self.labels = labelled(server=server)
         self.request_bytes = self.response_bytes = self.retries = self.reconnects = 0
-        self.came = self.went = 0
 
 
 class _Durations:
@@ -181,10 +180,12 @@ class Metrics:
         self,
         upstreams: Callable[[], Iterable[UpstreamState]] = lambda: (),
         parked: Callable[[], int] = lambda: 0,
+        results: Callable[[], Mapping[str, Sequence[int]]] = dict,
     ) -> None:
-        """Both are called at each scrape, on the event loop."""
+        """All are called at each scrape, on the event loop. `results`: bytes received and sent by server."""
         self._upstreams = upstreams
         self._parked = parked
+        self._results = results
         self._series: dict[tuple[str, str, str], _Series] = {}
         self._durations: dict[tuple[str, str], _Durations] = {}
         self._traffic: dict[str, _Traffic] = {}
@@ -208,12 +209,6 @@ class Metrics:
         traffic = series.traffic
         traffic.request_bytes += request_bytes
         traffic.response_bytes += response_bytes
-
-    def fitted(self, server: str, came: int, went: int) -> None:
-        """A tool's result: so many bytes came, and so many went on to the client."""
-        traffic = self._of(server)
-        traffic.came += came
-        traffic.went += went
 
     def retried(self, server: str) -> None:
         self._of(server).retries += 1
@@ -260,6 +255,7 @@ class Metrics:
             "toolyard_request_seconds", "histogram", "How long requests took.", self._histogram_samples()
         )
         yield from self._traffic_families()
+        yield from self._result_families()
         yield from self._gauges()
         yield from process_families()
 
@@ -282,6 +278,15 @@ class Metrics:
                 [("", traffic.labels, read(traffic)) for traffic in self._traffic.values()],
             )
 
+    def _result_families(self) -> Iterator[MetricFamily]:
+        found = self._results()
+        servers = dict.fromkeys((*self._traffic, *found))
+        sizes = [(labelled(server=server), found.get(server, (0, 0))) for server in servers]
+        for name, explained, read in _RESULTS:
+            yield MetricFamily(
+                name, "counter", explained, [("", labels, read(size)) for labels, size in sizes]
+            )
+
     def _gauges(self) -> Iterator[MetricFamily]:
         states = [(labelled(server=state.server), state) for state in self._upstreams()]
         for name, explained, read in _STATES:
@@ -296,20 +301,22 @@ class Metrics:
 _TRAFFIC: tuple[tuple[str, str, Callable[[_Traffic], int]], ...] = (
     ("toolyard_request_bytes_total", "Bytes of parameters taken.", lambda of: of.request_bytes),
     ("toolyard_response_bytes_total", "Bytes of results given.", lambda of: of.response_bytes),
-    ("toolyard_results_came_bytes_total", "Bytes of tools' results, as they came.", lambda of: of.came),
-    ("toolyard_results_went_bytes_total", "Bytes of them that went on to clients.", lambda of: of.went),
+    ("toolyard_retries_total", "Calls tried again.", lambda of: of.retries),
+    ("toolyard_reconnects_total", "Connections made anew after a loss.", lambda of: of.reconnects),
+)
+_RESULTS: tuple[tuple[str, str, Callable[[Sequence[int]], int]], ...] = (
+    ("toolyard_results_came_bytes_total", "Bytes of tools' results, as they came.", lambda of: of[0]),
+    ("toolyard_results_went_bytes_total", "Bytes of them that went on to clients.", lambda of: of[1]),
     (
         "toolyard_results_came_tokens_total",
         "Tokens of tools' results as they came, estimated.",
-        lambda of: tokens(of.came),
+        lambda of: tokens(of[0]),
     ),
     (
         "toolyard_results_went_tokens_total",
         "Tokens of them that went on to clients, estimated.",
-        lambda of: tokens(of.went),
+        lambda of: tokens(of[1]),
     ),
-    ("toolyard_retries_total", "Calls tried again.", lambda of: of.retries),
-    ("toolyard_reconnects_total", "Connections made anew after a loss.", lambda of: of.reconnects),
 )
 _STATES: tuple[tuple[str, str, Callable[[UpstreamState], int]], ...] = (
     ("toolyard_upstream_up", "1 while the upstream is connected.", lambda of: int(of.up)),

@@ -62,8 +62,10 @@ class UsageLedger:
         self._file = None if folder is None else folder / "ledger.db"
         self._config = config
         self._open: Counts = {}
+        self.totals: dict[str, list[int]] = {}
+        """By server: the bytes received and sent since the start, for the metrics."""
 
-    def note(self, tenant: str, agent: str, server: str, tool: str, came: int, went: int) -> None:
+    def note(self, tenant: str, agent: str, server: str, tool: str, received: int, sent: int) -> None:
         who = (tenant, agent, server, tool)
         counts = self._open.get(who)
         if counts is None:
@@ -71,8 +73,17 @@ class UsageLedger:
                 who = (tenant, "", server, "other")
             counts = self._open.setdefault(who, [0, 0, 0])
         counts[0] += 1
-        counts[1] += came
-        counts[2] += went
+        counts[1] += received
+        counts[2] += sent
+        total = self.totals.get(server)
+        if total is None:
+            total = self.totals[server] = [0, 0]
+        total[0] += received
+        total[1] += sent
+
+    def forget(self, server: str) -> None:
+        """A server left the configuration; its totals begin anew if it returns."""
+        self.totals.pop(server, None)
 
     def take(self) -> Counts | None:
         """What was counted since it was last taken, to be written; None when there is nothing to write."""

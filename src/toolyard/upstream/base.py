@@ -1,7 +1,7 @@
-"""What every upstream has in common: `Upstream` itself, the `Forward` that goes to it, the `Outcome` that comes back.
+"""What all upstreams share: `Upstream`, the `Forward` that goes to it, the `Outcome` that comes back.
 
-A view makes the `Forward`: from there on the name is resolved and the params are decoded. An upstream makes the
-`Outcome`: from there on nobody looks into the result to learn whether it failed, or of which kind it is.
+A view makes the `Forward`: from there on the name is resolved and the params are decoded. An upstream makes
+the `Outcome`: from there on nobody looks into a result to learn its kind, or whether it failed.
 """
 
 from abc import ABC, abstractmethod
@@ -22,10 +22,10 @@ class Forward(Struct, frozen=True, gc=False):
     """One request for one upstream."""
 
     call: Call
-    """The client's call: who asks, its channel, id, progress token and session. What is asked stands below."""
+    """The client's call: who asks, its channel, id, progress token and session."""
     method: str
     params: Params
-    """Under the names that the upstream itself uses. Values are still JSON; the transport encodes the whole."""
+    """Under the upstream's own names. Values are still JSON; the transport encodes the whole."""
     name: str | None = None
     """The tool, prompt or resource, as the upstream calls it; None if it is not in the catalogue."""
     safe: bool = False

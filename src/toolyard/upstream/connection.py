@@ -268,7 +268,7 @@ class Backoff:
 class ConnectionPool:
     """`on_open` is told of each new connection, and whether it replaces one that was lost.
 
-    `start_wait` is how long after a program's start its callers wait for it; None leaves that to the connector.
+    `start_wait` is how long after a program's start its callers wait for it; None: as the connector does.
     With `many_tenants`, callers may be strangers to each other.
     """
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class FitTask(Protocol):
-    """Makes the result in a task's state fit. `id` is the server's own; `hint` says how to read a cut result."""
+    """Makes the result in a task's state fit. `id`: the server's own; `hint`: how to read a cut result."""
 
     async def __call__(
         self, state: Any, server: str, tool: str, id: str, caller: Caller, hint: str
@@ -48,8 +48,8 @@ class ViewHost(Protocol):
 class ViewContext:
     """What all views share.
 
-    `stored` are whole results; None if results pass as they are. With `one_client` a single client is served, as
-    over stdio: all its calls are one conversation, named or not.
+    `stored` are whole results; None if results pass as they are. With `one_client` a single client is served,
+    as over stdio: all its calls are one conversation, named or not.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..catalogue.catalogue import Catalogue, CatalogueEntry, ServerCatalogue
 from ..catalogue.items import ALIAS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, ItemKind, prefix_of
-from ..dispatch import Mount
+from ..dispatch import Mount, Target
 from ..upstream.base import Forward, Outcome
 from ..upstream.connection import Params
 from ..upstream.errors import (
@@ -38,15 +38,6 @@ if TYPE_CHECKING:
 
 
 BACKGROUND_SECONDS = 10.0
-
-
-class Target(Struct, frozen=True):
-    """Where a name leads: the mount, and what the upstream calls it."""
-
-    mount: Mount
-    own: str
-    entry: CatalogueEntry | None = None
-    """None if it is not in the catalogue: the upstream itself says whether it exists."""
 
 
 class NameResolver(Protocol):
@@ -107,28 +98,28 @@ class RequestForwarder:
             self._view.read_hint,
             headers,
         )
-        outcome = await self._context.forward(mount, forward)
+        outcome = await self._context.forward(target, forward)
         if entry is not None and entry.item.task_only:
-            return await self._task_result(mount, forward, outcome)
+            return await self._task_result(target, forward, outcome)
         if outcome.kind != "task":
             return outcome
         return outcome.with_body(
             self._context.task_ids.seal_in(outcome.body, mount.server, name or "", call.caller)
         )
 
-    async def _task_result(self, mount: Mount, forward: Forward, begun: Outcome) -> Outcome:
+    async def _task_result(self, target: Target, forward: Forward, begun: Outcome) -> Outcome:
         """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""
         if not isinstance(begun.body, Raw) or b'"task"' not in bytes(begun.body):
             return begun
         params = {"taskId": Raw(encode(decode_params(begun.body, _Begun).task.task_id))}
         try:
             return await self._context.forward(
-                mount, replace(forward, method="tasks/result", params=params, headers=None)
+                target, replace(forward, method="tasks/result", params=params, headers=None)
             )
         except (asyncio.CancelledError, UpstreamTimeoutError):
             alone = replace(forward.call, channel=NO_CHANNEL, progress_token=None)
             ending = replace(forward, call=alone, method="tasks/cancel", params=params, headers=None)
-            run_in_background(mount.upstream.send(mount.keyed(ending)))
+            run_in_background(target.mount.upstream.send(target.mount.keyed(ending)))
             raise
 
     # Everything else
@@ -168,7 +159,7 @@ class RequestForwarder:
         else:
             raise InvalidParams(f"params.ref.type is 'ref/prompt' or 'ref/resource', not {kind[:40]!r}")
         forward = Forward(call, call.method, {**params, "ref": Raw(encode(ref))}, safe=True)
-        return (await self._context.forward(mount, forward)).body
+        return (await self._context.forward(Target(mount), forward)).body
 
     async def task(self, call: Call) -> Any:
         """tasks/get, tasks/update and tasks/cancel."""
@@ -195,7 +186,7 @@ class RequestForwarder:
         """The same request, with the name that the upstream knows under `key`."""
         params = {**call.members(), key: Raw(encode(own))}
         forward = Forward(call, call.method, params, name, safe, self._view.read_hint)
-        return (await self._context.forward(mount, forward)).body
+        return (await self._context.forward(Target(mount), forward)).body
 
     # Where names lead
 
@@ -265,7 +256,7 @@ _PURPOSE = "task"
 
 
 class SealedTaskIds:
-    """Task ids for clients. Nothing is stored: an id is signed, names its server and is valid for its owner only."""
+    """Task ids for clients. Nothing is stored: an id is signed, names its server and is its owner's only."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer

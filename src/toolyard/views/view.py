@@ -27,7 +27,7 @@ from ..catalogue.items import (
     item_json,
     with_server_description,
 )
-from ..dispatch import Mount
+from ..dispatch import Mount, Target
 from ..kit.calls.content import ToolError, error_result
 from ..kit.events import TOOLS_CHANGED, ChangeEvent
 from ..upstream.base import Outcome
@@ -41,7 +41,6 @@ from ..wire.versions import MODERN_VERSIONS
 from .context import MetaToolContext, ViewContext
 from .forwarding import (
     RequestForwarder,
-    Target,
     is_offered,
     not_found,
     run_in_background,

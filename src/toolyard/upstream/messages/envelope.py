@@ -104,8 +104,8 @@ _TYPE_VALUE = re.compile(rb'"resultType"\s*+:\s*+("[^"\\]{0,64}")')
 def read_outcome(server: str, body: RawResult, *, modern: bool = True) -> Outcome:
     """A result with its kind, and whether it is a tool's error. Of a spooled one only the head is read.
 
-    Results of legacy servers (`modern=False`) are complete, whatever they call themselves. A kind that nobody knows
-    is passed on as it is: the client decides.
+    Results of legacy servers (`modern=False`) are complete, whatever they call themselves. An unknown kind is
+    passed on: the client decides.
     """
     is_error = False
     if isinstance(body, Spooled):

@@ -273,7 +273,7 @@ class ArgumentChecks:
         self._bytes = 0
 
     def faults(self, tool: str, definition: bytes, arguments: dict[str, Any]) -> list[str]:
-        """What is wrong with the arguments. `definition`: the tool's JSON, without its opening bracket and name."""
+        """What is wrong with them. `definition`: the tool's JSON, without its opening bracket and name."""
         check = self._kept.get(definition)
         if check is None:
             check = self._add(tool, definition)

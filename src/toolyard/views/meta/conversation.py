@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from ...catalogue.catalogue import CatalogueEntry, conversation_of
 from ...catalogue.items import TOOLS, prefix_of
+from ...dispatch import Target
 from ...dispatch.remote import Remote, RemoteTool
 from ...kit.calls.content import ToolError
 from ...sessions.leases import Lease
@@ -22,7 +23,7 @@ from ...state.store import StateError
 from ...wire.call import MAX_THREAD, Call, Caller, thread_of
 from ...wire.errors import McpError
 from ..context import MetaToolContext, ViewContext
-from ..forwarding import Target, why_unavailable
+from ..forwarding import why_unavailable
 from ..instructions import brief
 from .tools import QueryMatches
 

@@ -19,6 +19,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ...catalogue.catalogue import conversation_of
+from ...dispatch import Target
 from ...dispatch.remote import AppConnection
 from ...kit.calls.content import ToolError
 from ...kit.events import TOOLS_CHANGED, ChangeEvent
@@ -40,7 +41,7 @@ from ...wire.call import (
 from ...wire.errors import INVALID_PARAMS, InvalidRequest, McpError
 from ...wire.messages import decode_params, encode
 from ..context import MetaToolContext
-from ..forwarding import Target, run_in_background
+from ..forwarding import run_in_background
 from .arguments import ArgumentChecks
 from .connections import ConnectionAction, ConnectionManager, ConnectionRequest
 from .conversation import Conversations, FoundTools, ToolResolver, UnknownToolError, is_identified
