@@ -1,8 +1,9 @@
 """Checks that the documentation is true; part of `make check`.
 
-Owns six promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
+Owns nine promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
 reference covers every command and every public name of the kit, the architecture has every file of the
-package, and no tracked file names a place that only exists on somebody's machine. It does not judge prose.
+package, the contents list every page, the README is short, the changelog has the package's version, and no
+tracked file names a place that only exists on somebody's machine. It does not judge prose.
 Standard library only, except that the package itself must be importable to know what there is to document.
 """
 
@@ -22,6 +23,10 @@ import file_tree
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = "docs/reference"
+CONTENTS = "docs/README.md"
+TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+README_WORDS = 900
+"""More is not read. What does not fit has a page in docs/."""
 EXAMPLE_TIMEOUT_S = 60
 
 FENCE = re.compile(r"^(?P<indent>\s*(?:>\s*)*)(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
@@ -103,6 +108,9 @@ def main() -> int:
         *broken_links(pages),
         *broken_examples(pages),
         *undocumented(pages),
+        *long_readme(),
+        *unlisted(pages),
+        *stale_version(pages),
         *stale_files(),
         *private_places(),
     ]
@@ -110,11 +118,12 @@ def main() -> int:
         print(problem)
     if problems:
         print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the documentation")
+    print(f"README.md has {readme_words()} words, of at most {README_WORDS}")
     return 1 if problems else 0
 
 
 def documentation() -> list[Path]:
-    top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    top = [ROOT / name for name in TOP_PAGES]
     return [path for path in top if path.is_file()] + sorted((ROOT / "docs").rglob("*.md"))
 
 
@@ -137,7 +146,7 @@ def read_page(path: Path) -> Page:
 
 
 def missing_pages(pages: dict[str, Page]) -> Iterator[Problem]:
-    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
+    for name in TOP_PAGES:
         if name not in pages:
             yield Problem(name, 0, "this page does not exist")
 
@@ -266,6 +275,34 @@ def commands() -> list[str]:
 
 def kit_names() -> list[str]:
     return sorted(importlib.import_module("toolyard.kit").__all__)
+
+
+def readme_words() -> int:
+    return len((ROOT / "README.md").read_text("utf-8").split())
+
+
+def long_readme() -> Iterator[Problem]:
+    if (words := readme_words()) > README_WORDS:
+        yield Problem("README.md", 0, f"has {words} words, at most {README_WORDS}; move some to docs/")
+
+
+def unlisted(pages: dict[str, Page]) -> Iterator[Problem]:
+    """The contents list every page; the navigation of the site is made from that list."""
+    contents = pages[CONTENTS]
+    targets = {urlsplit(target).path for _, line in contents.prose for target in link_targets(line)}
+    listed = {(ROOT / CONTENTS).parent.joinpath(target).resolve() for target in targets}
+    for path in pages:
+        if path != CONTENTS and (ROOT / path).resolve() not in listed:
+            yield Problem(path, 0, f"this page is not listed in {CONTENTS}")
+
+
+def stale_version(pages: dict[str, Page]) -> Iterator[Problem]:
+    """The version of the package is in the changelog, and is the one that gets repairs."""
+    version = importlib.import_module("toolyard").__version__
+    minor = ".".join(version.split(".")[:2])
+    for path, text in (("CHANGELOG.md", f"## [{version}] - "), ("SECURITY.md", f"| {minor}.x | yes |")):
+        if path in pages and not any(line.startswith(text) for _, line in pages[path].prose):
+            yield Problem(path, 0, f"has no line '{text}', and the package's version is {version}")
 
 
 def stale_files() -> Iterator[Problem]:
