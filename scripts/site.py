@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path, PurePosixPath
@@ -23,6 +24,8 @@ STAGE = ROOT / "build" / "site-source"
 SITE = ROOT / "build" / "site"
 CONTENTS = "docs/README.md"
 BRANCH = "blob/main"
+ALONE = "---\nhide:\n  - navigation\n---\n\n"
+"""Above pages that are in no section: they have the room of the list beside it."""
 LIST_ITEM = re.compile(r"\s*(?:[-*]|\d+\.)\s")
 FETCHED = {"link": "href", "script": "src", "img": "src", "source": "src", "iframe": "src"}
 """Tags that make a browser fetch something, with the attribute that says what."""
@@ -37,7 +40,8 @@ def main() -> int:
     started = time.monotonic()
     settings = tomlkit.parse((ROOT / "scripts" / "site.toml").read_text("utf-8")).unwrap()
     sources = [path.relative_to(ROOT).as_posix() for path in documentation()]
-    stage(sources, settings["project"]["repo_url"])
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    stage(sources, project["urls"]["Source"])
     settings["project"]["nav"] = [
         {"Home": page_of("README.md")},
         *navigation(),
@@ -59,7 +63,8 @@ def main() -> int:
     problems = list(broken(SITE))
     print("\n".join(problems), end="\n" if problems else "")
     count = len(list(SITE.rglob("*.html")))
-    print(f"{count} pages in build/site, {time.monotonic() - started:.1f} s: open build/site/index.html")
+    print(f"{count} pages in build/site, {time.monotonic() - started:.1f} s")
+    print("look at it: python -m http.server --directory build/site")
     return 1 if problems else 0
 
 
@@ -82,8 +87,9 @@ def stage(sources: list[str], repository: str) -> None:
     for source, page in pages.items():
         target = STAGE / "pages" / page
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = "\n".join(translated(source, pages, repository))
-        target.write_text(text + "\n", "utf-8")
+        text = "\n".join(translated(source, pages, repository)) + "\n"
+        target.write_text(ALONE + text if source in ("README.md", CONTENTS) else text, "utf-8")
+    shutil.copy(ROOT / "scripts" / "site.css", STAGE / "pages")
     shutil.copytree(ROOT / "docs" / "images", STAGE / "pages" / "images")
 
 
