@@ -27,7 +27,7 @@ no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.
 bootstrap = "$(or $(PYTHON),$(error $(no_python)))" scripts/bootstrap.py
 
 # $(call step,name,command,hint): one line when it succeeds; what it printed and a hint when it fails.
-step = @printf '%-14s' '$(1)'; if out=$$($(2) 2>&1); then echo ok; \
+step = @printf '%-15s' '$(1)'; if out=$$($(2) 2>&1); then echo ok; \
 	else echo FAILED; printf '%s\n' "$$out"; echo 'hint: $(3)'; exit 1; fi
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
@@ -64,8 +64,9 @@ lint: $(DEV) ##   ruff's rules
 style: $(DEV) ##   ruff's formatting
 	$(call step,style,ruff format --check --quiet,make format)
 
-types: $(DEV) ##   pyright, strict on src
+types: $(DEV) ##   pyright: strict on src, standard on tests, bench and scripts
 	$(call step,types,pyright,a wrong type in our code is a fault; silence a line only with the rule and a reason)
+	$(call step,types of tests,pyright --project pyrightconfig.tests.json,pyrightconfig.tests.json says what is checked)
 
 layers: $(DEV) ##   who may import whom
 	$(call step,layers,lint-imports --no-logo,the layers are listed in pyproject.toml; app.py hands functions down)

@@ -144,9 +144,10 @@ def unpack(package):
 
 def attempt(command, folder):
     """Whether it worked; what it printed is nobody's business."""
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    null = subprocess.DEVNULL
     try:
-        return subprocess.run(command, cwd=folder, check=False, **quiet).returncode == 0
+        done = subprocess.run(command, cwd=folder, check=False, stdin=null, stdout=null, stderr=null)
+        return done.returncode == 0
     except FileNotFoundError:
         return False
 

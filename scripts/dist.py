@@ -95,7 +95,7 @@ def address(serving: "subprocess.Popen[str]") -> str:
         printed.append(line)
         if found := LISTENING.search(line):
             return found[0]
-    fail("`toolyard serve` ended: " + "".join(printed).strip(), "run it by hand in the same environment")
+    raise SystemExit("error: `toolyard serve` ended: " + "".join(printed).strip())
 
 
 def said(command: list[str], folder: str, environment: dict[str, str]) -> str:

@@ -89,7 +89,7 @@ def measured(steps: list[Step]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def served(view: str, port: int) -> AsyncGenerator[int, None]:
+async def served(view: Any, port: int) -> AsyncGenerator[int, None]:
     """The port of a gateway that is served in this process."""
     with tempfile.TemporaryDirectory() as folder:
         upstream = ServerConfig(name="up", where=Http(url=f"http://{HOST}:{port}/mcp"))

@@ -1,5 +1,7 @@
 """What the guard makes of statements: limits, names that are not to be read, and where the trouble is."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,8 +12,9 @@ from toolyard.databases.model import StatementRefusedError
 DIALECTS = ("postgres", "sqlite", "duckdb", "mysql")
 
 
-def ask(sql: str, dialect: str = "postgres", **more) -> GuardedStatement:
-    return guarded(sql, dialect, **{"limit": 100} | more)
+def ask(sql: str, dialect: str = "postgres", **more: Any) -> GuardedStatement:
+    usual: dict[str, Any] = {"limit": 100}
+    return guarded(sql, dialect, **usual | more)
 
 
 def refusal(sql: str, dialect: str = "postgres", **more) -> StatementRefusedError:

@@ -1,6 +1,8 @@
 """Connections of many sessions: one for each, few at a time, none for longer than it is used."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.serving import PATIENCE
@@ -34,9 +36,17 @@ class Path:
         return self.is_closed.is_set()
 
 
+@asynccontextmanager
+async def used(ways: SessionConnections, session: str) -> AsyncIterator[Path]:
+    """The way of a session, while it is used."""
+    async with ways.use(session, Path) as way:
+        assert isinstance(way, Path)
+        yield way
+
+
 async def test_a_session_has_one_way_and_another_session_another():
     ways = SessionConnections()
-    async with ways.use("a", Path) as first, ways.use("a", Path) as again, ways.use("b", Path) as other:
+    async with used(ways, "a") as first, used(ways, "a") as again, used(ways, "b") as other:
         assert first is again
         assert first is not other
     await ways.close()
@@ -46,13 +56,13 @@ async def test_a_session_has_one_way_and_another_session_another():
 
 async def test_the_longest_unused_makes_room_and_one_in_use_never_does():
     ways = SessionConnections(most=2)
-    async with ways.use("busy", Path) as busy:
-        async with ways.use("old", Path) as old:
+    async with used(ways, "busy") as busy:
+        async with used(ways, "old") as old:
             pass
-        async with ways.use("new", Path) as new:
+        async with used(ways, "new") as new:
             pass
         assert len(ways) == 2
-        async with ways.use("newest", Path):
+        async with used(ways, "newest"):
             pass
         await ways.close()
     assert old.closed
@@ -63,8 +73,8 @@ async def test_the_longest_unused_makes_room_and_one_in_use_never_does():
 
 async def test_one_in_use_is_not_idle_and_one_with_a_parked_call_waits_for_it():
     ways = SessionConnections(idle_seconds=0)
-    async with ways.use("busy", Path) as busy:
-        async with ways.use("parked", Path) as parked:
+    async with used(ways, "busy") as busy:
+        async with used(ways, "parked") as parked:
             parked.is_free.clear()
         ways.close_idle()
         assert len(ways) == 1
@@ -80,9 +90,9 @@ async def test_one_in_use_is_not_idle_and_one_with_a_parked_call_waits_for_it():
 
 async def test_the_way_to_a_session_that_is_over_is_not_given_out_again_and_closed_by_its_last_user():
     ways = SessionConnections()
-    async with ways.use("a", Path) as first:
+    async with used(ways, "a") as first:
         ways.drop("a")
-        async with ways.use("a", Path) as second:
+        async with used(ways, "a") as second:
             assert second is not first
         await asyncio.sleep(0)
         assert not first.closed

@@ -73,7 +73,7 @@ async def test_an_outage_is_told_once_and_costs_nothing_that_was_known(
 
 
 async def test_what_somebody_else_put_there_during_the_outage_stays() -> None:
-    store = Door(MemoryState())
+    store: Any = Door(MemoryState())
     sheltered = FallbackState(store, "sessions", again=0.0)
     store.open = False
     assert await sheltered.swap("key", None, b"ours")

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from tests.cli.running import Toolyard
+from tests.reading import text_of
 from tests.servers.sql.talking import ERAS, talking
 from tests.waiting import until
 
@@ -37,7 +38,7 @@ async def test_a_csv_file_is_asked_like_a_database(sales: Path, mode: str):
         found = await talk.rows(sql="SELECT who, amount FROM sales ORDER BY amount DESC")
         assert (found["columns"], found["rows"]) == (["who", "amount"], [["Bruno", 2.25], ["Ana", 1.5]])
         (tables,) = (await talk.client.read_resource("sql://tables")).contents
-        assert tables.text == "sales(day, amount, who): The file 'sales.csv'"
+        assert text_of(tables) == "sales(day, amount, who): The file 'sales.csv'"
         assert "Did you mean 'sales'" in await talk.refusal(sql="SELECT * FROM sale")
         assert "no name of a table" in await talk.refusal(sql="SELECT * FROM '/etc/passwd'")
         assert "not among those known" in await talk.refusal(sql="SELECT * FROM read_text('/etc/passwd')")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Toolyard
+from tests.reading import text_of
 from tests.servers.sql.talking import ERAS, talking
 
 BY_COUNTRY = (
@@ -137,10 +138,10 @@ async def test_what_is_blocked_is_not_there_for_anybody():
     hidden = {"blocked_tables": "pay*, categories", "blocked_columns": ("*email*", "products.price")}
     async with talking(**hidden) as talk:
         (listed,) = (await talk.client.read_resource("sql://tables")).contents
-        assert "customers(id, name, city, country, since)" in listed.text
-        assert "products(id, category_id, name, stock, discontinued)" in listed.text
-        assert "payments" not in listed.text
-        assert "categories(" not in listed.text
+        assert "customers(id, name, city, country, since)" in text_of(listed)
+        assert "products(id, category_id, name, stock, discontinued)" in text_of(listed)
+        assert "payments" not in text_of(listed)
+        assert "categories(" not in text_of(listed)
         assert "not to be read" in await talk.refusal(sql="SELECT amount FROM payments")
         assert "'email'" in await talk.refusal(sql="SELECT email FROM customers")
         assert "name the columns" in await talk.refusal(sql="SELECT * FROM customers")
@@ -159,9 +160,9 @@ async def test_a_prompt_begins_with_the_tables_and_keeps_to_a_topic(locale: str,
         (prompt,) = (await talk.client.list_prompts()).prompts
         assert prompt.name == name
         (message,) = (await talk.client.get_prompt(name, {"topic": "late orders"})).messages
-        assert "orders(id, customer_id, ordered_on, status, shipped_on)" in message.content.text
-        assert message.content.text.endswith(": late orders")
-        assert words in message.content.text
+        assert "orders(id, customer_id, ordered_on, status, shipped_on)" in text_of(message.content)
+        assert text_of(message.content).endswith(": late orders")
+        assert words in text_of(message.content)
 
 
 def test_as_a_process_with_nothing_set_it_answers(toolyard: Toolyard):
