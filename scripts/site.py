@@ -26,6 +26,8 @@ CONTENTS = "docs/README.md"
 BRANCH = "blob/main"
 ALONE = "---\nhide:\n  - navigation\n---\n\n"
 """Above pages that are in no section: they have the room of the list beside it."""
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+COMPLAINT = re.compile(r"(?:Warning|Error): (?P<what>.+)\n\s*╭─\[ (?P<place>\S+)")
 LIST_ITEM = re.compile(r"\s*(?:[-*]|\d+\.)\s")
 FETCHED = {"link": "href", "script": "src", "img": "src", "source": "src", "iframe": "src"}
 """Tags that make a browser fetch something, with the attribute that says what."""
@@ -56,7 +58,7 @@ def main() -> int:
         text=True,
     )
     if built.returncode:
-        print(built.stdout)
+        print("\n".join(complaints(built.stdout)))
         return built.returncode
     shutil.rmtree(SITE, ignore_errors=True)
     shutil.move(STAGE / "site", SITE)
@@ -66,6 +68,13 @@ def main() -> int:
     print(f"{count} pages in build/site, {time.monotonic() - started:.1f} s")
     print("look at it: python -m http.server --directory build/site")
     return 1 if problems else 0
+
+
+def complaints(printed: str) -> list[str]:
+    """What Zensical found and where; its drawings of whole paragraphs are left out."""
+    plain = COLOUR.sub("", printed)
+    found = [f"{match['place']}: {match['what']}" for match in COMPLAINT.finditer(plain)]
+    return found or plain.splitlines()
 
 
 def page_of(source: str) -> str:
@@ -148,6 +157,8 @@ def navigation() -> Navigation:
         elif line.startswith("- ") and (link := LINK.search(line)):
             title = line[3 : link.start()].strip("`")
             file = os.path.normpath(PurePosixPath(CONTENTS).parent / urlsplit(link["plain"]).path)
+            if not (ROOT / file).is_file():
+                sys.exit(f"error: {CONTENTS} lists '{file}', which does not exist")
             levels[max(levels)].append({title: page_of(file)})
     return found
 
