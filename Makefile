@@ -111,7 +111,7 @@ bench-lambda: $(DEV) ## what the tiflux function costs on AWS Lambda, beside ano
 	@$(BIN)/python -m bench.aws_lambda $(ARGS)
 
 site: $(DEV) $(SITE) ## build the documentation as a site with search, into build/site
-	@$(BIN)/python scripts/site.py $(dir $(SITE))bin/zensical
+	@$(BIN)/python scripts/build_site.py $(dir $(SITE))bin/zensical
 
 # Processes that tests start are measured too, unless they get an environment of their own.
 coverage: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)

@@ -151,9 +151,7 @@ def navigation() -> Navigation:
             inner: Navigation = []
             if depth > 1:
                 levels[depth - 1].append({heading["text"]: inner})
-                levels = {level: section for level, section in levels.items() if level < depth} | {
-                    depth: inner
-                }
+                levels = {level: levels[level] for level in range(1, depth)} | {depth: inner}
         elif line.startswith("- ") and (link := LINK.search(line)):
             title = line[3 : link.start()].strip("`")
             file = os.path.normpath(PurePosixPath(CONTENTS).parent / urlsplit(link["plain"]).path)
