@@ -49,7 +49,7 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
 test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
