@@ -219,7 +219,7 @@ async def test_a_key_that_may_write_and_not_list_is_good_enough(
                 assert await read(store, "acme", id) == b"x" * 60
                 with pytest.raises(ArtifactStoreError, match="quota"):
                     await keep(store, b"x" * 60)
-    assert "may not be listed with this key: quotas count only what this gateway writes" in caplog.text
+    assert "quotas count only results of this gateway" in caplog.text
 
 
 def _user_who_may(place: S3Place, actions: list[str]) -> tuple[str, str]:
@@ -259,5 +259,5 @@ async def test_links_to_a_private_bucket_are_signed_when_public_ones_were_asked_
                 assert url is not None
                 async with browser.get(url) as reply:
                     assert await reply.read() == b"[1]"
-        assert caplog.text.count("is private: links to it are signed") == 1
+        assert caplog.text.count("is private, so links to it are signed") == 1
     assert supabase_place.emulator.bucket(supabase_place.bucket).public is False

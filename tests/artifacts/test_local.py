@@ -138,7 +138,7 @@ async def test_a_cancelled_writer_leaves_nothing(local_place: LocalPlace) -> Non
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
             await writing.discard()
-            with pytest.raises(ArtifactStoreError, match="given up"):
+            with pytest.raises(ArtifactStoreError, match="discarded"):
                 await writing.write(b"x")
         assert files(local_place.folder) == []
 

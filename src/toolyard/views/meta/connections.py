@@ -122,7 +122,7 @@ class ConnectionManager:
             reason = f"it did not answer within {patience:g} s"
         except StateError as error:
             logger.warning("connections of %s cannot be looked up: %s", remote.server, error)
-            reason = error.told
+            reason = error.public_message
         except McpError as error:
             reason = error.reason if isinstance(error, UpstreamError) else error.message
         return [AppConnection(remote.server, app, "failed", message=reason) for app in apps or [""]]
