@@ -115,10 +115,10 @@ def main(dialect: str) -> None:
     restrict_process()
     # Before the first request, so that its time is not spent on it: DuckDB takes 100 ms.
     if dialect == "sqlite":
-        pass
+        from .sqlite import SqliteReader as open_engine
     else:
-        pass
-    serve(StatementWorker(EmbeddedEngine).answer)
+        from .duckdb import DuckdbReader as open_engine
+    serve(StatementWorker(open_engine).answer)
 
 
 if __name__ == "__main__":
