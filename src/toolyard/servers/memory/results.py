@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...kit.localization import Locale
+from ...kit.schema.annotations import schema_name
 from ...kit.schema.validation import JsonSchema, schema_of
 
 SuspectCount = Annotated[
@@ -13,6 +14,7 @@ SuspectCount = Annotated[
 VersionNumber = Annotated[int, Meta(description="Number of the version, from 1 on")]
 
 
+@schema_name("Item")
 class FolderItem(Struct):
     name: str
     is_dir: bool
@@ -57,6 +59,7 @@ class Deleted(Struct, kw_only=True):
     declined: Annotated[bool, Meta(description="Whether the user said no; nothing was deleted then")] = False
 
 
+@schema_name("Listed")
 class ListedMemory(Struct):
     path: str
     kind: str
@@ -79,6 +82,7 @@ class Cleared(Struct, kw_only=True):
     declined: Annotated[bool, Meta(description="Whether the user said no; nothing was deleted then")] = False
 
 
+@schema_name("Hit")
 class FoundMemory(Struct, kw_only=True):
     path: str
     title: str
@@ -87,11 +91,13 @@ class FoundMemory(Struct, kw_only=True):
     similarity: Annotated[float, Meta(description="Of meaning, up to 1")] | UnsetType = UNSET
 
 
+@schema_name("Found")
 class FoundMemories(Struct, kw_only=True):
     count: int
     results: list[FoundMemory]
 
 
+@schema_name("Kept")
 class HistoryEntry(Struct, kw_only=True):
     version: VersionNumber
     event: Literal["created", "updated", "restored"]

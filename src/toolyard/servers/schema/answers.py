@@ -6,10 +6,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from ...databases import Table, TableColumn
+from ...kit.schema.annotations import schema_name
 from .catalogue import Relation, Snapshot, find, similar
 from .texts import SchemaTexts
 
 
+@schema_name("Field")
 class DescribedField(Struct, omit_defaults=True):
     name: str
     type: str
@@ -30,6 +32,7 @@ class Relationship(Struct):
     source: Annotated[Literal["database", "notes"], Meta(description="Who says so")] = "database"
 
 
+@schema_name("IndexOf")
 class DescribedIndex(Struct):
     name: str
     columns: list[str]
@@ -51,6 +54,7 @@ class TableLine(Struct, omit_defaults=True):
     description: str = ""
 
 
+@schema_name("Described")
 class TableDescription(Struct, omit_defaults=True):
     """A table, or with an empty name the list of tables."""
 
@@ -74,6 +78,7 @@ class TableDescription(Struct, omit_defaults=True):
     notes: Annotated[list[str], Meta(description="What holds for all tables")] = []
 
 
+@schema_name("Values")
 class ColumnValues(Struct, kw_only=True):
     table: str
     field: str
@@ -83,6 +88,7 @@ class ColumnValues(Struct, kw_only=True):
     has_more: bool = False
 
 
+@schema_name("Line")
 class DiagramLine(Struct):
     """A relation in a diagram."""
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from ...kit.schema.annotations import schema_name
 from .model import StoredConversation, StoredMessage, line
 from .stores.queries import ConversationHit, Turn
 from .texts import ConversationTexts
@@ -47,6 +48,7 @@ class RecentSessions(Struct):
     sessions: list[RecentSession]
 
 
+@schema_name("AlikeTurn")
 class SimilarTurn(Struct):
     session_id: str
     title: str
@@ -56,6 +58,7 @@ class SimilarTurn(Struct):
     assistant_summary: str
 
 
+@schema_name("AlikeTurns")
 class SimilarTurns(Struct):
     count: int
     fallback_used: bool

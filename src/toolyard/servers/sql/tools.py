@@ -12,6 +12,7 @@ from ...databases.guard.statement import GuardedStatement
 from ...databases.model import StatementRefusedError
 from ...kit import Context, Message, Server, ToolError, ToolResult, user
 from ...kit.localization import Locale, add_localized_tool
+from ...kit.schema.annotations import schema_name
 from .catalogue import SqlCatalogue, light
 from .failures import FailureTexts
 from .models import AnthropicApi, ModelClient, ModelError, OpenAiApi
@@ -30,6 +31,7 @@ SHOWN_ROWS = 20
 LONGEST_CELL = 120
 
 
+@schema_name("Answer")
 class SqlAnswer(Struct, kw_only=True):
     """Rows of a database, and how they were found."""
 
