@@ -1,4 +1,4 @@
-"""What the tools answer: the structs of the output schemas, how they are filled, and their Markdown."""
+"""The results of the tools: the structs of the output schemas, how they are filled, and their Markdown."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
@@ -105,12 +105,12 @@ class Diagram(Struct):
     left_out: Annotated[int, Meta(description="Tables that there was no room for")] = 0
 
 
-MOST_TABLES = 1000
-"""In one list; a database with more is looked through by name."""
+MAX_TABLES = 1000
+"""Tables in one list; a caller finds others by name."""
 
 
 def table_description(snapshot: Snapshot, name: str) -> TableDescription:
-    """What is known of a table; for an unknown one what might have been meant."""
+    """Describes a table; for an unknown name, suggests similar ones."""
     if not name.strip():
         return table_list(snapshot)
     table = snapshot.find(name)
@@ -142,8 +142,8 @@ def table_list(snapshot: Snapshot) -> TableDescription:
         found=True,
         table="",
         table_count=len(lines),
-        tables=lines[:MOST_TABLES],
-        notes=snapshot.general,
+        tables=lines[:MAX_TABLES],
+        notes=snapshot.general_notes,
     )
 
 
@@ -198,7 +198,7 @@ def description_text(answer: TableDescription, texts: SchemaTexts) -> str:
 
 
 def unknown_text(what: str, suggestions: Sequence[str], otherwise: str, texts: SchemaTexts) -> str:
-    """That something is not there, and what might have been meant."""
+    """Says that a name is unknown and suggests others."""
     if not suggestions:
         return f"{what} {otherwise}"
     names = ", ".join(repr(name) for name in suggestions)
@@ -206,27 +206,27 @@ def unknown_text(what: str, suggestions: Sequence[str], otherwise: str, texts: S
 
 
 def values_text(answer: ColumnValues, texts: SchemaTexts) -> str:
-    said = {
+    facts = {
         "table": answer.table,
         "column": answer.field,
         "type": answer.field_type,
         "count": answer.value_count,
     }
     if not answer.values:
-        return texts.no_value.format(**said)
-    head = (texts.more_values if answer.has_more else texts.values).format(**said)
+        return texts.no_value.format(**facts)
+    head = (texts.more_values if answer.has_more else texts.values).format(**facts)
     return "\n".join([head, *(f"- {_line(one)}" for one in answer.values)])
 
 
 def diagram_text(answer: Diagram, texts: SchemaTexts, cut: bool) -> str:
-    said = [texts.diagram.format(tables=len(answer.tables), lines=len(answer.relationships))]
+    sentences = [texts.diagram.format(tables=len(answer.tables), lines=len(answer.relationships))]
     if not answer.relationships:
-        said.append(texts.no_relations)
+        sentences.append(texts.no_relations)
     if answer.left_out:
-        said.append(texts.left_out.format(count=answer.left_out))
+        sentences.append(texts.left_out.format(count=answer.left_out))
     if cut:
-        said.append(texts.picture_is_cut)
-    return f"{' '.join(said)}\n\n```mermaid\n{answer.mermaid}\n```"
+        sentences.append(texts.picture_is_cut)
+    return f"{' '.join(sentences)}\n\n```mermaid\n{answer.mermaid}\n```"
 
 
 def _list(answer: TableDescription, texts: SchemaTexts) -> str:
@@ -234,7 +234,7 @@ def _list(answer: TableDescription, texts: SchemaTexts) -> str:
     for table in answer.tables:
         about = f": {_line(table.description)}" if table.description else ""
         lines.append(f"- `{table.name}` ({_size(table.kind, table.row_estimate, texts)}){about}")
-    more = (answer.table_count or 0) - MOST_TABLES
+    more = (answer.table_count or 0) - MAX_TABLES
     if more > 0:
         lines.append(f"- {texts.more_tables.format(count=more)}")
     return "\n".join(lines + _bullets(texts.notes, answer.notes))
@@ -281,8 +281,8 @@ def _relation(table: str, one: Relationship, texts: SchemaTexts) -> str:
     ends = [(table, one.columns), (one.table, one.referenced)]
     if one.direction == "in":
         ends = [(one.table, one.columns), (table, one.referenced)]
-    said = " → ".join(f"{name}.{', '.join(columns)}" for name, columns in ends)
-    return f"{said} ({texts.noted})" if one.source == "notes" else said
+    arrow = " → ".join(f"{name}.{', '.join(columns)}" for name, columns in ends)
+    return f"{arrow} ({texts.noted})" if one.source == "notes" else arrow
 
 
 def _bullets(head: str, items: Iterable[str]) -> list[str]:
