@@ -3,7 +3,7 @@
 Reading settings from options and the environment is the loader's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from .loader import SettingsError, require_extra
@@ -15,7 +15,7 @@ _DRIVERS = {"duckdb": ("sql", "duckdb"), "postgres": ("postgres", "psycopg"), "m
 """By dialect: the extra, and the package in it."""
 
 
-def text_list(given: str | tuple[str, ...], separator: str = ",") -> tuple[str, ...]:
+def text_list(given: str | Sequence[str], separator: str = ",") -> tuple[str, ...]:
     """Splits a text; the environment and the command line have no lists."""
     listed = given.split(separator) if isinstance(given, str) else given
     return tuple(text for one in listed if (text := one.strip()))

@@ -133,7 +133,7 @@ NAMES: dict[Locale, dict[str, str]] = {
         "by_domain": "por_dominio",
     },
 }
-"""What fields are called where that is not their English name."""
+"""Names of fields that differ from the English ones."""
 
 ACTIONS: dict[Locale, dict[str, str]] = {
     "en": {"created": "created", "updated": "updated", "duplicate_blocked": "duplicate_blocked"},
@@ -142,7 +142,7 @@ ACTIONS: dict[Locale, dict[str, str]] = {
 
 
 def schemas(locale: Locale) -> dict[type[Struct], JsonSchema]:
-    """The output schema of each; names, and what `action` may say, depend on the language."""
+    """The output schemas; names and the values of `action` depend on the language."""
     kinds = (Viewed, Saved, Updated, Deleted, Memories, Cleared, FoundMemories, History, Restored)
     found: dict[type[Struct], JsonSchema] = {kind: schema_of(kind) for kind in kinds}
     found[Saved]["properties"]["action"]["enum"] = list(ACTIONS[locale].values())
@@ -162,7 +162,7 @@ def _renamed(schema: Any, names: dict[str, str]) -> Any:
 
 
 def named(value: Any, locale: Locale) -> Any:
-    """A result with its fields in that language. Keys of dictionaries are the user's and stay."""
+    """A result with its fields in that language. Keys of dictionaries are data and stay."""
     if isinstance(value, list):
         return [named(item, locale) for item in cast(list[Any], value)]
     if not isinstance(value, Struct) or not NAMES[locale]:
