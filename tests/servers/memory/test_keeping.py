@@ -109,7 +109,7 @@ async def test_limits_are_named_when_they_are_met(yard: Yard):
         return await ana.refused("save_memory", path="/memories/c.md", content=content)
 
     assert "The limit of 2 memories is reached" in await refused("third")
-    assert "has 101 bytes; a memory may have 100" in await refused("é" * 50 + "x")
+    assert "has 101 bytes; the limit of a memory is 100" in await refused("é" * 50 + "x")
     assert "The text is empty" in await refused(" \n")
     assert "NUL" in await refused("a\0b")
     await ana.save("b.md", "second, changed")  # one more version is no more memory
@@ -128,7 +128,7 @@ async def test_folders_and_memories_are_not_the_same_thing(yard: Yard):
     inside = await ana.refused("save_memory", path="/memories/a.md/f", content="x")
     assert "'/memories/a.md' is a memory, not a folder" in inside
     above = await ana.refused("save_memory", path="/memories/a", content="x")
-    assert "it is a folder, with '/memories/a/b/c.md' in it" in above
+    assert "it is a folder that contains '/memories/a/b/c.md'" in above
 
     root = (await ana.good("view_memories")).structured
     assert root["items"] == [
