@@ -1,9 +1,10 @@
 """Checks that the documentation is true; part of `make check`.
 
-Owns six promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
+Owns eight promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
 reference covers every command and every public name of the kit, the architecture has every file of the
-package, and no tracked file names a place that only exists on somebody's machine. It does not judge prose.
-Standard library only, except that the package itself must be importable to know what there is to document.
+package, the vocabulary names only modules and classes that exist, a public class name is defined in one
+module only, and no tracked file names a path that exists on one machine only. It does not judge prose. The
+package itself must be importable, to know what there is to document.
 """
 
 import ast
@@ -19,9 +20,15 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import file_tree
+import house
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = "docs/reference"
+VOCABULARY = "docs/concepts/vocabulary.md"
+SHARED_NAMES = {
+    "Settings": "every bundled server has its own; `toolyard.servers.NAME.Settings` is a public name",
+}
+"""Class names that more than one module may define, and why."""
 EXAMPLE_TIMEOUT_S = 60
 
 FENCE = re.compile(r"^(?P<indent>\s*(?:>\s*)*)(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
@@ -98,12 +105,15 @@ class Page:
 
 def main() -> int:
     pages = {page.path: page for page in map(read_page, documentation())}
+    package = house.now()
     problems = [
         *missing_pages(pages),
         *broken_links(pages),
         *broken_examples(pages),
         *undocumented(pages),
         *stale_files(),
+        *unknown_words(pages[VOCABULARY], package),
+        *shared_class_names(package),
         *private_places(),
     ]
     for problem in sorted(problems, key=lambda problem: (problem.path, problem.line)):
@@ -273,6 +283,53 @@ def stale_files() -> Iterator[Problem]:
     if file_tree.renewed(page) != page:
         name = file_tree.PAGE.relative_to(ROOT).as_posix()
         yield Problem(name, 0, "its list of files is not up to date; run python scripts/file_tree.py")
+
+
+def unknown_words(page: Page, package: house.House) -> Iterator[Problem]:
+    """In the last cell of a row, a name belongs to the file before it, or to any file."""
+    modules = {name: set(defined_names(tree)) for name, tree in package.trees.items()}
+    anywhere = set[str]().union(*modules.values())
+    for number, line in page.prose:
+        cell = line.rstrip(" |").rpartition(" | ")[2] if line.startswith("| ") else ""
+        names = anywhere
+        for span in CODE_SPAN.finditer(cell):
+            word = span["code"]
+            if not word.endswith((".py", "/")):
+                if word not in names:
+                    where = "the package" if names is anywhere else "the file before it"
+                    yield Problem(page.path, number, f"`{word}` is not defined in {where}")
+                continue
+            module = word.removesuffix(".py").rstrip("/").replace("/", ".")
+            if module not in modules:
+                yield Problem(page.path, number, f"`{word}` does not exist in src/toolyard")
+            names = modules.get(module, anywhere)
+
+
+def defined_names(tree: ast.Module) -> Iterator[str]:
+    """The top-level names of a module, and the members of its classes as `Class.name`."""
+    for node in tree.body:
+        yield from bound_names(node)
+        if isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}.{name}" for member in node.body for name in bound_names(member))
+
+
+def bound_names(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return [name]
+        case _:
+            return []
+
+
+def shared_class_names(package: house.House) -> Iterator[Problem]:
+    for name, modules in package.shared_names().items():
+        if name not in SHARED_NAMES:
+            path = f"src/toolyard/{modules[-1].replace('.', '/')}.py"
+            yield Problem(path, 0, f"the class `{name}` is defined in {' and '.join(modules)}: rename one")
 
 
 def private_places() -> Iterator[Problem]:
