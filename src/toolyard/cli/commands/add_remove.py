@@ -37,7 +37,7 @@ class AddCommand(click.Command):
             raise CommandError(f"no option {error.option_name!r}", *near, advice) from None
 
 
-@click.command("add", cls=AddCommand, short_help="AddCommand a server to the configuration.")
+@click.command("add", cls=AddCommand, short_help="Add a server to the configuration.")
 @click.argument("name")
 @click.argument("words", nargs=-1, metavar="[COMMAND [ARGS]... | URL]")
 @click.option("--module", metavar="M", help="A server of the kit to run in process, as for `serve`.")
@@ -45,13 +45,13 @@ class AddCommand(click.Command):
     "-o", "--option", "options", multiple=True, metavar="K=V", help="A setting of the module, as for `run`."
 )
 @click.option("--env", "variables", multiple=True, metavar="K=V", help="A variable for the command.")
-@click.option("--cwd", metavar="FOLDER", help="ConnectOptions the command runs.")
+@click.option("--cwd", metavar="FOLDER", help="Where the command runs.")
 @click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header for the URL.")
 @click.option("--transport", type=click.Choice(["auto", "sse"]), help="sse: the URL speaks only HTTP+SSE.")
 @click.option("--description", metavar="TEXT", help="What it is for; tells servers of one kind apart.")
 @edited_file_option
 @click.option("--force", is_flag=True, help="Replace a server of the same name.")
-@click.option("--no-check", is_flag=True, help="AddCommand it without trying whether it works.")
+@click.option("--no-check", is_flag=True, help="Add it without trying whether it works.")
 @debug_option
 def add(
     name: str,
