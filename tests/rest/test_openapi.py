@@ -371,4 +371,4 @@ def test_a_file_that_is_no_document_is_told_without_a_traceback(text: str, told:
     assert outcome.status == 2
     assert told in outcome.err
     assert "Traceback" not in outcome.err
-    assert "not foreseen" not in outcome.err
+    assert "unexpected error" not in outcome.err
