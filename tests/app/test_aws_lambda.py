@@ -143,7 +143,7 @@ async def test_several_servers_are_at_a_path_each():
 def test_a_function_of_nothing_or_of_what_is_not_there_is_not_made():
     with pytest.raises(ValueError, match="at least one server"):
         build([])
-    with pytest.raises(ValueError, match="two servers have one name: keyed, keyed"):
+    with pytest.raises(ValueError, match="two servers have the same name: keyed, keyed"):
         build([TARGET, TARGET])
     with pytest.raises(LoadError, match="no module 'nowhere'"):
         build(["nowhere"])

@@ -125,10 +125,10 @@ def _config_watcher(
     tasks: list[asyncio.Task[None]] = []
 
     async def start() -> None:
-        again = asyncio.Event()
+        reload_now = asyncio.Event()
         with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, again.set)
-        tasks.append(asyncio.create_task(watch(gateway, file, again=again)))
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload_now.set)
+        tasks.append(asyncio.create_task(watch(gateway, file, reload_now=reload_now)))
 
     async def stop() -> None:
         for task in tasks:
