@@ -68,7 +68,7 @@ def test_the_log_has_one_line_for_each_request_and_no_key():
     (failed,) = [line for line in rest if "exception" in line]
     assert "RuntimeError: not foreseen" in failed["exception"]
     assert failed["request_id"] == "request-1"
-    assert any("no HTTP request" in line["message"] for line in rest)
+    assert any("not an HTTP request" in line["message"] for line in rest)
 
 
 def test_with_a_key_of_its_own_a_function_has_nothing_to_warn_of():
