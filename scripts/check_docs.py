@@ -47,7 +47,7 @@ REGISTRY = re.compile(
     r"pypi\.org/simple|files\.pythonhosted\.org|registry\.npmjs\.org|registry\.yarnpkg\.com|npm\.pkg\.github\.com",
     re.I,
 )
-# `user`, `you` and the like are how the protocol's own examples write a home folder.
+# `user`, `you` and the like are placeholders in the examples of the protocol.
 HOME = re.compile(
     r"(?<![\w.])(?:/home|/Users|[A-Z]:\\+Users)[/\\]+(?!(?:user|username|you|me|name|alice|bob)\b)\w[\w.-]*[/\\]"
 )
@@ -56,7 +56,7 @@ ROOT_HOME = re.compile(r"(?<![\w./])/root/\.?\w")
 
 @dataclass(frozen=True)
 class Problem:
-    """Something to repair; `line` is 0 where the fault is that something is not there."""
+    """A fault in the documentation; `line` is 0 if something is missing."""
 
     path: str
     line: int
@@ -68,7 +68,7 @@ class Problem:
 
 @dataclass
 class Block:
-    """A fenced block; `line` is that of its first line of code."""
+    """A fenced block; `line` is the number of its first line of code."""
 
     info: str
     line: int
@@ -81,7 +81,7 @@ class Block:
 
 @dataclass
 class Page:
-    """A Markdown file, with its prose and its fenced blocks apart."""
+    """A Markdown file, split into prose and fenced blocks."""
 
     path: str
     prose: list[tuple[int, str]]
@@ -98,7 +98,7 @@ class Page:
 
     @property
     def code(self) -> str:
-        """Everything that is set as code: what a reference mentions, it mentions there."""
+        """All code spans and blocks: a reference mentions names there."""
         spans = [match["code"] for _, line in self.prose for match in CODE_SPAN.finditer(line)]
         return "\n".join(spans + [block.code for block in self.blocks])
 
@@ -182,7 +182,7 @@ def why_broken(target: str, page: Page, pages: dict[str, Page]) -> str | None:
         return "leaves the repository"
     if not file.exists():
         return "does not exist"
-    # Anchors are known for our pages only; `code.py#L3` is the host's business.
+    # Only anchors of our pages are known; `code.py#L3` depends on the host.
     linked = pages.get(file.relative_to(ROOT).as_posix())
     if url.fragment and linked and unquote(url.fragment) not in linked.anchors:
         return f"does not exist: no heading '#{url.fragment}' in {linked.path}"
@@ -197,7 +197,7 @@ def slug(heading: str) -> str:
 
 
 def unused(anchor: str, taken: set[str]) -> str:
-    """GitHub numbers the anchors of headings that read the same."""
+    """GitHub numbers the anchors of equal headings."""
     if anchor not in taken:
         return anchor
     return next(name for n in range(1, len(taken) + 2) if (name := f"{anchor}-{n}") not in taken)
@@ -224,7 +224,7 @@ def syntax_problem(page: Page, block: Block) -> Problem | None:
 
 
 def failed_run(page: Page, block: Block) -> Problem | None:
-    """Runs the example as a reader would: as a file of its own, in a folder of its own."""
+    """Runs the example as a reader would: as a file in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         example = Path(folder, "example.py")
         example.write_text(block.code, "utf-8")
@@ -259,7 +259,7 @@ def undocumented(pages: dict[str, Page]) -> Iterator[Problem]:
 
 
 def commands() -> list[str]:
-    """Every command that `toolyard --help` and its groups show, as one types it."""
+    """Every command that `toolyard --help` and its groups show, as it is typed."""
     import click
 
     def walk(command: click.Command, words: str) -> Iterator[str]:
@@ -348,7 +348,7 @@ def private_places() -> Iterator[Problem]:
 
 
 def tracked_files() -> list[str]:
-    """What git tracks or would track: a new file is checked before it is added."""
+    """The files that git tracks or would track: new files are checked before they are added."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
@@ -362,7 +362,7 @@ def machine_path(line: str) -> str | None:
     for pattern in (HOME, ROOT_HOME):
         if match := pattern.search(line):
             return match[0]
-    # A checkout directly below the root, as `/app` in a container, is too short to be told from prose.
+    # A checkout directly below the root, such as `/app` in a container, could be prose.
     checkout = str(ROOT)
     return checkout if checkout.count("/") > 1 and checkout in line else None
 
