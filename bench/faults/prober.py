@@ -1,12 +1,12 @@
 """`python -m bench.faults.prober GATEWAY CONTROL UPSTREAM TOOL…`: times calls of the good tools.
 
 The arguments are ports. A lane for each tool calls it through the gateway, then through the control; the
-first lane calls the upstream itself too. A separate process, so that other work of the benchmark, such as reading
-hundreds of megabytes, is not measured as the gateway's.
+first lane calls the upstream itself too. A separate process, so that other work of the benchmark, such as
+reading hundreds of megabytes, is not measured as the gateway's.
 
-It prints a line `ready`. The line `go` on standard input starts a window, the line `stop` ends it. For each
-window it prints one JSON object: the seconds of every call by gateway and tool, and the errors of failed
-calls.
+It prints a line `ready`. The line `go` on standard input starts a window, the line `stop` ends it. For
+each window it prints one JSON object: the seconds of every call by gateway and tool, and the errors of
+failed calls.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """Judges the times of a row: p99s, their ratio, a table, `build/faults.json`.
 
-A row passes if the p99 of calls through the gateway during the fault is at most twice the quiet p99. The quiet
-p99 is that of the same gateway before and after the fault, or that of the control during the fault, whichever
-is longer: a p99 is a few milliseconds, and a busy machine delays every process. Both are in the table, so that
-the strict ratio can be read too.
+A row passes if the p99 of calls through the gateway during the fault is at most twice the quiet p99. The
+quiet p99 is that of the same gateway before and after the fault, or that of the control during the fault,
+whichever is longer: a p99 is a few milliseconds, and a busy machine delays every process. Both are in the
+table, so that the strict ratio can be read too.
 """
 
 import json
