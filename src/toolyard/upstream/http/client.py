@@ -170,11 +170,11 @@ class UpstreamHttpClient:
         if self._session is None:
             import aiohttp  # 90 ms of CPU, and not needed where all upstreams are processes
 
-            from .limits import limited_connector
+            from .limits import LimitedConnector
 
             self._session = aiohttp.ClientSession(
                 # How many calls an upstream gets at a time is decided per upstream, not here.
-                connector=limited_connector(limit=0, keepalive_timeout=30),
+                connector=LimitedConnector(limit=0, keepalive_timeout=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
