@@ -46,7 +46,7 @@ class Way:
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:

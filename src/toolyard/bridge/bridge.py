@@ -162,8 +162,8 @@ class Bridge:
             try:
                 if not askable(call.caller):
                     # Who cannot be asked anything need not be waited for in any special way.
-                    ear, more = _listener(call, token), call.more_headers
-                    result = await link.request(call.method, params, ear, token, more)
+                    listener, more = _listener(call, token), call.more_headers
+                    result = await link.request(call.method, params, listener, token, more)
                 else:
                     parked = ParkedCall(call, params, token)
                     asking = link.request(call.method, params, parked, token, call.more_headers)

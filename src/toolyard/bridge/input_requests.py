@@ -177,7 +177,7 @@ class _OpenQuestion(Struct):
 class ParkedCall(CallListener):
     """One call, whoever waits for it at the moment. It keeps questions until the client comes for them."""
 
-    asks_at_once = False
+    asks_immediately = False
     __slots__ = ("_asked", "_count", "_params", "_questions", "attended", "id", "round", "running")
 
     def __init__(self, call: Call, params: Params, token: str | None) -> None:

@@ -95,22 +95,22 @@ class LegacyHttpConnection:
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:
         if self.closed:
             raise NotReachedError(self._address.server, "its session was closed")
         self._id = id = self._id + 1
-        self._desk.enter(id, ear)
+        self._desk.enter(id, listener)
         if token is not None:
-            self._tokens[token] = ear
+            self._tokens[token] = listener
         try:
             own = {**self._headers, **headers} if headers else self._headers
             reply = await self._address.send("POST", own, encode(JsonRpcRequest(id, method, params)))
             if reply.status != 200:
                 raise await self._refused(reply, id)
-            return await self._answer(reply, id, ear)
+            return await self._answer(reply, id, listener)
         except asyncio.CancelledError:
             self._mind(self._tell(encode(JsonRpcNotification("notifications/cancelled", {"requestId": id}))))
             raise
@@ -167,7 +167,7 @@ class LegacyHttpConnection:
 
     # Hearing
 
-    async def _answer(self, reply: UpstreamResponse, id: int, ear: RequestListener) -> RawResult:
+    async def _answer(self, reply: UpstreamResponse, id: int, listener: RequestListener) -> RawResult:
         server = self._address.server
         if not reply.is_stream:
             return result_of(server, decode_message(server, await reply.body()), id)
@@ -175,18 +175,18 @@ class LegacyHttpConnection:
         last: str | None = None
         while True:
             before = last
-            found, last, pause = await self._follow(reply, id, ear, last)
+            found, last, pause = await self._follow(reply, id, listener, last)
             if found is not None:
                 return result_of(server, found, id)
             in_vain = in_vain + 1 if last == before else 0
             if last is None or in_vain > MAX_RESUMES:
                 raise ConnectionLostError(server, "the stream ended without an answer")
-            await ear.release(int(pause * 1000))
+            await listener.release(int(pause * 1000))
             await asyncio.sleep(pause)
             reply = await self._resume(last)
 
     async def _follow(
-        self, reply: UpstreamResponse, id: int, ear: RequestListener, last: str | None
+        self, reply: UpstreamResponse, id: int, listener: RequestListener, last: str | None
     ) -> tuple[JsonRpcMessage | None, str | None, float]:
         """Read a stream to the answer or its end: the answer, the last event's id, when to come back."""
         pause = RESUME_SECONDS
@@ -202,7 +202,7 @@ class LegacyHttpConnection:
                     self._desk.take_request(message, id)
                 elif message.is_notification:
                     self._desk.take_notification(str(message.method), message.params)
-                    await ear.notify(str(message.method), message.params)
+                    await listener.notify(str(message.method), message.params)
                 elif message.id == id:
                     done = True
                     return message, last, pause
@@ -247,11 +247,11 @@ class LegacyHttpConnection:
             self._desk.take_request(message)
         elif message.is_notification:
             method = str(message.method)
-            ear = self._desk.ear_of(self._desk.take_notification(method, message.params))
+            listener = self._desk.ear_of(self._desk.take_notification(method, message.params))
             if method == PROGRESS:
-                ear = self._tokens.get(_token(message.params))
-            if ear is not None:
-                self._mind(ear.notify(method, message.params))
+                listener = self._tokens.get(_token(message.params))
+            if listener is not None:
+                self._mind(listener.notify(method, message.params))
 
     def watch(self, watcher: ChangeWatcher) -> None:
         self._desk.watch(watcher)
@@ -333,12 +333,12 @@ class SseConnection(MessagePipe):
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:
         self._more = headers  # a request is written before anything else can run
-        return await super().request(method, params, ear, token)
+        return await super().request(method, params, listener, token)
 
     async def _read(self, reply: UpstreamResponse) -> None:
         reason = ENDED

@@ -89,23 +89,23 @@ class ServerRequestRouter:
 
     # Calls under way
 
-    def enter(self, id: int, ear: RequestListener) -> None:
-        if not ear.principal:
+    def enter(self, id: int, listener: RequestListener) -> None:
+        if not listener.principal:
             return
         calls = self._calls
-        calls.ears[id] = ear
+        calls.ears[id] = listener
         if len(calls.principals) < 2:
-            calls.principals.add(ear.principal)
+            calls.principals.add(listener.principal)
         if self._questions:
             self._arrived.set()
 
     def leave(self, id: int) -> None:
         """A call is over, and with it what was asked in its name."""
-        ear = self._calls.ears.pop(id, None)
-        if ear is None or not self._questions:
+        listener = self._calls.ears.pop(id, None)
+        if listener is None or not self._questions:
             return
         for question in [one for one in self._questions.values() if one.call == id]:
-            if question.method == ROOTS and ear.asks_at_once:
+            if question.method == ROOTS and listener.asks_immediately:
                 # The client has it, and may be about to answer.
                 asyncio.get_running_loop().call_later(ROOTS_SECONDS, self._give_up, question, id)
             else:
@@ -173,9 +173,9 @@ class ServerRequestRouter:
                     raise McpError(INTERNAL_ERROR, OVER) from None
                 question.over, asked_on = False, None
 
-    async def _put(self, question: _Question, ear: RequestListener) -> Raw:
+    async def _put(self, question: _Question, listener: RequestListener) -> Raw:
         try:
-            return await ear.ask(question.method, question.params)
+            return await listener.ask(question.method, question.params)
         except Exception:
             if self.ear_of(question.call) is None:  # its call was answered before the question was out
                 raise _Over from None
@@ -318,7 +318,7 @@ class MessagePipe:
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:
@@ -328,7 +328,7 @@ class MessagePipe:
         pending = self._pending[id] = _Pending(self._loop)
         if token is not None:
             self._tokens[token] = pending
-        self._desk.enter(id, ear)
+        self._desk.enter(id, listener)
         try:
             self._write(encode(JsonRpcRequest(id, method, params)))
             while True:
@@ -337,7 +337,7 @@ class MessagePipe:
                     raise item
                 if not item.is_notification:
                     return result_of(self.server, item, id)
-                await ear.notify(str(item.method), item.params)
+                await listener.notify(str(item.method), item.params)
         except asyncio.CancelledError:
             self._cancel(method, id)
             raise
