@@ -1,4 +1,4 @@
-"""Connections of many sessions: one for each, few at a time, none for longer than it is used."""
+"""Connections of many sessions: one for each, limited in number, closed when idle."""
 
 import asyncio
 from typing import Any

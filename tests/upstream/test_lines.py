@@ -1,4 +1,4 @@
-"""Whole lines out of pieces of any size; long ones from disk, too long ones skipped and told once."""
+"""Lines from pieces of any size: long ones on disk, too long ones skipped and reported once."""
 
 from typing import Any
 
