@@ -1,8 +1,9 @@
 """Checks that the documentation is true; part of `make check`.
 
-Owns eight promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
+Owns eleven promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
 reference covers every command and every public name of the kit, the architecture has every file of the
-package, the vocabulary names only modules and classes that exist, a public class name is defined in one
+package, the contents list every page, the README is short, the changelog has the package's version, the
+vocabulary names only modules and classes that exist, a public class name is defined in one
 module only, and no tracked file names a path that exists on one machine only. It does not judge prose. The
 package itself must be importable, to know what there is to document.
 """
@@ -24,6 +25,10 @@ import house
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = "docs/reference"
+CONTENTS = "docs/README.md"
+TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+README_WORDS = 900
+"""More is not read. What does not fit has a page in docs/."""
 VOCABULARY = "docs/concepts/vocabulary.md"
 SHARED_NAMES = {
     "Settings": "every bundled server has its own; `toolyard.servers.NAME.Settings` is a public name",
