@@ -141,7 +141,7 @@ class GatewayStorage:
         try:
             await run_to_completion(self.ledger.write, taken)
         except (sqlite3.Error, OSError) as error:
-            self.ledger.put_back(taken)
+            self.ledger.restore(taken)
             logger.warning("what tools returned cannot be counted now: %s", error)
 
     async def close(self) -> None:

@@ -364,6 +364,7 @@ class Server:
     ) -> "HttpEdge":
         """An ASGI app that serves both eras at `path` and says how it is at /health."""
         from ..edge.http.app import HttpEdge  # the transports load only when used
+        from ..edge.request import CallerKeySetting
 
         return HttpEdge(
             self.service,
@@ -372,7 +373,7 @@ class Server:
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             identify=identify,
-            keys=None if self.caller_keys is None else lambda: self.caller_keys,
+            keys=CallerKeySetting(self.caller_keys),
             max_body=max_body,
             pace=pace,
         )

@@ -89,7 +89,7 @@ class ResponseCycle(RequestResponseCycle):
             await super().send(start)
             await super().send(message)
             return
-        head = b"".join([b"%s: %s\r\n" % pair for pair in pairs])
+        head = b"".join(map(b"%s: %s\r\n".__mod__, pairs))
         self.transport.write(b"%s%s\r\n%s" % (STATUS_LINE[start["status"]], head, body))
         self.response_started = self.response_complete = True
         self.message_event.set()
@@ -127,7 +127,7 @@ class IdleConnections:
 
 
 class LimitedHttp(HttpToolsProtocol):
-    """One connection. A client that exceeds a limit gets an error, if a response is due, and is disconnected."""
+    """One connection. A client that exceeds a limit is disconnected, with an error if a response is due."""
 
     max_idle = MAX_IDLE
     _in_head = True
@@ -213,7 +213,9 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _framing(self) -> bytes:
         """The headers that say where the body of the latest request ends; empty if it has none."""
-        found = [pair for pair in self.scope["headers"] if pair[0] in (b"content-length", b"transfer-encoding")]
+        found = [
+            pair for pair in self.scope["headers"] if pair[0] in (b"content-length", b"transfer-encoding")
+        ]
         return b"".join(b"%s: %s\r\n" % pair for pair in found if pair != (b"content-length", b"0"))
 
     # What the parser calls
