@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from ..wire.call import (
     AUTHORIZATION,
     LATEST_HEADER,
+    LEGACY_HEADERS,
     NO_CHANNEL,
     Call,
     Caller,
@@ -446,7 +447,8 @@ class RequestReader:
                     return _modern_notification(headers, identity, keys, message, method)
                 caller, token = self._reader.read(method, params, headers, identity)
                 return Call(method, params, caller, channel, id, token, None, headers.params, None, keys)
-        check_legacy_version(headers)
+        if headers.raw.get(b"mcp-protocol-version") not in LEGACY_HEADERS:
+            check_legacy_version(headers)
         return None
 
 

@@ -60,13 +60,15 @@ _version_decoder = msgspec.json.Decoder(_VersionParams)
 _VERSION_BYTES = b"protocolVersion"
 LATEST_HEADER = LATEST_MODERN.encode()
 """The value of MCP-Protocol-Version in the latest version."""
+LEGACY_HEADERS = frozenset(version.encode() for version in LEGACY_VERSIONS)
 
 
 def is_modern(body: bytes, params: Raw, headers: RequestHeaders | None) -> bool:
     """Whether a request wants to be taken for a modern one. Cheap: most bodies need no decoding for it."""
     if headers is not None:
         sent = headers.raw.get(b"mcp-protocol-version")
-        if sent == LATEST_HEADER or (sent is not None and headers.version not in LEGACY_VERSIONS):
+        is_legacy = sent is None or sent in LEGACY_HEADERS or headers.version in LEGACY_VERSIONS
+        if not is_legacy:
             return True
     return _VERSION_BYTES in body and _has_version(params)
 

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from msgspec import Raw, field
+from msgspec import Raw
 
 from ...wire.call import NO_CHANNEL, Call, Service
 from ...wire.errors import InvalidRequest, McpError
@@ -215,7 +215,7 @@ class LegacyExchange(Exchange, kw_only=True, eq=False):
     token: SessionToken
     _stream: Stream | None = None
     _finished: bool = False
-    _asking: "set[asyncio.Future[Raw]]" = field(default_factory=set["asyncio.Future[Raw]"])
+    _asking: "set[asyncio.Future[Raw]]" = set()  # noqa: RUF012 (a Struct copies it)
 
     def on_disconnect(self) -> None:
         """The handler goes on; what it says waits in the stream. What it asks does not wait for ever."""
