@@ -19,7 +19,7 @@ from ..config.files import state_folder
 from ..config.tables import MACHINE_KEYS
 from ..dispatch import Mount
 from ..dispatch.remote import Remote
-from ..edge.request import CallerKeys
+from ..edge.request import CallerKeys, CallerKeySetting
 from ..pipeline import pipeline
 from ..results.shaper import ResultShaper
 from ..search.feedback import ResultSizes
@@ -83,7 +83,7 @@ class Gateway:
         self._leaving: set[asyncio.Task[None]] = set()
         self._idle_check: asyncio.Task[None] | None = None
         self._started_with = config
-        self._caller_keys: dict[str | None, CallerKeys | None] = {}
+        self._caller_keys: dict[str | None, CallerKeySetting] = {}
         self._many_tenants = False
         self.needs_restart: list[str] = []
         """Settings that were changed while it runs and take effect after a restart."""
@@ -115,10 +115,10 @@ class Gateway:
         """Callers are told apart, and must not see each other's data. To be said before it starts."""
         self._many_tenants = True
 
-    def caller_keys(self, name: str | None = None) -> CallerKeys | None:
+    def caller_keys(self, name: str | None = None) -> CallerKeySetting:
         """In which headers callers bring keys of their own: for this server, or for any of them."""
         if name not in self._caller_keys:
-            self._caller_keys[name] = _caller_keys(self.config, name)
+            self._caller_keys[name] = CallerKeySetting(_caller_keys(self.config, name))
         return self._caller_keys[name]
 
     def _stored(self, shaping: ResultShaping) -> StoredResults:
@@ -127,7 +127,7 @@ class Gateway:
     def _count_read(self, caller: Caller, sent: int) -> None:
         """A part of a stored result was read."""
         identity = caller.identity
-        self.storage.ledger.note(identity.tenant, identity.agent, "", READ_RESULT, 0, sent)
+        self.storage.ledger.add(identity.tenant, identity.agent, "", READ_RESULT, 0, sent)
 
     # Life
 
@@ -173,7 +173,8 @@ class Gateway:
             elif known.config != server:
                 self._change(known, server)
         self.config = config
-        self._caller_keys.clear()
+        for name, setting in self._caller_keys.items():
+            setting.keys = _caller_keys(config, name)
         if self.shaping is not None:
             self.shaping.reconfigure(config)
         self.search.reload(config)
@@ -280,7 +281,7 @@ class Gateway:
     def health(self) -> dict[str, Any]:
         servers = {name: self._server_health(mounted) for name, mounted in self._servers.items()}
         broken = {item.name: {"state": "broken", "reason": item.reason} for item in self.config.broken}
-        places = {name: place.shown() for name, place in self.storage.places.items()}
+        places = {name: probe.as_dict() for name, probe in self.storage.probes.items()}
         whole = all(one["state"] != "down" for one in (*servers.values(), *places.values())) and not broken
         found: dict[str, Any] = {
             "status": "ok" if whole and self.config_fault is None else "degraded",

@@ -17,7 +17,7 @@ from ..catalogue.sync import CatalogueSync
 from ..config import Composio, Http, InProcess, ServerConfig, Stdio
 from ..dispatch import Breaker, Mount
 from ..dispatch.composio import ComposioUpstream
-from ..dispatch.composio.sessions import ComposioSessions, SessionConnections
+from ..dispatch.composio.sessions import ComposioSessions
 from ..dispatch.composio.tools import SessionTools
 from ..dispatch.mount import LeasedUpstream
 from ..dispatch.remote import Remote
@@ -263,11 +263,10 @@ class _Builder:
             )
             return self._bridge(ConnectionPool(config.name, connector, many_tenants=shared.many_tenants))
 
-        connections = SessionConnections()
-        sessions = ComposioSessions(config.name, where, api, shared.leases, connections.drop)
+        sessions = ComposioSessions(config.name, where, api, shared.leases)
         tools = SessionTools(config.name, shared.catalogue, listing)
         _warn_of_sandbox(config, listing)
-        upstream = ComposioUpstream(config, where, api, sessions, tools, connections, connect, self._breaker)
+        upstream = ComposioUpstream(config, where, api, sessions, tools, connect, self._breaker)
         return _Built(upstream, "http", where.base_url, remote=upstream)
 
 

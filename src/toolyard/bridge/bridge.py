@@ -37,7 +37,7 @@ from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, RESOURCE_NOT_FOUND
 from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer
 from ..wire.types import InputRequiredResult
-from .input_requests import ParkedCall, ParkedCalls, ask_all, check_questions, follow_task
+from .input_requests import ParkedCall, ParkedCalls, ask_all, check_input_requests, follow_task
 from .subscriptions import listen
 from .translation import (
     LEVELS,
@@ -104,7 +104,7 @@ class Bridge(Upstream):
             raise InvalidReplyError(
                 self._server, "it answered with a task, which the client did not say it can follow"
             )
-        check_questions(self._server, call, body)
+        check_input_requests(self._server, call, body)
         return outcome.with_body(self._sealed(call, body))
 
     def _sealed(self, call: Call, result: RawResult) -> RawResult:
@@ -154,7 +154,7 @@ class Bridge(Upstream):
                 meta = self._meta.add(call, {}, tasks)
                 ended = await follow_task(connection, call, body, meta)
                 return read_outcome(self._server, ended, modern=False)
-            check_questions(self._server, call, body)
+            check_input_requests(self._server, call, body)
             params |= await ask_all(call, body)
         raise InvalidReplyError(self._server, f"it asked for input {MAX_ROUNDS} times without an end")
 

@@ -120,7 +120,7 @@ class CallListener(Struct, eq=False):
     token: str | None
 
     @property
-    def asks_at_once(self) -> bool:
+    def asks_immediately(self) -> bool:
         return True
 
     @property
@@ -169,7 +169,7 @@ class CallListener(Struct, eq=False):
 class SubscriptionListener:
     """Passes on what a subscription brings, under the caller's own subscription id."""
 
-    asks_at_once = False
+    asks_immediately = False
     principal = ""  # it is no call: nothing is asked or told in its name
 
     def __init__(self, call: Call) -> None:
