@@ -146,7 +146,7 @@ async def test_a_session_s_id_brought_back_elsewhere_goes_on_with_the_same_conve
 
 async def test_what_a_conversation_finds_is_listed_by_setting_for_it_alone_and_only_it_is_told():
     async with office(LISTING) as (client, _):
-        follow = {"toolsListChanged": True, "promptsListChanged": True}
+        follow: Any = {"toolsListChanged": True, "promptsListChanged": True}
         streams = [await client.listen(headers=in_thread(thread), **follow) for thread in ("mine", "other's")]
         await client.search("send an email", headers=in_thread("mine"))
         assert (await streams[0].next_message())["method"] == TOOLS_CHANGED

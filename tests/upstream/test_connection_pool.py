@@ -68,6 +68,8 @@ class FakeConnection:
 class Opener:
     """Opens ways of one era; fails as often as it is told to."""
 
+    activity = ""
+
     def __init__(self, version: str = LEGACY, failures: int = 0) -> None:
         self.version = version
         self.failures = failures

@@ -124,7 +124,7 @@ class ConnectionManager:
             reason = f"it did not answer within {timeout:g} s"
         except StateError as error:
             logger.warning("the connections of %s cannot be read: %s", remote.server, error)
-            reason = error.told
+            reason = error.public_message
         except McpError as error:
             reason = error.reason if isinstance(error, UpstreamError) else error.message
         return [AppConnection(remote.server, app, "failed", message=reason) for app in apps or [""]]
