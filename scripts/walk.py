@@ -33,7 +33,7 @@ from toolyard.edge.http.server import server as http_server
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = str(ROOT / "src" / "toolyard") + "/"
 OUT = ROOT / "build" / "walk.json"
-WARM = 5
+WARM, RECORDED = 5, 5
 PROTOCOL = "2026-07-28"
 
 Step = tuple[str, str]
@@ -153,14 +153,19 @@ async def connected(port: int) -> AsyncGenerator[Connection, None]:
 
 async def walk(port: int, name: str, arguments: dict[str, Any], proof: str) -> dict[str, Any]:
     """Records one call. `proof` is text that its result must contain."""
+    result = ""
     async with connected(port) as connection:
         for _ in range(WARM):
             await connection.call(name, arguments)
-        with Recorder() as recorder:
-            result = json.dumps(await connection.call(name, arguments))
+        recorded: list[list[Step]] = []
+        for _ in range(RECORDED):
+            with Recorder() as recorder:
+                result = json.dumps(await connection.call(name, arguments))
+            recorded.append(recorder.steps)
     if proof not in result:
         raise SystemExit(f"{name!r} answered something else: {result[:500]}")
-    return measured(recorder.steps)
+    # Whatever else ran on the loop meanwhile, such as a timer, is not part of the call.
+    return measured(min(recorded, key=len))
 
 
 async def wait_for_tools(port: int) -> None:
@@ -180,6 +185,7 @@ async def walks(upstream: int) -> dict[str, dict[str, Any]]:
         found["direct call, default view"] = await walk(port, echo, text, proof="walked")
         wanted = {"queries": [{"use_case": "say it again"}]}
         found["search"] = await walk(port, "search_tools", wanted, proof=echo)
+        found["call_tool, after a search"] = await walk(port, "call_tool", called, proof="walked")
         found["big result (1 MiB)"] = await walk(port, "call_tool", big, proof="read_result")
     async with served("all", upstream) as port:
         await wait_for_tools(port)

@@ -33,18 +33,11 @@ def pipeline(
     shaping: "Shaping | None" = None,
     access_log: bool = False,
 ) -> Handler:
-    stages: list[Stage] = [
-        *([] if shaping is None else [shaped(shaping)]),
-        observed(metrics, traces, access_log),
-    ]
-    handler: Handler = _send
+    handler = observed(metrics, traces, access_log)
+    stages: list[Stage] = [] if shaping is None else [shaped(shaping)]
     for stage in reversed(stages):
         handler = stage(handler)
     return handler
-
-
-def _send(target: Target, forward: Forward) -> Awaitable[Outcome]:
-    return target.mount.send(forward)
 
 
 class Shaping(Protocol):
@@ -90,39 +83,36 @@ def shaped(shaping: Shaping) -> Stage:
     return stage
 
 
-def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool) -> Stage:
-    """Records each request: span, metrics and log line."""
+def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool) -> Handler:
+    """The innermost handler: sends the request, and records it as span, metrics and log line."""
 
-    def stage(inner: Handler) -> Handler:
-        async def observe(target: Target, forward: Forward) -> Outcome:
-            call, mount = forward.call, target.mount
-            seen = ObservedRequest(
-                method=forward.method,
-                server=mount.server,
-                caller=call.caller,
-                transport=mount.transport,
-                name=forward.name,
-                request_id=new_request_id(),
-                rpc_id=call.id,
-                session_id=call.session.id if call.session is not None else "",
-                request_bytes=len(memoryview(call.params)),
-                address=mount.address,
-                port=mount.port,
-                in_access_log=access_log,
-            )
-            if traces is None:
-                with Observation(seen, metrics):
-                    outcome = await inner(target, forward)
-                    seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
-                    return outcome
-            seen.upstream_version = mount.version()
-            meta = decode_params(forward.params.get("_meta", Raw(b"{}")), dict[str, Raw])
-            with Observation(seen, metrics, traces, meta) as told:
-                traced = replace(forward, params={**forward.params, "_meta": Raw(encode(told))})
-                outcome = await inner(target, traced)
+    async def observe(target: Target, forward: Forward) -> Outcome:
+        call, mount = forward.call, target.mount
+        seen = ObservedRequest(
+            method=forward.method,
+            server=mount.server,
+            caller=call.caller,
+            transport=mount.transport,
+            name=forward.name,
+            request_id=new_request_id(),
+            rpc_id=call.id,
+            session_id=call.session.id if call.session is not None else "",
+            request_bytes=len(memoryview(call.params)),
+            address=mount.address,
+            port=mount.port,
+            in_access_log=access_log,
+        )
+        if traces is None:
+            with Observation(seen, metrics):
+                outcome = await mount.send(forward)
                 seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
                 return outcome
+        seen.upstream_version = mount.version()
+        meta = decode_params(forward.params.get("_meta", Raw(b"{}")), dict[str, Raw])
+        with Observation(seen, metrics, traces, meta) as told:
+            traced = replace(forward, params={**forward.params, "_meta": Raw(encode(told))})
+            outcome = await mount.send(traced)
+            seen.response_bytes, seen.is_error_result = outcome.size, outcome.is_error
+            return outcome
 
-        return observe
-
-    return stage
+    return observe

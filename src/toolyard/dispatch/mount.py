@@ -65,6 +65,8 @@ class Breaker:
         self.server = server
         self.reason: str | None = None
         """Why calls are refused; None if they are not."""
+        self.is_calm = False
+        """It is closed, and the last call was answered: another answer changes nothing."""
         self._on_trouble = on_trouble
         self._failures = 0
         self._since: float | None = None
@@ -81,6 +83,7 @@ class Breaker:
     def failed(self, reason: str) -> None:
         """A call was not answered."""
         self._failures += 1
+        self.is_calm = False
         opened = self._failures >= THRESHOLD and not self._in_grace()
         self._note(reason, opened)
 
@@ -89,6 +92,7 @@ class Breaker:
         self._note(reason, not self._in_grace())
 
     def _note(self, reason: str, opened: bool) -> None:
+        self.is_calm = False
         if opened and self.reason is None:
             self.reason = reason
         self._on_trouble(reason, opened)
@@ -104,7 +108,7 @@ class Breaker:
         self._failures = 0
         if self.reason is None:
             self._since = None
-            self._was_well = True
+            self._was_well = self.is_calm = True
 
     def well(self) -> None:
         self._failures = 0
@@ -127,10 +131,6 @@ class Deadline(Struct, eq=False):
     @property
     def left(self) -> float:
         return self.due - self._deadlines.now()
-
-    def end(self) -> None:
-        self.ended = True
-        self._deadlines.running.pop(self, None)
 
     def pause(self) -> None:
         """Stops the clock while the user is asked, until all questions are answered."""
@@ -299,7 +299,8 @@ class Mount:
                 raise
             raise self._timed_out(forward.method, has_slot) from None
         finally:
-            deadline.end()
+            deadline.ended = True
+            self._deadlines.running.pop(deadline, None)
 
     def _timed_out(self, method: str, has_slot: bool) -> UpstreamError:
         limit = self.config.timeout
@@ -338,7 +339,8 @@ class Mount:
                     self.server, "its answer was not foreseen; the log has the details"
                 ) from None
             else:
-                self.breaker.answered()
+                if not self.breaker.is_calm:
+                    self.breaker.answered()
                 return outcome
 
     def _may_retry(self, error: UpstreamError, safe: bool, tries: int, was_stale: bool) -> bool:

@@ -175,7 +175,7 @@ class ComposioReply(Struct, frozen=True):
         return {"data": self.data, "error": self.error, "successful": self.successful}
 
 
-def outcome_of(result: dict[str, Any]) -> ComposioReply:
+def reply_of(result: dict[str, Any]) -> ComposioReply:
     """Convert a decoded CallToolResult."""
     data = _data(result)
     if not result.get("isError"):
@@ -184,11 +184,6 @@ def outcome_of(result: dict[str, Any]) -> ComposioReply:
     return ComposioReply(
         data if result.get("structuredContent") else {}, "\n".join(texts) or "The tool failed"
     )
-
-
-def is_plain(result: dict[str, Any]) -> bool:
-    """Whether it is neither `input_required` nor a task: those are passed on as they are."""
-    return result.get("resultType", "complete") == "complete"
 
 
 def _data(result: dict[str, Any]) -> dict[str, Any]:

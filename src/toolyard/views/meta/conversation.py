@@ -196,49 +196,53 @@ MAX_TOOLS = 24
 MAX_KEPT_USE_CASE = 300
 
 
-class _Thread(Struct):
+class FoundInConversation(Struct):
+    """What one conversation has found."""
+
     tools: OrderedDict[str, tuple[str, str]] = field(default_factory=OrderedDict[str, tuple[str, str]])
     """By full name, the latest last: the server, and the use case it was found for."""
     last: tuple[str, ...] = ()
     """The use cases of the last search."""
 
+    def use_case(self, tool: str) -> str | None:
+        """What a tool was found for."""
+        found = self.tools.get(tool)
+        return None if found is None else found[1]
+
+    @property
+    def last_use_case(self) -> str | None:
+        """What was searched for last, if that was one thing."""
+        return self.last[0] if len(self.last) == 1 else None
+
 
 class FoundTools:
-    def __init__(self) -> None:
-        self._threads: OrderedDict[str, _Thread] = OrderedDict()
+    """What each conversation has found, by `conversation_of` its calls."""
 
-    def note(self, whose: str, findings: Iterable[QueryMatches]) -> bool:
+    def __init__(self) -> None:
+        self.conversations: OrderedDict[str, FoundInConversation] = OrderedDict()
+
+    def note(self, conversation: str, findings: Iterable[QueryMatches]) -> bool:
         """Whether other tools are to be listed than before."""
         findings = list(findings)
-        thread = self._threads.setdefault(whose, _Thread())
-        self._threads.move_to_end(whose)
-        while len(self._threads) > MAX_THREADS:
-            self._threads.popitem(last=False)
-        before = set(thread.tools)
-        thread.last = tuple(finding.query.use_case[:MAX_KEPT_USE_CASE] for finding in findings)
+        found = self.conversations.setdefault(conversation, FoundInConversation())
+        self.conversations.move_to_end(conversation)
+        while len(self.conversations) > MAX_THREADS:
+            self.conversations.popitem(last=False)
+        before = set(found.tools)
+        found.last = tuple(finding.query.use_case[:MAX_KEPT_USE_CASE] for finding in findings)
         # The best come last, so that they stay longest.
-        for finding, use_case in zip(reversed(findings), reversed(thread.last), strict=True):
-            for found in reversed(finding.results):
-                thread.tools[found.tool] = (found.server, use_case)
-                thread.tools.move_to_end(found.tool)
-        while len(thread.tools) > MAX_TOOLS:
-            thread.tools.popitem(last=False)
-        return set(thread.tools) != before
+        for finding, use_case in zip(reversed(findings), reversed(found.last), strict=True):
+            for match in reversed(finding.results):
+                found.tools[match.tool] = (match.server, use_case)
+                found.tools.move_to_end(match.tool)
+        while len(found.tools) > MAX_TOOLS:
+            found.tools.popitem(last=False)
+        return set(found.tools) != before
 
-    def tools(self, whose: str) -> list[str]:
-        thread = self._threads.get(whose)
-        return [] if thread is None else list(thread.tools)
+    def tools(self, conversation: str) -> list[str]:
+        found = self.conversations.get(conversation)
+        return [] if found is None else list(found.tools)
 
-    def servers(self, whose: str) -> set[str]:
-        thread = self._threads.get(whose)
-        return set() if thread is None else {server for server, _ in thread.tools.values()}
-
-    def use_case(self, whose: str, tool: str) -> str | None:
-        """What a tool was found for."""
-        thread = self._threads.get(whose)
-        return thread.tools[tool][1] if thread is not None and tool in thread.tools else None
-
-    def last_use_case(self, whose: str) -> str | None:
-        """What was last searched for, if that was one thing."""
-        thread = self._threads.get(whose)
-        return thread.last[0] if thread is not None and len(thread.last) == 1 else None
+    def servers(self, conversation: str) -> set[str]:
+        found = self.conversations.get(conversation)
+        return set() if found is None else {server for server, _ in found.tools.values()}

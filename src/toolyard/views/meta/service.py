@@ -63,68 +63,6 @@ class BadArgumentsError(ToolError):
         self.tool = tool
 
 
-class ToolExecutor:
-    """Calls one tool, and learns from the outcome how well the search that found it did."""
-
-    def __init__(
-        self, supplies: MetaToolContext, known: ToolResolver, finds: FoundTools, send: SendTool
-    ) -> None:
-        self._supplies = supplies
-        self._tools = known
-        self._found = finds
-        self._send = send
-        self._checks = ArgumentChecks()
-
-    async def call(self, call: Call, tool: str, arguments: dict[str, Any]) -> Outcome:
-        """Finds the tool, checks the arguments, and sends them."""
-        target = self._tools.target(call, tool) or await self._tools.find(call, tool)
-        entry = target.entry
-        assert entry is not None, "a tool that was found is in the catalogue"
-        faults = self._checks.faults(entry.name, entry.item.rest, arguments)
-        if faults:
-            self._learn(call, entry.name, "arguments")
-            lines = "\n".join(f"- {fault}" for fault in faults)
-            raise BadArgumentsError(
-                tool, f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}"
-            )
-        members = call.members()
-        params = {"arguments": Raw(encode(arguments))}
-        for key in _ROUND_TRIP:
-            if key in members:
-                params[key] = members[key]
-        if call.param_headers is not None:  # they mirror the arguments of the meta tool, not of this one
-            call = replace(call, param_headers=None)
-        return await self.send(call, target, params)
-
-    async def send(self, call: Call, target: Target, params: Params) -> Outcome:
-        """A call whose tool is found. McpError as the upstream said it."""
-        name = target.own if target.entry is None else target.entry.name
-        try:
-            outcome = await self._send(call, target, params)
-        except McpError as error:
-            self._learn(call, name, "arguments" if error.code == INVALID_PARAMS else "failure")
-            raise
-        if outcome.kind == "complete":
-            self._learn(call, name, "failure" if outcome.is_error else "success")
-        return outcome
-
-    def _learn(self, call: Call, tool: str, outcome: LearntOutcome) -> None:
-        supplies = self._supplies
-        if not supplies.settings.learn:
-            return
-        conversation = conversation_of(call)
-        use_case = self._found.use_case(conversation, tool)
-        if use_case is None and is_identified(call, supplies.yard):
-            # Where conversations share a thread, the last search may have been anybody's.
-            use_case = self._found.last_use_case(conversation)
-        if use_case is not None:
-            run_in_background(self._note(call.caller.tenant, use_case, tool, outcome))
-
-    async def _note(self, tenant: str, use_case: str, tool: str, outcome: LearntOutcome) -> None:
-        with suppress(StateError):
-            await self._supplies.feedback.note(tenant, use_case, tool, outcome)
-
-
 logger = logging.getLogger("toolyard.views")
 
 PROGRESS = "notifications/progress"
@@ -159,12 +97,8 @@ class _BatchChannel:
 class Batch:
     """One such run."""
 
-    def __init__(
-        self, supplies: MetaToolContext, known: ToolResolver, executing: ToolExecutor, call: Call, many: int
-    ) -> None:
-        self._supplies = supplies
-        self._known = known
-        self._executing = executing
+    def __init__(self, service: "MetaToolService", call: Call, many: int) -> None:
+        self._service = service
         self._call = call
         self._one = _one_of_many(call)
         self._many = many
@@ -205,7 +139,7 @@ class Batch:
     async def _attempt(self, item: BatchItem) -> BatchResult:
         channel = _BatchChannel(self._one.channel)
         call = replace(self._one, channel=channel)
-        working = asyncio.ensure_future(self._executing.call(call, item.tool, item.arguments))
+        working = asyncio.ensure_future(self._service.call_tool(call, item.tool, item.arguments))
         asking = asyncio.ensure_future(channel.asked.wait())
         try:
             await asyncio.wait({working, asking}, return_when=asyncio.FIRST_COMPLETED)
@@ -247,7 +181,7 @@ class Batch:
 
     def _abandon(self, call: Call, tool: str, state: Any) -> None:
         """Tells an upstream whose call waits for answers that none will come."""
-        target = self._known.target(call, tool)
+        target = self._service.known.target(call, tool)
         if target is not None and isinstance(state, str):
             target.mount.upstream.abandon(state)
 
@@ -296,8 +230,8 @@ class MetaToolService:
         self.own = own
         self.finds = FoundTools()
         self.known = ToolResolver(supplies, own)
-        self.executing = ToolExecutor(supplies, self.known, self.finds, send)
-        self.send = self.executing.send
+        self._send = send
+        self._checks = ArgumentChecks()
         self._threads = Conversations(supplies)
         self._searching = ToolSearch(supplies, self.known)
         self._describing = ToolDescriber(supplies, self.known)
@@ -348,10 +282,60 @@ class MetaToolService:
     async def call_tool(
         self, call: Call, tool: str, arguments: dict[str, Any], session: str | None = None
     ) -> Outcome:
-        """UnknownToolError, BadArgumentsError, or McpError as the upstream said it."""
+        """Finds the tool, checks the arguments, and sends them.
+
+        UnknownToolError, BadArgumentsError, or McpError as the upstream said it.
+        """
         if session:
             call = await self.thread(call, session)
-        return await self.executing.call(call, tool, arguments)
+        target = self.known.target(call, tool) or await self.known.find(call, tool)
+        entry = target.entry
+        assert entry is not None, "a tool that was found is in the catalogue"
+        faults = self._checks.faults(entry.name, entry.item.rest, arguments)
+        if faults:
+            self._learn(call, entry.name, "arguments")
+            lines = "\n".join(f"- {fault}" for fault in faults)
+            raise BadArgumentsError(
+                tool, f"The arguments do not fit {entry.name!r}; nothing was sent.\n{lines}"
+            )
+        members = call.members()
+        params = {"arguments": Raw(encode(arguments))}
+        for key in _ROUND_TRIP:
+            if key in members:
+                params[key] = members[key]
+        if call.param_headers is not None:  # they mirror the arguments of the meta tool, not of this one
+            call = replace(call, param_headers=None)
+        return await self.send(call, target, params)
+
+    async def send(self, call: Call, target: Target, params: Params) -> Outcome:
+        """A call whose tool is found. McpError as the upstream said it."""
+        name = target.own if target.entry is None else target.entry.name
+        try:
+            outcome = await self._send(call, target, params)
+        except McpError as error:
+            self._learn(call, name, "arguments" if error.code == INVALID_PARAMS else "failure")
+            raise
+        if outcome.kind == "complete":
+            self._learn(call, name, "failure" if outcome.is_error else "success")
+        return outcome
+
+    def _learn(self, call: Call, tool: str, outcome: LearntOutcome) -> None:
+        supplies = self.supplies
+        if not supplies.settings.learn:
+            return
+        found = self.finds.conversations.get(conversation_of(call))
+        if found is None:  # nothing was searched for here
+            return
+        use_case = found.use_case(tool)
+        if use_case is None and is_identified(call, supplies.yard):
+            # Where conversations share a thread, the last search may have been anybody's.
+            use_case = found.last_use_case
+        if use_case is not None:
+            run_in_background(self._note(call.caller.tenant, use_case, tool, outcome))
+
+    async def _note(self, tenant: str, use_case: str, tool: str, outcome: LearntOutcome) -> None:
+        with suppress(StateError):
+            await self.supplies.feedback.note(tenant, use_case, tool, outcome)
 
     async def call_tools(
         self,
@@ -367,7 +351,7 @@ class MetaToolService:
             raise ToolError(f"{len(items)} calls were given; it takes 1 to {MAX_ITEMS}")
         settings = self.supplies.settings
         call = await self.thread(call, session)
-        batch = Batch(self.supplies, self.known, self.executing, call, len(items))
+        batch = Batch(self, call, len(items))
         side_by_side = max(1, min(parallel or settings.batch_concurrency, settings.batch_concurrency))
         time = settings.batch_seconds if seconds is None else max(0.0, min(seconds, settings.batch_seconds))
         return await batch.run(items, side_by_side, time)

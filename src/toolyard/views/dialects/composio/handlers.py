@@ -17,7 +17,7 @@ from ....wire.types import CallToolResult
 from ...meta.service import MetaToolService
 from ...meta.tools import BatchItem, BatchResult, QueryMatches, SearchAnswer, ToolDescription, ToolMatch
 from ..apps import NO_AUTH, App, ToolSlugs, connection_of, find_app, full_name, search_apps, server_apps
-from ..definitions import ComposioReply, is_plain, json_reply, outcome_of, session_named
+from ..definitions import ComposioReply, json_reply, reply_of, session_named
 from . import requests
 from .texts import SINGULAR, TEXTS
 
@@ -197,10 +197,10 @@ async def multi_execute(service: MetaToolService, call: Call, given: requests.Mu
 def _result(index: int, slug: str, done: BatchResult) -> dict[str, Any]:
     result: dict[str, Any] = {"index": index, "tool_slug": slug, "success": done.ok}
     if done.result is not None:
-        outcome = outcome_of(done.result)
-        result["response"] = outcome.shown()
+        reply = reply_of(done.result)
+        result["response"] = reply.shown()
         if not done.ok:
-            result["error"] = outcome.error or done.error
+            result["error"] = reply.error or done.error
     else:
         result["error"] = done.error
     return result
@@ -212,19 +212,11 @@ async def execute(service: MetaToolService, call: Call, given: requests.ExecuteR
         described = await service.describe(call, [tool], session)
         if any((one.annotations or {}).get("destructiveHint") is True for one in described.found):
             raise ToolError(f"{given.tool_slug!r} is marked destructive; pass allow_destructive to run it")
-    result = await service.call_tool(call, tool, given.arguments, session)
-    decoded = _decode(result)
-    if decoded is None or not is_plain(decoded):
-        return result
-    outcome = outcome_of(decoded)
-    return wrapped({"response": outcome.data}, outcome.error)
-
-
-def _decode(result: Any) -> dict[str, Any] | None:
-    """Decode a result; None if it is too large, so that it is passed on as it is."""
-    if isinstance(result, CallToolResult):
-        result = Raw(msgspec.json.encode(result))
-    return msgspec.json.decode(result, type=dict[str, Any]) if isinstance(result, Raw) else None
+    outcome = await service.call_tool(call, tool, given.arguments, session)
+    if outcome.kind != "complete" or not isinstance(outcome.body, Raw):
+        return outcome  # a question, a task, or a result too large to decode
+    reply = reply_of(msgspec.json.decode(outcome.body, type=dict[str, Any]))
+    return wrapped({"response": reply.data}, reply.error)
 
 
 async def plan(service: MetaToolService, call: Call, given: requests.CreatePlanRequest) -> Any:
