@@ -99,13 +99,13 @@ async def test_what_a_killed_gateway_was_writing_is_never_found_and_swept_an_hou
     killed = textwrap.dedent(f"""
         import asyncio, os
         from pathlib import Path
-        from toolyard.artifacts.store import Links
+        from toolyard.artifacts.store import ResultLinks
         from toolyard.artifacts.factory import open_store
         from toolyard.config import StoreConfig
         from toolyard.wire.seal import Sealer
 
         async def main():
-            store = open_store(StoreConfig(url={local_place.url!r}), None, Links(Sealer(), ""))
+            store = open_store(StoreConfig(url={local_place.url!r}), None, ResultLinks(Sealer(), ""))
             await store.start()
             writing = await store.begin("acme", "tool", "application/json")
             await writing.write(b"[1, 2")
