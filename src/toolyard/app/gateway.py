@@ -81,7 +81,7 @@ class _MountedUpstream(Struct):
 class Gateway:
     def __init__(self, config: Config, key: bytes | None = None) -> None:
         self.config = config
-        self.catalogue = Catalogue()
+        self.catalogue = Catalogue(with_widened_schema) if config.results.shape else Catalogue()
         self.sealer = Sealer(key, config.gateway.name)
         self.parking = ParkedCalls(self.sealer, config.gateway.park_ttl, config.gateway.park_limit)
         self.metrics = (
@@ -145,7 +145,6 @@ class Gateway:
     def _shaping(self, config: Config) -> ResultShaping | None:
         if not config.results.shape:
             return None
-        self.catalogue.dress = with_widened_schema
         shaper = ResultShaper(self.keeping.store, self.keeping.ledger, self._sizes)
         return ResultShaping(config, self.catalogue, self.keeping.store, shaper)
 
@@ -227,17 +226,17 @@ class Gateway:
             links.patience = _start_wait(server)
             if isinstance(links.connector, StdioConnector):
                 links.connector.start_timeout = server.start_timeout
-        self.catalogue.shelves[server.name].reconfigure(server)
+        self.catalogue.servers[server.name].reconfigure(server)
         self.catalogue.changed(server.name, KINDS)
 
     def _mount(self, config: ServerConfig) -> None:
-        shelf = self.catalogue.add(config)
-        self._store.load(config, shelf)
-        service = self._service(config, shelf)
+        server = self.catalogue.add(config)
+        self._store.load(config, server)
+        service = self._service(config, server)
         mount = make_mount(config, service, self._handler(config, service))
         keeper = CatalogueSync(
             config,
-            shelf,
+            server,
             self.catalogue,
             self._store,
             mount.service,
@@ -247,20 +246,20 @@ class Gateway:
             MountHealth(mount, service),
             self._queue,
             # A process is not started for a list that is known already.
-            lazy=config.start == "lazy" and isinstance(config.where, Stdio) and shelf.known,
+            lazy=config.start == "lazy" and isinstance(config.where, Stdio) and server.was_read,
         )
         mount.breaker.on_trouble = lambda reason, opened: on_breaker_trouble(keeper, reason, opened)
         if isinstance(service, Bridge):
-            shelf.opening = service.links.opening
+            server.opening = service.links.opening
             service.links.on_open = lambda again: self._opened(config.name, keeper, again)
         self._count_retries(mount)
-        mount.version = lambda: shelf.identity.version
+        mount.version = lambda: server.identity.version
         self._mounted[config.name] = _MountedUpstream(config, mount, keeper, service)
         self._mounts[config.name] = mount
         keeper.start()
 
     def _opened(self, server: str, keeper: CatalogueSync, again: bool) -> None:
-        keeper.opened()
+        keeper.session_opened()
         if again and self.metrics is not None:
             self.metrics.reconnected(server)
 
@@ -276,9 +275,9 @@ class Gateway:
             return make_leased_upstream(config, where, service, self.keeping.leases, self._http)
         return service
 
-    def _service(self, config: ServerConfig, shelf: ServerCatalogue) -> UpstreamService:
+    def _service(self, config: ServerConfig, server: ServerCatalogue) -> UpstreamService:
         where, name = config.where, config.name
-        version = shelf.identity.version
+        version = server.identity.version
         era: Era | None = era_of(version) if version else None
         if isinstance(where, Stdio):
             connector = StdioConnector(name, where, config.start_timeout, config.max_result, era)
@@ -287,7 +286,7 @@ class Gateway:
         elif isinstance(where, Composio):
             leases = self.keeping.leases
             return make_composio_upstream(
-                config, where, self.catalogue, shelf, leases, self._http, self._bridge
+                config, where, self.catalogue, server, leases, self._http, self._bridge
             )
         else:
             return InProcessUpstream(name, where.module, where.options)
@@ -373,7 +372,7 @@ class Gateway:
 
     def _touch(self) -> None:
         for mounted in self._mounted.values():
-            mounted.keeper.touch()
+            mounted.keeper.refresh_if_old()
 
     def _met(self, call: Call) -> None:
         """A client has come: what we ask in our own name, we ask as it would, and start no process twice."""
@@ -411,33 +410,33 @@ class Gateway:
         return found
 
     def _server_health(self, mounted: _MountedUpstream) -> dict[str, Any]:
-        shelf = self.catalogue.shelves[mounted.config.name]
+        server = self.catalogue.servers[mounted.config.name]
         found: dict[str, Any] = {
-            "state": "up" if shelf.state == "ready" else shelf.state,
+            "state": "up" if server.state == "ready" else server.state,
             "transport": mounted.mount.transport,
-            "version": shelf.identity.version,
-            "tools": len(shelf.entries["tools"]),
+            "version": server.identity.version,
+            "tools": len(server.entries["tools"]),
             "in_flight": mounted.mount.in_flight,
         }
-        if shelf.state == "starting":
-            start = shelf.opening()
-            found["seconds"] = round(shelf.age if start is None else start.seconds, 1)
+        if server.state == "starting":
+            start = server.opening()
+            found["seconds"] = round(server.age if start is None else start.seconds, 1)
             if start is not None and start.activity:
                 found["activity"] = start.activity
-        if shelf.fault is not None:
-            found["reason"] = shelf.fault
-        if shelf.notes:
-            found["notes"] = list(shelf.notes)
+        if server.fault is not None:
+            found["reason"] = server.fault
+        if server.notes:
+            found["notes"] = list(server.notes)
         return found
 
     def _states(self) -> list[UpstreamState]:
         return [
             UpstreamState(
                 server=name,
-                up=self.catalogue.shelves[name].fault is None,
+                up=self.catalogue.servers[name].fault is None,
                 breaker_open=mounted.mount.breaker.is_open,
                 in_flight=mounted.mount.in_flight,
-                tools=len(self.catalogue.shelves[name].entries["tools"]),
+                tools=len(self.catalogue.servers[name].entries["tools"]),
             )
             for name, mounted in self._mounted.items()
         ]

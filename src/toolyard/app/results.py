@@ -48,7 +48,7 @@ class ResultShaping:
         return self.policy(forward).own_options
 
     def _policy(self, server: str, own: str) -> ResultPolicy:
-        found = self._catalogue.shelves.get(server)
+        found = self._catalogue.servers.get(server)
         if found is None:
             return ResultPolicy(shown_name(server, own), server, None)
         return self.policies.of(found.entry_of(own))

@@ -57,7 +57,7 @@ class MountHealth:
 
 def on_breaker_trouble(keeper: CatalogueSync, reason: str, opened: bool) -> None:
     if opened:
-        keeper.blame(reason)
+        keeper.report_fault(reason)
     keeper.wake()
 
 
@@ -117,7 +117,7 @@ def make_composio_upstream(
     config: ServerConfig,
     where: Composio,
     catalogue: Catalogue,
-    shelf: ServerCatalogue,
+    server: ServerCatalogue,
     leases: Leases,
     http: UpstreamHttpClient,
     bridge: MakeBridge,
@@ -131,13 +131,13 @@ def make_composio_upstream(
         # The key goes to where it was configured for, wherever a reply says that MCP is spoken.
         there = Http(url=url, headers=key if _origin(url) == _origin(where.base_url) else {})
         # What one session's address speaks, another's does too.
-        era: Era | None = era_of(shelf.identity.version) if shelf.identity.version else None
+        era: Era | None = era_of(server.identity.version) if server.identity.version else None
         connector = HttpConnector(config.name, there, http, config.connect_timeout, config.max_result, era)
         return _SessionConnection(bridge(ConnectionPool(config.name, connector)))
 
     seats = ComposioSessions(config.name, where, api, leases)
-    _warn_of_sandbox(config, shelf)
-    return ComposioUpstream(config, where, api, seats, SessionTools(config.name, catalogue, shelf), connect)
+    _warn_of_sandbox(config, server)
+    return ComposioUpstream(config, where, api, seats, SessionTools(config.name, catalogue, server), connect)
 
 
 def make_leased_upstream(
@@ -147,9 +147,9 @@ def make_leased_upstream(
     return LeasedUpstream(config.name, inner, leases, where.session_header, rest)
 
 
-def _warn_of_sandbox(config: ServerConfig, shelf: ServerCatalogue) -> None:
+def _warn_of_sandbox(config: ServerConfig, server: ServerCatalogue) -> None:
     limited = config.deny or config.allow != ("*",)
-    if limited and any(shelf.admits(tool) for tool in SANDBOX_TOOLS):
+    if limited and any(server.allows(tool) for tool in SANDBOX_TOOLS):
         logger.warning(
             "%s: some of its tools are denied, but code in its sandbox can call them all; "
             "hint: deny 'COMPOSIO_REMOTE_*' too",

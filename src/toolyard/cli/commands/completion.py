@@ -121,9 +121,9 @@ def _names(ctx: click.Context, kind: str) -> Iterator[tuple[str, str]]:
 
     store = CatalogueStore(state_folder(config))
     for number, server in enumerate(config.servers):
-        shelf = ServerCatalogue(server, number, lambda item: item)
-        store.load(server, shelf)
-        for entry in shelf.entries[kind]:
+        server_catalogue = ServerCatalogue(server, number, lambda item: item)
+        store.load(server, server_catalogue)
+        for entry in server_catalogue.entries[kind]:
             about = msgspec.json.decode(b"{" + entry.item.rest).get("description")
             name = entry.bare if config.gateway.view == "bare" else entry.name
             yield name, first_sentence(str(about or ""))

@@ -89,25 +89,25 @@ _MARKED = re.compile(r"_[0-9a-f]{8}$")
 
 
 class SessionTools:
-    def __init__(self, server: str, catalogue: Catalogue, shelf: ServerCatalogue) -> None:
+    def __init__(self, server: str, catalogue: Catalogue, server_catalogue: ServerCatalogue) -> None:
         self._server = server
         self._catalogue = catalogue
-        self._shelf = shelf
+        self._server_catalogue = server_catalogue
 
     def may_use(self, slug: str) -> bool:
-        return may_use(slug, self._shelf.admits)
+        return may_use(slug, self._server_catalogue.allows)
 
     def is_listed(self, slug: str) -> bool:
         """Whether the upstream itself lists it, and so takes it over MCP."""
-        return any(item.own == slug for item in self._shelf.lists.get(TOOLS.name, ()))
+        return any(item.own == slug for item in self._server_catalogue.lists.get(TOOLS.name, ()))
 
     def own_name(self, call: Call, name: str) -> str | None:
         """Composio's name for a tool of which ours is given; None when it cannot be one of its."""
-        lent = self._catalogue.lent(name, conversation_of(call))
+        lent = self._catalogue.find_discovered(name, conversation_of(call))
         if lent is not None and lent.server == self._server:
             return lent.item.own
         bare = name.removeprefix(f"mcp__{self._server}__")
-        own = self._shelf.own_name(bare)
+        own = self._server_catalogue.own_name(bare)
         form = _PLAIN if bare == own == name else _SLUG
         if bare.startswith("mcp__") or not form.fullmatch(own) or not self.may_use(own):
             return None
@@ -142,15 +142,15 @@ class SessionTools:
     def _lend(self, call: Call, items: Sequence[UpstreamItem | None]) -> None:
         whose = conversation_of(call)
         new = [item for item in items if item is not None and not self._is_better(item, whose)]
-        self._catalogue.lend(self._server, new, whose)
+        self._catalogue.add_discovered(self._server, new, whose)
 
     def _is_better(self, item: UpstreamItem, whose: str) -> bool:
         """Whether what they have of a tool says more: not every search gives the parameters."""
-        known = self._catalogue.lent(self._shelf.entry(item).name, whose)
+        known = self._catalogue.find_discovered(self._server_catalogue.entry(item).name, whose)
         return known is not None and b'"properties"' in known.item.rest and b'"properties"' not in item.rest
 
     def name(self, slug: str) -> str:
-        return self._shelf.entry(UpstreamItem(slug, b"}")).name
+        return self._server_catalogue.entry(UpstreamItem(slug, b"}")).name
 
     def _found(self, tool: FoundToolRecord, account: AppAccount | None) -> RemoteTool:
         return RemoteTool(

@@ -46,7 +46,7 @@ class ConnectionManager:
         self._supplies = supplies
 
     async def answer(self, call: Call, names: Sequence[str], wish: ConnectionRequest) -> list[AppConnection]:
-        await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
+        await self._supplies.yard.catalogue.wait_settled(self._supplies.yard.list_wait)
         named = self._sorted(names)
         remotes = self._supplies.remotes()
         asking: list[Awaitable[list[AppConnection]]] = [self._servers(named.servers, wish)]
@@ -56,17 +56,17 @@ class ConnectionManager:
 
     def _sorted(self, names: Sequence[str]) -> _Named:
         """A name is a server's, a remote's, `remote/app`, or an app's."""
-        remotes, shelves = self._supplies.remotes(), self._supplies.yard.catalogue.shelves
+        remotes, servers = self._supplies.remotes(), self._supplies.yard.catalogue.servers
         if not names:
             return _Named(
-                [server for server in shelves if server not in remotes], {name: [] for name in remotes}
+                [server for server in servers if server not in remotes], {name: [] for name in remotes}
             )
         named = _Named()
         for name in names:
             remote, _, app = name.partition("/")
             if name in remotes:
                 named.apps.setdefault(name, [])
-            elif name in shelves:
+            elif name in servers:
                 named.servers.append(name)
             elif remote in remotes and app:
                 named.apps.setdefault(remote, []).append(app)
@@ -78,7 +78,7 @@ class ConnectionManager:
         return named
 
     def _nothing(self, name: str) -> AppConnection:
-        names = ", ".join(list(self._supplies.yard.catalogue.shelves)[:20]) or "none"
+        names = ", ".join(list(self._supplies.yard.catalogue.servers)[:20]) or "none"
         return AppConnection(name[:80], "", "none", message=f"there is no such server; there are {names}")
 
     # Our servers
@@ -99,13 +99,13 @@ class ConnectionManager:
             await asyncio.sleep(min(LOOK_SECONDS, left))
 
     def _server(self, server: str) -> AppConnection:
-        shelf = self._supplies.yard.catalogue.shelves.get(server)
-        if shelf is None:
+        server_catalogue = self._supplies.yard.catalogue.servers.get(server)
+        if server_catalogue is None:
             return self._nothing(server)
-        if shelf.absence:
-            status = "initiated" if shelf.state == "starting" else "failed"
-            return AppConnection(server, "", status, message=brief(shelf.absence))
-        return AppConnection(server, "", "active", message=f"{len(shelf.entries['tools'])} tools")
+        if server_catalogue.reason_unavailable:
+            status = "initiated" if server_catalogue.state == "starting" else "failed"
+            return AppConnection(server, "", status, message=brief(server_catalogue.reason_unavailable))
+        return AppConnection(server, "", "active", message=f"{len(server_catalogue.entries['tools'])} tools")
 
     # Apps of a remote
 

@@ -48,14 +48,14 @@ class ToolResolver:
 
     def entry(self, call: Call, name: str) -> CatalogueEntry | None:
         catalogue = self._supplies.yard.catalogue
-        entry = catalogue.find(TOOLS, name) or catalogue.lent(name, conversation_of(call))
+        entry = catalogue.find(TOOLS, name) or catalogue.find_discovered(name, conversation_of(call))
         return entry if entry is not None and entry.server in self._supplies.yard.mounts else None
 
     async def seek(self, call: Call, name: str) -> CatalogueEntry:
         """Also one that is not known yet: of a server that is just being read, or of a remote."""
         entry = self.entry(call, name)
         if entry is None and not self._supplies.yard.catalogue.is_settled:
-            await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
+            await self._supplies.yard.catalogue.wait_settled(self._supplies.yard.list_wait)
             entry = self.entry(call, name)
         if entry is None and name not in self._own:
             lent = await self.borrow(call, [name])
@@ -82,13 +82,13 @@ class ToolResolver:
 
     def state_of(self, server: str) -> str:
         """`up` or `down`."""
-        shelf = self._supplies.yard.catalogue.shelves.get(server)
-        return "up" if shelf is not None and shelf.fault is None else "down"
+        server_catalogue = self._supplies.yard.catalogue.servers.get(server)
+        return "up" if server_catalogue is not None and server_catalogue.fault is None else "down"
 
     def missing(self) -> dict[str, str]:
         """Servers of which nothing is known yet, or nothing current; not those that lack a tool or two."""
-        shelves = self._supplies.yard.catalogue.shelves.values()
-        return {one.server: brief(one.absence) for one in shelves if one.absence}
+        servers = self._supplies.yard.catalogue.servers.values()
+        return {one.name: brief(one.reason_unavailable) for one in servers if one.reason_unavailable}
 
     # What is not
 

@@ -45,7 +45,7 @@ class ToolDescriber:
 
     async def answer(self, call: Call, names: Sequence[str]) -> DescribeAnswer:
         names = list(dict.fromkeys(names))
-        await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
+        await self._supplies.yard.catalogue.wait_settled(self._supplies.yard.list_wait)
         strange = [name for name in names if self._known.entry(call, name) is None]
         remote = {tool.own: tool for tool in await self._known.borrow(call, strange)} if strange else {}
         remote |= {tool.name: tool for tool in remote.values()}
@@ -72,9 +72,9 @@ class ToolDescriber:
 
     def _instructions(self, found: list[ToolDescription]) -> dict[str, str]:
         """What servers say of themselves is told when their tools are looked at, and not before."""
-        shelves = self._supplies.yard.catalogue.shelves
+        servers = self._supplies.yard.catalogue.servers
         told = {
-            one.server: shelves[one.server].identity.instructions for one in found if one.server in shelves
+            one.server: servers[one.server].identity.instructions for one in found if one.server in servers
         }
         return {server: text[:MAX_INSTRUCTIONS] for server, text in told.items() if text}
 

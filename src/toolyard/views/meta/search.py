@@ -173,11 +173,11 @@ class RemoteSearch:
 
     def _places(self, remote: Remote) -> list[int]:
         """The queries that are for it: a server that is none of ours may be one of its apps."""
-        shelves = self._supplies.yard.catalogue.shelves
+        servers = self._supplies.yard.catalogue.servers
         return [
             at
             for at, query in enumerate(self._queries)
-            if query.server in ("", remote.server) or query.server not in shelves
+            if query.server in ("", remote.server) or query.server not in servers
         ]
 
     def _ask(self, remote: Remote, places: list[int], limits: Sequence[int]) -> RemoteRequest:
@@ -363,9 +363,9 @@ class ToolSearch:
 
     def _strangers(self, queries: Sequence[ToolQuery], asked: bool) -> dict[str, str]:
         """Servers that were named and are not there."""
-        shelves = self._supplies.yard.catalogue.shelves
-        named = [query.server[:80] for query in queries if query.server and query.server not in shelves]
-        names = ", ".join(list(shelves)[:20]) or "none"
+        servers = self._supplies.yard.catalogue.servers
+        named = [query.server[:80] for query in queries if query.server and query.server not in servers]
+        names = ", ".join(list(servers)[:20]) or "none"
         return {} if asked else dict.fromkeys(named, f"there is no such server; there are {names}")
 
 

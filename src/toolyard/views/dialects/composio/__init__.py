@@ -67,9 +67,9 @@ class ComposioDialect:
         return None
 
     def _passed_on(self, desk: MetaToolService) -> dict[str, CatalogueEntry]:
-        shelves = desk.supplies.yard.catalogue.shelves
+        servers = desk.supplies.yard.catalogue.servers
         entries = [
-            entry for server in desk.supplies.remotes() for entry in shelves[server].entries[TOOLS.name]
+            entry for server in desk.supplies.remotes() for entry in servers[server].entries[TOOLS.name]
         ]
         ours = {*TEXTS, SINGULAR}
         found = {entry.item.own.removeprefix(f"{OWN}_"): entry for entry in reversed(entries)}

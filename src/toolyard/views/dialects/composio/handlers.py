@@ -406,7 +406,7 @@ def _is_open(app: App) -> bool:
 
 
 def _count(desk: MetaToolService, server: str) -> int:
-    return len(desk.supplies.yard.catalogue.shelves[server].entries["tools"])
+    return len(desk.supplies.yard.catalogue.servers[server].entries["tools"])
 
 
 def _toolkit(app: App, counts: dict[str, int]) -> dict[str, Any]:
