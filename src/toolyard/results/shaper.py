@@ -148,7 +148,7 @@ class ShapeRequest(Struct, frozen=True):
 
 
 class UsageRecorder(Protocol):
-    def note(self, tenant: str, agent: str, server: str, tool: str, received: int, sent: int) -> None:
+    def add(self, tenant: str, agent: str, server: str, tool: str, received: int, sent: int) -> None:
         """One result of a tool: the bytes that came and the bytes that went on, as a model sees them."""
         ...
 
@@ -178,7 +178,7 @@ class ResultShaper:
             return False
         size = estimate_visible_bytes(body, caller)
         identity = caller.identity
-        self._usage.note(identity.tenant, identity.agent, policy.server, policy.name, size, size)
+        self._usage.add(identity.tenant, identity.agent, policy.server, policy.name, size, size)
         self._sizes.note(policy.name, size)
         return True
 
@@ -192,7 +192,7 @@ class ResultShaper:
             return result
         sent = received if fitting is result else estimate_visible_bytes(bytes(fitting), request.caller)
         identity, policy = request.caller.identity, request.policy
-        self._usage.note(identity.tenant, identity.agent, policy.server, policy.name, received, sent)
+        self._usage.add(identity.tenant, identity.agent, policy.server, policy.name, received, sent)
         self._sizes.note(policy.name, received)
         return fitting
 

@@ -104,8 +104,6 @@ def tokens(size: int) -> int:
     return round(size / BYTES_PER_TOKEN)
 
 
-__all__ = ["CONTENT_TYPE", "METHODS", "Metrics", "UpstreamState"]
-
 METHODS = frozenset(
     {
         "initialize",
@@ -135,7 +133,7 @@ _BOUNDS = (*(repr(bound) for bound in BUCKETS), "+Inf")
 
 
 class UpstreamState(Struct, frozen=True):
-    """What the gauges show of one upstream at the moment of a scrape."""
+    """The gauges of one upstream at the moment of a scrape."""
 
     server: str
     up: bool
@@ -145,13 +143,19 @@ class UpstreamState(Struct, frozen=True):
 
 
 class _Traffic:
-    """What happened between us and one server; empty name: what the gateway answered itself."""
+    """Counts of one server; the empty name stands for what the gateway answers itself."""
 
     __slots__ = ("labels", "reconnects", "request_bytes", "response_bytes", "retries")
 
     def __init__(self, server: str) -> None:
         self.labels = labelled(server=server)
         self.request_bytes = self.response_bytes = self.retries = self.reconnects = 0
+
+
+class _TrafficByServer(dict[str, _Traffic]):
+    def __missing__(self, server: str) -> _Traffic:
+        traffic = self[server] = _Traffic(server)
+        return traffic
 
 
 class _Durations:
@@ -164,7 +168,7 @@ class _Durations:
 
 
 class _Series:
-    """All that one `record` touches, found by one lookup."""
+    """Everything that one `record` changes, found by one lookup."""
 
     __slots__ = ("count", "durations", "labels", "traffic")
 
@@ -188,7 +192,7 @@ class Metrics:
         self._results = results
         self._series: dict[tuple[str, str, str], _Series] = {}
         self._durations: dict[tuple[str, str], _Durations] = {}
-        self._traffic: dict[str, _Traffic] = {}
+        self._traffic = _TrafficByServer()
 
     def record(
         self,
@@ -211,10 +215,10 @@ class Metrics:
         traffic.response_bytes += response_bytes
 
     def retried(self, server: str) -> None:
-        self._of(server).retries += 1
+        self._traffic[server].retries += 1
 
     def reconnected(self, server: str) -> None:
-        self._of(server).reconnects += 1
+        self._traffic[server].reconnects += 1
 
     def forget(self, server: str) -> None:
         """A server left the configuration; its series end."""
@@ -233,14 +237,8 @@ class Metrics:
         key = (server, method, outcome)
         if key not in self._series:
             durations = self._durations.setdefault((server, method), _Durations(server, method))
-            self._series[key] = _Series(durations, outcome, self._of(server))
+            self._series[key] = _Series(durations, outcome, self._traffic[server])
         return self._series[key]
-
-    def _of(self, server: str) -> _Traffic:
-        found = self._traffic.get(server)
-        if found is None:
-            found = self._traffic[server] = _Traffic(server)
-        return found
 
     def _families(self) -> Iterator[MetricFamily]:
         version = labelled(version=__version__, python=platform.python_version())
