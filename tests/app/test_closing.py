@@ -71,7 +71,7 @@ async def test_what_was_read_last_is_on_disk_when_the_gateway_has_closed(tmp_pat
             settings = GatewayConfig(view="all", state_dir=str(folder))
             gateway = Gateway(Config(servers=(at(url),), gateway=settings), KEY)
             await gateway.start()
-            await gateway.catalogue.settled(PATIENCE)
+            await gateway.catalogue.wait_settled(PATIENCE)
             await gateway.close()
             assert list((folder / "catalogue").glob("*.json"))
 

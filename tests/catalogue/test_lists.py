@@ -76,7 +76,7 @@ async def test_a_list_that_goes_round_in_circles_is_refused(pages: dict[str, str
 
 async def test_a_list_without_an_end_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(lists, "MAX_PAGES", 20)
-    with pytest.raises(UnreadableListError, match="no end"):
+    with pytest.raises(UnreadableListError, match="more than 20 pages"):
         await read(lambda cursor: {"tools": [], "nextCursor": str(int(cursor or 0) + 1)})
 
 
@@ -99,7 +99,7 @@ async def test_a_list_of_too_many_bytes_is_refused(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("body", [{"tools": 5}, {"tools": {}}, [], "tools", {"tools": [], "nextCursor": 5}])
 async def test_what_is_no_list_is_refused(body: Any):
-    with pytest.raises(UnreadableListError, match="cannot be understood"):
+    with pytest.raises(UnreadableListError, match="is not valid"):
         await read(lambda cursor: body)
 
 
@@ -247,10 +247,10 @@ def test_a_name_does_not_depend_on_what_else_is_mounted():
         return ServerConfig(name=name, where=Http(url="http://localhost"))
 
     one = Catalogue()
-    one.add(configured("b")).put(TOOLS, (item(),))
+    one.add(configured("b")).replace_list(TOOLS, (item(),))
     many = Catalogue()
     for name in ("a", "b", "c"):
-        many.add(configured(name)).put(TOOLS, (item(),))
+        many.add(configured(name)).replace_list(TOOLS, (item(),))
     (alone,) = one.all(TOOLS)
     assert alone.name in {entry.name for entry in many.all(TOOLS)}
 
@@ -315,7 +315,7 @@ async def test_a_list_that_cannot_be_read_takes_no_calls_away():
     speaker.on["tools/list"] = endless
     async with speaking(speaker) as url, yard(at(url), list_wait=2) as front:
         assert await front.tools() == []
-        assert "circles" in (await front.server())["notes"][0]
+        assert "repeats a cursor" in (await front.server())["notes"][0]
         assert await front.says("echo", {"text": "anyway"}, path="/mcp/up") == "anyway"
 
 

@@ -38,7 +38,7 @@ class Apps:
         app = own.partition("_")[0].lower()
         told = {"name": own, "description": f"{app}: {own.lower()}", "inputSchema": SCHEMA}
         item = read_item(TOOLS, msgspec.Raw(msgspec.json.encode(told)))
-        self._catalogue.lend(self.server, [item], conversation_of(call))
+        self._catalogue.add_discovered(self.server, [item], conversation_of(call))
         return RemoteTool(
             own,
             self._full(own),

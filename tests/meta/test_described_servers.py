@@ -50,7 +50,7 @@ async def test_a_search_finds_the_server_that_is_described_so(use_case: str, ser
 async def test_the_words_about_a_server_do_not_drown_those_of_its_tools():
     async with databases(module="schema") as client:
         await client.search("wait for them")
-        tools = [entry.bare for entry in client.gateway.catalogue.shelves["one"].entries["tools"]]
+        tools = [entry.bare for entry in client.gateway.catalogue.servers["one"].entries["tools"]]
         assert len(tools) == 3
         for server, words in ABOUT.items():
             for own in tools:

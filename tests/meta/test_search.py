@@ -315,7 +315,7 @@ async def test_a_server_that_is_still_coming_is_named_and_one_with_a_bad_tool_is
         speaking(odd) as well,
         front(at(url, "slow"), at(well, "odd"), list_wait=0.01) as client,
     ):
-        await client.gateway.catalogue.shelves["odd"].settled.wait()
+        await client.gateway.catalogue.servers["odd"].settled.wait()
         answer = await client.search("send an email")
         assert answer["missing"] == [{"server": "slow", "reason": "it is still starting"}]
         assert [one["tool"] for one in answer["results"][0]["results"]] == ["mcp__odd__send_email"]

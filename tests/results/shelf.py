@@ -75,7 +75,7 @@ class Shelf:
         self.noted: list[tuple[str, int, int]] = []
         self.shaper = ResultShaper(store, self, ResultSizes(), seconds)
 
-    def note(self, tenant: str, agent: str, server: str, tool: str, received: int, sent: int) -> None:
+    def add(self, tenant: str, agent: str, server: str, tool: str, received: int, sent: int) -> None:
         self.noted.append((tool, received, sent))
 
     async def fit(

@@ -135,10 +135,12 @@ async def test_the_tools_of_an_app_and_tools_by_name_come_with_schemas_and_are_l
         names = ["GMAIL_SEND_EMAIL", "mcp__composio__SLACK_SEND_MESSAGE", "NO_SUCH_TOOL", "mcp__other__X"]
         described = await remote(yard).describe(of(thread="another"), names)
         catalogue = yard.gateway.catalogue
-        fetch = catalogue.lent("mcp__composio__GMAIL_FETCH_EMAILS", conversation_of(of()))
+        fetch = catalogue.find_discovered("mcp__composio__GMAIL_FETCH_EMAILS", conversation_of(of()))
         assert fetch is not None
         assert fetch.item.safe
-        send = catalogue.lent("mcp__composio__GMAIL_SEND_EMAIL", conversation_of(of(thread="another")))
+        send = catalogue.find_discovered(
+            "mcp__composio__GMAIL_SEND_EMAIL", conversation_of(of(thread="another"))
+        )
         assert send is not None
         assert not send.item.safe
     assert "GMAIL_FETCH_EMAILS" in [tool.own for tool in all_of_them]
@@ -156,7 +158,7 @@ async def test_a_name_that_had_to_be_shortened_is_known_again_where_it_was_never
         assert slug not in name
         again = await remote(yard).describe(of(thread="another"), [name])
         assert [tool.own for tool in again] == [slug]
-        lent = yard.gateway.catalogue.on_loan(conversation_of(of(thread="another")))
+        lent = yard.gateway.catalogue.discovered(conversation_of(of(thread="another")))
         assert [entry.name for entry in lent] == [name]
         assert await remote(yard).describe(of(), [name[:-8] + "00000000", "not_one_of_them"]) == []
 

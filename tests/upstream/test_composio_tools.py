@@ -130,8 +130,8 @@ async def test_what_a_search_shows_and_lends_leaves_denied_tools_out_and_renames
         found = await remote(yard).search(of(), [query("send an email or a slack message")], 20)
         described = await remote(yard).describe(of(), ["GMAIL_SEND_EMAIL", "SLACK_SEND_MESSAGE"])
         catalogue = yard.gateway.catalogue
-        assert catalogue.lent("mcp__composio__POST", conversation_of(of())) is not None
-        assert catalogue.lent("mcp__composio__GMAIL_SEND_EMAIL", conversation_of(of())) is None
+        assert catalogue.find_discovered("mcp__composio__POST", conversation_of(of())) is not None
+        assert catalogue.find_discovered("mcp__composio__GMAIL_SEND_EMAIL", conversation_of(of())) is None
     slugs = over_mcp["structuredContent"]["tool_schemas"]
     assert slugs
     assert not [slug for slug in slugs if slug.startswith("GMAIL_SEND")]
@@ -155,16 +155,16 @@ async def test_found_tools_are_lent_to_the_conversation_that_found_them_and_to_n
     async with emulated() as (_, yard):
         await remote(yard).search(of(), [query("send an email")], 5)
         catalogue = yard.gateway.catalogue
-        lent = catalogue.lent(name, conversation_of(of()))
+        lent = catalogue.find_discovered(name, conversation_of(of()))
         assert lent is not None
         assert b"recipient_email" in lent.item.rest
         for other in (of(tenant="rival"), of(thread="another"), of(agent="another")):
-            assert catalogue.lent(name, conversation_of(other)) is None
+            assert catalogue.find_discovered(name, conversation_of(other)) is None
         assert name not in await yard.tools()
-        assert name in [entry.name for entry in catalogue.on_loan(conversation_of(of()))]
+        assert name in [entry.name for entry in catalogue.discovered(conversation_of(of()))]
         # A search that gives less of a tool does not make less of it.
         (found,) = (await remote(yard).search(of(), [query("fetch, label and reply to email")], 20)).results
         assert next(tool for tool in found if tool.name == name).input_schema is None
-        again = catalogue.lent(name, conversation_of(of()))
+        again = catalogue.find_discovered(name, conversation_of(of()))
         assert again is not None
         assert b"recipient_email" in again.item.rest

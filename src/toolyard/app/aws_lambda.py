@@ -111,14 +111,12 @@ async def fit_result(call: Call, result: Raw) -> Raw:
         max_bytes=SHAPED_BYTES, preview_items=PREVIEW_ITEMS, preview_chars=PREVIEW_CHARS, shape_always=True
     )
     payload = parse_payload(bytes(result))
-    measured = find_oversized(payload, limits.by_bytes_alone())
-    if not measured:  # images and the like cannot be cut
+    parts = find_oversized(payload, limits.by_bytes_alone())
+    if not parts:  # images and the like cannot be cut
         return result
     tool = decode_params(call.params, CallToolParams).name
-    answer = preview_answer(
-        tool, summarize(measured[0].whole), StoredResult("none", error=TOO_BIG), limits, ""
-    )
-    remaining = RemainingContent(measured[0].other_blocks, payload.meta, payload.is_error)
+    answer = preview_answer(tool, summarize(parts[0].whole), StoredResult("none", error=TOO_BIG), limits, "")
+    remaining = RemainingContent(parts[0].other_blocks, payload.meta, payload.is_error)
     return as_tool_result(ContentForms.of(answer), remaining, None, call.caller.era)
 
 

@@ -298,33 +298,33 @@ class Gateway:
         return found
 
     def _server_health(self, mounted: MountedServer) -> dict[str, Any]:
-        shelf = mounted.listing
+        listing = mounted.listing
         found: dict[str, Any] = {
-            "state": "up" if shelf.state == "ready" else shelf.state,
+            "state": "up" if listing.state == "ready" else listing.state,
             "transport": mounted.mount.transport,
-            "version": shelf.identity.version,
-            "tools": len(shelf.entries["tools"]),
+            "version": listing.identity.version,
+            "tools": len(listing.entries["tools"]),
             "in_flight": mounted.mount.in_flight,
         }
-        if shelf.state == "starting":
+        if listing.state == "starting":
             start = mounted.upstream.starting()
-            found["seconds"] = round(shelf.age if start is None else start.seconds, 1)
+            found["seconds"] = round(listing.age if start is None else start.seconds, 1)
             if start is not None and start.activity:
                 found["activity"] = start.activity
-        if shelf.fault is not None:
-            found["reason"] = shelf.fault
-        if shelf.notes:
-            found["notes"] = list(shelf.notes)
+        if listing.fault is not None:
+            found["reason"] = listing.fault
+        if listing.notes:
+            found["notes"] = list(listing.notes)
         return found
 
     def _states(self) -> list[UpstreamState]:
         return [
             UpstreamState(
                 server=name,
-                up=self.catalogue.shelves[name].fault is None,
+                up=self.catalogue.servers[name].fault is None,
                 breaker_open=mounted.mount.breaker.is_open,
                 in_flight=mounted.mount.in_flight,
-                tools=len(self.catalogue.shelves[name].entries["tools"]),
+                tools=len(self.catalogue.servers[name].entries["tools"]),
             )
             for name, mounted in self._servers.items()
         ]

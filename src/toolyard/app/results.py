@@ -36,7 +36,7 @@ class ResultShaping:
 
     def unlisted(self, server: str, own: str) -> ResultPolicy:
         """The policy of a tool that is known only by its upstream's own name."""
-        found = self._catalogue.shelves.get(server)
+        found = self._catalogue.servers.get(server)
         if found is None:
             return ResultPolicy(shown_name(server, own), server, None)
         return self.policies.of(found.entry_of(own))

@@ -77,23 +77,23 @@ class IndexSync:
     # In step
 
     def _changed(self) -> list[ServerCatalogue]:
-        shelves = self._catalogue.shelves.values()
-        return [shelf for shelf in shelves if self._seen.get(shelf.server) is not shelf.entries[TOOLS.name]]
+        servers = self._catalogue.servers.values()
+        return [server for server in servers if self._seen.get(server.name) is not server.entries[TOOLS.name]]
 
     def _gone(self) -> list[str]:
-        return [server for server in self._seen if server not in self._catalogue.shelves]
+        return [server for server in self._seen if server not in self._catalogue.servers]
 
     async def _catch_up(self, index: "ToolIndex") -> None:
         for server in self._gone():
             index.remove(server)
             del self._seen[server]
             self._unsaved = True
-        for shelf in self._changed():
-            entries = shelf.entries[TOOLS.name]
-            work = partial(_prepare, index, shelf.server, entries, shelf.pinned)
+        for server_catalogue in self._changed():
+            entries = server_catalogue.entries[TOOLS.name]
+            work = partial(_prepare, index, server_catalogue.name, entries, server_catalogue.pinned)
             prepared = work() if len(entries) < IN_A_THREAD else await asyncio.to_thread(work)
             index.commit(prepared)
-            self._seen[shelf.server] = entries
+            self._seen[server_catalogue.name] = entries
             self._unsaved = self._unsaved or bool(prepared.rows)
 
     async def _follow(self) -> None:

@@ -79,7 +79,7 @@ class MountedServer:
             on_retry=self._on_retry,
         )
         # A process is not started for a list that is known already.
-        lazy = config.start == "lazy" and made.transport == "stdio" and self.listing.known
+        lazy = config.start == "lazy" and made.transport == "stdio" and self.listing.was_read
         self._sync = CatalogueSync(
             config,
             self.listing,
@@ -109,7 +109,7 @@ class MountedServer:
 
     def lists_wanted(self) -> None:
         """Somebody looks at its lists: old ones are read again."""
-        self._sync.touch()
+        self._sync.refresh_if_old()
 
     async def finish(self, wait: float) -> None:
         """Ends it once its calls under way are done; they have so many seconds."""
@@ -129,11 +129,11 @@ class MountedServer:
 
     def _on_trouble(self, reason: str, opened: bool) -> None:
         if opened:
-            self._sync.blame(reason)
+            self._sync.report_fault(reason)
         self._sync.wake()
 
     def _on_open(self, again: bool) -> None:
-        self._sync.opened()
+        self._sync.session_opened()
         if again and self._shared.metrics is not None:
             self._shared.metrics.reconnected(self.config.name)
 
@@ -277,7 +277,7 @@ def start_wait(config: ServerConfig) -> float:
 
 def _warn_of_sandbox(config: ServerConfig, listing: ServerCatalogue) -> None:
     limited = config.deny or config.allow != ("*",)
-    if limited and any(listing.admits(tool) for tool in SANDBOX_TOOLS):
+    if limited and any(listing.allows(tool) for tool in SANDBOX_TOOLS):
         logger.warning(
             "%s: some of its tools are denied, but code in its sandbox can call them all; "
             "hint: deny 'COMPOSIO_REMOTE_*' too",

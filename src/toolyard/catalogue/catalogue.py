@@ -1,8 +1,8 @@
 """The catalogue: the lists of every mounted server as they were last read, and what a name leads to.
 
-Also holds discovered tools: an upstream with thousands of tools lists only a few, and what a caller
-finds there is kept for that caller's conversation, within bounds. Reading the lists is the business of
-`sync`.
+Also holds discovered tools: an upstream with thousands of tools lists only a few, and tools that a caller
+finds there are kept for that caller's conversation, within bounds. `sync` reads the lists, `store` saves
+them.
 """
 
 import asyncio
@@ -39,12 +39,12 @@ _OVERHEAD = 500
 
 
 def conversation_of(call: Call) -> str:
-    """Whose loan a call may use: its principal's, in its conversation."""
+    """The key of a call's conversation: its principal and its thread."""
     return f"{call.caller.identity.principal}\0{thread_of(call)}"
 
 
 class _ConversationTools:
-    """By full names, the longest unused first."""
+    """The discovered tools of one conversation by full name, the longest unused first."""
 
     def __init__(self) -> None:
         self.entries: OrderedDict[str, CatalogueEntry] = OrderedDict()
@@ -55,57 +55,57 @@ class DiscoveredTools:
     def __init__(self, max_bytes: int = MAX_BYTES, max_each: int = MAX_EACH) -> None:
         self._max_bytes = max_bytes
         self._max_each = max_each
-        self._loans: OrderedDict[str, _ConversationTools] = OrderedDict()
+        self._by_conversation: OrderedDict[str, _ConversationTools] = OrderedDict()
         self._size = 0
 
     def __len__(self) -> int:
-        """How many have something on loan."""
-        return len(self._loans)
+        """The number of conversations that have discovered tools."""
+        return len(self._by_conversation)
 
-    def lend(self, entries: "Iterable[CatalogueEntry]", whose: str) -> None:
+    def add(self, entries: "Iterable[CatalogueEntry]", conversation: str) -> None:
         entries = list(entries)
-        if not entries:  # whoever finds nothing is not remembered for it
+        if not entries:
             return
-        loan = self._loans.setdefault(whose, _ConversationTools())
-        self._loans.move_to_end(whose)
+        tools = self._by_conversation.setdefault(conversation, _ConversationTools())
+        self._by_conversation.move_to_end(conversation)
         for entry in entries:
-            self._drop(loan, entry.name)
-            loan.entries[entry.name] = entry
-            self._count(loan, _size(entry))
-        while len(loan.entries) > self._max_each:
-            self._drop(loan, next(iter(loan.entries)))
-        while self._size > self._max_bytes and len(self._loans) > 1:
-            self._size -= self._loans.popitem(last=False)[1].size
-        while self._size > self._max_bytes and len(loan.entries) > 1:
-            self._drop(loan, next(iter(loan.entries)))
+            self._drop(tools, entry.name)
+            tools.entries[entry.name] = entry
+            self._count(tools, _size(entry))
+        while len(tools.entries) > self._max_each:
+            self._drop(tools, next(iter(tools.entries)))
+        while self._size > self._max_bytes and len(self._by_conversation) > 1:
+            self._size -= self._by_conversation.popitem(last=False)[1].size
+        while self._size > self._max_bytes and len(tools.entries) > 1:
+            self._drop(tools, next(iter(tools.entries)))
 
-    def find(self, name: str, whose: str) -> "CatalogueEntry | None":
-        loan = self._loans.get(whose)
-        entry = None if loan is None else loan.entries.get(name)
-        if loan is not None and entry is not None:
-            self._loans.move_to_end(whose)
-            loan.entries.move_to_end(name)
+    def find(self, name: str, conversation: str) -> "CatalogueEntry | None":
+        tools = self._by_conversation.get(conversation)
+        entry = None if tools is None else tools.entries.get(name)
+        if tools is not None and entry is not None:
+            self._by_conversation.move_to_end(conversation)
+            tools.entries.move_to_end(name)
         return entry
 
-    def all(self, whose: str) -> "list[CatalogueEntry]":
-        loan = self._loans.get(whose)
-        return [] if loan is None else list(loan.entries.values())
+    def all(self, conversation: str) -> "list[CatalogueEntry]":
+        tools = self._by_conversation.get(conversation)
+        return [] if tools is None else list(tools.entries.values())
 
     def forget(self, server: str) -> None:
-        """The upstream is not what it was: nothing of it is on loan any more."""
-        for whose, loan in list(self._loans.items()):
-            for name in [name for name, entry in loan.entries.items() if entry.server == server]:
-                self._drop(loan, name)
-            if not loan.entries:
-                del self._loans[whose]
+        """Drop all tools of an upstream that was removed or replaced."""
+        for conversation, tools in list(self._by_conversation.items()):
+            for name in [name for name, entry in tools.entries.items() if entry.server == server]:
+                self._drop(tools, name)
+            if not tools.entries:
+                del self._by_conversation[conversation]
 
-    def _drop(self, loan: _ConversationTools, name: str) -> None:
-        entry = loan.entries.pop(name, None)
+    def _drop(self, tools: _ConversationTools, name: str) -> None:
+        entry = tools.entries.pop(name, None)
         if entry is not None:
-            self._count(loan, -_size(entry))
+            self._count(tools, -_size(entry))
 
-    def _count(self, loan: _ConversationTools, size: int) -> None:
-        loan.size += size
+    def _count(self, tools: _ConversationTools, size: int) -> None:
+        tools.size += size
         self._size += size
 
 
@@ -124,7 +124,7 @@ class TemplateMatcher:
         self._lengths = sorted({len(start) for start in self._by_start}, reverse=True)
 
     def match(self, uri: str) -> str | None:
-        """The template that an address is of, the one with the longest fixed beginning first."""
+        """The template that an address fits; the one with the longest fixed beginning if several do."""
         tried = 0
         for length in self._lengths:
             for template in self._by_start.get(uri[:length], ()) if length <= len(uri) else ():
@@ -132,7 +132,7 @@ class TemplateMatcher:
                 if tried > MAX_TRIED:
                     return None
                 known = _compiled(template)
-                # One of a form that we do not know may well be meant: its upstream will say.
+                # A template of a form unknown to us may fit: the upstream decides.
                 if known is None or known.match(uri) is not None:
                     return template
         return None
@@ -154,20 +154,20 @@ ItemTransform = Callable[[UpstreamItem], UpstreamItem]
 
 
 class CatalogueEntry(Struct, frozen=True, gc=False):
-    """An item that is shown."""
+    """An item with the names that it is shown under."""
 
     server: str
     name: str
-    """In a view of everything. For resources and templates the address."""
+    """The name in a view of all servers. For resources and templates the address."""
     bare: str
-    """In a view of its server alone."""
+    """The name in a view of its server alone."""
     item: UpstreamItem
     about: str = ""
-    """What the configuration says of its server."""
+    """The description of its server in the configuration."""
 
 
 class ServerIdentity(Struct, frozen=True):
-    """What an upstream said of itself, checked when it came in."""
+    """What an upstream said about itself."""
 
     version: str = ""
     info: Raw = Raw(b"{}")
@@ -176,34 +176,33 @@ class ServerIdentity(Struct, frozen=True):
 
 
 class ServerCatalogue:
-    """One upstream's place in the catalogue."""
+    """One upstream's part of the catalogue: its lists, identity and state, and why anything is missing."""
 
     def __init__(
         self,
         config: ServerConfig,
         number: int,
-        dress: ItemTransform,
+        transform: ItemTransform,
         starting: Callable[[], StartProgress | None] = lambda: None,
     ) -> None:
-        self._dress = dress
+        self._transform = transform
         self._mounted_at = time.monotonic()
-        self.server = config.name
+        self.name = config.name
         self.number = number
         self.identity = ServerIdentity()
-        self.known = False
-        """Whether its lists were ever read, now or in an earlier life of the gateway."""
+        self.was_read = False
+        """Whether its lists were ever read, by this process or an earlier one."""
         self.failed_before = False
-        """Never seen well, not in an earlier life of the gateway either: nobody waits long for it."""
+        """Whether an earlier process tried and never read its lists: nobody waits long for it."""
         self.fault: str | None = None
-        """Why it is missing, or why what is shown of it may be old."""
+        """Why it is missing, or why its lists may be old."""
         self.notes: tuple[str, ...] = ()
         self.settled = asyncio.Event()
-        """Its first try is over, well or badly."""
+        """The first attempt to read its lists is over, with success or failure."""
         self._starting = starting
-        """How its connection comes along, while one is being opened."""
         self.lists: dict[str, tuple[UpstreamItem, ...]] = {}
         self.digests: dict[str, bytes] = {}
-        """Of each list as its upstream sent it."""
+        """The digest of each list as its upstream sent it."""
         self.entries: dict[str, list[CatalogueEntry]] = {kind.name: [] for kind in KINDS}
         self._by_bare: dict[str, dict[str, CatalogueEntry]] = {kind.name: {} for kind in KINDS}
         self.templates = TemplateMatcher([])
@@ -212,7 +211,7 @@ class ServerCatalogue:
 
     @property
     def state(self) -> ServerState:
-        """`starting` until its first try is over, however long that takes; and while a known one starts."""
+        """`starting` until the first attempt is over, however long that takes, and while it starts again."""
         if self.settled.is_set() and self.fault is not None:
             return "down"
         return "ready" if self.settled.is_set() and self._starting() is None else "starting"
@@ -224,30 +223,30 @@ class ServerCatalogue:
 
     @property
     def activity(self) -> str:
-        """What a program that is starting wrote last: a package runner says there what it downloads."""
+        """The last line that a starting program wrote: package runners say there what they download."""
         start = self._starting()
         return "" if start is None else start.activity
 
     @property
-    def absence(self) -> str:
-        """Why nothing of it is shown, or nothing current; empty when all is well.
+    def reason_unavailable(self) -> str:
+        """Why its lists are missing or may be old; empty if they are current.
 
-        Our own words come first, up to a colon; what a program wrote comes after it.
+        Our own words come first, up to a colon; words of a program come after it.
         """
-        if self.state == "starting" and (self.fault is not None or not self.known):
+        if self.state == "starting" and (self.fault is not None or not self.was_read):
             return f"{STARTING}: {self._starting() or StartProgress(self.age)}"
         return self.fault or ""
 
     def reconfigure(self, config: ServerConfig) -> None:
-        self._admits = name_filter(config.allow, config.deny)
+        self._allows = name_filter(config.allow, config.deny)
         self._rename = config.rename
         self.pinned = frozenset(config.pinned)
-        self.about = config.description
+        self.description = config.description
         for kind in KINDS:
-            self.put(kind, self.lists.pop(kind.name, ()))
+            self.replace_list(kind, self.lists.pop(kind.name, ()))
 
-    def put(self, kind: ItemKind, items: tuple[UpstreamItem, ...]) -> bool:
-        """Take a new list; whether it differs from the old one."""
+    def replace_list(self, kind: ItemKind, items: tuple[UpstreamItem, ...]) -> bool:
+        """Take a new list. Returns whether it differs from the old one."""
         if items is self.lists.get(kind.name):
             return False
         changed = items != self.lists.get(kind.name)
@@ -255,10 +254,10 @@ class ServerCatalogue:
         named = kind.key == "name"
         found: dict[str, CatalogueEntry] = {}
         for item in items:
-            if named and not self._admits(item.own):
+            if named and not self._allows(item.own):
                 continue
-            item = self._dress(item) if kind is TOOLS else item
-            entry = self.entry(item) if named else CatalogueEntry(self.server, item.own, item.own, item)
+            item = self._transform(item) if kind is TOOLS else item
+            entry = self.entry(item) if named else CatalogueEntry(self.name, item.own, item.own, item)
             found.setdefault(entry.bare, entry)
         if kind is TEMPLATES:
             self.templates = TemplateMatcher(list(found))
@@ -269,9 +268,9 @@ class ServerCatalogue:
         return changed
 
     def entry(self, item: UpstreamItem) -> CatalogueEntry:
-        """A tool or prompt under the names that it has here."""
+        """A tool or prompt with the names that it is shown under."""
         bare = self._rename.get(item.own, item.own)
-        return CatalogueEntry(self.server, self.full_name(item.own), bare, item, self.about)
+        return CatalogueEntry(self.name, self.full_name(item.own), bare, item, self.description)
 
     def entry_of(self, own: str) -> CatalogueEntry:
         """The entry of a tool by its own name. A tool that is not listed gets one without a definition."""
@@ -281,28 +280,28 @@ class ServerCatalogue:
         return self.entry(UpstreamItem(own, b"}"))
 
     def full_name(self, own: str) -> str:
-        """In a view of everything."""
-        return shown_name(self.server, self._rename.get(own, own))
+        """The name in a view of all servers."""
+        return shown_name(self.name, self._rename.get(own, own))
 
     def find(self, kind: ItemKind, bare: str) -> CatalogueEntry | None:
         return self._by_bare[kind.name].get(bare)
 
     def has_scheme(self, uri: str) -> bool:
-        """Whether it offers anything at addresses of this kind."""
+        """Whether it lists a resource or template with the scheme of this address."""
         scheme = uri.partition(":")[0]
         return any(scheme in schemes for schemes in self._schemes.values())
 
-    def admits(self, own: str) -> bool:
-        return self._admits(own)
+    def allows(self, own: str) -> bool:
+        return self._allows(own)
 
     def own_name(self, bare: str) -> str:
-        """What the upstream itself calls what we show under this name."""
+        """The upstream's own name of the item that we show under this name."""
         return next((own for own, shown in self._rename.items() if shown == bare), bare)
 
-    def shows(self, bare: str) -> bool:
-        """Whether a name may be used at all, known or not: it is admitted, and not one renamed away."""
+    def may_call(self, bare: str) -> bool:
+        """Whether a name may be used, listed or not: it is allowed, and was not replaced by another name."""
         own = self.own_name(bare)
-        return self._admits(own) and (own != bare or own not in self._rename)
+        return self._allows(own) and (own != bare or own not in self._rename)
 
 
 class Catalogue:
@@ -310,9 +309,9 @@ class Catalogue:
 
     def __init__(self, transform: ItemTransform = lambda item: item) -> None:
         self._transform = transform
-        self.shelves: dict[str, ServerCatalogue] = {}
+        self.servers: dict[str, ServerCatalogue] = {}
         self.hub = EventHub()
-        self._lending = DiscoveredTools()
+        self._discovered = DiscoveredTools()
         self._numbers = 0
         self._order: dict[str, list[CatalogueEntry]] = {}
         self._index: dict[str, dict[str, CatalogueEntry]] = {}
@@ -322,18 +321,18 @@ class Catalogue:
     ) -> ServerCatalogue:
         """`starting` tells how the server's first connection gets on, while it is being opened."""
         self._numbers += 1
-        shelf = ServerCatalogue(config, self._numbers, self._transform, starting)
-        self.shelves[config.name] = shelf
+        server = ServerCatalogue(config, self._numbers, self._transform, starting)
+        self.servers[config.name] = server
         self._forget()
-        return shelf
+        return server
 
     def remove(self, server: str) -> None:
-        if self.shelves.pop(server, None) is not None:
-            self._lending.forget(server)
+        if self.servers.pop(server, None) is not None:
+            self._discovered.forget(server)
             self.changed(server, KINDS)
 
     def changed(self, server: str, kinds: tuple[ItemKind, ...]) -> None:
-        """An upstream's lists are others than before: say so to whoever listens."""
+        """Tell listeners that an upstream's lists have changed."""
         self._forget()
         for method in dict.fromkeys(kind.changed for kind in kinds):
             self.hub.publish(ChangeEvent(method, server))
@@ -343,11 +342,11 @@ class Catalogue:
         self._index.clear()
 
     def all(self, kind: ItemKind) -> list[CatalogueEntry]:
-        """Every entry, in the order of mounting; of two resources with one address the later has an alias."""
+        """Every entry in the order of mounting. The later of two resources with one address gets an alias."""
         order = self._order.get(kind.name)
         if order is None:
             found: dict[str, CatalogueEntry] = {}
-            for entry in self._walk(kind):
+            for entry in self._in_order(kind):
                 if entry.name in found and kind is RESOURCES:
                     entry = replace(entry, name=resource_alias(entry.server, entry.item.own))
                 found.setdefault(entry.name, entry)
@@ -355,66 +354,67 @@ class Catalogue:
             order = self._order[kind.name] = list(found.values())
         return order
 
-    def _walk(self, kind: ItemKind) -> Iterator[CatalogueEntry]:
-        for shelf in sorted(self.shelves.values(), key=lambda shelf: shelf.number):
-            yield from shelf.entries[kind.name]
+    def _in_order(self, kind: ItemKind) -> Iterator[CatalogueEntry]:
+        for server in sorted(self.servers.values(), key=lambda server: server.number):
+            yield from server.entries[kind.name]
 
     def find(self, kind: ItemKind, name: str) -> CatalogueEntry | None:
         if kind.name not in self._index:
             self.all(kind)
         return self._index[kind.name].get(name)
 
-    # What is not listed
+    def add_discovered(
+        self, name: str, items: Sequence[UpstreamItem], conversation: str
+    ) -> list[CatalogueEntry]:
+        """Let a conversation call tools that the upstream `name` has and does not list.
 
-    def lend(self, server: str, items: Sequence[UpstreamItem], whose: str) -> list[CatalogueEntry]:
-        """Have somebody call tools that an upstream has and does not list; `borrower` says who it is.
-
-        Those that may not be used here are left out, as if there were none; those that are listed need no
-        lending.
+        Leaves out tools that the configuration does not allow. Listed tools are returned and not added.
         """
-        shelf = self.shelves.get(server)
-        if shelf is None:
+        server = self.servers.get(name)
+        if server is None:
             return []
-        found = [shelf.entry(item) for item in items if shelf.admits(item.own)]
-        found = [shelf.find(TOOLS, entry.bare) or entry for entry in found]
-        self._lending.lend([entry for entry in found if shelf.find(TOOLS, entry.bare) is None], whose)
+        found = [server.entry(item) for item in items if server.allows(item.own)]
+        found = [server.find(TOOLS, entry.bare) or entry for entry in found]
+        new = [entry for entry in found if server.find(TOOLS, entry.bare) is None]
+        self._discovered.add(new, conversation)
         return found
 
-    def lent(self, name: str, whose: str) -> CatalogueEntry | None:
-        """A tool under its full name, if it was lent to them and may still be used."""
-        entry = self._lending.find(name, whose)
-        return entry if entry is not None and self._holds(entry) else None
+    def find_discovered(self, name: str, conversation: str) -> CatalogueEntry | None:
+        """A tool by its full name, if the conversation discovered it and it may still be called."""
+        entry = self._discovered.find(name, conversation)
+        return entry if entry is not None and self._is_usable(entry) else None
 
-    def on_loan(self, whose: str) -> list[CatalogueEntry]:
-        """Everything that somebody was lent, what was used last at the end."""
-        return [entry for entry in self._lending.all(whose) if self._holds(entry)]
+    def discovered(self, conversation: str) -> list[CatalogueEntry]:
+        """All discovered tools of a conversation, the one used last at the end."""
+        return [entry for entry in self._discovered.all(conversation) if self._is_usable(entry)]
 
-    def _holds(self, entry: CatalogueEntry) -> bool:
-        """The configuration may have changed since."""
-        shelf = self.shelves.get(entry.server)
-        return (
-            shelf is not None and shelf.admits(entry.item.own) and shelf.entry(entry.item).name == entry.name
-        )
+    def _is_usable(self, entry: CatalogueEntry) -> bool:
+        """The configuration may have changed since the tool was discovered."""
+        server = self.servers.get(entry.server)
+        if server is None or not server.allows(entry.item.own):
+            return False
+        return server.entry(entry.item).name == entry.name
 
     @property
     def is_settled(self) -> bool:
-        return all(shelf.known or shelf.settled.is_set() for shelf in self.shelves.values())
+        return all(server.was_read or server.settled.is_set() for server in self.servers.values())
 
-    async def settled(self, wait: float, whose: list[ServerCatalogue] | None = None) -> None:
-        """Wait for the first try of every upstream never seen before, or of these; but not for long.
+    async def wait_settled(self, wait: float, servers: list[ServerCatalogue] | None = None) -> None:
+        """Wait a little for the first attempt of `servers`, or of every upstream whose lists were never read.
 
-        `wait` counts from when each was mounted, once for all who ask: whoever comes later waits for nobody.
+        `wait` counts from when each was mounted, so only the first callers wait.
         """
-        shelves = [shelf for shelf in self.shelves.values() if not shelf.known] if whose is None else whose
-        short = min(wait, FAILED_BEFORE_SECONDS) if whose is None else wait
-        trying = [shelf for shelf in shelves if not shelf.settled.is_set()]
+        short = wait if servers is not None else min(wait, FAILED_BEFORE_SECONDS)
+        if servers is None:
+            servers = [server for server in self.servers.values() if not server.was_read]
+        trying = [server for server in servers if not server.settled.is_set()]
         while left := [
-            (shelf, seconds)
-            for shelf in trying
-            if not shelf.settled.is_set()
-            and (seconds := (short if shelf.failed_before else wait) - shelf.age) > 0
+            (server, seconds)
+            for server in trying
+            if not server.settled.is_set()
+            and (seconds := (short if server.failed_before else wait) - server.age) > 0
         ]:
-            waiting = [asyncio.ensure_future(shelf.settled.wait()) for shelf, _ in left]
+            waiting = [asyncio.ensure_future(server.settled.wait()) for server, _ in left]
             try:
                 shortest = min(seconds for _, seconds in left)
                 await asyncio.wait(waiting, timeout=shortest, return_when=asyncio.FIRST_COMPLETED)
@@ -422,10 +422,13 @@ class Catalogue:
                 for future in waiting:
                     future.cancel()
 
-    def missing(self) -> dict[str, str]:
-        """What is not there, or not current, and why."""
-        reasons = {shelf.server: shelf.absence or "; ".join(shelf.notes) for shelf in self.shelves.values()}
-        return {server: reason for server, reason in reasons.items() if reason}
+    def unavailable(self) -> dict[str, str]:
+        """The reason for each server whose lists are missing, incomplete or may be old."""
+        reasons = {
+            name: server.reason_unavailable or "; ".join(server.notes)
+            for name, server in self.servers.items()
+        }
+        return {name: reason for name, reason in reasons.items() if reason}
 
 
 __all__ = [

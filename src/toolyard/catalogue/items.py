@@ -35,7 +35,7 @@ class UpstreamItem(Struct, frozen=True, gc=False):
     own: str
     rest: bytes
     safe: bool = False
-    """May run twice: read-only or idempotent, by its own word."""
+    """Declared read-only or idempotent: it may run twice."""
     task_only: bool = False
     """Legacy: answers only as a task."""
     headers: tuple[ParamHeader, ...] = ()
@@ -45,7 +45,7 @@ class ItemKind(Struct, frozen=True):
     """One of the four lists."""
 
     name: str
-    """Of its member in the result, and of the list in our files."""
+    """The name of the member in the result, and of the list in our files."""
     method: str
     key: str
     """The member that names an item."""
@@ -84,11 +84,11 @@ class _Tool(Struct, rename="camel"):
 
 
 class UnusableItemError(ValueError):
-    """An item that cannot be shown; the message says why."""
+    """The item cannot be shown; the message says why."""
 
 
 def read_item(kind: ItemKind, raw: Raw) -> UpstreamItem:
-    """One item as its upstream sent it; Unusable with the reason."""
+    """Read one item as its upstream sent it."""
     body = bytes(raw)
     if len(body) > MAX_ITEM_BYTES:
         raise UnusableItemError(f"it is over {MAX_ITEM_BYTES // 1024} KiB")
@@ -124,7 +124,7 @@ def item_json(kind: ItemKind, item: UpstreamItem, name: str) -> bytes:
 
 
 def with_server_description(item: UpstreamItem, about: str) -> UpstreamItem:
-    """A tool with words about its server before its own description."""
+    """A tool with its server's description before its own."""
     if not about:
         return item
     members = msgspec.json.decode(b"{" + item.rest, type=dict[str, Raw])
@@ -134,7 +134,7 @@ def with_server_description(item: UpstreamItem, about: str) -> UpstreamItem:
 
 
 def full_description(about: str, description: Any) -> str:
-    """A tool's description; a stranger's, so it may be missing or of another type."""
+    """A tool's description after that of its server. It comes from outside, so it may not be a string."""
     own = description if isinstance(description, str) else ""
     if not about:
         return own
@@ -143,7 +143,7 @@ def full_description(about: str, description: Any) -> str:
 
 
 def name_filter(allow: Iterable[str], deny: Iterable[str]) -> Callable[[str], bool]:
-    """Whether a name passes the patterns: some of `allow`, none of `deny`."""
+    """Tests whether a name matches a pattern of `allow` and none of `deny`."""
     allow, deny = tuple(allow), tuple(deny)
     if allow == ("*",) and not deny:
         return lambda name: True
@@ -164,7 +164,7 @@ _MARKED = re.compile(r"_[0-9a-f]{8}$")
 
 def shown_name(server: str, own: str) -> str:
     plain = f"mcp__{server}__{own}"
-    # A double underscore in the server's name, or what looks like our own mark, could make two look the same.
+    # A double underscore in the server's name, or an ending like our own mark, could make two names equal.
     clear = "__" not in server and not server.endswith("_") and not _MARKED.search(own)
     if len(plain) <= MAX_NAME and _FIT.fullmatch(plain) and clear:
         return plain
@@ -175,12 +175,12 @@ def shown_name(server: str, own: str) -> str:
 
 
 def prefix_of(server: str) -> str:
-    """How the names of a server's tools begin."""
+    """The beginning of the names of a server's tools."""
     return "__".join(shown_name(server, "x").split("__", 2)[:2]) + "__"
 
 
 def resource_alias(server: str, uri: str) -> str:
-    """An address that says whose it is: `toolyard://<server>/<address, percent-encoded>`."""
+    """An address that names the server: `toolyard://<server>/<address, percent-encoded>`."""
     return f"{ALIAS}{quote(server, safe='')}/{quote(uri, safe='')}"
 
 

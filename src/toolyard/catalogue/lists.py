@@ -22,24 +22,24 @@ from ..wire.messages import encode
 from .items import ItemKind, UnusableItemError, UpstreamItem, read_item
 
 MAX_AROUND_ITEMS = 64 * 1024
-"""How much may stand before the items, and after them."""
+"""The most bytes before the items, and after them."""
 LONGEST_ITEM = 2**20
 
 _TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _REST_OF_STRING = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _LIST = re.compile(rb"\s*+:\s*+\[")
 
-# Stands for what was cut off before the items, with two levels around it that nobody leaves.
+# Stands for what was cut off before the items, with two more levels around it.
 _AROUND = b"[[{["
 _DEPTH = len(_AROUND)
 
 
 class PageSplitError(ValueError):
-    """Not a page of a list; the message says why."""
+    """The body is not a page of a list; the message says why."""
 
 
 class PageSplitter:
-    """`member` is the name of the list in the page."""
+    """Splits a page, fed in pieces, into batches of whole items. `member` is the name of the list in it."""
 
     def __init__(self, member: str) -> None:
         self._key = b'"%s"' % member.encode()
@@ -49,7 +49,7 @@ class PageSplitter:
         self._balance: NestingCheck | None = None
 
     def feed(self, piece: bytes) -> bytes:
-        """Whole items, separated by commas; empty when none is complete yet."""
+        """Whole items separated by commas; empty if none is complete yet."""
         try:
             if self._tail is not None:
                 self._end(piece)
@@ -69,7 +69,7 @@ class PageSplitter:
         return self._head + self._tail
 
     def _begin(self, piece: bytes) -> bytes:
-        """Look for the list; what belongs to it of this piece."""
+        """Look for the list. Returns the part of the piece that belongs to it."""
         self._head += piece
         depth = 0
         for token in _TOKENS.finditer(self._head):
@@ -123,7 +123,7 @@ class PageSplitter:
 
 
 def _first(piece: bytes, in_string: bool, escaped: bool, depth: int, wanted: int) -> int | None:
-    """Behind the first bracket that closes down to a depth, given where the piece begins."""
+    """The position after the first bracket that closes down to the depth `wanted`."""
     start = int(escaped)
     if in_string and (rest := _REST_OF_STRING.match(piece, start)):
         start = rest.end()
@@ -146,9 +146,9 @@ MAX_BYTES = 64 * 1024 * 1024
 ITEMS_PER_TURN = 20
 PAGES_AT_ONCE = 10
 REST_SECONDS = 0.002
-"""Between two pages after that: a list may have many, but nobody waits for it so urgently."""
+"""The pause between two pages after that: a list may have many, and is not urgent."""
 CUT_SLICE = SLICE // 2
-"""What is cut is looked at more closely than what is passed on."""
+"""Splitting a page costs more per byte than passing it on."""
 
 Page = bytes | StreamedResult
 
@@ -156,19 +156,19 @@ Page = bytes | StreamedResult
 class ItemList(Struct, frozen=True):
     items: tuple[UpstreamItem, ...] = ()
     digest: bytes = b""
-    """Of the pages as they came: a list that is the same byte for byte need not be read again."""
+    """The digest of the pages as they came: a list with the same one need not be read again."""
     ttl: float | None = None
-    """Seconds it is good for, by the upstream's word."""
+    """The seconds that the upstream says it is valid for."""
     notes: tuple[str, ...] = ()
-    """What was left out, and why."""
+    """The items left out, and why."""
 
 
 class UnreadableListError(Exception):
-    """A list that cannot be read: no end, out of all proportion, or not a list."""
+    """The list is endless, too big, or not valid."""
 
 
 class _Outline(Struct, rename="camel"):
-    """A page but for its items."""
+    """A page without its items."""
 
     next_cursor: str | None = None
     ttl_ms: float | None = None
@@ -177,7 +177,7 @@ class _Outline(Struct, rename="camel"):
 async def read_list(
     upstream: Upstream, kind: ItemKind, caller: Caller, meta: Raw, known: ItemList
 ) -> ItemList:
-    """The whole list; `known` is what it was when last read."""
+    """The whole list; `known` is the list as it was last read."""
     pages: list[Page] = []
     try:
         digest, ttl = await _fetch(upstream, kind, caller, meta, pages)
@@ -196,7 +196,7 @@ async def read_list(
 async def _fetch(
     upstream: Upstream, kind: ItemKind, caller: Caller, meta: Raw, pages: list[Page]
 ) -> tuple[bytes, float | None]:
-    """Fill `pages`: their digest, and how long they are good for. None when there is no such list."""
+    """Fill `pages`; stays empty if the upstream has no such list. Returns their digest and ttl."""
     cursor: str | None = None
     digest = blake2b(digest_size=16)
     size = 0
@@ -208,17 +208,17 @@ async def _fetch(
         pages.append(page)
         size += len(page) if isinstance(page, bytes) else page.size
         if size > MAX_BYTES:
-            raise UnreadableListError(f"its list of {kind.name} has over {MAX_BYTES >> 20} MiB")
+            raise UnreadableListError(f"its {kind.method} has over {MAX_BYTES >> 20} MiB")
         digest.update(b"\0" if number else b"")
         outline = await _outline(page, kind, digest)
         if outline.next_cursor is None:
             return digest.digest(), None if outline.ttl_ms is None else outline.ttl_ms / 1000
         if outline.next_cursor == cursor:
-            raise UnreadableListError(f"its list of {kind.name} goes round in circles")
+            raise UnreadableListError(f"its {kind.method} repeats a cursor")
         cursor = outline.next_cursor
         if number >= PAGES_AT_ONCE:
             await asyncio.sleep(REST_SECONDS)
-    raise UnreadableListError(f"its list of {kind.name} has no end")
+    raise UnreadableListError(f"its {kind.method} has more than {MAX_PAGES} pages")
 
 
 async def _page(
@@ -250,7 +250,7 @@ async def _outline(page: Page, kind: ItemKind, digest: Any) -> _Outline:
 
 
 async def _raws(page: Page, kind: ItemKind) -> AsyncIterator[Raw]:
-    """The items of a page, each as it came."""
+    """The items of a page, each as its upstream sent it."""
     if isinstance(page, bytes) and len(page) <= SLICE:
         members = _decode(page, dict[str, Raw], kind)
         for raw in _decode(members.get(kind.name, Raw(b"[]")), list[Raw], kind):
@@ -259,11 +259,11 @@ async def _raws(page: Page, kind: ItemKind) -> AsyncIterator[Raw]:
     cutter = PageSplitter(kind.name)
     count = 0
     async for piece in _pieces(page):
-        if batch := cutter.feed(piece):  # what cannot be cut was found out before
+        if batch := cutter.feed(piece):  # `_outline` has split it before, so this cannot fail
             found = _decode(b"[%s]" % batch, list[Raw], kind)
             count += len(found)
             if count > MAX_ITEMS:
-                raise UnreadableListError(f"its list of {kind.name} has over {MAX_ITEMS} items")
+                raise UnreadableListError(f"its {kind.method} has over {MAX_ITEMS} items")
             for raw in found:
                 yield raw
 
@@ -283,7 +283,7 @@ async def _pieces(page: Page) -> AsyncIterator[bytes]:
 async def _read(kind: ItemKind, raws: list[Raw]) -> tuple[tuple[UpstreamItem, ...], tuple[str, ...]]:
     """The items, and a note for each that is left out."""
     if len(raws) > MAX_ITEMS:
-        raise UnreadableListError(f"its list of {kind.name} has over {MAX_ITEMS} items")
+        raise UnreadableListError(f"its {kind.method} has over {MAX_ITEMS} items")
     items: dict[str, UpstreamItem] = {}
     notes: list[str] = []
     for number, raw in enumerate(raws):
@@ -305,4 +305,4 @@ def _decode(body: bytes | Raw, form: type[T], kind: ItemKind) -> T:
 
 
 def _unreadable(kind: ItemKind, reason: Exception) -> UnreadableListError:
-    return UnreadableListError(f"its list of {kind.name} cannot be understood: {reason}")
+    return UnreadableListError(f"its {kind.method} is not valid: {reason}")

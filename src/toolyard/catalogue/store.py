@@ -1,4 +1,4 @@
-"""The catalogue on disk, a file for each upstream, so that a restarted gateway can list at once."""
+"""Saves the catalogue on disk, one file per upstream, so that a restarted gateway can list at once."""
 
 import asyncio
 import hashlib
@@ -25,7 +25,7 @@ FORMAT = 1
 class _File(Struct):
     format: int
     by: str
-    """The version that wrote it: another may read items in another way."""
+    """The version that wrote the file; another version may read items differently."""
     where: str
     identity: ServerIdentity
     lists: dict[str, list[Raw]]
@@ -34,21 +34,21 @@ class _File(Struct):
 
 
 class CatalogueStore:
-    """`folder` None keeps nothing."""
+    """Saves nothing if `folder` is None."""
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = None if folder is None else folder / "catalogue"
         self._warned = False
 
-    def load(self, config: ServerConfig, shelf: ServerCatalogue) -> None:
-        """Fill a shelf with what was last seen there; a file that cannot be read counts for nothing."""
+    def load(self, config: ServerConfig, server: ServerCatalogue) -> None:
+        """Fill in the lists that were saved last. A file that cannot be read is ignored."""
         path = self._path(config.name)
         if path is None or not path.is_file():
             return
         try:
             saved = msgspec.json.decode(path.read_bytes(), type=_File)
         except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            logger.warning("what was saved of %r cannot be read: %s", config.name, error)
+            logger.warning("the saved catalogue of %r cannot be read: %s", config.name, error)
             return
         if saved.format != FORMAT or saved.by != __version__ or saved.where != _where(config):
             return
@@ -57,33 +57,33 @@ class CatalogueStore:
                 kind: tuple(read_item(kind, raw) for raw in saved.lists.get(kind.name, [])) for kind in KINDS
             }
         except UnusableItemError as error:
-            logger.warning("what was saved of %r cannot be used: %s", config.name, error)
+            logger.warning("the saved catalogue of %r cannot be used: %s", config.name, error)
             return
         for kind, items in lists.items():
-            shelf.put(kind, items)
-        shelf.identity = saved.identity
-        shelf.digests = saved.digests
-        shelf.fault = saved.fault
-        shelf.known = bool(saved.identity.version)
-        shelf.failed_before = not shelf.known
+            server.replace_list(kind, items)
+        server.identity = saved.identity
+        server.digests = saved.digests
+        server.fault = saved.fault
+        server.was_read = bool(saved.identity.version)
+        server.failed_before = not server.was_read
 
-    async def save(self, config: ServerConfig, shelf: ServerCatalogue) -> None:
+    async def save(self, config: ServerConfig, server: ServerCatalogue) -> None:
         path = self._path(config.name)
         if path is None:
             return
         lists = {
-            kind.name: [Raw(item_json(kind, item, item.own)) for item in shelf.lists.get(kind.name, ())]
+            kind.name: [Raw(item_json(kind, item, item.own)) for item in server.lists.get(kind.name, ())]
             for kind in KINDS
         }
         body = msgspec.json.encode(
-            _File(FORMAT, __version__, _where(config), shelf.identity, lists, shelf.digests, shelf.fault)
+            _File(FORMAT, __version__, _where(config), server.identity, lists, server.digests, server.fault)
         )
         try:
             await asyncio.to_thread(_write, path, body)
         except OSError as error:
             if not self._warned:
                 self._warned = True
-                logger.warning("the catalogue cannot be kept in %s: %s", path.parent, error.strerror)
+                logger.warning("the catalogue cannot be saved in %s: %s", path.parent, error.strerror)
 
     def _path(self, server: str) -> Path | None:
         if self._folder is None:
@@ -94,7 +94,7 @@ class CatalogueStore:
 
 
 def _where(config: ServerConfig) -> str:
-    """A fingerprint of where the upstream is: lists of another place under the same name do not count."""
+    """A fingerprint of the upstream's address: lists of another one under the same name are not used."""
     where: Any = config.where
     place = msgspec.json.encode([type(where).__name__, msgspec.to_builtins(where)], order="sorted")
     return hashlib.blake2b(place, digest_size=16).hexdigest()

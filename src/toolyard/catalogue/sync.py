@@ -1,7 +1,7 @@
 """Keeps the catalogue of one upstream in sync: reads its lists, follows changes, retries while it is down.
 
-This is also the probe of the upstream's breaker: whoever finds an upstream failing wakes its sync, and
-calls are let through again once a list has been read.
+It is also the probe of the upstream's breaker: a failing call wakes it, and calls are let through again
+once a list has been read.
 """
 
 import asyncio
@@ -28,21 +28,21 @@ from .store import CatalogueStore
 logger = logging.getLogger("toolyard.catalogue")
 
 DEBOUNCE_SECONDS = 0.05
-"""Changes that come together are read together."""
+"""Waits this long for more changes, to read them together."""
 FLAPPING_SECONDS = 5.0
 FLAPPING_COUNT = 10
-"""A list that changes more often than that in half a minute is read only every five seconds."""
+"""A list that changes more often in half a minute is read only every five seconds."""
 SHORTEST_TTL = 5.0
 REFRESH_SECONDS = 300.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 15.0
 
 
 class UpstreamHealth(Protocol):
-    """Whether the upstream takes calls, and what to do about one that does not."""
+    """Whether the upstream takes calls, and how to restart one that does not."""
 
     @property
     def is_open(self) -> bool:
-        """Calls are refused."""
+        """Whether the breaker is open: calls are refused."""
         ...
 
     @property
@@ -53,7 +53,7 @@ class UpstreamHealth(Protocol):
     def unwell(self, reason: str) -> None: ...
 
     async def reset(self) -> None:
-        """Begin anew: close its connections, end its process."""
+        """Close its connections and end its process."""
         ...
 
 
@@ -61,7 +61,7 @@ class CatalogueSync:
     def __init__(
         self,
         config: ServerConfig,
-        shelf: ServerCatalogue,
+        server: ServerCatalogue,
         catalogue: Catalogue,
         store: CatalogueStore,
         upstream: Upstream,
@@ -72,7 +72,7 @@ class CatalogueSync:
         lazy: bool,
     ) -> None:
         self._config = config
-        self._shelf = shelf
+        self._server = server
         self._catalogue = catalogue
         self._store = store
         self._upstream = upstream
@@ -84,14 +84,14 @@ class CatalogueSync:
         self._wake = asyncio.Event()
         self._stale: set[str] = set()
         self._announced: set[str] = set()
-        """Of those, what the upstream itself said has changed."""
+        """The stale lists that the upstream itself announced as changed."""
         self._read_at = 0.0
         self._ttl = REFRESH_SECONDS
         self._recent: list[float] = []
         self._saving: set[asyncio.Task[None]] = set()
         self._reading = False
-        self._calmer = False
-        """Its last list was of no use: it is not asked again at once."""
+        self._slow_down = False
+        """Its last list was not valid: it is not read again at once."""
         self._down_since: float | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -108,18 +108,18 @@ class CatalogueSync:
         await asyncio.gather(*self._saving)
 
     def wake(self) -> None:
-        """Look after it now: somebody uses it, or found it unwell."""
+        """Read its lists now: a caller uses it, or a call failed."""
         self._lazy = False
         self._wake.set()
 
-    def opened(self) -> None:
-        """A caller had a new session opened: what it shows may differ."""
+    def session_opened(self) -> None:
+        """A caller opened a new session, whose lists may differ."""
         if not self._reading:
             self._stale.update(kind.name for kind in KINDS)
             self.wake()
 
-    def touch(self) -> None:
-        """Somebody looks at its lists: when they are old, read them again, behind their back."""
+    def refresh_if_old(self) -> None:
+        """Read its lists again in the background if they are old; called when a client lists them."""
         if not self._lazy and time.monotonic() - self._read_at > self._ttl:
             self._stale.update(kind.name for kind in KINDS)
             self._wake.set()
@@ -127,61 +127,61 @@ class CatalogueSync:
     async def _run(self) -> None:
         failures = 0
         while True:
-            if self._lazy and self._shelf.known and self._shelf.fault is None:
-                self._shelf.settled.set()
+            if self._lazy and self._server.was_read and self._server.fault is None:
+                self._server.settled.set()
                 await self._wake.wait()
             self._wake.clear()
             try:
-                await self._first_look()
+                await self._first_read()
                 failures = 0
-                await self._attend()
+                await self._follow_changes()
             except TimeoutError as error:
                 if isinstance(error, McpError):
                     self._failed(error.message)
                 elif not self._health.busy or self._health.is_open:
-                    # One that has work in hand may just be slow to answer; one that answers nobody is stuck.
+                    # A busy upstream may just be slow; one whose breaker is open is stuck.
                     self._failed("it does not answer")
                     await self._health.reset()
             except McpError as error:
                 self._failed(getattr(error, "reason", error.message))
-            except Exception as error:  # a supervisor goes on, whatever it meets
-                logger.error("looking after %s failed", self._config.name, exc_info=error)
-                self._failed("something unforeseen happened; the log has the details")
+            except Exception as error:  # a supervisor goes on after any error
+                logger.error("catalogue sync of %s failed", self._config.name, exc_info=error)
+                self._failed("unexpected error; see the log")
             pause = min(LONGEST_PAUSE, FIRST_PAUSE * 2**failures) * random.uniform(0.5, 1.0)
             failures = min(failures + 1, 10)
             await asyncio.sleep(pause)
 
-    async def _first_look(self) -> None:
-        """What is known already can wait a little: a restart must not read a hundred lists at once."""
-        if self._shelf.known:
+    async def _first_read(self) -> None:
+        """Known lists wait for their turn: a restart must not read a hundred of them at once."""
+        if self._server.was_read:
             async with self._queue:
                 await self._refresh(KINDS)
         else:
             await self._refresh(KINDS)
 
     def _failed(self, reason: str) -> None:
-        self.blame(reason)
-        self._shelf.settled.set()
+        self.report_fault(reason)
+        self._server.settled.set()
         self._health.unwell(reason)
 
-    def blame(self, reason: str) -> None:
-        """Have it known why this upstream is not, or not all, there."""
+    def report_fault(self, reason: str) -> None:
+        """Record and log why the upstream, or a part of it, is missing."""
         reason = redact(reason)
-        if self._shelf.fault != reason:
+        if self._server.fault != reason:
             logger.warning("%s: %s", self._config.name, reason)
-            self._shelf.fault = reason
+            self._server.fault = reason
             self._down_since = self._down_since or time.monotonic()
             self._save()
 
     def _save(self) -> None:
-        task = asyncio.create_task(self._store.save(self._config, self._shelf))
+        task = asyncio.create_task(self._store.save(self._config, self._server))
         self._saving.add(task)
         task.add_done_callback(self._saving.discard)
 
     async def _refresh(self, kinds: tuple[ItemKind, ...]) -> None:
-        shelf = self._shelf
+        server = self._server
         seconds = self._config.connect_timeout + min(self._config.timeout, 10.0)
-        # A program that is starting has a limit of its own, and must not be disturbed before.
+        # A starting program has a time limit of its own.
         starts = isinstance(self._config.where, Stdio)
         async with asyncio.timeout(None if starts else seconds) as limit:
             self._reading = True
@@ -195,59 +195,59 @@ class CatalogueSync:
                 limit.reschedule(asyncio.get_running_loop().time() + seconds)
             offered = identity.capabilities
             wanted = [kind for kind in kinds if kind.capability in offered]
-            garbled: list[InvalidReplyError] = []
-            lists = await asyncio.gather(*(self._read(kind, garbled) for kind in wanted))
-            if garbled and len(garbled) == len(wanted):
-                raise garbled[0]  # it says nothing that can be understood
+            invalid: list[InvalidReplyError] = []
+            lists = await asyncio.gather(*(self._read(kind, invalid) for kind in wanted))
+            if invalid and len(invalid) == len(wanted):
+                raise invalid[0]  # no list is valid
         found = dict(zip((kind.name for kind in wanted), lists, strict=True))
         changed = tuple(
-            kind for kind in kinds if shelf.put(kind, found[kind.name].items if kind.name in found else ())
+            kind
+            for kind in kinds
+            if server.replace_list(kind, found[kind.name].items if kind.name in found else ())
         )
-        shelf.digests |= {name: listed.digest for name, listed in found.items()}
+        server.digests |= {name: listed.digest for name, listed in found.items()}
         ttls = [listed.ttl for listed in lists if listed.ttl is not None]
         self._ttl = max(SHORTEST_TTL, min([*ttls, REFRESH_SECONDS]))
         self._read_at = time.monotonic()
-        shelf.notes = tuple(note for listed in lists for note in listed.notes)
-        new = not shelf.known or shelf.identity != identity
-        shelf.identity = identity
-        shelf.known = True
-        well_again = shelf.fault is not None
-        if well_again:
+        server.notes = tuple(note for listed in lists for note in listed.notes)
+        new = not server.was_read or server.identity != identity
+        server.identity = identity
+        server.was_read = True
+        recovered = server.fault is not None
+        if recovered:
             since = "" if self._down_since is None else f" after {time.monotonic() - self._down_since:.1f} s"
-            tools = len(shelf.entries["tools"])
+            tools = len(server.entries["tools"])
             logger.info("%s: is back%s, with %d tools", self._config.name, since, tools)
-        shelf.fault = self._down_since = None
-        shelf.settled.set()
+        server.fault = self._down_since = None
+        server.settled.set()
         self._health.well()
         if changed or new:
             self._catalogue.changed(self._config.name, changed)
-        if changed or new or well_again:
+        if changed or new or recovered:
             self._save()
 
-    async def _read(self, kind: ItemKind, garbled: list[InvalidReplyError]) -> ItemList:
-        """Each list for itself: one that is of no use leaves the others, and what was known of it, alone."""
-        shelf = self._shelf
-        known = ItemList(shelf.lists.get(kind.name, ()), shelf.digests.get(kind.name, b""))
+    async def _read(self, kind: ItemKind, invalid: list[InvalidReplyError]) -> ItemList:
+        """Reads one list. If it is not valid, the others are not affected and the last good one stays."""
+        server = self._server
+        known = ItemList(server.lists.get(kind.name, ()), server.digests.get(kind.name, b""))
         try:
             return await read_list(self._upstream, kind, self._caller, self._meta, known)
         except UnreadableListError as error:
             note = str(error)
         except InvalidReplyError as error:
-            garbled.append(error)
-            note = f"its list of {kind.name} is of no use: {error.reason}"
+            invalid.append(error)
+            note = f"its {kind.method} cannot be used: {error.reason}"
         except UpstreamError:
             raise
         except McpError as error:
             note = f"it does not list its {kind.name}: {error.message[:200]}"
-        if note not in shelf.notes:
+        if note not in server.notes:
             logger.warning("%s: %s", self._config.name, note)
-        self._calmer = True
+        self._slow_down = True
         return replace(known, digest=b"", notes=(redact(note),))
 
-    # Following changes
-
-    async def _attend(self) -> None:
-        """Keep the lists current until the upstream goes away."""
+    async def _follow_changes(self) -> None:
+        """Keep the lists current until the upstream ends the subscription."""
         listening = asyncio.create_task(self._listen())
         try:
             while not listening.done():
@@ -266,17 +266,17 @@ class CatalogueSync:
     async def _read_changes(self) -> None:
         now = time.monotonic()
         self._recent = [moment for moment in self._recent if now - moment < 30.0] + [now]
-        flapping = len(self._recent) > FLAPPING_COUNT or self._calmer
-        self._calmer = False
+        flapping = len(self._recent) > FLAPPING_COUNT or self._slow_down
+        self._slow_down = False
         await asyncio.sleep(FLAPPING_SECONDS if flapping else DEBOUNCE_SECONDS)
         self._wake.clear()
         stale, self._stale = self._stale, set()
         announced, self._announced = self._announced, set()
         kinds = tuple(kind for kind in KINDS if kind.name in stale) or KINDS
-        before = {kind.name: self._shelf.lists.get(kind.name) for kind in kinds}
+        before = {kind.name: self._server.lists.get(kind.name) for kind in kinds}
         await self._refresh(kinds)
-        # The upstream said so: clients hear it even when we see no difference.
-        lists = self._shelf.lists
+        # Clients are told what the upstream announced, even if we see no difference.
+        lists = self._server.lists
         same = tuple(k for k in kinds if k.name in announced and before[k.name] == lists.get(k.name))
         if same:
             self._catalogue.changed(self._config.name, same)
@@ -290,9 +290,9 @@ class CatalogueSync:
         except McpError as error:
             if error.code != METHOD_NOT_FOUND:
                 raise
-            await asyncio.Event().wait()  # it tells nobody; its lists are read when they are old
+            await asyncio.Event().wait()  # it has no subscriptions; its lists are read when they are old
 
-    # The channel that its changes come on
+    # The channel of `subscriptions/listen`
 
     async def notify(self, method: str, params: Any) -> None:
         kinds = [kind.name for kind in KINDS if kind.changed == method]
@@ -302,7 +302,7 @@ class CatalogueSync:
             self._wake.set()
 
     async def ask(self, method: str, params: Any) -> Raw:
-        raise McpError(METHOD_NOT_FOUND, f"nobody can be asked {method!r} here")
+        raise McpError(METHOD_NOT_FOUND, f"{method!r} is not supported here: no client is connected")
 
     async def release(self, retry_ms: int | None) -> None:
         return None

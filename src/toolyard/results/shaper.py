@@ -173,12 +173,10 @@ class ResultShaper:
 
     def passes(self, caller: Caller, policy: ResultPolicy, body: bytes) -> bool:
         """Whether a result surely fits; then it is recorded too. If not, `fit` decides."""
-        size = len(body)
         limits = policy.limits
-        if limits is not None and size > policy.passes_up_to and not surely_fits(body, limits):
+        if limits is not None and len(body) > policy.passes_up_to and not surely_fits(body, limits):
             return False
-        if _STRUCTURED in body:
-            size = estimate_visible_bytes(body, caller)
+        size = estimate_visible_bytes(body, caller)
         identity = caller.identity
         self._usage.add(identity.tenant, identity.agent, policy.server, policy.name, size, size)
         self._sizes.note(policy.name, size)
@@ -327,6 +325,7 @@ class ResultShaper:
         return await store_result(self._artifacts, request.caller.tenant, request.policy.name, kind, pieces)
 
 
+HEAD = 1000
 _WRAPPED = b'{"result":"'
 """How most SDKs repeat a text as structured content."""
 
@@ -352,7 +351,8 @@ def surely_fits(body: bytes, limits: Limits) -> bool:
     """Whether a result is within all limits. False means that it has to be measured."""
     if len(body) > limits.max_bytes:
         return False
-    if body.count(b",") < limits.max_items:
+    # Most results with many commas have them from the beginning.
+    if body.count(b",", 0, HEAD) < limits.max_items and body.count(b",") < limits.max_items:
         breaks = body.count(b"\\n")
         # Some servers escape line breaks and commas as \u00XX: those have to be decoded.
         if breaks < limits.max_lines and breaks < limits.max_items and b"\\u00" not in body:

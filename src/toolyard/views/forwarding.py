@@ -198,12 +198,12 @@ class RequestForwarder:
                 found = self._view.resolve(kind, name, call)
                 if found.entry is not None:
                     return found
-            await catalogue.settled(self._context.list_wait)
+            await catalogue.wait_settled(self._context.list_wait)
         return self._view.resolve(kind, name, call)
 
     async def _places_of(self, uri: str) -> tuple[list[Mount], str]:
         if not self._context.catalogue.is_settled and not self._view.knows(uri):
-            await self._context.catalogue.settled(self._context.list_wait)
+            await self._context.catalogue.wait_settled(self._context.list_wait)
         return self._view.places_of(uri)
 
 
@@ -303,16 +303,16 @@ RETRY_SECONDS = 5.0
 
 def why_unavailable(catalogue: Catalogue, name: str) -> UpstreamError | None:
     """Of a tool or prompt that is not known: that its server is not there, and why, if that is so."""
-    for shelf in catalogue.shelves.values():
-        if shelf.known or shelf.state == "ready" or not name.startswith(prefix_of(shelf.server)):
+    for server in catalogue.servers.values():
+        if server.was_read or server.state == "ready" or not name.startswith(prefix_of(server.name)):
             continue
         lacking = f"so {name[:80]!r} is not known"
-        if shelf.state == "down":
-            reason = f"it is down, {lacking}: {shelf.fault}; it is tried again by itself"
-            return UpstreamDownError(shelf.server, reason)
-        how = shelf.absence.partition(": ")[2]
+        if server.state == "down":
+            reason = f"it is down, {lacking}: {server.fault}; it is tried again by itself"
+            return UpstreamDownError(server.name, reason)
+        how = server.reason_unavailable.partition(": ")[2]
         reason = f"it is still starting ({how}), {lacking} yet; try again in a while"
-        return UpstreamStartingError(shelf.server, reason, RETRY_SECONDS)
+        return UpstreamStartingError(server.name, reason, RETRY_SECONDS)
     return None
 
 
@@ -320,22 +320,30 @@ def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
     """The upstreams to ask, likeliest first, and what to ask them for."""
     if uri.startswith(ALIAS):
         server, _, rest = uri.removeprefix(ALIAS).partition("/")
-        if unquote(server) in catalogue.shelves:
+        if unquote(server) in catalogue.servers:
             return [unquote(server)], unquote(rest)
     entry = catalogue.find(RESOURCES, uri) or catalogue.find(TEMPLATES, uri)
     if entry is not None:
         return [entry.server], uri
-    shelves = catalogue.shelves.values()
-    matching = [shelf.server for shelf in shelves if shelf.templates.match(uri) is not None]
+    servers = catalogue.servers.values()
+    matching = [
+        server_catalogue.name
+        for server_catalogue in servers
+        if server_catalogue.templates.match(uri) is not None
+    ]
     if matching:
         return matching, uri
     # A tool's result may mention what no list does. Only those who have such addresses are asked: an address
     # may say more than a stranger should read.
-    near = [shelf.server for shelf in shelves if shelf.has_scheme(uri)]
-    able = [shelf.server for shelf in shelves if "resources" in shelf.identity.capabilities]
+    near = [server_catalogue.name for server_catalogue in servers if server_catalogue.has_scheme(uri)]
+    able = [
+        server_catalogue.name
+        for server_catalogue in servers
+        if "resources" in server_catalogue.identity.capabilities
+    ]
     return near or (able if len(able) == 1 else []), uri
 
 
-def is_offered(shelf: ServerCatalogue, uri: str) -> bool:
+def is_offered(server: ServerCatalogue, uri: str) -> bool:
     """Whether an upstream lists an address, or has a template that it may be of."""
-    return shelf.find(RESOURCES, uri) is not None or shelf.templates.match(uri) is not None
+    return server.find(RESOURCES, uri) is not None or server.templates.match(uri) is not None

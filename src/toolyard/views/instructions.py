@@ -18,10 +18,10 @@ What is not connected is connected with manage_connections."""
 
 def instructions(own: str, catalogue: Catalogue) -> str:
     parts = [own] if own else []
-    for shelf in catalogue.shelves.values():
-        text = "\n".join(filter(None, (shelf.about, shelf.identity.instructions)))
+    for server in catalogue.servers.values():
+        text = "\n".join(filter(None, (server.description, server.identity.instructions)))
         if text:
-            parts.append(f"## {shelf.server}\n{_cut(text, MAX_EACH)}")
+            parts.append(f"## {server.name}\n{_cut(text, MAX_EACH)}")
     return _cut("\n\n".join([*parts, *_not_available(catalogue)]), MAX_ALL)
 
 
@@ -32,25 +32,25 @@ def how_to_search(own: str, meta_tools: Sequence[str], catalogue: Catalogue) -> 
         parts.append(HOW_TO_SEARCH)
     elif meta_tools:
         parts.append(f"Tools are found, not listed. Begin with {meta_tools[0]}.")
-    shelves = list(catalogue.shelves.values())
-    if shelves:
-        names = [_named(shelf) for shelf in shelves[:MAX_NAMED]]
-        more = [f"and {len(shelves) - MAX_NAMED} more"] if len(shelves) > MAX_NAMED else []
+    servers = list(catalogue.servers.values())
+    if servers:
+        names = [_named(server) for server in servers[:MAX_NAMED]]
+        more = [f"and {len(servers) - MAX_NAMED} more"] if len(servers) > MAX_NAMED else []
         parts.append(f"Servers, and how many tools each has: {', '.join([*names, *more])}")
     return "\n\n".join([*parts, *_not_available(catalogue)])
 
 
-def _named(shelf: ServerCatalogue) -> str:
-    count = len(shelf.entries["tools"])
+def _named(server: ServerCatalogue) -> str:
+    count = len(server.entries["tools"])
     return (
-        f"{shelf.server} ({count}: {_cut(shelf.about, MAX_ABOUT)})"
-        if shelf.about
-        else f"{shelf.server} ({count})"
+        f"{server.name} ({count}: {_cut(server.description, MAX_ABOUT)})"
+        if server.description
+        else f"{server.name} ({count})"
     )
 
 
 def _not_available(catalogue: Catalogue) -> list[str]:
-    missing = list(catalogue.missing().items())
+    missing = list(catalogue.unavailable().items())
     lines = [f"- {server}: {brief(reason)}" for server, reason in missing[:MAX_NAMED]]
     return ["## Not available now\n" + "\n".join(lines)] if lines else []
 

@@ -103,7 +103,7 @@ class ListPages:
         return Raw(b"".join(pieces))
 
     def _cursor(self, entry: CatalogueEntry, position: int) -> bytes:
-        number = self._context.catalogue.shelves[entry.server].number
+        number = self._context.catalogue.servers[entry.server].number
         return base64.urlsafe_b64encode(encode([number, entry.bare, position]))
 
     def _after(self, kind: ItemKind, entries: list[CatalogueEntry], cursor: str) -> int:
@@ -113,13 +113,13 @@ class ListPages:
             number, bare, at = msgspec.json.decode(decoded, type=tuple[int, str, int])
         except (binascii.Error, ValueError, msgspec.DecodeError):
             raise InvalidParams(f"Invalid cursor {cursor[:80]!r}; start again without one") from None
-        shelves = self._context.catalogue.shelves
+        servers = self._context.catalogue.servers
         following = len(entries)
         for position, entry in enumerate(entries):
-            shelf = shelves[entry.server].number
-            if shelf == number and entry.bare == bare:
+            other = servers[entry.server].number
+            if other == number and entry.bare == bare:
                 return position + 1
-            if shelf > number and position < following:
+            if other > number and position < following:
                 following = position
         # It has gone: about where it was, among those of its server.
         return min(max(at, 0), following)
@@ -265,7 +265,7 @@ class View(ABC):
         async def answer(call: Call) -> Any:
             if not self.offers(kind):
                 raise MethodNotFound(call.method)
-            await self.context.catalogue.settled(self.context.list_wait)
+            await self.context.catalogue.wait_settled(self.context.list_wait)
             self.context.host.lists_wanted()
             return self._pages.page(call, kind, self._ours(kind))
 
@@ -350,7 +350,7 @@ class AllView(View):
         return self._info
 
     def servers(self) -> list[str]:
-        return list(self.context.catalogue.shelves)
+        return list(self.context.catalogue.servers)
 
     def resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
         entry = self.context.catalogue.find(kind, name)
@@ -377,8 +377,8 @@ class AllView(View):
 
     def knows(self, uri: str) -> bool:
         servers, own = servers_for(self.context.catalogue, uri)
-        shelves = self.context.catalogue.shelves
-        return any(is_offered(shelves[server], own) for server in servers)
+        server_catalogues = self.context.catalogue.servers
+        return any(is_offered(server_catalogues[server], own) for server in servers)
 
     def _instructions(self) -> str:
         return instructions(self._own_instructions, self.context.catalogue)
@@ -388,8 +388,8 @@ class AllView(View):
 
     async def about(self, modern: bool) -> dict[str, Any]:
         catalogue = self.context.catalogue
-        await catalogue.settled(self.context.list_wait)
-        found = [shelf.identity.capabilities for shelf in catalogue.shelves.values()]
+        await catalogue.wait_settled(self.context.list_wait)
+        found = [server.identity.capabilities for server in catalogue.servers.values()]
         # What is not mounted yet may come with the next change of the configuration; tools always do.
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         if self.context.stored is not None:
@@ -419,11 +419,11 @@ class BareView(View):
         self._server = server
 
     @property
-    def _shelf(self) -> ServerCatalogue:
-        shelf = self.context.catalogue.shelves.get(self._server)
-        if shelf is None:
+    def _listing(self) -> ServerCatalogue:
+        listing = self.context.catalogue.servers.get(self._server)
+        if listing is None:
             raise Unavailable(f"server {self._server!r} is not mounted any more")
-        return shelf
+        return listing
 
     @property
     def _mount(self) -> Mount:
@@ -433,16 +433,16 @@ class BareView(View):
         return mount
 
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
-        return self._shelf.entries[kind.name]
+        return self._listing.entries[kind.name]
 
     def name_of(self, entry: CatalogueEntry) -> str:
         return entry.bare
 
     def server_info(self) -> Raw:
-        return self._shelf.identity.info
+        return self._listing.identity.info
 
     def offers(self, kind: ItemKind) -> bool:
-        identity = self._shelf.identity
+        identity = self._listing.identity
         ours = kind.capability == "resources" and self.context.stored is not None
         return ours or not identity.version or kind.capability in identity.capabilities
 
@@ -451,25 +451,25 @@ class BareView(View):
 
     def resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
         """A name that we do not know may be new: the upstream itself says whether it is."""
-        shelf = self._shelf
-        entry = shelf.find(kind, name)
-        if entry is None and not shelf.shows(name):
+        listing = self._listing
+        entry = listing.find(kind, name)
+        if entry is None and not listing.may_call(name):
             what = "tool" if kind is TOOLS else "prompt" if kind is PROMPTS else "resource"
             raise InvalidParams(f"Unknown {what}: {name[:80]!r}")
-        own = shelf.own_name(name) if entry is None else entry.item.own
+        own = listing.own_name(name) if entry is None else entry.item.own
         return Target(self._mount, own, entry)
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]:
         return [self._mount], uri
 
     def knows(self, uri: str) -> bool:
-        return is_offered(self._shelf, uri)
+        return is_offered(self._listing, uri)
 
     async def about(self, modern: bool) -> dict[str, Any]:
-        shelf = self._shelf
-        if not shelf.known:
-            await self.context.catalogue.settled(self.context.list_wait, [shelf])
-        identity = shelf.identity
+        listing = self._listing
+        if not listing.was_read:
+            await self.context.catalogue.wait_settled(self.context.list_wait, [listing])
+        identity = listing.identity
         capabilities = {name: value for name, value in identity.capabilities.items() if name != "tasks"}
         if self.context.stored is not None:
             capabilities.setdefault("resources", {})
@@ -483,8 +483,8 @@ class BareView(View):
         if extensions:
             capabilities["extensions"] = extensions
         text = identity.instructions
-        if shelf.fault is not None:
-            text = f"{text or ''}\n\nThis server is not available now: {brief(shelf.fault)}".strip()
+        if listing.fault is not None:
+            text = f"{text or ''}\n\nThis server is not available now: {brief(listing.fault)}".strip()
         return {
             "capabilities": capabilities,
             "serverInfo": identity.info if identity.version else {"name": self._server, "version": "0"},
@@ -521,13 +521,13 @@ class SearchView(AllView):
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
         if kind is not TOOLS:
             return super().entries(kind, call)
-        shelves = self.context.catalogue.shelves
+        servers = self.context.catalogue.servers
         listed = {
             entry.name: entry
-            for shelf in shelves.values()
-            if shelf.pinned
-            for entry in shelf.entries[TOOLS.name]
-            if entry.bare in shelf.pinned or entry.item.own in shelf.pinned
+            for server in servers.values()
+            if server.pinned
+            for entry in server.entries[TOOLS.name]
+            if entry.bare in server.pinned or entry.item.own in server.pinned
         }
         found = self.desk.finds.tools(conversation_of(call)) if self.desk.lists_found(call) else ()
         for name in found:
@@ -535,10 +535,10 @@ class SearchView(AllView):
             if entry is not None:
                 listed.setdefault(name, entry)
         # In the order of mounting, which is what pages go by.
-        return sorted(listed.values(), key=lambda entry: shelves[entry.server].number)
+        return sorted(listed.values(), key=lambda entry: servers[entry.server].number)
 
     async def _list_tools(self, call: Call) -> Any:
-        await self.context.catalogue.settled(self.context.list_wait)
+        await self.context.catalogue.wait_settled(self.context.list_wait)
         self.context.host.lists_wanted()
         renamed = [
             encode(tool)
@@ -556,8 +556,8 @@ class SearchView(AllView):
             return event.params == whose
         if not event.about:
             return is_identified(call, self.context)
-        shelf = self.context.catalogue.shelves.get(event.about)
-        if shelf is None or shelf.pinned:
+        server = self.context.catalogue.servers.get(event.about)
+        if server is None or server.pinned:
             return True
         return self.desk.lists_found(call) and event.about in self.desk.finds.servers(whose)
 

@@ -50,19 +50,19 @@ def _for_people(config: Config) -> Config:
     return replace(config, gateway=gateway, results=replace(config.results, shape=False))
 
 
-async def wait_for_servers(shelves: "list[ServerCatalogue]", wait: float, user: UserInterface) -> None:
+async def wait_for_servers(servers: "list[ServerCatalogue]", wait: float, user: UserInterface) -> None:
     """Wait until each was tried, and no longer than `wait` seconds; the user is shown whom for."""
-    tries = {asyncio.ensure_future(shelf.settled.wait()): shelf for shelf in shelves}
+    tries = {asyncio.ensure_future(server.settled.wait()): server for server in servers}
     end = time.monotonic() + wait
     try:
         while (left := end - time.monotonic()) > 0:
-            pending = [shelf for shelf in shelves if not shelf.settled.is_set()]
+            pending = [server for server in servers if not server.settled.is_set()]
             if not pending:
                 return
-            names = ", ".join(shelf.server for shelf in pending)
-            doing = next((f": {shelf.activity}" for shelf in pending if shelf.activity), "")
-            waited = f"waiting for {names}, {max(shelf.age for shelf in pending):.0f} s{doing}"
-            user.waiting(len(shelves) - len(pending), len(shelves), waited)
+            names = ", ".join(server.name for server in pending)
+            doing = next((f": {server.activity}" for server in pending if server.activity), "")
+            waited = f"waiting for {names}, {max(server.age for server in pending):.0f} s{doing}"
+            user.waiting(len(servers) - len(pending), len(servers), waited)
             await asyncio.wait(tries, timeout=min(left, FRAME_SECONDS))
     finally:
         user.waiting(0, 0, "")
@@ -102,9 +102,11 @@ class GatewayClient:
     async def _started(self, wait: float, where: ConnectOptions, user: UserInterface) -> None:
         """With a fresh look at what is new or was not well; a reason from last time may be out of date."""
         await self._gateway.start()
-        shelves = self._gateway.catalogue.shelves.values()
+        servers = self._gateway.catalogue.servers.values()
         owners = self._owners(where.wanted) if where.wanted is not None else []
-        doubtful = [shelf for shelf in owners or shelves if where.fresh or shelf.fault or not shelf.known]
+        doubtful = [
+            server for server in owners or servers if where.fresh or server.fault or not server.was_read
+        ]
         # Whoever has what is wanted may take as long as it starts; nobody else is waited for then.
         await wait_for_servers(doubtful, math.inf if owners else wait, user)
 
@@ -115,16 +117,16 @@ class GatewayClient:
         catalogue = self._gateway.catalogue
         for kind in KINDS:
             if entry := catalogue.find(kind, wanted):
-                return [catalogue.shelves[entry.server]]
-        prefixes = {name: shown_name(name, "x").removesuffix("x") for name in catalogue.shelves}
-        return [catalogue.shelves[name] for name, prefix in prefixes.items() if wanted.startswith(prefix)]
+                return [catalogue.servers[entry.server]]
+        prefixes = {name: shown_name(name, "x").removesuffix("x") for name in catalogue.servers}
+        return [catalogue.servers[name] for name, prefix in prefixes.items() if wanted.startswith(prefix)]
 
     # What is there
 
     @property
     def about(self) -> ServerDescription:
         servers = tuple(self._standings())
-        notes = self._gateway.catalogue.missing()
+        notes = self._gateway.catalogue.unavailable()
         missing = {one.name: notes[one.name] for one in servers if one.name in notes}
         missing |= {
             one.name: f"still {one.shown}" if one.state == STARTING else one.detail
@@ -143,18 +145,26 @@ class GatewayClient:
             kind.name: [(entry.server, entry.bare if bare else entry.name) for entry in catalogue.all(kind)]
             for kind in KINDS
         }
-        for shelf in catalogue.shelves.values():
-            if bare and shelf.server != settings.server:
+        for server_catalogue in catalogue.servers.values():
+            if bare and server_catalogue.name != settings.server:
                 continue
             holds = {
-                kind: frozenset(name for server, name in names if server == shelf.server)
+                kind: frozenset(name for server, name in names if server == server_catalogue.name)
                 for kind, names in listed.items()
             }
-            if shelf.state == "starting" and (shelf.fault is not None or not shelf.known):
-                yield ServerStatus(shelf.server, STARTING, shelf.activity, shelf.age, holds)
+            if server_catalogue.state == "starting" and (
+                server_catalogue.fault is not None or not server_catalogue.was_read
+            ):
+                yield ServerStatus(
+                    server_catalogue.name, STARTING, server_catalogue.activity, server_catalogue.age, holds
+                )
             else:
                 yield ServerStatus(
-                    shelf.server, DOWN if shelf.fault else READY, shelf.fault or "", 0.0, holds
+                    server_catalogue.name,
+                    DOWN if server_catalogue.fault else READY,
+                    server_catalogue.fault or "",
+                    0.0,
+                    holds,
                 )
         for item in self._config.broken:
             yield ServerStatus(item.name, UNUSABLE, item.reason)

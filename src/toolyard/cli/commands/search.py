@@ -167,8 +167,8 @@ async def _started(gateway: "Gateway", wait: float, user: Terminal) -> None:
     from ..client.gateway import wait_for_servers
 
     await gateway.start()
-    shelves = gateway.catalogue.shelves.values()
-    await wait_for_servers([shelf for shelf in shelves if shelf.fault or not shelf.known], wait, user)
+    servers = gateway.catalogue.servers.values()
+    await wait_for_servers([server for server in servers if server.fault or not server.was_read], wait, user)
 
 
 def _as_json(answer: "SearchAnswer", explain: bool) -> dict[str, Any]:

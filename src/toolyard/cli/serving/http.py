@@ -264,7 +264,7 @@ def run_http(
     on_ready: Callable[[], None] = lambda: None,
     **idle: Any,
 ) -> None:
-    """Serve until interrupted. `idle` limits idle connections, as in `edge.http.server.server`."""
+    """Serve until interrupted. `idle` limits idle connections, as in `edge.http.server.name`."""
     import asyncio
 
     from ...edge.http.server import server  # 35 ms of CPU, most of it uvicorn

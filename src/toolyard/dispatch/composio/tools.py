@@ -97,7 +97,7 @@ class SessionTools:
         self._own_catalogue = own_catalogue
 
     def may_use(self, slug: str) -> bool:
-        return may_use(slug, self._own_catalogue.admits)
+        return may_use(slug, self._own_catalogue.allows)
 
     def is_listed(self, slug: str) -> bool:
         """Whether the MCP endpoint lists it, and so can call it."""
@@ -105,7 +105,7 @@ class SessionTools:
 
     def own_name(self, call: Call, name: str) -> str | None:
         """Return Composio's name of a tool from the gateway's; None if it cannot be Composio's tool."""
-        known = self._catalogue.lent(name, conversation_of(call))
+        known = self._catalogue.find_discovered(name, conversation_of(call))
         if known is not None and known.server == self._server:
             return known.item.own
         bare = name.removeprefix(f"mcp__{self._server}__")
@@ -144,11 +144,11 @@ class SessionTools:
     def _add(self, call: Call, items: Sequence[UpstreamItem | None]) -> None:
         conversation = conversation_of(call)
         new = [item for item in items if item is not None and not self._has_better(item, conversation)]
-        self._catalogue.lend(self._server, new, conversation)
+        self._catalogue.add_discovered(self._server, new, conversation)
 
     def _has_better(self, item: UpstreamItem, conversation: str) -> bool:
         """Whether the conversation has the tool with its parameters; not every search returns them."""
-        known = self._catalogue.lent(self._own_catalogue.entry(item).name, conversation)
+        known = self._catalogue.find_discovered(self._own_catalogue.entry(item).name, conversation)
         return known is not None and b'"properties"' in known.item.rest and b'"properties"' not in item.rest
 
     def name(self, slug: str) -> str:

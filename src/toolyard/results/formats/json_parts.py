@@ -42,6 +42,9 @@ _TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{},]', re.DOT
 _FILLED = re.compile(rb"[^ \t\r\n]")
 _AS_BRACKETS = bytes.maketrans(b"{}", b"[]")
 _NO_MARKS = bytes(byte for byte in range(256) if byte not in b"[]{},")
+_OBJECT_START = re.compile(rb',\s*+\{\s*+"[^"\\]*+"\s*+:')
+_PLACEHOLDER = b"-0.77E-31"
+MOST_GUESSES = 16
 _FLAT = re.compile(rb"\[,*+\]")
 _RUNS = re.compile(rb"\[++|\]++|,++")
 
@@ -99,6 +102,9 @@ def object_of(body: Buffer) -> JsonMembers | None:
     if first_byte(body) != OBJECT:
         return None
     try:
+        around = _members_around_value(body) if len(body) > LARGE_PIECE else None
+        if around is not None:
+            return JsonMembers(around, len(around))
         count = _count(body, MOST_MEMBERS)
         if count is not None and count <= MOST_MEMBERS:
             parts = _decode_members(body)
@@ -142,7 +148,107 @@ def _count(body: Buffer, most: int) -> int | None:
     if len(body) // 2 < most:  # each takes two bytes
         return most
     commas = sum(piece.count(b",") for piece in _pieces(body))
-    return commas + 1 if commas < most else _counted(body)
+    if commas < most:
+        return commas + 1
+    segments = list_segments(body, LARGE_PIECE)
+    return _counted(body) if segments is None else sum(segment.count for segment in segments)
+
+
+def _members_around_value(body: Buffer) -> dict[str, Raw] | None:
+    """The members of an object that has one long list or object and little around it, without counting;
+    None if the object is not of that kind.
+
+    Guesses where the long value ends. If that value is JSON by itself, and the object is JSON with another
+    value in its place, then the guess was right.
+    """
+    head, tail = bytes(body[:HEAD]), bytes(body[-HEAD:])
+    start = _long_value_start(head)
+    if start is None:
+        return None
+    close = b"]" if head[start] == LIST else b"}"
+    at = len(tail)
+    for _ in range(MOST_GUESSES):
+        at = tail.rfind(close, 0, at)
+        if at < 0:
+            return None
+        try:
+            members = _decode_members(head[:start] + _PLACEHOLDER + tail[at + 1 :])
+            names = [name for name, raw in members.items() if bytes(raw) == _PLACEHOLDER]
+            if len(names) == 1:
+                members[names[0]] = _checked(memoryview(body)[start : len(body) - len(tail) + at + 1])
+                return members
+        except _FAULTS:
+            continue
+    return None
+
+
+def _long_value_start(head: bytes) -> int | None:
+    """Where a member of an object begins that does not end within its head."""
+    depth = 0
+    start = None
+    for token in _TOKENS.finditer(head):
+        mark = token[0]
+        if mark in (b"[", b"{"):
+            depth += 1
+            start = token.start() if depth == 2 else start
+        elif mark in (b"]", b"}"):
+            depth -= 1
+    return start if depth >= 2 else None
+
+
+class ListSegment(Struct, frozen=True, gc=False):
+    """Some items of a list that follow each other: `body[start:end]` is these items with their commas."""
+
+    start: int
+    end: int
+    count: int
+
+
+def list_segments(body: Buffer, size: int) -> list[ListSegment] | None:
+    """Cuts a long list of similar objects after every `size` bytes or a little more, at three times the
+    speed of `_counted`; None if the list is not of that kind.
+
+    Looks for bytes that separated the first two items, such as `,{"id":`, and checks the guess: if every
+    segment is a list by itself, they are the list together.
+    """
+    separator = _separator(body)
+    if separator is None:
+        return None
+    last = len(body) - len(bytes(body[-HEAD:])) + bytes(body[-HEAD:]).rstrip().rfind(b"]")
+    at = bytes(body[:HEAD]).find(b"[") + 1
+    segments: list[ListSegment] = []
+    while True:
+        segment = _next_segment(body, at, last, size, separator)
+        if segment is None:
+            return None
+        segments.append(segment)
+        if segment.end == last:
+            return segments
+        at = segment.end + len(",")
+
+
+def _separator(body: Buffer) -> re.Pattern[bytes] | None:
+    """Matches the comma between two items and the beginning of the second up to its first value."""
+    head = bytes(body[:HEAD])
+    cuts = _cuts(head)
+    found = _OBJECT_START.match(head, cuts[0]) if len(cuts) > 1 else None
+    return None if found is None else re.compile(re.escape(found[0]))
+
+
+def _next_segment(
+    body: Buffer, at: int, last: int, size: int, separator: re.Pattern[bytes]
+) -> ListSegment | None:
+    start = at + size
+    for _ in range(MOST_GUESSES):
+        found = separator.search(body, min(start, last), last)
+        end = last if found is None else found.start()
+        try:
+            return ListSegment(at, end, len(_decode_items(b"[" + body[at:end] + b"]")))
+        except _FAULTS:
+            if found is None:
+                return None
+            start = found.end()  # the guess was inside an item
+    return None
 
 
 def _counted(body: Buffer) -> int | None:

@@ -14,16 +14,18 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, cast
 
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from ..formats.json_parts import (
     Buffer,
+    all_items_of,
     data_offset,
     decode_line,
     find_json_lines,
     is_json,
     items_of,
     json_lines,
+    list_segments,
     open_envelope,
     value_of,
 )
@@ -271,19 +273,38 @@ def index_file(path: Path, json: bool) -> PositionIndex:
 
 def _index_json(body: bytes) -> PositionIndex:
     inside = open_envelope(body)
-    items = items_of(inside.inner)
     base = data_offset(body, inside)
-    if items is None or not items.are_all or base is None:
+    positions = None if base is None else _item_positions(inside.inner, base)
+    if positions is None:
         return PositionIndex("value", path=inside.path)
-    inner = inside.inner
+    return PositionIndex("items", *positions, inside.path, inside.columns)
+
+
+def _item_positions(inner: Buffer, base: int) -> tuple[bytes, bytes] | None:
     places = _Positions()
-    at = _skipped(inner, 0) + 1
-    for part in items.parts:
-        at = _skipped(inner, at)
+    segments = list_segments(inner, SPAN)
+    if segments is None:
+        items = items_of(inner)
+        if items is None or not items.are_all:
+            return None
+        return places.packed(_add_items(places, inner, _skipped(inner, 0) + 1, items.parts, base))
+    for segment in segments:
+        if segment.end - segment.start <= 2 * SPAN:
+            places.add_many(base + segment.start, segment.count)
+        else:
+            parts = all_items_of(b"[" + inner[segment.start : segment.end] + b"]")
+            _add_items(places, inner, segment.start, parts, base)
+    return places.packed(base + segments[-1].end)
+
+
+def _add_items(places: _Positions, body: Buffer, at: int, parts: Sequence[Raw], base: int) -> int:
+    """Also returns where the last item ends."""
+    for part in parts:
+        at = _skipped(body, at)
         size = len(memoryview(part))
         places.add(base + at, size)
         at += size
-    return PositionIndex("items", *places.packed(base + at), inside.path, inside.columns)
+    return base + at
 
 
 def _skipped(body: Buffer, at: int) -> int:

@@ -92,20 +92,24 @@ def _hint(service: MetaToolService, slug: str) -> str:
 
 def server_apps(service: MetaToolService) -> list[App]:
     remotes = service.supplies.remotes()
-    shelves = service.supplies.yard.catalogue.shelves
-    return [App(_toolkit(shelf), server) for server, shelf in shelves.items() if server not in remotes]
+    servers = service.supplies.yard.catalogue.servers
+    return [
+        App(_toolkit(server_catalogue), server)
+        for server, server_catalogue in servers.items()
+        if server not in remotes
+    ]
 
 
-def _toolkit(shelf: ServerCatalogue) -> Toolkit:
-    tools = [entry.bare for entry in shelf.entries[TOOLS.name]]
-    about = (shelf.identity.instructions or "").strip()
+def _toolkit(server: ServerCatalogue) -> Toolkit:
+    tools = [entry.bare for entry in server.entries[TOOLS.name]]
+    about = (server.identity.instructions or "").strip()
     about = about or f"{len(tools)} tools: {', '.join(tools)}"
     return Toolkit(
-        slug=shelf.server,
-        name=_title(shelf),
+        slug=server.name,
+        name=_title(server),
         description=about if len(about) <= MAX_ABOUT else about[: MAX_ABOUT - 1].rstrip() + "…",
         auth_schemes=(NO_AUTH,),
-        connected=shelf.fault is None,
+        connected=server.fault is None,
     )
 
 
@@ -113,11 +117,11 @@ class _Info(Struct):
     title: str | None = None
 
 
-def _title(shelf: ServerCatalogue) -> str:
+def _title(server: ServerCatalogue) -> str:
     try:
-        return msgspec.json.decode(shelf.identity.info, type=_Info).title or shelf.server
+        return msgspec.json.decode(server.identity.info, type=_Info).title or server.name
     except msgspec.DecodeError:
-        return shelf.server
+        return server.name
 
 
 async def search_apps(
@@ -150,8 +154,11 @@ async def apps_of(
 async def _app_of(service: MetaToolService, call: Call, server: str, slug: str) -> App:
     remote = service.supplies.remotes().get(server)
     if remote is None or not slug:
-        shelf = service.supplies.yard.catalogue.shelves.get(server)
-        return App(Toolkit(slug=server, name=server) if shelf is None else _toolkit(shelf), server)
+        server_catalogue = service.supplies.yard.catalogue.servers.get(server)
+        return App(
+            Toolkit(slug=server, name=server) if server_catalogue is None else _toolkit(server_catalogue),
+            server,
+        )
     toolkit = await _in_time(service, remote.toolkit(call, slug))
     return App(toolkit or Toolkit(slug=slug, name=slug), server, remote)
 
@@ -169,8 +176,8 @@ async def tools_of(service: MetaToolService, call: Call, app: App) -> list[AppTo
     """Return all tools of an app; those of a remote are added to the conversation."""
     if app.remote is not None:
         return [_from_remote(tool) for tool in await app.remote.tools_of(call, app.slug)]
-    shelf = service.supplies.yard.catalogue.shelves.get(app.server)
-    return [] if shelf is None else [_from_entry(entry) for entry in shelf.entries[TOOLS.name]]
+    server = service.supplies.yard.catalogue.servers.get(app.server)
+    return [] if server is None else [_from_entry(entry) for entry in server.entries[TOOLS.name]]
 
 
 def _from_remote(tool: RemoteTool) -> AppTool:
@@ -205,8 +212,8 @@ def full_name(service: MetaToolService, slug: str) -> str:
     remotes = service.supplies.remotes()
     bare = [
         entry.name
-        for server, shelf in service.supplies.yard.catalogue.shelves.items()
-        if server not in remotes and (entry := shelf.find(TOOLS, slug)) is not None
+        for server, server_catalogue in service.supplies.yard.catalogue.servers.items()
+        if server not in remotes and (entry := server_catalogue.find(TOOLS, slug)) is not None
     ]
     if len(bare) == 1:  # if two servers have it, the slug is ambiguous
         return bare[0]
@@ -225,5 +232,5 @@ class ToolSlugs:
     def of(self, full: str) -> str:
         if full in self._given:
             return self._given[full]
-        entry = self._catalogue.find(TOOLS, full) or self._catalogue.lent(full, self._conversation)
+        entry = self._catalogue.find(TOOLS, full) or self._catalogue.find_discovered(full, self._conversation)
         return entry.item.own if entry is not None and entry.server in self._remotes else full

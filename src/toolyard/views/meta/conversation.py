@@ -50,7 +50,9 @@ class ToolResolver:
     def target(self, call: Call, name: str) -> Target | None:
         """Where a full name leads, as far as that is known."""
         context = self._supplies.yard
-        entry = context.catalogue.find(TOOLS, name) or context.catalogue.lent(name, conversation_of(call))
+        entry = context.catalogue.find(TOOLS, name) or context.catalogue.find_discovered(
+            name, conversation_of(call)
+        )
         mount = None if entry is None else context.mounts.get(entry.server)
         return None if entry is None or mount is None else Target(mount, entry.item.own, entry)
 
@@ -63,7 +65,7 @@ class ToolResolver:
         found = self.target(call, name)
         catalogue = self._supplies.yard.catalogue
         if found is None and not catalogue.is_settled:
-            await catalogue.settled(self._supplies.yard.list_wait)
+            await catalogue.wait_settled(self._supplies.yard.list_wait)
             found = self.target(call, name)
         if found is None and name not in self._own:
             lent = await self.borrow(call, [name])
@@ -95,13 +97,13 @@ class ToolResolver:
 
     def state_of(self, server: str) -> str:
         """`up` or `down`."""
-        shelf = self._supplies.yard.catalogue.shelves.get(server)
-        return "up" if shelf is not None and shelf.fault is None else "down"
+        server_catalogue = self._supplies.yard.catalogue.servers.get(server)
+        return "up" if server_catalogue is not None and server_catalogue.fault is None else "down"
 
     def missing(self) -> dict[str, str]:
         """Servers of which nothing is known yet, or nothing current; not those that lack a tool or two."""
-        shelves = self._supplies.yard.catalogue.shelves.values()
-        return {one.server: brief(one.absence) for one in shelves if one.absence}
+        servers = self._supplies.yard.catalogue.servers.values()
+        return {one.name: brief(one.reason_unavailable) for one in servers if one.reason_unavailable}
 
     # What is not
 

@@ -172,7 +172,7 @@ class ToolSearch:
         return found
 
     def _unknown_servers(self, queries: Sequence[ToolQuery]) -> dict[str, str]:
-        servers = self._context.yard.catalogue.shelves
+        servers = self._context.yard.catalogue.servers
         unknown = [query.server[:80] for query in queries if query.server and query.server not in servers]
         names = ", ".join(list(servers)[:20]) or "none"
         return dict.fromkeys(unknown, f"unknown server; available: {names}")
@@ -230,7 +230,7 @@ class RemoteSearch:
 
     def _query_indexes(self, remote: Remote) -> list[int]:
         """Return the queries for a remote; an unknown server in a query may be one of its apps."""
-        servers = self._context.yard.catalogue.shelves
+        servers = self._context.yard.catalogue.servers
         return [
             at
             for at, query in enumerate(self._queries)

@@ -67,9 +67,9 @@ class ComposioDialect:
         return None
 
     def _passed_on(self, service: MetaToolService) -> dict[str, CatalogueEntry]:
-        shelves = service.supplies.yard.catalogue.shelves
+        servers = service.supplies.yard.catalogue.servers
         entries = [
-            entry for server in service.supplies.remotes() for entry in shelves[server].entries[TOOLS.name]
+            entry for server in service.supplies.remotes() for entry in servers[server].entries[TOOLS.name]
         ]
         ours = {*TEXTS, SINGULAR}
         found = {entry.item.own.removeprefix(f"{OWN}_"): entry for entry in reversed(entries)}

@@ -26,45 +26,48 @@ def names(entries: list[CatalogueEntry]) -> list[str]:
 def test_a_loan_is_its_borrower_s_alone_and_in_no_list():
     catalogue = Catalogue()
     catalogue.add(server())
-    assert names(catalogue.lend("shop", [item("A"), item("B")], "ana")) == ["mcp__shop__A", "mcp__shop__B"]
-    assert catalogue.lent("mcp__shop__A", "ana") is not None
-    assert catalogue.lent("mcp__shop__A", "bob") is None
+    assert names(catalogue.add_discovered("shop", [item("A"), item("B")], "ana")) == [
+        "mcp__shop__A",
+        "mcp__shop__B",
+    ]
+    assert catalogue.find_discovered("mcp__shop__A", "ana") is not None
+    assert catalogue.find_discovered("mcp__shop__A", "bob") is None
     assert catalogue.all(TOOLS) == []
     assert catalogue.find(TOOLS, "mcp__shop__A") is None
-    assert names(catalogue.on_loan("ana")) == ["mcp__shop__B", "mcp__shop__A"]  # the last used at the end
-    assert catalogue.on_loan("bob") == []
+    assert names(catalogue.discovered("ana")) == ["mcp__shop__B", "mcp__shop__A"]  # the last used at the end
+    assert catalogue.discovered("bob") == []
 
 
 def test_what_is_denied_is_not_lent_and_what_is_denied_later_is_not_there_any_more():
     catalogue = Catalogue()
-    shelf = catalogue.add(server(deny=("B*",), rename={"A": "first"}))
-    assert names(catalogue.lend("shop", [item("A"), item("B"), item("C")], "ana")) == [
+    server_catalogue = catalogue.add(server(deny=("B*",), rename={"A": "first"}))
+    assert names(catalogue.add_discovered("shop", [item("A"), item("B"), item("C")], "ana")) == [
         "mcp__shop__first",
         "mcp__shop__C",
     ]
-    assert catalogue.lent("mcp__shop__A", "ana") is None
-    shelf.reconfigure(server(deny=("C",)))
-    assert catalogue.on_loan("ana") == []  # one is denied, the other has another name now
-    assert catalogue.lent("mcp__shop__C", "ana") is None
+    assert catalogue.find_discovered("mcp__shop__A", "ana") is None
+    server_catalogue.reconfigure(server(deny=("C",)))
+    assert catalogue.discovered("ana") == []  # one is denied, the other has another name now
+    assert catalogue.find_discovered("mcp__shop__C", "ana") is None
 
 
 def test_what_is_listed_needs_no_loan():
     catalogue = Catalogue()
-    shelf = catalogue.add(server())
-    shelf.put(TOOLS, (item("A", "as it is listed"),))
-    (entry,) = catalogue.lend("shop", [item("A", "as it was found")], "ana")
+    server_catalogue = catalogue.add(server())
+    server_catalogue.replace_list(TOOLS, (item("A", "as it is listed"),))
+    (entry,) = catalogue.add_discovered("shop", [item("A", "as it was found")], "ana")
     assert b"as it is listed" in entry.item.rest
-    assert catalogue.on_loan("ana") == []
+    assert catalogue.discovered("ana") == []
 
 
 def test_with_its_server_a_loan_goes_too():
     catalogue = Catalogue()
     catalogue.add(server())
-    catalogue.lend("shop", [item("A")], "ana")
+    catalogue.add_discovered("shop", [item("A")], "ana")
     catalogue.remove("shop")
     catalogue.add(server())
-    assert catalogue.lent("mcp__shop__A", "ana") is None
-    assert catalogue.lend("another", [item("A")], "ana") == []
+    assert catalogue.find_discovered("mcp__shop__A", "ana") is None
+    assert catalogue.add_discovered("another", [item("A")], "ana") == []
 
 
 def test_a_borrower_keeps_what_was_used_last():
@@ -103,4 +106,4 @@ def test_who_has_nothing_on_loan_takes_no_room():
 
 
 def lend(lending: DiscoveredTools, whose: str, *tools: str) -> None:
-    lending.lend([CatalogueEntry("shop", name, name, item(name)) for name in tools], whose)
+    lending.add([CatalogueEntry("shop", name, name, item(name)) for name in tools], whose)

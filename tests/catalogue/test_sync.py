@@ -39,19 +39,19 @@ def hold_everything(speaker: Speaker) -> None:
 async def test_one_that_never_answers_is_waited_for_once_and_by_nobody_after_that():
     catalogue = Catalogue()
     catalogue.add(at("http://127.0.0.1:9/mcp"))
-    await catalogue.settled(0.05)
-    again = asyncio.create_task(catalogue.settled(0.05))
+    await catalogue.wait_settled(0.05)
+    again = asyncio.create_task(catalogue.wait_settled(0.05))
     await asyncio.sleep(0)
     assert again.done()
 
 
 async def test_those_who_come_together_wait_together():
     catalogue = Catalogue()
-    shelf = catalogue.add(at("http://127.0.0.1:9/mcp"))
-    waiting = [asyncio.create_task(catalogue.settled(3600.0)) for _ in range(3)]
+    server = catalogue.add(at("http://127.0.0.1:9/mcp"))
+    waiting = [asyncio.create_task(catalogue.wait_settled(3600.0)) for _ in range(3)]
     await asyncio.sleep(0)
     assert not any(task.done() for task in waiting)
-    shelf.settled.set()
+    server.settled.set()
     await asyncio.gather(*waiting)
 
 
@@ -159,7 +159,7 @@ async def test_a_folder_that_cannot_be_used_is_told_once_and_all_else_works(
     ):
         assert await front.tools() == [ECHO, "mcp__too__echo"]
         assert await front.says(ECHO, {"text": "works"}) == "works"
-    warnings = [record for record in caplog.records if "cannot be kept" in record.getMessage()]
+    warnings = [record for record in caplog.records if "cannot be saved" in record.getMessage()]
     assert len(warnings) == 1
 
 
