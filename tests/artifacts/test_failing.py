@@ -21,7 +21,7 @@ from tests.artifacts.broken import (
 from tests.artifacts.keeping import JSON, TOOL, keep, read, running, send
 from tests.artifacts.places import GCS_SECRET, S3_SECRET, AzurePlace, Place, S3Place, SupabasePlace
 from tests.artifacts.servers import AZURE_KEY
-from tests.emulators.supabase.emulator import ANON_KEY, SERVICE_KEY
+from tests.emulators.supabase.emulator import ANON_KEY, SERVICE_KEY, Fault
 from tests.waiting import until
 from toolyard.artifacts.store import ArtifactStoreError, ArtifactStoreUnreachableError
 
@@ -115,7 +115,7 @@ async def test_a_store_that_comes_back_is_used_again(supabase_place: SupabasePla
 
 @pytest.mark.parametrize("fault", ["500", "html", "hang", "drop"])
 async def test_an_upload_that_fails_half_way_is_told_of_and_leaves_nothing(
-    supabase_place: SupabasePlace, fault: str
+    supabase_place: SupabasePlace, fault: Fault
 ) -> None:
     async with running(supabase_place.store(timeout=1.0)) as store:
         writing = await store.begin("acme", TOOL, JSON)

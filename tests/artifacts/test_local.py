@@ -151,7 +151,8 @@ async def test_two_gateways_on_one_folder_do_not_disturb_each_other(local_place:
         async def busy() -> list[str]:
             return [(await keep(other, b"[]")).artifact.id for _ in range(50)]
 
-        ids, *_ = await asyncio.gather(busy(), *[store.sweep() for store in (one, other) for _ in range(10)])
+        sweeps = asyncio.gather(*[store.sweep() for store in (one, other) for _ in range(10)])
+        ids, _ = await asyncio.gather(busy(), sweeps)
         await writing.write(b"]")
         ids.append((await writing.finish()).artifact.id)
         assert {await read(one, "acme", id) for id in ids} == {b"[]", b"[1]"}

@@ -65,7 +65,7 @@ def test_nothing_that_fits_and_nothing_to_search_for_are_said_in_words(toolyard:
     nothing = toolyard("search", "--server", "nobody", "add two numbers")
     assert (nothing.status, nothing.out) == (0, "")
     assert "warning: nothing fits 'add two numbers'" in nothing.err
-    assert "there is no such server; there are demo" in nothing.err
+    assert "unknown server; available: demo" in nothing.err
     empty = toolyard("search", " ")
     assert empty.status == 2
     assert "error: the use case is empty" in empty.err

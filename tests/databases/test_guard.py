@@ -1,5 +1,7 @@
 """What the guard makes of statements: limits, names that are not to be read, and where the trouble is."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +12,7 @@ from toolyard.databases.model import StatementRefusedError
 DIALECTS = ("postgres", "sqlite", "duckdb", "mysql")
 
 
-def ask(sql: str, dialect: str = "postgres", **more) -> GuardedStatement:
+def ask(sql: str, dialect: str = "postgres", **more: Any) -> GuardedStatement:
     return guard_statement(sql, dialect, **{"limit": 100} | more)
 
 

@@ -45,6 +45,7 @@ from pydantic import (
 )
 from typing_extensions import Doc, TypeAliasType, TypedDict
 
+from tests import reading
 from tests.kit.calls import text_of
 from tests.serving import serving
 from toolyard.kit import Context, Elicit, InvalidParams, Server, ToolResult
@@ -555,7 +556,7 @@ async def test_the_mcp_client_calls_a_tool_of_models() -> None:
         "fullName": "Ada Lovelace",
     }
     assert bad.is_error
-    assert "field 'to.number': expected `int` >= 1" in bad.content[0].text
+    assert "field 'to.number': expected `int` >= 1" in reading.text_of(bad.content[0])
 
 
 # Hypothesis: what the schema admits is taken, and nothing else
@@ -609,7 +610,7 @@ def test_what_the_schema_admits_the_tool_takes_and_nothing_else(thing: Any, more
     assert ("isError" not in result) == jsonschema_rs.validator_for(schema).is_valid(arguments), result
 
 
-NUMBER_LIMITS = st.fixed_dictionaries(
+NUMBER_LIMITS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {},
     optional={
         "ge": st.integers(-3, 3),
@@ -619,7 +620,7 @@ NUMBER_LIMITS = st.fixed_dictionaries(
         "multiple_of": st.sampled_from([1, 2, 3]),
     },
 )
-LENGTH_LIMITS = st.fixed_dictionaries(
+LENGTH_LIMITS: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {},
     optional={
         "min_length": st.integers(0, 3),
@@ -634,7 +635,7 @@ def limited(draw: st.DrawFn) -> Any:
     number = Annotated[draw(st.sampled_from([int, float])), Field(**draw(NUMBER_LIMITS))]
     text = Annotated[str, Field(**draw(LENGTH_LIMITS)), Field(**draw(LENGTH_LIMITS))]
     items = Annotated[list[draw(st.sampled_from([number, text]))], Field(**draw(LENGTH_LIMITS))]
-    kind = draw(st.sampled_from([number, text, items, dict[text, number]]))
+    kind: Any = draw(st.sampled_from([number, text, items, dict[text, number]]))
     return draw(st.sampled_from([kind, kind | None, Annotated[kind | None, Field(description="d")]]))
 
 
@@ -669,7 +670,7 @@ def returning(hint: Any, value: Any) -> Server:
 
 
 class Report(BaseModel):
-    internal: int = Field(1, exclude=True)
+    internal: int = Field(default=1, exclude=True)
     celsius: float = Field(alias="degrees")
 
     @computed_field

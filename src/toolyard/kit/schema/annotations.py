@@ -13,12 +13,14 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 
 from . import pydantic_types
+
+T = TypeVar("T")
 
 _ADVICE = (
     "use msgspec.Meta, pydantic.Field, annotated-types, typing_extensions.Doc or a plain string, "
@@ -539,3 +541,16 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def describe(function: Callable[..., Any], given: str | None) -> str | None:
     return given if given is not None else inspect.getdoc(underlying(function))
+
+
+def schema_name(name: str) -> Callable[[type[T]], type[T]]:
+    """Sets the name that a class has in JSON Schemas (`title`, `$defs`).
+
+    Clients see that name, so a class that is renamed in Python keeps it.
+    """
+
+    def rename(cls: type[T]) -> type[T]:
+        cls.__name__ = name
+        return cls
+
+    return rename

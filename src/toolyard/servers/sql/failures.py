@@ -16,7 +16,7 @@ from .settings import Settings
 from .texts import SqlTexts
 
 _TOKEN = re.compile(r"<Token token_type: [\w.]+, text: (.*?), line: [^>]*>")
-"""How the parser tells what it met."""
+"""How the parser writes a token in its messages."""
 
 _PORTUGUESE = {
     r"only SELECT and WITH are run, and this begins with (?P<what>.*)": (
@@ -101,11 +101,11 @@ _COMPILED = [(re.compile(pattern, re.DOTALL), words) for pattern, words in _PORT
 
 
 def refusal_text(reason: str, locale: Locale) -> str:
-    plain = _TOKEN.sub(_met, reason)
+    plain = _TOKEN.sub(_quoted_token, reason)
     return plain if locale == "en" else _in_portuguese(plain)
 
 
-def _met(token: re.Match[str]) -> str:
+def _quoted_token(token: re.Match[str]) -> str:
     return "the end" if token[1] == "SENTINEL" else repr(token[1])
 
 
@@ -118,7 +118,7 @@ def _in_portuguese(reason: str) -> str:
 
 
 LONGEST_SQL = 500
-MOST_TABLES = 20
+MAX_TABLES = 20
 
 
 class FailureTexts:
@@ -127,13 +127,13 @@ class FailureTexts:
         self._texts = texts
         self._catalogue = catalogue
 
-    async def told(self, error: Exception, statement: GuardedStatement | None = None) -> str:
+    async def explain(self, error: Exception, statement: GuardedStatement | None = None) -> str:
         if isinstance(error, StatementRefusedError):
             return self.refused(error)
         if isinstance(error, DatabaseError):
-            return await self._of_database(error, statement)
+            return await self._database_failure(error, statement)
         if isinstance(error, ModelError):
-            return f"{self.of_model(error)} {self._texts.instead}"
+            return f"{self.model_failure(error)} {self._texts.instead}"
         if isinstance(error, NoAnswerError):
             return self._texts.no_answer.format(reason=error.reason)
         raise error
@@ -145,25 +145,25 @@ class FailureTexts:
         line, column = error.position
         return self._texts.refused_at.format(reason=reason, line=line, column=column)
 
-    def of_model(self, failure: ModelError) -> str:
+    def model_failure(self, failure: ModelError) -> str:
         fault = "busy_for" if failure.fault == "busy" and failure.detail else failure.fault
         words: str = getattr(self._texts, f"model_{fault}")
         return words.format(model=failure.model, detail=failure.detail)
 
-    def written(self, sql: str) -> str:
-        """What the model wrote, for whoever wants to mend it."""
+    def written_sql(self, sql: str) -> str:
+        """The model's statement, so that the reader can correct it."""
         shown = sql if len(sql) <= LONGEST_SQL else sql[: LONGEST_SQL - 1] + "…"
         return self._texts.model_sql.format(sql=shown)
 
-    async def _of_database(self, error: DatabaseError, statement: GuardedStatement | None) -> str:
+    async def _database_failure(self, error: DatabaseError, statement: GuardedStatement | None) -> str:
         if error.kind == "timeout":
             return self._texts.timeout.format(seconds=f"{self._settings.seconds:g}")
         if error.kind == "unknown" and statement is not None:
-            return await self._of_unknown(error, statement)
+            return await self._unknown_names(error, statement)
         words: str = getattr(self._texts, error.kind)
         return words.format(reason=error.reason.rstrip(". \n"))
 
-    async def _of_unknown(self, error: DatabaseError, statement: GuardedStatement) -> str:
+    async def _unknown_names(self, error: DatabaseError, statement: GuardedStatement) -> str:
         missing = named_in(error.reason, await unknown_names(self._catalogue, statement))
         parts: list[str] = []
         for name in missing.tables:
@@ -172,14 +172,14 @@ class FailureTexts:
         for name in () if missing.tables else missing.columns:
             parts.append(self._texts.unknown_column.format(name=name, tables=", ".join(statement.tables)))
             parts.append(self._likely(name, missing.known_columns))
-        # A function, perhaps: then all there is are the words of the database.
-        told = parts or [self._texts.unknown.format(reason=error.reason.rstrip(". \n"))]
-        return " ".join(part for part in told if part)
+        # Perhaps a function: only the database's own message names it.
+        parts = parts or [self._texts.unknown.format(reason=error.reason.rstrip(". \n"))]
+        return " ".join(part for part in parts if part)
 
     def _likely(self, name: str, known: tuple[str, ...]) -> str:
         found = near(name, known)
         return self._texts.near.format(names=", ".join(map(repr, found))) if found else ""
 
     def tables(self, known: tuple[str, ...]) -> str:
-        names = ", ".join(known[:MOST_TABLES]) + (", …" if len(known) > MOST_TABLES else "")
+        names = ", ".join(known[:MAX_TABLES]) + (", …" if len(known) > MAX_TABLES else "")
         return self._texts.known_tables.format(names=names) if known else ""
