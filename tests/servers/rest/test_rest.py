@@ -155,7 +155,7 @@ def test_mistakes_reach_the_terminal_with_their_lines(folder: Path):
         in outcome.err
     )
     toolyard.write("toolyard.toml", "[servers.a]\ncommand = 'x'\n")
-    assert "`toolyard serve --config toolyard.toml` takes it" in toolyard("serve", "toolyard.toml").err
+    assert "`toolyard serve --config toolyard.toml`" in toolyard("serve", "toolyard.toml").err
     assert "No such file" in toolyard("run", "nowhere.toml").err
     assert "the setting 'table' is missing" in toolyard("run", "rest").err
 
