@@ -27,15 +27,15 @@ def rows(api: Loopback, **more: Any) -> Any:
         (reply({"message": "expired"}, 401), ["401", "key", "expired"], ["401", "chave"]),
         (reply({"error": "not yours"}, 403), ["403", "not yours"], ["403", "permissão"]),
         (reply(None, 404), ["404", "Not found"], ["404", "Não encontrado"]),
-        (reply(None, 415), ["415", "kind of content"], ["415", "conteúdo"]),
+        (reply(None, 415), ["415", "content type"], ["415", "conteúdo"]),
         (reply({"errors": [{"field": "name", "code": 42201}]}, 422), ["422", '"name"', "42201"], ["422"]),
         (reply(b"just text", 418, kind="text/plain"), ["418", "just text"], ["418"]),
         (reply(None, 501), ["501", "API failed"], ["501", "falhou"]),
         (reply(b"<html>hello</html>", 200, kind="text/html"), ["HTML", "instead of JSON"], ["HTML"]),
         (reply(b"<!DOCTYPE html><p>gone", 404, kind="text/html"), ["404", "Not found"], ["404"]),
         (reply(b"%PDF-1", 200, kind="application/pdf"), ["application/pdf"], ["application/pdf"]),
-        (reply(b'{"a": ', 200), ["cannot be understood: its JSON is damaged"], ["seu JSON está danificado"]),
-        (Raw(b"nonsense", close=True), ["cannot be understood"], ["não pode ser entendida"]),
+        (reply(b'{"a": ', 200), ["is malformed: its JSON is damaged"], ["seu JSON está danificado"]),
+        (Raw(b"nonsense", close=True), ["is malformed"], ["está malformada"]),
         (reply(b"x" * 2000, 200), ["1000 bytes", "fewer"], ["1000 bytes"]),
         (
             reply(None, 302, Location="https://user:pw@else.test/login?key=abc#x"),
@@ -125,7 +125,7 @@ async def test_reads_are_tried_again_after_failures_and_writes_only_when_they_we
         api.on("POST /v1/thing", HANG_UP)
         assert await ask.wrong("make", name="x") == (
             "The connection to the API broke: the connection was closed without a reply. "
-            "Whether the request was carried out is not known: look before you repeat it."
+            "The request may have been carried out: check before you repeat it."
         )
         assert len(api.asked) == 2
         api.asked.clear()
@@ -171,7 +171,7 @@ async def test_an_api_that_never_answers_is_given_up_and_a_write_is_left_in_doub
     async with asking(rows(api), RestSettings(api_key=KEY, timeout=0.05)) as ask:
         text = "The API did not answer within 0.05 seconds."
         assert await ask.wrong("get") == text
-        doubt = "Whether the request was carried out is not known: look before you repeat it."
+        doubt = "The request may have been carried out: check before you repeat it."
         assert await ask.wrong("make") == f"{text} {doubt}"
     assert len(api.asked) == 2
 

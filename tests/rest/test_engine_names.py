@@ -135,7 +135,7 @@ NO_LIST = "'Suporte' cannot be looked up: the API did not answer with a list of 
         (reply(None, 204), "There is no desk called 'Suporte'."),
         (reply([]), "There is no desk called 'Suporte'."),
         (reply([1, {"id": 7}, {"id": 8, "display_name": "Help"}]), "There are: Help (8)."),
-        (reply([{"name": "Suporte"}]), "'Suporte' is there, but the API does not tell its 'id'"),
+        (reply([{"name": "Suporte"}]), "'Suporte' exists, but the API does not give its 'id'"),
     ],
 )
 async def test_a_list_that_cannot_be_used_is_told_as_that(api: Loopback, answer: Raw, told: str) -> None:
@@ -230,7 +230,7 @@ async def test_of_a_list_that_is_too_long_only_the_name_itself_is_taken(api: Loo
     async with asking(paged(api, people, most_items=4)) as ask:
         assert await ask.ok("find", team=7, name="rui") == {"data": {"id": "3"}}
         text = await ask.wrong("find", team=7, name="bia")
-        assert all(word in text for word in ("person 'bia'", "first 4", "the id", "Bia Lima (2)")), text
+        assert all(word in text for word in ("person is 'bia'", "first 4", "the id", "Bia Lima (2)")), text
         assert "first 4" in await ask.wrong("find", team=7, name="Bia Luz")
         assert "first 4" in await ask.wrong("find", team=7, like="rui")
 

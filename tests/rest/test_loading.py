@@ -78,14 +78,17 @@ MISTAKES = {
         HEAD + TOOL + 'parameters."x.y" = { in = "payload" }  # !',
         r"in: 'payload' is not possible here; known are path, query, header, json, form, file, body, none",
     ),
-    "no address": ('name = "a"\nbase_url = "crm.example"  # !' + TOOL, r"base_url: 'crm.example' is no URL"),
+    "no address": (
+        'name = "a"\nbase_url = "crm.example"  # !' + TOOL,
+        r"base_url: 'crm.example' is not a URL",
+    ),
     "an address without a port": (
         'name = "a"\nbase_url = "https://crm.example:0"  # !' + TOOL,
-        r"base_url: 'https://crm\.example:0' has a port that does not exist; they are from 1 to 65535",
+        r"base_url: 'https://crm\.example:0' has an invalid port; use 1 to 65535",
     ),
     "an address of nobody": (
         'name = "a"\nbase_url = "https://crm..example"  # !' + TOOL,
-        r"base_url: 'https://crm\.\.example' is no URL",
+        r"base_url: 'https://crm\.\.example' is not a URL",
     ),
     "an address with a password": (
         'name = "a"\nbase_url = "https://me:secret@crm.example"  # !' + TOOL,
@@ -94,15 +97,15 @@ MISTAKES = {
     "no tools": ("# !" + HEAD, r"there are no tools"),
     "a name of a tool": (
         HEAD + '[tools."get ticket"]  # !\ndescription = "x"\npath = "/x"',
-        r"'get ticket' is no name of a tool",
+        r"'get ticket' is not a tool name",
     ),
-    "a header": (HEAD + TOOL + '[headers]\n"X Y" = "1"  # !', r"headers\.X Y: 'X Y' is no name of a header"),
+    "a header": (HEAD + TOOL + '[headers]\n"X Y" = "1"  # !', r"headers\.X Y: 'X Y' is not a header name"),
     "a header of ours": (HEAD + TOOL + '[headers]\nHost = "x"  # !', r"'Host' is written by Toolyard"),
     "a header in two lines": (HEAD + TOOL + '[headers]\nX = "a\\nb"  # !', r"one line of printable ASCII"),
     "auth without a name": (HEAD + TOOL + '[auth]  # !\nkind = "header"', r"the key 'name' is missing"),
     "a gate that nobody passes": (
         HEAD + TOOL + '[gate]  # !\npath = "/me"\nfield = "ok"',
-        r"gate: no caller brings a key",
+        r"gate: no caller can send a key",
     ),
     "a flag without a gate": (HEAD + TOOL + 'flag = "mcp"  # !', r"there is no \[gate\]"),
     "paging without a position": (
@@ -132,10 +135,10 @@ MISTAKES = {
     ),
     "unknown paging": (HEAD + TOOL + 'paging = "pags"  # !', r"there is no paging 'pags'"),
     "all pages of what": (HEAD + TOOL + "all_pages = true  # !", r"the tool has no 'paging'"),
-    "a status": (HEAD + TOOL + '[errors]\n"4o4" = "x"  # !', r"'4o4' is no status"),
+    "a status": (HEAD + TOOL + '[errors]\n"4o4" = "x"  # !', r"'4o4' is not a status"),
     "a hole in a path": (
         HEAD + '[tools.x]\ndescription = "x"\npath = "/x/{idd}"  # !\nparameters.id = { required = true }',
-        r"path: \{idd\} is no parameter of the tool; did you mean 'id'\?",
+        r"path: \{idd\} is not a parameter of the tool; did you mean 'id'\?",
     ),
     "a path that may be empty": (
         HEAD + '[tools.x]\ndescription = "x"\npath = "/x/{id}"\nparameters.id = {}  # !',
@@ -203,15 +206,15 @@ MISTAKES = {
     ),
     "a path without a step": (
         HEAD + TOOL + "method = 'POST'\nparameters.a = { as = 'a..b' }  # !",
-        r"parameters\.a\.as: 'a\.\.b' is no path",
+        r"parameters\.a\.as: 'a\.\.b' is not a path",
     ),
     "seconds that are no number": (HEAD + "timeout = nan  # !\n" + TOOL, r"timeout: must be a number of"),
     "seconds that never end": (HEAD + TOOL + "timeout = inf  # !", r"timeout: must be a number of seconds"),
     "a caller's header that none is like": (
         HEAD + TOOL + "[auth]\nkind = 'bearer'\ncaller = ['X-Key']  # !",
-        r"auth\.caller\[0\]: 'X-Key' is never found there; headers are compared as 'x-key'",
+        r"auth\.caller\[0\]: 'X-Key' is never found; headers are compared as 'x-key'",
     ),
-    "a type": (HEAD + TOOL + 'parameters.a = { type = "int" }  # !', r"'int' is no type of JSON"),
+    "a type": (HEAD + TOOL + 'parameters.a = { type = "int" }  # !', r"'int' is not a JSON type"),
     "a default that does not fit": (
         HEAD + TOOL + 'parameters.a = { type = "integer", default = 3, schema = { maximum = 2 } }  # !',
         r"parameters\.a\.default: does not fit its own schema",
@@ -222,28 +225,28 @@ MISTAKES = {
     ),
     "a name that models refuse": (
         HEAD + TOOL + "parameters.'filter[a]' = {}  # !",
-        r"'filter\[a\]' is no name that models take; .*'as' says what the API calls it",
+        r"'filter\[a\]' is not a name that models accept; .*'as' says what the API calls it",
     ),
     "paging that models refuse": (
         HEAD + TOOL + "paging = 'p'  # !\n[paging.p]\nkind = 'page'\nposition = 'page[number]'",
-        r"'page\[number\]' is no name that models take; give the tool a parameter with as",
+        r"'page\[number\]' is not a name that models accept; give the tool a parameter with as",
     ),
-    "a sentence of an error": (HEAD + TOOL + "errors.404 = 'No {id}'  # !", r"\{id\} is not known there"),
+    "a sentence of an error": (HEAD + TOOL + "errors.404 = 'No {id}'  # !", r"\{id\} is unknown here"),
     "a query of a lookup": (
         HEAD + TOOL + "[lookups.a]\npath = '/a'\nquery = { q = '{nme}' }  # !",
-        r"lookups\.a\.query\.q: only \{name\} is known there",
+        r"lookups\.a\.query\.q: only \{name\} can be used here",
     ),
     "a number beyond all": (
         HEAD + TOOL + "parameters.a = { type = 'integer', default = 99999999999999999999999 }  # !",
-        r"parameters\.a\.default: is too big a number",
+        r"parameters\.a\.default: is too large a number",
     ),
     "no schema": (
         HEAD + TOOL + 'parameters.a = { schema = { minLength = "x" } }  # !',
-        r"parameters\.a\.schema: is no JSON Schema",
+        r"parameters\.a\.schema: is not a JSON Schema",
     ),
     "a schema elsewhere": (
         HEAD + TOOL + 'parameters.a = { schema = { "$ref" = "https://elsewhere.example/s" } }  # !',
-        r"refers to 'https://elsewhere.example/s', which is outside of it",
+        r"refers to 'https://elsewhere.example/s', which is outside it",
     ),
     "an output that is a list": (
         HEAD + TOOL + 'output = { type = "array" }  # !',
@@ -251,11 +254,11 @@ MISTAKES = {
     ),
     "a sentence": (
         HEAD + TOOL + 'result.said = "Closed {idd}"  # !',
-        r"said: \{idd\} is no parameter of the tool",
+        r"said: \{idd\} is not a parameter of the tool",
     ),
     "required with a default": (
         HEAD + TOOL + "parameters.a = { required = true, default = 'x' }  # !",
-        r"required: what has a default or a setting is never required",
+        r"required: a parameter with a default or a setting is never required",
     ),
 }
 
@@ -328,7 +331,7 @@ def test_what_is_nested_too_deeply_or_no_text_at_all_is_refused(tmp_path: Path):
     deep = '{"items": ' * 450 + "{}" + "}" * 450
     refused(written(tmp_path, f'{text}"output": {deep}}}}}}}', "crm.json"))
     half = refused(written(tmp_path, text + '"title": "\\ud800"}}}', "crm.json"))
-    assert "half a character" in str(half)
+    assert "unpaired surrogate" in str(half)
     array = "[" * 5000 + "]" * 5000
     assert "nested too deeply" in str(refused(written(tmp_path, HEAD + f"x = {array}")))
 
@@ -384,7 +387,7 @@ def test_texts_for_what_is_not_there_are_mistakes_of_the_overlay(tmp_path: Path)
     error = refused(file, "pt")
     assert [line.split(": ", 1)[0].rsplit(":")[-1] for line in error.lines] == ["1", "2", "5"]
     assert all("crm.pt.toml" in line for line in error.lines)
-    assert "the table has no tool 'get_tickt'; did you mean 'get_ticket'?" in error.lines[1]
+    assert "the definition has no tool 'get_tickt'; did you mean 'get_ticket'?" in error.lines[1]
 
 
 def test_a_compiled_table_stands_for_its_file_where_that_is_not(tmp_path: Path):

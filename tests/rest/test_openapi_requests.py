@@ -287,7 +287,7 @@ def test_no_form_of_a_key_is_an_argument(
     assert (table.auth.kind, table.auth.name) == auth
     told = "\n".join(made.notes)
     assert ("carries a key" in told) == (parameter["name"] in ("X-Auth-Token", "sid"))
-    assert ("a guess" in told) == (scheme is None)
+    assert ("guessed" in told) == (scheme is None)
 
 
 def test_what_has_no_tool_is_listed_in_the_file_with_its_reason(
@@ -379,7 +379,7 @@ async def test_a_document_at_a_url_becomes_a_table_that_uploads(api: Loopback, t
     assert "warning: 5 of 17 operations have no tool; the table lists them" in made.err
     text = (toolyard.folder / "shelter.toml").read_text("utf-8")
     assert tomllib.loads(text)["base_url"] == f"{api.url}/api/v3", "below the document's own address"
-    assert f"made of {api.url}/docs/openapi.json by" in text
+    assert f"generated from {api.url}/docs/openapi.json by" in text
     assert "hunter" not in text + made.err + made.out
 
     api.on("POST /api/v3/animal/7/picture", reply({"ok": True}))
@@ -424,7 +424,7 @@ HUGE = Raw(
         (reply({"swagger": "2.0", "paths": {}}), "Swagger 2.0 is older"),
         (reply(b"\xff\xfe\x00", kind="application/json"), "is not UTF-8"),
         (reply(b"{ oops"), "not JSON"),
-        (reply(b"", 200), "it is no mapping"),
+        (reply(b"", 200), "it is not a mapping"),
         (reply(None, 302, Location="ftp://127.0.0.1/x"), "cannot be reached"),
         (Raw(b"", close=True), "cannot be reached"),
     ],
@@ -478,7 +478,7 @@ async def test_a_document_that_never_comes_is_not_waited_for(api: Loopback, tool
         ({"content_type": "image/png"}, "is that of a raw body, or a kind of JSON"),
         (
             {"body": "raw", "content_type": "png", "parameters": {"b": {"in": "body"}}},
-            "'png' is no media type",
+            "'png' is not a media type",
         ),
         ({"parameters": {"a": {}, "b": {"in": "body", "type": "array"}}}, "'b' is the whole body"),
         ({"parameters": {"a": {"in": "body"}, "b": {"in": "body"}}}, "'a' is the whole body already"),

@@ -1,6 +1,6 @@
-"""The API of a definition: sends requests, retries where that is safe, returns decoded responses.
+"""The API of a definition: sends requests, retries if that is safe, returns decoded responses.
 
-Raises ToolError, in words for the model, for everything else.
+Raises ToolError, with a message for the model, for every failure.
 """
 
 import asyncio
@@ -18,113 +18,113 @@ from .request.builder import RequestDraft
 from .response.result import decoded, status_error, transport_error
 from .texts import RestTexts
 
-TOO_MANY = 429
-AFTER_FAILURE = (500, 502, 503, 504)
-MOST_AFTER_FAILURE = 2
+TOO_MANY_REQUESTS = 429
+SERVER_ERRORS = (500, 502, 503, 504)
+MAX_SERVER_ERROR_RETRIES = 2
 MAX_WAIT = 24 * 3600.0
 
 
 async def send_with_retries(
     send: Callable[[], Awaitable[RestResponse]], retry: Retry, repeatable: bool
 ) -> tuple[RestResponse, float | None]:
-    """The last reply, and how many seconds it asks to wait when that is longer than we do."""
+    """The last response, and the seconds of its `Retry-After` if that is longer than we wait."""
     tries = 0
     while True:
         wait = None
         try:
             reply = await send()
-        except ApiUnreachableError as fault:
-            if tries >= retry.most or (fault.sent and not repeatable):
+        except ApiUnreachableError as error:
+            if tries >= retry.most or (error.sent and not repeatable):
                 raise
         else:
-            asked = seconds_asked(reply)
-            if not _helps(reply.status, tries, retry, repeatable):
-                return reply, asked if reply.status == TOO_MANY else None
-            if asked is not None and asked > retry.longest:
-                return reply, asked
-            wait = asked
+            requested = retry_after(reply)
+            if not _should_retry(reply.status, tries, retry, repeatable):
+                return reply, requested if reply.status == TOO_MANY_REQUESTS else None
+            if requested is not None and requested > retry.longest:
+                return reply, requested
+            wait = requested
         await asyncio.sleep(_pause(retry, tries) if wait is None else wait)
         tries += 1
 
 
-def _helps(status: int, tries: int, retry: Retry, repeatable: bool) -> bool:
+def _should_retry(status: int, tries: int, retry: Retry, repeatable: bool) -> bool:
     if tries >= retry.most:
         return False
-    if status == TOO_MANY:
+    if status == TOO_MANY_REQUESTS:
         return True
-    return repeatable and status in AFTER_FAILURE and tries < MOST_AFTER_FAILURE
+    return repeatable and status in SERVER_ERRORS and tries < MAX_SERVER_ERROR_RETRIES
 
 
 def _pause(retry: Retry, tries: int) -> float:
     return min(retry.pause * 2**tries * random.uniform(0.5, 1.5), retry.longest)
 
 
-def seconds_asked(reply: RestResponse) -> float | None:
-    """What `Retry-After` says, in either of its forms; nothing when it makes no sense."""
-    said = reply.headers.get("retry-after", "").strip()
-    if not said:
+def retry_after(reply: RestResponse) -> float | None:
+    """The seconds of `Retry-After`, in either of its forms; None if it is malformed."""
+    value = reply.headers.get("retry-after", "").strip()
+    if not value:
         return None
-    if said.isdecimal():
-        return min(float(said[:9]), MAX_WAIT)
-    from email.utils import parsedate_to_datetime  # 5 ms of CPU, for a form that few use
+    if value.isdecimal():
+        return min(float(value[:9]), MAX_WAIT)
+    from email.utils import parsedate_to_datetime  # 5 ms of CPU for a rare form
 
     try:
-        return min(max(parsedate_to_datetime(said).timestamp() - time.time(), 0.0), MAX_WAIT)
+        return min(max(parsedate_to_datetime(value).timestamp() - time.time(), 0.0), MAX_WAIT)
     except (ValueError, OverflowError):
         return None
 
 
 class DecodedResponse:
-    """A good reply: what its body says, and its headers."""
+    """A successful response: its decoded body and its headers."""
 
     __slots__ = ("headers", "value")
 
     def __init__(self, value: Any, headers: Mapping[str, str]) -> None:
         self.value = value
-        """UNSET when there was no body."""
+        """UNSET if there was no body."""
         self.headers = headers
 
 
 class RestApi:
     def __init__(
-        self, table: ApiDefinition, client: RestClient, words: RestTexts, seconds: float = 0.0
+        self, definition: ApiDefinition, client: RestClient, texts: RestTexts, seconds: float = 0.0
     ) -> None:
-        self.table = table
-        self.words = words
+        self.definition = definition
+        self.texts = texts
         self.client = client
         self._seconds = seconds
 
-    async def ask(
+    async def request(
         self,
         draft: RequestDraft,
         key: Secret | None,
         errors: Mapping[str, str] | None = None,
         seconds: float = 0.0,
     ) -> DecodedResponse:
-        """Raises ToolError for everything that is no success. `errors` come before those of the table."""
+        """Raises ToolError for every failure. `errors` precede those of the definition."""
         try:
-            reply, wait = await self.sent(draft, key, seconds)
-        except RestTransportError as fault:
-            raise transport_error(fault, self.words, draft.repeatable) from None
+            reply, wait = await self.send(draft, key, seconds)
+        except RestTransportError as error:
+            raise transport_error(error, self.texts, draft.repeatable) from None
         if not 200 <= reply.status < 300:
-            messages = {**self.table.errors, **(errors or {})}
-            raise status_error(reply, messages, self.words, key, wait)
-        said = redacted_value(decoded(reply, self.words, key), key, reply.body)
-        return DecodedResponse(said, redacted_links(reply.headers, key))
+            messages = {**self.definition.errors, **(errors or {})}
+            raise status_error(reply, messages, self.texts, key, wait)
+        value = redacted_value(decoded(reply, self.texts, key), key, reply.body)
+        return DecodedResponse(value, redacted_links(reply.headers, key))
 
-    async def once(self, draft: RequestDraft, key: Secret | None, seconds: float) -> RestResponse:
-        """One try, whatever comes of it."""
-        request = authenticated(draft, self.table.auth, key).ready(self.client.origin.base)
-        return await self.client.send(request, seconds, self.table.max_reply)
+    async def try_once(self, draft: RequestDraft, key: Secret | None, seconds: float) -> RestResponse:
+        """Send without retries."""
+        request = authenticated(draft, self.definition.auth, key).ready(self.client.origin.base)
+        return await self.client.send(request, seconds, self.definition.max_reply)
 
-    async def sent(
+    async def send(
         self, draft: RequestDraft, key: Secret | None, seconds: float = 0.0
     ) -> tuple[RestResponse, float | None]:
-        """The reply, whatever its status; raises a `Fault` when there is none."""
-        request = authenticated(draft, self.table.auth, key).ready(self.client.origin.base)
-        limit = seconds or self._seconds or self.table.timeout
+        """The response, whatever its status; raises RestTransportError if there is none."""
+        request = authenticated(draft, self.definition.auth, key).ready(self.client.origin.base)
+        limit = seconds or self._seconds or self.definition.timeout
 
-        async def send() -> RestResponse:
-            return await self.client.send(request, limit, self.table.max_reply)
+        async def try_send() -> RestResponse:
+            return await self.client.send(request, limit, self.definition.max_reply)
 
-        return await send_with_retries(send, self.table.retry, request.repeatable)
+        return await send_with_retries(try_send, self.definition.retry, request.repeatable)

@@ -1,7 +1,7 @@
 """One call of a tool, from the arguments to the result.
 
-Owns the order of the steps: the key, ids, the server's own step, name lookups, defaults, the request or
-requests, the fields that are kept. Each step is a module of its own.
+Owns the order of the steps: the key, ids, the server's own step, name lookups, defaults, the requests, the
+selection of fields. Each step is a module of its own.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,17 +15,17 @@ from .api import DecodedResponse, RestApi
 from .definition.plan import ToolPlan
 from .request.arguments import Defaults, check_needs, normalized, with_defaults
 from .request.auth import Keyring
-from .request.builder import RequestDraft, texts
+from .request.builder import RequestDraft, text_pairs
 from .request.lookups import Lookups
 from .response.paging import ResponseReader
 from .response.result import FieldSelection, RestResult, Verbosity, tool_result
 
 Fetch = Callable[[str, str, Mapping[str, Any] | None], Awaitable[Any]]
-"""Method, path below the base URL and query, to what the API says there."""
+"""Takes method, path below the base URL and query; returns the decoded response."""
 Prepare = Callable[[dict[str, Any], Fetch], Awaitable[dict[str, Any]]]
-"""A server's own step: the arguments as a caller could have given them, before names are looked up."""
+"""A server's own first step: changes the arguments before names are looked up."""
 Finish = Callable[[dict[str, Any], Mapping[str, Any]], dict[str, Any]]
-"""A server's own last step: what a tool would have answered and its arguments, to what it answers."""
+"""A server's own last step: takes the result and the arguments, returns the final result."""
 
 
 class RestEngine(Struct, frozen=True):
@@ -38,38 +38,40 @@ class RestEngine(Struct, frozen=True):
     finish: Mapping[str, Finish]
 
     def function(self, plan: ToolPlan) -> Callable[[dict[str, Any], Context], Awaitable[ToolResult]]:
-        """What the kit runs for this tool."""
-
-        keeping = FieldSelection(plan.tool.result, self.verbosity)
+        """The function of this tool for the kit."""
+        selection = FieldSelection(plan.tool.result, self.verbosity)
 
         async def call(arguments: dict[str, Any], ctx: Context) -> ToolResult:
-            return await self.run(plan, keeping, arguments, ctx)
+            return await self.run(plan, selection, arguments, ctx)
 
         return call
 
     async def run(
-        self, plan: ToolPlan, keeping: FieldSelection, arguments: dict[str, Any], ctx: Context
+        self, plan: ToolPlan, selection: FieldSelection, arguments: dict[str, Any], ctx: Context
     ) -> ToolResult:
         key = self.keyring.key(ctx)
-        ready = await self._ready(plan, arguments, key)
-        current = await self._part(plan, keeping, dict(ready), key, ctx)
+        prepared = await self._arguments(plan, arguments, key)
+        current = await self._result(plan, selection, dict(prepared), key, ctx)
         if plan.name in self.finish:
-            return ToolResult(structured=self.finish[plan.name](current.plain(), ready))
+            return ToolResult(structured=self.finish[plan.name](current.plain(), prepared))
         if not plan.tool.also:
-            return tool_result(plan, current, ready, self.api.words)
+            return tool_result(plan, current, prepared, self.api.texts)
         parts = {"current": current}
         for name, also in plan.tool.also.items():
-            if all(ready.get(normalized) is not None for normalized in also.when):
-                replaced = ready | {to: ready[by] for to, by in also.replace.items() if by in ready}
-                parts[name] = await self._part(plan, keeping, replaced, key, ctx)
+            if all(prepared.get(parameter) is not None for parameter in also.when):
+                replacing = {to: prepared[by] for to, by in also.replace.items() if by in prepared}
+                replaced = prepared | replacing
+                parts[name] = await self._result(plan, selection, replaced, key, ctx)
         return ToolResult(structured={name: part.plain() for name, part in parts.items()})
 
-    async def _ready(self, plan: ToolPlan, arguments: dict[str, Any], key: Secret | None) -> dict[str, Any]:
-        words = self.api.words
-        found = normalized(plan, arguments, words)
-        check_needs(plan, found, self.defaults, words)
+    async def _arguments(
+        self, plan: ToolPlan, arguments: dict[str, Any], key: Secret | None
+    ) -> dict[str, Any]:
+        texts = self.api.texts
+        found = normalized(plan, arguments, texts)
+        check_needs(plan, found, self.defaults, texts)
         if plan.name in self.prepare:
-            found = await self._prepared(plan, found, key)
+            found = await self._run_prepare(plan, found, key)
         if plan.with_names:
             await self._look_up(plan, found, key)
         return with_defaults(plan, found, self.defaults)
@@ -79,43 +81,42 @@ class RestEngine(Struct, frozen=True):
             value = self.defaults.of(plan.parameters[name]) if name in plan.parameters else UNSET
             return None if value is UNSET else value
 
-        async def ask(request: RequestDraft) -> DecodedResponse:
-            return await self.api.ask(request, key)
+        async def send(request: RequestDraft) -> DecodedResponse:
+            return await self.api.request(request, key)
 
-        async def read(looking: ToolPlan, values: dict[str, Any]) -> RestResult:
-            return await ResponseReader(looking, self.api, ask, _unchanged, _ignore_progress).part(values)
+        async def read(list_plan: ToolPlan, values: dict[str, Any]) -> RestResult:
+            return await ResponseReader(list_plan, self.api, send, _unchanged, _ignore_progress).read(values)
 
         await self.lookups.resolve(plan, found, known, read)
 
-    async def _prepared(
+    async def _run_prepare(
         self, plan: ToolPlan, arguments: dict[str, Any], key: Secret | None
     ) -> dict[str, Any]:
         async def fetch(method: str, path: str, query: Mapping[str, Any] | None = None) -> Any:
-            return await self._fetched(method, quote(path, safe="/%:@~,;=+!$&'()*"), query or {}, key)
+            return await self._fetch(method, quote(path, safe="/%:@~,;=+!$&'()*"), query or {}, key)
 
         return await self.prepare[plan.name](arguments, fetch)
 
-    async def _fetched(self, method: str, path: str, query: Mapping[str, Any], key: Secret | None) -> Any:
-        pairs = [pair for name, value in query.items() for pair in texts(name, value)]
-        headers = dict(self.api.table.headers)
-        asked = RequestDraft(method, path, pairs, headers, repeatable=method == "GET")
-        value = (await self.api.ask(asked, key)).value
+    async def _fetch(self, method: str, path: str, query: Mapping[str, Any], key: Secret | None) -> Any:
+        pairs = [pair for name, value in query.items() for pair in text_pairs(name, value)]
+        headers = dict(self.api.definition.headers)
+        request = RequestDraft(method, path, pairs, headers, repeatable=method == "GET")
+        value = (await self.api.request(request, key)).value
         return None if value is UNSET else value
 
-    async def _part(
+    async def _result(
         self,
         plan: ToolPlan,
-        keeping: FieldSelection,
+        selection: FieldSelection,
         arguments: dict[str, Any],
         key: Secret | None,
         ctx: Context,
     ) -> RestResult:
-        async def ask(request: RequestDraft) -> DecodedResponse:
-            return await self.api.ask(request, key, plan.tool.errors, plan.tool.timeout)
+        async def send(request: RequestDraft) -> DecodedResponse:
+            return await self.api.request(request, key, plan.tool.errors, plan.tool.timeout)
 
-        return await ResponseReader(plan, self.api, ask, keeping.asked(arguments), ctx.report_progress).part(
-            arguments
-        )
+        select = selection.for_arguments(arguments)
+        return await ResponseReader(plan, self.api, send, select, ctx.report_progress).read(arguments)
 
 
 def _unchanged(item: Any) -> Any:
@@ -123,4 +124,4 @@ def _unchanged(item: Any) -> Any:
 
 
 async def _ignore_progress(done: float, total: float | None) -> None:
-    """The progress of a call is that of its own list: a look-up's before it would make it go backwards."""
+    """The lists of lookups do not count: progress would go backwards."""

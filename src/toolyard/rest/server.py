@@ -1,4 +1,4 @@
-"""`build`: a table and settings become a server of the kit."""
+"""`build`: makes a server of the kit from a definition and settings."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -28,20 +28,20 @@ HIDDEN = "•••"
 
 
 class RestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What any server that is a table can be told; each adds its own, which parameters name as `setting`."""
+    """The settings of every REST server; a server may add its own, for `setting` of parameters."""
 
     api_key: str = ""
-    """Our own key for the API. Callers over HTTP may bring theirs."""
+    """The server's own key for the API. Callers over HTTP may send theirs."""
     base_url: str = ""
-    """In the place of the table's."""
+    """Replaces that of the definition."""
     locale: Locale = "en"
     verbosity: Literal["rich", "compact"] = "rich"
     require_caller_key: bool = False
-    """Never use our own key for anybody."""
+    """Never use the server's own key."""
     gate: bool = True
-    """Ask the API about callers who bring a key, where the table says how."""
+    """Ask the API about callers' keys, if the definition has a gate."""
     timeout: float = 0.0
-    """Seconds for one request, in the place of the table's."""
+    """Seconds for one request; replaces that of the definition."""
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self.__rich_repr__())
@@ -54,77 +54,83 @@ class RestSettings(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 def build(
-    table: ApiDefinition,
+    definition: ApiDefinition,
     settings: RestSettings,
     *,
     prepare: Mapping[str, Prepare] | None = None,
     finish: Mapping[str, Finish] | None = None,
 ) -> Server:
-    """A server with the tools of the table. `prepare` and `finish`: steps of its own, by names of tools."""
-    said = texts_for(settings.locale)
-    api = RestApi(table, RestClient(_origin(table, settings)), said, settings.timeout)
-    keyring = Keyring(table.auth, settings.api_key, settings.require_caller_key, said)
-    gate = CallerGate(table.gate, table, api) if table.gate is not None and settings.gate else None
+    """A server with the tools of the definition. `prepare` and `finish` are its own steps, by tool."""
+    texts = texts_for(settings.locale)
+    api = RestApi(definition, RestClient(_origin(definition, settings)), texts, settings.timeout)
+    keyring = Keyring(definition.auth, settings.api_key, settings.require_caller_key, texts)
+    gate = (
+        CallerGate(definition.gate, definition, api)
+        if definition.gate is not None and settings.gate
+        else None
+    )
     server = Server(
-        table.name,
+        definition.name,
         version=__version__,
-        title=table.title or None,
-        instructions=table.instructions or None,
-        website_url=table.website or None,
-        caller_keys=_caller_keys(table, keyring, settings, gate),
-        # All on one page: many clients, and people with curl, do not ask for a second one.
-        page_size=max(1, len(table.tools)),
+        title=definition.title or None,
+        instructions=definition.instructions or None,
+        website_url=definition.website or None,
+        caller_keys=_caller_keys(definition, keyring, settings, gate),
+        # All tools on one page: many clients do not ask for a second one.
+        page_size=max(1, len(definition.tools)),
     )
     own = (prepare or {}, finish or {})
-    engine = RestEngine(api, keyring, Defaults(settings), Lookups(table, said), settings.verbosity, *own)
-    for name, tool in table.tools.items():
-        plan = ToolPlan(name, tool, table)
-        # What we make ourselves fits; what an API or a server's own step says is held against the schema.
-        schema = tool.output or output_schema(plan, said)
+    engine = RestEngine(
+        api, keyring, Defaults(settings), Lookups(definition, texts), settings.verbosity, *own
+    )
+    for name, tool in definition.tools.items():
+        plan = ToolPlan(name, tool, definition)
+        # Our own results always fit; results of an API or a server's own step are checked.
+        schema = tool.output or output_schema(plan, texts)
         output = (
             TrustedSchema(schema) if tool.output or name in engine.finish else TrustedOutputSchema(schema)
         )
-        server.add_tool(engine.function(plan), **_options(plan, said, output))
-    if gate is not None and any(tool.flag for tool in table.tools.values()):
+        server.add_tool(engine.function(plan), **_options(plan, texts, output))
+    if gate is not None and any(tool.flag for tool in definition.tools.values()):
         server.show_tools(gate.viewer(keyring))
     server.on_close(api.client.close)
     return server
 
 
-def _origin(table: ApiDefinition, settings: RestSettings) -> ApiOrigin:
+def _origin(definition: ApiDefinition, settings: RestSettings) -> ApiOrigin:
     try:
-        return ApiOrigin.parse(settings.base_url or table.base_url)
+        return ApiOrigin.parse(settings.base_url or definition.base_url)
     except BaseUrlError as error:
         raise SettingsError(str(error)) from None
 
 
 def _caller_keys(
-    table: ApiDefinition, keyring: Keyring, settings: RestSettings, gate: CallerGate | None
+    definition: ApiDefinition, keyring: Keyring, settings: RestSettings, gate: CallerGate | None
 ) -> CallerKeys | None:
-    if table.auth.kind == "none" or not table.auth.caller:
+    if definition.auth.kind == "none" or not definition.auth.caller:
         return None
     return CallerKeys(
-        headers=table.auth.caller,
+        headers=definition.auth.caller,
         required=keyring.own is None or settings.require_caller_key,
         admit=None if gate is None else gate.admit,
     )
 
 
-def _options(plan: ToolPlan, said: RestTexts, output: TrustedSchema) -> ToolOptions:
+def _options(plan: ToolPlan, texts: RestTexts, output: TrustedSchema) -> ToolOptions:
     tool = plan.tool
     return {
         "name": plan.name,
         "title": tool.title or None,
         "description": tool.description,
-        "input_schema": TrustedSchema(input_schema(plan, said)),
+        "input_schema": TrustedSchema(input_schema(plan, texts)),
         "output_schema": output,
         "open_world": True,
-        **_nature(tool),
+        **_hints(tool),
     }
 
 
-def _nature(tool: ToolDefinition) -> ToolOptions:
-    """What the table says of it, or else what its method means."""
+def _hints(tool: ToolDefinition) -> ToolOptions:
+    """The hints of the definition, or else those of the method."""
     reads = tool.method == "GET" if tool.read_only is None else tool.read_only
     if reads:
         return {"read_only": True, "destructive": False, "idempotent": True}

@@ -17,19 +17,17 @@ def open_state(url: str, folder: Path | None) -> State:
 
             return SqliteState(file_of(url, folder))
         case "redis":
-            _require("redis", url, "redis")
+            _require("redis", "redis")
             from .redis import RedisState
 
             return RedisState(url)
         case "postgres":
-            _require("psycopg", url, "postgres")
+            _require("psycopg", "postgres")
             from .postgres import PostgresState
 
             return PostgresState(url)
 
 
-def _require(package: str, url: str, extra: str) -> None:
+def _require(package: str, extra: str) -> None:
     if find_spec(package) is None:
-        from ..databases.model import place_of
-
-        raise StateExtraError(place_of(url), extra)
+        raise StateExtraError(f"a {extra} store", extra)

@@ -151,10 +151,11 @@ def test_mistakes_reach_the_terminal_with_their_lines(folder: Path):
     line = 1 + BLOCKS[0].split("/tickets/{ticket_id}/files")[0].count("\n")
     assert outcome.status == 2
     assert (
-        f"error: bad.toml:{line}: tools.attach_files.path: {{id}} is no parameter of the tool" in outcome.err
+        f"error: bad.toml:{line}: tools.attach_files.path: {{id}} is not a parameter of the tool"
+        in outcome.err
     )
     toolyard.write("toolyard.toml", "[servers.a]\ncommand = 'x'\n")
-    assert "`toolyard serve --config toolyard.toml` takes it" in toolyard("serve", "toolyard.toml").err
+    assert "`toolyard serve --config toolyard.toml`" in toolyard("serve", "toolyard.toml").err
     assert "No such file" in toolyard("run", "nowhere.toml").err
     assert "the setting 'table' is missing" in toolyard("run", "rest").err
 

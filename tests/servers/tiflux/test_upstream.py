@@ -34,8 +34,8 @@ async def refused(talk: Talk, tiflux: TifluxEmulator, how: How, **options: Any) 
         (500, "a problem of its own", "problema"),
         (503, "a problem of its own", "problema"),
         ("html", "HTML", "HTML"),
-        ("drop", "look before you repeat it", "verifique antes de repetir"),
-        ("huge", "bigger than", "passa de"),
+        ("drop", "check before you repeat it", "verifique antes de repetir"),
+        ("huge", "larger than", "passa de"),
         ("echo_key", "[key]", "[key]"),
     ],
 )

@@ -19,11 +19,11 @@ from msgspec import Raw
 from ...wire.types import BLOCKS
 from . import pydantic_types
 from .annotations import name_of, read_parameter, read_type, underlying
+from .pydantic_types import JsonSchema as JsonSchema
 
 if TYPE_CHECKING:
     import jsonschema_rs
 
-JsonSchema = dict[str, Any]
 
 MAX_MESSAGE = 600
 """Characters of a message."""

@@ -1,7 +1,7 @@
-"""Loads a definition: `crm.toml` with its overlay `crm.pt.toml`, or `crm.pt.json`, compiled of both.
+"""Loads a definition: `crm.toml` with its overlay `crm.pt.toml`, or `crm.pt.json`, compiled from both.
 
-Owns which files are read, how their problems are reported, and the compiled form (1 ms to read where 200 KB
-of TOML take 70). Checks are imported only for what is not compiled: 20 ms of CPU.
+Owns the choice of files, the report of problems, and the compiled form (1 ms to read; 200 KB of TOML take
+70 ms). Imports the checks, 20 ms of CPU, only for a definition that is not compiled.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -29,113 +29,116 @@ if TYPE_CHECKING:
     from .diagnostics import LineIndex
 
 
-FORM = 1
-_MARK = b'{"toolyard_table":'
+COMPILED_VERSION = 1
+_COMPILED_START = b'{"toolyard_table":'
 
 
 class _Compiled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    form: int = msgspec.field(name="toolyard_table")
-    table: ApiDefinition
+    version: int = msgspec.field(name="toolyard_table")
+    definition: ApiDefinition = msgspec.field(name="table")
 
 
-def compiled(table: ApiDefinition) -> bytes:
-    return msgspec.json.encode(_Compiled(FORM, table))
+def compiled(definition: ApiDefinition) -> bytes:
+    return msgspec.json.encode(_Compiled(COMPILED_VERSION, definition))
 
 
 def is_compiled(data: bytes) -> bool:
-    return data.startswith(_MARK)
+    return data.startswith(_COMPILED_START)
 
 
 def decompiled(data: bytes, file: Path) -> ApiDefinition:
-    """What `compiled` made; it was checked then. TableError when another version of Toolyard made it."""
+    """Read a compiled definition, which was checked before; raises DefinitionError for another version."""
     try:
         found = msgspec.json.decode(data, type=_Compiled)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise DefinitionError(
-            file, [f"{file}: not a compiled table of this version: {error}; compile it again"]
+            file, [f"{file}: not a compiled definition of this version: {error}; compile it again"]
         ) from None
-    if found.form != FORM:
+    if found.version != COMPILED_VERSION:
         raise DefinitionError(
-            file, [f"{file}: compiled in form {found.form}, but this version reads {FORM}; compile it again"]
+            file,
+            [f"{file}: compiled in form {found.version}, not {COMPILED_VERSION}; compile it again"],
         )
-    return found.table
+    return found.definition
 
 
-_Form = TypeVar("_Form", ApiDefinition, Overlay)
-BIGGEST = 16 * 1024 * 1024
+_Kind = TypeVar("_Kind", ApiDefinition, Overlay)
+MAX_BYTES = 16 * 1024 * 1024
 
 
 def load(file: Path, locale: "Locale" = "en") -> ApiDefinition:
-    """The table of a file, in this language where it is written in it; TableError with every mistake."""
-    made = file.with_name(f"{file.stem}.{locale}.json")
-    if not file.is_file() and made.is_file():
-        return decompiled(_read(made), made)
+    """Load a definition in this language, if it has it; raises DefinitionError with every problem."""
+    compiled_file = file.with_name(f"{file.stem}.{locale}.json")
+    if not file.is_file() and compiled_file.is_file():
+        return decompiled(_read(compiled_file), compiled_file)
     data = _read(file)
     if is_compiled(data):
         return decompiled(data, file)
-    from . import rules  # and with it tomllib: 20 ms of CPU that a compiled table does without
+    from . import rules  # with tomllib 20 ms of CPU
 
-    table = _parsed(file, data, ApiDefinition, rules.problems)
-    beside = file.with_name(f"{file.stem}.{locale}{file.suffix}")
-    if locale == "en" or not beside.is_file():
-        return table
+    definition = _parse(file, data, ApiDefinition, rules.problems)
+    overlay_file = file.with_name(f"{file.stem}.{locale}{file.suffix}")
+    if locale == "en" or not overlay_file.is_file():
+        return definition
 
-    def suits(overlay: Overlay) -> Iterator[DefinitionProblem]:
-        return rules.problems_of_overlay(overlay, table)
+    def check_overlay(overlay: Overlay) -> Iterator[DefinitionProblem]:
+        return rules.problems_of_overlay(overlay, definition)
 
-    return with_overlay(table, _parsed(beside, _read(beside), Overlay, suits))
+    return with_overlay(definition, _parse(overlay_file, _read(overlay_file), Overlay, check_overlay))
 
 
 def check(text: str, file: Path) -> ApiDefinition:
-    """The table that is in a text, as if it were read from that file."""
+    """Check a text as if it were read from that file."""
     from . import rules
 
-    return _parsed(file, text.encode(), ApiDefinition, rules.problems)
+    return _parse(file, text.encode(), ApiDefinition, rules.problems)
 
 
 def _read(file: Path) -> bytes:
     try:
         with file.open("rb") as stream:
-            data = stream.read(BIGGEST + 1)
+            data = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise DefinitionError(file, [f"{file}: {error.strerror or error}; a table is a .toml file"]) from None
-    if len(data) > BIGGEST:
-        raise DefinitionError(file, [f"{file}: over {BIGGEST} bytes, which no table needs"])
+        raise DefinitionError(
+            file, [f"{file}: {error.strerror or error}; a definition is a .toml file"]
+        ) from None
+    if len(data) > MAX_BYTES:
+        raise DefinitionError(file, [f"{file}: larger than {MAX_BYTES} bytes"])
     return data
 
 
-def _parsed(
-    file: Path, data: bytes, kind: type[_Form], further: Callable[[_Form], Iterable[DefinitionProblem]]
-) -> _Form:
+def _parse(
+    file: Path, data: bytes, kind: type[_Kind], check: Callable[[_Kind], Iterable[DefinitionProblem]]
+) -> _Kind:
     try:
-        return _checked(file, _text(file, data), kind, further)
+        return _convert(file, _text(file, data), kind, check)
     except RecursionError:
         raise DefinitionError(file, [f"{file}: nested too deeply"]) from None
 
 
-def _checked(
-    file: Path, text: str, kind: type[_Form], further: Callable[[_Form], Iterable[DefinitionProblem]]
-) -> _Form:
+def _convert(
+    file: Path, text: str, kind: type[_Kind], check: Callable[[_Kind], Iterable[DefinitionProblem]]
+) -> _Kind:
     raw, lines = _json(file, text) if file.suffix == ".json" else _toml(file, text)
     _refuse_configuration(file, raw)
     try:
         found = msgspec.convert(raw, kind)
     except msgspec.ValidationError as error:
         from . import (
-            diagnostics,  # walks it all, 100 ms of CPU for a hundred tools: only when something is wrong
+            diagnostics,  # 100 ms of CPU for a hundred tools, only if there are problems
         )
 
         _refuse(file, diagnostics.structure_problems(raw, kind), lines)
         raise DefinitionError(file, [f"{file}: {error}"]) from None
-    _refuse(file, further(found), lines)
+    _refuse(file, check(found), lines)
     return found
 
 
 def _refuse_configuration(file: Path, raw: Any) -> None:
-    """The other file of Toolyard's, which people name where a table is meant."""
+    """Refuse a configuration file, which is easily confused with a definition."""
     for key in ("servers", "mcpServers"):
         if isinstance(raw, dict) and key in raw and "base_url" not in raw:
-            raise DefinitionError(file, [f"{file}: this is a configuration with {key!r}, not a table"])
+            raise DefinitionError(file, [f"{file}: this is a configuration with {key!r}, not a definition"])
 
 
 def _text(file: Path, data: bytes) -> str:
@@ -173,41 +176,44 @@ def _json(file: Path, text: str) -> "tuple[Any, Callable[[], LineIndex]]":
     except json.JSONDecodeError as error:
         raise DefinitionError(file, [f"{file}:{error.lineno}: {error.msg} (column {error.colno})"]) from None
     except UnicodeEncodeError:
-        raise DefinitionError(file, [f"{file}: has half a character, as '\\ud800' is"]) from None
+        raise DefinitionError(file, [f"{file}: contains an unpaired surrogate such as '\\ud800'"]) from None
     return raw, lambda: LineIndex.of_json(text)
 
 
-def _refuse(file: Path, found: Iterable[DefinitionProblem], read: "Callable[[], LineIndex]") -> None:
-    mistakes = list(found)
-    if not mistakes:
+def _refuse(file: Path, problems: Iterable[DefinitionProblem], read_lines: "Callable[[], LineIndex]") -> None:
+    found = list(problems)
+    if not found:
         return
-    lines = read()
-    mistakes.sort(key=lambda mistake: lines[mistake.keys])
-    told = [_format_problem(file, lines[mistake.keys], mistake) for mistake in mistakes[:SHOWN]]
-    raise DefinitionError(file, told, more=len(mistakes) - len(told))
+    lines = read_lines()
+    found.sort(key=lambda problem: lines[problem.key_path])
+    shown = [_format_problem(file, lines[problem.key_path], problem) for problem in found[:SHOWN]]
+    raise DefinitionError(file, shown, more=len(found) - len(shown))
 
 
-def _format_problem(file: Path, line: int, mistake: DefinitionProblem) -> str:
-    where = f"{format_path(mistake.keys)}: " if mistake.keys else ""
-    hint = f"; {mistake.hint}" if mistake.hint else ""
-    return f"{file}:{line}: {where}{mistake.what}{hint}"
+def _format_problem(file: Path, line: int, problem: DefinitionProblem) -> str:
+    where = f"{format_path(problem.key_path)}: " if problem.key_path else ""
+    hint = f"; {problem.hint}" if problem.hint else ""
+    return f"{file}:{line}: {where}{problem.what}{hint}"
 
 
-def with_overlay(table: ApiDefinition, overlay: Overlay) -> ApiDefinition:
-    gate = table.gate
+def with_overlay(definition: ApiDefinition, overlay: Overlay) -> ApiDefinition:
+    gate = definition.gate
     if gate is not None and overlay.denied:
         gate = replace(gate, denied=overlay.denied)
     return replace(
-        table,
-        title=overlay.title or table.title,
-        instructions=overlay.instructions or table.instructions,
+        definition,
+        title=overlay.title or definition.title,
+        instructions=overlay.instructions or definition.instructions,
         gate=gate,
-        errors={**table.errors, **overlay.errors},
-        shared=_with_descriptions(table.shared, overlay.shared),
+        errors={**definition.errors, **overlay.errors},
+        shared=_with_descriptions(definition.shared, overlay.shared),
         lookups={
-            name: _with_name(lookup, overlay.lookups.get(name)) for name, lookup in table.lookups.items()
+            name: _with_name(lookup, overlay.lookups.get(name)) for name, lookup in definition.lookups.items()
         },
-        tools={name: _with_texts(table, tool, overlay.tools.get(name)) for name, tool in table.tools.items()},
+        tools={
+            name: _with_texts(definition, tool, overlay.tools.get(name))
+            for name, tool in definition.tools.items()
+        },
     )
 
 
@@ -224,12 +230,12 @@ def _with_name(lookup: Lookup, what: str | None) -> Lookup:
     return replace(lookup, what=what) if what else lookup
 
 
-def _with_texts(table: ApiDefinition, tool: ToolDefinition, texts: ToolTexts | None) -> ToolDefinition:
+def _with_texts(definition: ApiDefinition, tool: ToolDefinition, texts: ToolTexts | None) -> ToolDefinition:
     if texts is None:
         return tool
-    # A shared parameter that this tool describes in its own words becomes one of its own.
+    # A shared parameter with its own description in this tool becomes a parameter of the tool.
     own = [name for name in tool.use if name in texts.parameters]
-    parameters = {**tool.parameters, **{name: table.shared[name] for name in own}}
+    parameters = {**tool.parameters, **{name: definition.shared[name] for name in own}}
     changes: dict[str, Any] = {
         "title": texts.title or tool.title,
         "description": texts.description or tool.description,

@@ -1,7 +1,7 @@
-"""A REST API as data: `loader` reads it, `rules` checks it, the engine runs it; and its error.
+"""The definition of a REST API as data: `loader` reads it, `rules` checks it, the engine runs it.
 
-Paths into JSON are written with dots (`data.items`); an empty one is the whole. Texts are English here; an
-`Overlay` has them in another language.
+Paths into JSON are written with dots (`data.items`); an empty path is the whole value. Texts are in English;
+an `Overlay` has them in another language.
 """
 
 from collections.abc import Iterable
@@ -13,130 +13,130 @@ from msgspec import UNSET, Struct, UnsetType, field
 ParameterLocation = Literal["", "path", "query", "header", "json", "form", "file", "body", "none"]
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 WITH_BODY: tuple[Method, ...] = ("POST", "PUT", "PATCH")
-"""Those whose requests have a body by themselves; a DELETE may be given one."""
+"""Methods whose requests have a body by default; a DELETE may have one."""
 BodyForm = Literal["json", "form", "multipart", "raw"]
 
 
 class _Section(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One table of the file; whatever it does not know is a mistake."""
+    """One table of the file; an unknown key is an error."""
 
 
 class Auth(_Section, frozen=True, kw_only=True):
-    """How requests carry the key, and whose key it is: the caller's first, else our own."""
+    """How requests carry the key. The caller's key comes first, else the server's own."""
 
     kind: Literal["none", "bearer", "header", "query"] = "none"
     name: str = ""
-    """Of the header or the query parameter; `bearer` needs none."""
+    """The header or the query parameter; `bearer` needs none."""
     prefix: str = ""
-    """What stands before the key in a header."""
+    """The text before the key in a header."""
     caller: tuple[str, ...] = ()
-    """Headers in which callers over HTTP bring a key; the first counts, `authorization` is for Bearer."""
+    """Headers with callers' keys over HTTP; the first one sent counts. `authorization` means Bearer."""
     variable: str = ""
-    """The environment variable that has our own key."""
+    """The environment variable with the server's own key."""
 
 
 class Retry(_Section, frozen=True, kw_only=True):
-    """What may be sent twice is, on network failures, 429 and 5xx; the rest on 429 and when it never left."""
+    """Retries: repeatable requests on network failures, 429 and 5xx; others on 429 and if never sent."""
 
     most: int = 3
-    """Tries beside the first. On a 5xx at most two of them."""
+    """Retries after the first try; after a 5xx at most two."""
     pause: float = 1.0
-    """Seconds before the first; doubled each time, up to half of it more or less by chance."""
+    """Seconds before the first retry; doubled each time, with a jitter of up to half."""
     longest: float = 20.0
-    """Seconds that a `Retry-After` may ask for; beyond it, or beyond the call's deadline, we give up."""
+    """The longest `Retry-After`, in seconds, that is waited for."""
 
 
 class Paging(_Section, frozen=True, kw_only=True):
-    """How a list is read in parts. Tools show its parameters to the model unless they read `all_pages`."""
+    """How a list is read in pages. Tools show the parameters to the model unless they read `all_pages`."""
 
     kind: Literal["page", "offset", "cursor", "link"]
     position: str = ""
-    """The query parameter with the page's number, the offset or the cursor; `link` needs none."""
+    """The query parameter with the page number, the offset or the cursor; `link` needs none."""
     first: int = 0
     """The number of the first page (usually 1), or the first offset (0)."""
     size: str = ""
-    """The query parameter with the number of items in a part."""
+    """The query parameter with the number of items on a page."""
     default: int = 20
     most: int = 200
-    """Items in one part."""
+    """The largest page."""
     total_header: str = ""
     total: str = ""
-    """Where the reply says how many there are in all: a header, or a path in the body."""
+    """Where the response has the number of all items: a header, or a path in the body."""
     next: str = ""
-    """Of `cursor`: the path of the next cursor in the reply. `link` reads the Link header's rel=next."""
+    """For `cursor`: the path of the next cursor in the response. `link` reads rel=next of the Link header."""
     most_items: int = 2000
-    """When all pages are read: stop there, and say so."""
+    """If all pages are read: stop here, and say so in the result."""
 
 
 class ParameterDefinition(_Section, frozen=True, kw_only=True):
     type: str | tuple[str, ...] = "string"
-    """As JSON Schema names types."""
+    """Types of JSON Schema."""
     description: str = ""
     place: ParameterLocation = field(default="", name="in")
-    """By itself: `path` when the path has it, else the body of a method that has one, else `query`; beside a
-    raw body `query`. `body` is the whole body: any JSON, or the text of a raw one."""
+    """The default is `path` if the path has the name, else the body of a method with one, else `query`; with
+    a raw body `query`. `body` is the whole body: any JSON, or the text of a raw body."""
     name: str = field(default="", name="as")
-    """What the API calls it; dots make nested JSON. Without it, the same."""
+    """The name for the API, if different; dots make nested JSON."""
     required: bool = False
     default: Any | UnsetType = UNSET
-    """Sent when the caller gives nothing."""
+    """Sent if the caller gives no value."""
     setting: str = ""
-    """The server's setting that is sent when the caller gives nothing and it is not empty."""
+    """The server's setting that is sent if the caller gives no value and it is not empty."""
     schema: dict[str, Any] = {}
     """More of its JSON Schema: enum, minimum, maxLength, items, …"""
     ids: int = 0
-    """A list of ids, as text with commas or as an array; this many at most, sent with commas."""
+    """Not 0: a list of at most so many ids, as an array or text with commas; sent with commas."""
     lookup: str = ""
-    """It is a name: this lookup finds the id, which goes into the parameter `gives`. Where that one is a list
-    of ids, it may be several names with commas. Never sent itself."""
+    """The parameter is a name: this lookup finds the id for the parameter `gives`. If that one is a list of
+    ids, it may be several names with commas. The name itself is not sent."""
     gives: str = ""
     max_files: int = 10
     max_bytes: int = 25 * 1024 * 1024
-    """Of `file` parameters, which are arrays of `{content, filename}` with base64: how many, how big each."""
+    """For `file` parameters, arrays of `{content, filename}` with base64: how many, and bytes of each."""
 
 
 class Lookup(_Section, frozen=True, kw_only=True):
-    """From a name to an id: a list is asked for, and exactly one item must have that name."""
+    """From a name to an id: reads a list, in which exactly one item must have the name."""
 
     path: str
-    """May have `{parameters}` of the tool, such as `/desks/{desk_id}/stages`; they must be known by then."""
+    """May have `{parameters}` of the tool, such as `/desks/{desk_id}/stages`, which must have values."""
     query: dict[str, Any] = {}
-    """`{name}` in a value is the name that was given."""
+    """`{name}` in a value is the name to look up."""
     items: str = ""
     match: tuple[str, ...] = ("name",)
-    """Fields that may have the name, but for case and accents; else the only item that contains it."""
+    """Fields to compare with the name, without case and accents; else the only item that contains it."""
     id: str = "id"
     several: bool = False
-    """All items of which a field contains the name, instead of the one that has it; for lists of ids."""
+    """Find all items with a field that contains the name; for lists of ids."""
     paging: str = ""
-    """The name of a `[paging]` table: all pages are read within its limits. Without one, one reply is."""
+    """The name of a `[paging]` table, to read all pages within its limits. Without it, only one is read."""
     what: str = ""
-    """What it is called in messages: `desk`."""
+    """The noun for messages, such as `desk`."""
 
 
 class ResultDefinition(_Section, frozen=True, kw_only=True):
-    """What of a reply the model is shown."""
+    """The part of a response that the model sees."""
 
     unwrap: str = ""
-    """The path of what matters in the reply."""
+    """The path of the content in the response."""
     items: str = ""
-    """The path of the list in it, for lists; a reply that is an array needs none."""
+    """For lists: the path of the list in it; a response that is an array needs none."""
     rich: tuple[str, ...] = ()
     compact: tuple[str, ...] = ()
-    """Paths that are kept of an object, or of each item, in either verbosity; empty: all (compact: rich)."""
+    """The paths to keep of an object or each item, by verbosity; empty: all (compact: as rich)."""
     details: str = ""
-    """The parameter that asks for whole objects: where it is true, nothing is left out."""
+    """The parameter that asks for whole objects: if true, all fields are kept."""
     said: str = ""
-    """A sentence for replies without content, with `{parameters}`: `Ticket {ticket_number} was closed`."""
+    """A sentence for responses without content, with `{parameters}`: `Ticket {ticket_number} was closed`."""
 
 
 class Also(_Section, frozen=True, kw_only=True):
-    """One more request of the same tool: same method and path, other parameters. Its result stands beside."""
+    """A second request of the same tool with other parameters, whose result is added."""
 
     when: tuple[str, ...]
-    """Only when the caller gave all of these parameters."""
+    """Only if the caller gave all of these parameters."""
     replace: dict[str, str]
-    """Which parameter takes the place of which: `start_date = "compare_start_date"`."""
+    """Parameters and the parameters that replace them: `start_date = "compare_start_date"`."""
 
 
 class ToolDefinition(_Section, frozen=True, kw_only=True):
@@ -145,51 +145,51 @@ class ToolDefinition(_Section, frozen=True, kw_only=True):
     method: Method = "GET"
     path: str
     body: BodyForm = "json"
-    """`raw` sends one parameter as it is: the text of one `in = "body"`, or the bytes of one file."""
+    """`raw` sends one parameter unchanged: the text of one `in = "body"`, or the bytes of one file."""
     content_type: str = ""
-    """Of a raw body: by itself text/plain, and for a file what its name says, also within `image/*`. Of JSON:
-    one of its kinds, such as `application/merge-patch+json`."""
+    """Of a raw body; the default is text/plain, and for a file the type of its name, also for `image/*`. Of
+    JSON: a type such as `application/merge-patch+json`."""
     use: tuple[str, ...] = ()
-    """Parameters of `[shared]`, by name; those of `parameters` come first."""
+    """Names of `[shared]` parameters; they come after `parameters`."""
     parameters: dict[str, ParameterDefinition] = {}
     needs: tuple[tuple[str, ...], ...] = ()
-    """Of each of these groups one parameter at least must be given: `[["desk_id", "desk_name"]]`."""
+    """At least one parameter of each group must be given: `[["desk_id", "desk_name"]]`."""
     filters: dict[str, tuple[str, ...]] = {}
-    """Parameters by which the API cannot search: when one is given, every page is read within the limits, and
-    only those items are kept in which one of these fields contains the text, or is the number. They are not
-    sent; the paging's position and size then count what was kept."""
+    """Parameters that the API cannot filter by: if one is given, all pages are read within the limits, and
+    items are kept in which one of these fields contains the text or equals the number. The parameters are not
+    sent; position and size of the paging then count the kept items."""
     fixed: dict[str, Any] = {}
-    """Sent always: query parameters of a method without body, else members of the body."""
+    """Always sent: query parameters of a method without a body, else members of the body."""
     paging: str = ""
     """The name of a `[paging]` table."""
     all_pages: bool = False
-    """Read every page within the limits, instead of showing the paging to the model."""
+    """Read all pages within the limits, and do not show the paging to the model."""
     also: dict[str, Also] = {}
-    """By the name under which its result stands; the tool's own is then `current`."""
+    """By the name of its result; the tool's own result is then `current`."""
     result: ResultDefinition = ResultDefinition()
     output: dict[str, Any] = {}
-    """Its output schema; without one, `{"data": …}` and what paging says of it."""
+    """The output schema; the default is `{"data": …}`, or a list with its paging."""
     errors: dict[str, str] = {}
-    """Messages by status (`"404"`), before those of the server."""
+    """Messages by status (`"404"`); they precede those of the definition."""
     read_only: bool | None = None
     destructive: bool | None = None
     idempotent: bool | None = None
-    """By themselves what the method says: GET reads; PUT and DELETE may be repeated; DELETE destroys."""
+    """The defaults follow the method: GET reads; PUT and DELETE are idempotent; DELETE is destructive."""
     retry: bool | None = None
-    """Whether it may be sent twice when that is not what the method says."""
+    """Whether a request may be sent twice, if the method does not decide it."""
     flag: str = ""
-    """Shown only to callers for whom this field of the gate's reply is true."""
+    """The tool is visible only to callers for whom this field of the gate's response is true."""
     timeout: float = 0.0
 
 
 class Gate(_Section, frozen=True, kw_only=True):
-    """What is asked about callers who bring a key, before all else: may they, and which tools have they?"""
+    """The request about a caller's key: whether the caller has access, and to which tools."""
 
     path: str
     field: str
-    """Must be true, else the caller is turned away with 403."""
+    """If it is not true, the caller gets 403."""
     seconds: float = 60.0
-    """How long the answer holds, by the keyed hash of the key; failures are not remembered."""
+    """How long an answer is cached, by the keyed hash of the key. Failures are not cached."""
     denied: str = "This endpoint is not enabled for your account"
 
 
@@ -208,7 +208,7 @@ class ApiDefinition(_Section, frozen=True, kw_only=True):
     gate: Gate | None = None
     paging: dict[str, Paging] = {}
     errors: dict[str, str] = {}
-    """What the model is told, by status (`"404"`) or by class (`"5xx"`); `{detail}` is what the API said."""
+    """Messages for the model, by status (`"404"`) or class (`"5xx"`); `{detail}` is the API's own message."""
     shared: dict[str, ParameterDefinition] = {}
     lookups: dict[str, Lookup] = {}
     tools: dict[str, ToolDefinition] = {}
@@ -223,7 +223,7 @@ class ToolTexts(_Section, frozen=True, kw_only=True):
 
 
 class Overlay(_Section, frozen=True, kw_only=True):
-    """The texts of a table in another language; what it does not say stays as it is."""
+    """The texts of a definition in another language; missing ones stay in English."""
 
     title: str = ""
     instructions: str = ""
@@ -231,36 +231,36 @@ class Overlay(_Section, frozen=True, kw_only=True):
     errors: dict[str, str] = {}
     shared: dict[str, str] = {}
     lookups: dict[str, str] = {}
-    """What each lookup finds."""
+    """The nouns of the lookups."""
     tools: dict[str, ToolTexts] = {}
 
 
 SHOWN = 20
 
 KeyPath = tuple[str | int, ...]
-"""Where something stands in the file: names of tables and keys, numbers of items."""
+"""A place in the file: names of tables and keys, indices of items."""
 
 
 class DefinitionProblem(Struct, frozen=True):
-    keys: KeyPath
+    key_path: KeyPath
     what: str
     hint: str = ""
 
 
 class DefinitionError(Exception):
-    """A table that cannot be used; `lines` are its mistakes, one each, in the order of the file."""
+    """A definition with problems; `lines` has one for each, in the order of the file."""
 
     def __init__(self, file: Path, lines: Iterable[str], *, more: int = 0) -> None:
         self.file = file
         self.lines = tuple(lines)
-        told = [*self.lines, f"… and {more} more"] if more else self.lines
-        super().__init__("\n".join(told))
+        shown = [*self.lines, f"… and {more} more"] if more else self.lines
+        super().__init__("\n".join(shown))
 
 
-def format_path(keys: KeyPath) -> str:
-    """As a reader of the file would say it: `tools.get_ticket.needs[0]`."""
+def format_path(key_path: KeyPath) -> str:
+    """As text: `tools.get_ticket.needs[0]`."""
     text = ""
-    for key in keys:
+    for key in key_path:
         if isinstance(key, int):
             text += f"[{key}]"
         else:

@@ -1,6 +1,6 @@
 """A tool made ready to run: its parameters, the `{names}` in its path, and where each value goes.
 
-`rules` checks a definition by the same functions by which requests are built.
+`rules` checks a definition with the same functions that build requests.
 """
 
 import re
@@ -30,32 +30,32 @@ def placeholders(text: str) -> list[str]:
 
 
 def split_path(path: str) -> list[str]:
-    """What stands in the path at even places, names of parameters at odd ones."""
+    """Fixed text at even indices, names of parameters at odd ones."""
     return _PLACEHOLDER.split(path)
 
 
-def check_path(path: str, keys: KeyPath) -> Iterator[DefinitionProblem]:
+def check_path(path: str, key_path: KeyPath) -> Iterator[DefinitionProblem]:
     if not path.startswith("/"):
-        yield DefinitionProblem(keys, f"{path!r} must begin with '/'")
+        yield DefinitionProblem(key_path, f"{path!r} must begin with '/'")
     rest = _PLACEHOLDER.sub("", path)
     if "{" in rest or "}" in rest:
-        yield DefinitionProblem(keys, "has a brace without its other one")
+        yield DefinitionProblem(key_path, "has an unmatched brace")
     elif "?" in rest or "#" in rest:
-        yield DefinitionProblem(
-            keys, "has a query or a fragment", "those are parameters, or belong to 'fixed'"
-        )
+        yield DefinitionProblem(key_path, "has a query or a fragment", "use parameters, or 'fixed'")
     elif not _PLAIN.fullmatch(rest):
-        yield DefinitionProblem(keys, "has a character that no path has", "percent-encode it")
+        yield DefinitionProblem(
+            key_path, "has a character that is not allowed in a path", "percent-encode it"
+        )
     elif any(step in (".", "..") for step in path.split("/")):
-        yield DefinitionProblem(keys, "has '.' or '..' as a step")
+        yield DefinitionProblem(key_path, "has '.' or '..' as a step")
     if "" in placeholders(path):
-        yield DefinitionProblem(keys, "{} has no name in it")
+        yield DefinitionProblem(key_path, "{} has no name in it")
 
 
 def parameter_locations(
     tool: ToolDefinition, parameters: Mapping[str, ParameterDefinition]
 ) -> dict[str, ParameterLocation]:
-    """By the names of parameters; one that helps to find, filter or compare goes nowhere."""
+    """The location of each parameter; those for lookups, filters and comparisons are not sent."""
     unsent = {name for also in tool.also.values() for name in also.replace.values()} | {*tool.filters}
     in_path, otherwise = {*placeholders(tool.path)}, default_location(tool)
     found: dict[str, ParameterLocation] = {}
@@ -68,7 +68,7 @@ def parameter_locations(
 
 
 def default_location(tool: ToolDefinition) -> ParameterLocation:
-    """Of what is always sent, and of parameters that do not say otherwise."""
+    """The location of fixed values, and of parameters without a location of their own."""
     if tool.method not in WITH_BODY or tool.body == "raw":
         return "query"
     return "json" if tool.body == "json" else "form"
@@ -78,16 +78,16 @@ _REPEATABLE = ("GET", "PUT", "DELETE")
 
 
 class ToolPlan:
-    """What the engine needs to know of one tool. Made for each tool, and mostly read when it is called."""
+    """One tool of a definition, ready to run. Most properties are computed at the first call."""
 
-    def __init__(self, name: str, tool: ToolDefinition, table: ApiDefinition) -> None:
+    def __init__(self, name: str, tool: ToolDefinition, definition: ApiDefinition) -> None:
         self.name = name
         self.tool = tool
-        self.table = table
+        self.definition = definition
         self.parameters: dict[str, ParameterDefinition] = dict(tool.parameters)
         for shared in tool.use:
-            self.parameters.setdefault(shared, table.shared[shared])
-        self.paging: Paging | None = table.paging[tool.paging] if tool.paging else None
+            self.parameters.setdefault(shared, definition.shared[shared])
+        self.paging: Paging | None = definition.paging[tool.paging] if tool.paging else None
 
     @cached_property
     def steps(self) -> list[str]:
@@ -95,9 +95,9 @@ class ToolPlan:
 
     @cached_property
     def with_defaults(self) -> dict[str, ParameterDefinition]:
-        """Those for which something may be sent when the caller gives nothing."""
-        found = self.parameters.items()
-        return {name: one for name, one in found if one.setting or one.default is not UNSET}
+        """Parameters with a default or a setting."""
+        items = self.parameters.items()
+        return {name: item for name, item in items if item.setting or item.default is not UNSET}
 
     @cached_property
     def with_names(self) -> bool:
@@ -106,34 +106,34 @@ class ToolPlan:
 
     @cached_property
     def body_form(self) -> BodyForm | None:
-        """How the body is written; None when there is none."""
-        parameter_locations = set(self.places.values())
+        """The form of the body; None if there is none."""
+        locations = set(self.locations.values())
         if self.tool.fixed:
-            parameter_locations.add(self.fixed_place)
-        if parameter_locations & {"json", "body"} and self.tool.body == "json":
+            locations.add(self.fixed_location)
+        if locations & {"json", "body"} and self.tool.body == "json":
             return "json"
-        if self.tool.body == "raw" and parameter_locations & {"body", "file"}:
+        if self.tool.body == "raw" and locations & {"body", "file"}:
             return "raw"
-        if not parameter_locations & {"form", "file"}:
+        if not locations & {"form", "file"}:
             return None
-        return "multipart" if self.tool.body == "multipart" or "file" in parameter_locations else "form"
+        return "multipart" if self.tool.body == "multipart" or "file" in locations else "form"
 
     @cached_property
-    def places(self) -> dict[str, ParameterLocation]:
+    def locations(self) -> dict[str, ParameterLocation]:
         return parameter_locations(self.tool, self.parameters)
 
     @property
-    def fixed_place(self) -> ParameterLocation:
+    def fixed_location(self) -> ParameterLocation:
         return default_location(self.tool)
 
     @property
     def repeatable(self) -> bool:
-        """Whether the API may see a request of this tool twice."""
-        for said in (self.tool.retry, self.tool.idempotent):
-            if said is not None:
-                return said
+        """Whether a request of this tool may be sent twice."""
+        for declared in (self.tool.retry, self.tool.idempotent):
+            if declared is not None:
+                return declared
         return self.tool.method in _REPEATABLE
 
     @property
     def seconds(self) -> float:
-        return self.tool.timeout or self.table.timeout
+        return self.tool.timeout or self.definition.timeout

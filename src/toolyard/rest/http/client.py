@@ -1,8 +1,8 @@
 """HTTP to one API: its base URL, requests as bytes, kept-alive connections, deadlines and limits.
 
-Our own and small, because importing a whole HTTP library is most of what a cold function may cost
-(docs/concepts/decisions.md). Follows no redirects, keeps no cookies and knows no keys; retries only a kept
-connection that turns out to be closed.
+Our own and small, because importing an HTTP library would take most of the cold start of a function
+(docs/concepts/decisions.md). Follows no redirects, stores no cookies and knows no keys; retries only if a
+kept connection turns out to be closed.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class BaseUrlError(ValueError):
-    """No base URL. Quotes it only where no password can be in it."""
+    """An invalid base URL. Quotes it only if it cannot contain a password."""
 
     def __init__(self, what: str, hint: str) -> None:
         self.what = what
@@ -39,34 +39,36 @@ class BaseUrlError(ValueError):
 class ApiOrigin(Struct, frozen=True):
     secure: bool
     host: str
-    """As a connection wants it: an IPv6 address without brackets."""
+    """For the connection: an IPv6 address has no brackets."""
     port: int
     base: str
-    """The path before every path of the table, without a slash at its end."""
+    """The path before every path of the definition, without a slash at its end."""
     authority: str
-    """As the Host header wants it."""
+    """For the Host header."""
 
     @classmethod
     def parse(cls, url: str) -> "ApiOrigin":
-        """Raises WrongAddress."""
+        """Raises BaseUrlError."""
         if "@" in re.split(r"[/?#]", url.partition("://")[2] or url)[0]:
             raise BaseUrlError("has a user or a password in it", "keys belong to [auth] and 'api_key'")
         if "?" in url or "#" in url:
-            raise BaseUrlError("has a query or a fragment", "what is always sent belongs to a tool's 'fixed'")
+            raise BaseUrlError(
+                "has a query or a fragment", "put values that are always sent into a tool's 'fixed'"
+            )
         match = _URL.fullmatch(url)
         host = _host(match[2].lower()) if match is not None else None
         if match is None or host is None:
-            raise BaseUrlError(f"{url!r} is no URL", "write one such as 'https://api.example.com/v1'")
+            raise BaseUrlError(f"{url!r} is not a URL", "write one such as 'https://api.example.com/v1'")
         scheme = match[1].lower()
         port = int(match[3] or _PORTS[scheme])
         if not 0 < port < 65536:
-            raise BaseUrlError(f"{url!r} has a port that does not exist", "they are from 1 to 65535")
+            raise BaseUrlError(f"{url!r} has an invalid port", "use 1 to 65535")
         authority = host if port == _PORTS[scheme] else f"{host}:{port}"
         return cls(scheme == "https", host.strip("[]"), port, (match[4] or "").rstrip("/"), authority)
 
 
 def _host(written: str) -> str | None:
-    """As a Host header wants it; None when nothing can be called so."""
+    """The host for a Host header; None if it is invalid."""
     try:
         if written.startswith("["):
             socket.inet_pton(socket.AF_INET6, written[1:-1])
@@ -79,11 +81,11 @@ def _host(written: str) -> str | None:
 
 
 CONNECT_SECONDS = 10.0
-MOST_IDLE = 32
+MAX_IDLE = 32
 IDLE_SECONDS = 30.0
-"""How long a connection is kept. One that was closed while we were frozen, as functions are, looks open."""
+"""How long a connection is kept. After a freeze, as of a function, a closed one may look open."""
 SURE_SECONDS = 4.0
-"""And for what may not be sent twice: many servers close after five, and on such a one it would fail."""
+"""The same for requests that must not be sent twice: many servers close connections after 5 s."""
 
 _DEFAULTS = {
     "User-Agent": f"toolyard/{__version__}",
@@ -99,10 +101,10 @@ class RestRequest(Struct, frozen=True):
     headers: dict[str, str] = {}
     body: bytes = b""
     repeatable: bool = False
-    """Whether sending it twice does no harm."""
+    """Whether it may be sent twice."""
 
     def __repr__(self) -> str:
-        """Without query and headers: the key is in one of them."""
+        """Without query and headers, one of which has the key."""
         return f"Request({self.method} {self.target.partition('?')[0]})"
 
 
@@ -118,11 +120,11 @@ class RestClient:
         self._tls: ssl.SSLContext | None = None
 
     async def send(self, request: RestRequest, seconds: float, limit: int) -> RestResponse:
-        """The reply, whatever its status; raises a `Fault` when there is none."""
-        parts = self._written(request)
+        """The response, whatever its status; raises RestTransportError if there is none."""
+        parts = self._write(request)
         try:
             async with asyncio.timeout(seconds):
-                return await self._exchanged(request, parts, limit)
+                return await self._exchange(request, parts, limit)
         except TimeoutError:
             raise ApiTimeoutError(seconds) from None
 
@@ -132,40 +134,40 @@ class RestClient:
         while self._idle:
             self._idle.pop().close()
 
-    async def _exchanged(self, request: RestRequest, parts: list[bytes], limit: int) -> RestResponse:
-        kept = self._kept(self._idle_seconds if request.repeatable else self._sure_seconds)
+    async def _exchange(self, request: RestRequest, parts: list[bytes], limit: int) -> RestResponse:
+        kept = self._idle_connection(self._idle_seconds if request.repeatable else self._sure_seconds)
         if kept is not None:
             try:
                 return await self._on(kept, parts, limit)
             except ApiUnreachableError:
-                # It was closed while we wrote. Sent again only where the API may see it twice.
+                # Closed while we wrote. Send again only if the request may arrive twice.
                 if not request.repeatable:
                     raise
-        return await self._on(await self._connected(), parts, limit)
+        return await self._on(await self._open(), parts, limit)
 
     async def _on(self, connection: ApiConnection, parts: list[bytes], limit: int) -> RestResponse:
         reply = await connection.exchange(parts, limit)
-        if not connection.closed and not self._closed and len(self._idle) < MOST_IDLE:
+        if not connection.closed and not self._closed and len(self._idle) < MAX_IDLE:
             connection.idle_since = time.time()
             self._idle.append(connection)
         else:
             connection.close()
         return reply
 
-    def _kept(self, seconds: float) -> ApiConnection | None:
-        """One that is still open and was used within so many seconds; the last: others may go idle."""
+    def _idle_connection(self, seconds: float) -> ApiConnection | None:
+        """The last used open connection, if it was used within so many seconds."""
         loop = asyncio.get_running_loop()
         while self._idle:
             connection = self._idle.pop()
             if connection.loop is not loop:
-                continue  # of a loop that has ended, and its connections with it
+                continue  # of an event loop that has ended
             fresh = 0 <= time.time() - connection.idle_since < seconds
-            if fresh and not connection.closed and not _has_news(connection.fileno()):
+            if fresh and not connection.closed and not _is_readable(connection.fileno()):
                 return connection
             connection.close()
         return None
 
-    async def _connected(self) -> ApiConnection:
+    async def _open(self) -> ApiConnection:
         origin = self.origin
         loop = asyncio.get_running_loop()
         try:
@@ -181,16 +183,16 @@ class RestClient:
 
     def _context(self) -> "ssl.SSLContext":
         if self._tls is None:
-            import ssl  # its context costs 50 ms of CPU: once, and only where it is needed
+            import ssl  # its context takes 50 ms of CPU, once
 
             self._tls = ssl.create_default_context()
         return self._tls
 
-    def _written(self, request: RestRequest) -> list[bytes]:
+    def _write(self, request: RestRequest) -> list[bytes]:
         headers = {"Host": self.origin.authority, **_DEFAULTS}
         names = {name.lower(): name for name in headers}
         for name, value in request.headers.items():
-            # The last one counts, however it is written: that is the key, whatever a table has of that name.
+            # The last one counts, in any case: it is the key, even if the definition has that header.
             headers[names.setdefault(name.lower(), name)] = value
         if request.body or request.method in WITH_BODY:
             headers["Content-Length"] = str(len(request.body))
@@ -199,15 +201,15 @@ class RestClient:
             if "\r" in line or "\n" in line or "\0" in line:
                 raise ValueError("a line break inside a line of a request")
         if not request.target.startswith("/") or not request.target.isascii() or " " in request.target:
-            raise ValueError("a target that is no encoded path")
+            raise ValueError("a target that is not an encoded path")
         head = ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
         return [head, request.body] if request.body else [head]
 
 
-def _has_news(descriptor: int) -> bool:
-    """Whether a connection nobody reads from has something to say: that it ended, or what nobody asked for.
+def _is_readable(descriptor: int) -> bool:
+    """Whether an idle connection has ended or has unexpected data.
 
-    The event loop would tell only after the next turn, when the request has been written in vain.
+    The event loop would notice only after the request is written.
     """
     if descriptor < 0:
         return True
@@ -219,7 +221,7 @@ def _has_news(descriptor: int) -> bool:
 
 
 def _reason(error: Exception) -> str:
-    """In a word: messages of the system name addresses, which are nobody's business."""
+    """A short reason without addresses, which system messages contain."""
     name = type(error).__name__
     if "Cert" in name or "SSL" in name:
         return "its certificate or TLS cannot be trusted"

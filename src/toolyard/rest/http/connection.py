@@ -1,9 +1,9 @@
 """One connection to an API: sends a request, reads the whole response, one at a time.
 
-Anything unasked, or after the end of a response, ends the connection: the next caller on it may be another
-tenant.
+Unexpected data, or data after the end of a response, ends the connection: the next caller on it may be
+another tenant.
 
-RestTransportError            no whole response
+RestTransportError            no complete response
 ├── ApiUnreachableError       no connection, or it broke before any part of a response
 ├── ApiTimeoutError           the deadline passed
 ├── ResponseTooLargeError     the response is over the limit
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 class RestTransportError(Exception):
-    """A request that got no whole reply."""
+    """A request without a complete response."""
 
 
 class ApiUnreachableError(RestTransportError):
     def __init__(self, reason: str, *, sent: bool) -> None:
         super().__init__(reason)
         self.sent = sent
-        """Whether the API may have got the request: then only what may be repeated is sent again."""
+        """Whether the API may have received the request, so that only a repeatable one is sent again."""
 
 
 class ApiTimeoutError(RestTransportError):
@@ -63,13 +63,13 @@ class RestResponse(Struct, frozen=True):
 
 
 class _ResponseParser:
-    """A reply as it comes in: what the parser calls."""
+    """Collects a response; the HTTP parser calls its `on_…` methods."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._size = 0
         self._outside = 0
-        """Bytes of heads, chunk extensions and trailers: what is no body, less the framing of chunks."""
+        """Bytes of heads, chunk extensions and trailers, without the framing of chunks."""
         self._interim = 0
         self.parser: HttpResponseParser | None = HttpResponseParser(self)
         self.headers: dict[str, str] = {}
@@ -81,7 +81,7 @@ class _ResponseParser:
 
     def feed(self, data: bytes) -> None:
         assert self.parser is not None
-        self._outside += len(data)  # `on_body` takes away what is body
+        self._outside += len(data)  # `on_body` subtracts the body
         try:
             self.parser.feed_data(data)
         except (HttpParserError, HttpParserUpgrade) as error:
@@ -99,7 +99,7 @@ class _ResponseParser:
         self.surplus = self.surplus or self.complete
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        if not self.in_head or self.complete:  # a trailer, or what nobody asked for
+        if not self.in_head or self.complete:  # a trailer, or unexpected data
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self.headers[key] = f"{self.headers[key]}, {text}" if key in self.headers else text
@@ -156,35 +156,35 @@ class _ResponseParser:
         assert self.parser is not None
         body = b"".join(self.body)
         coding = self.headers.get("content-encoding", "identity").lower()
-        if body and coding != "identity":  # though we asked for none
+        if body and coding != "identity":  # although we asked for none
             body = _decompressed(body, coding, self._limit)
         return RestResponse(self.parser.get_status_code(), self.headers, body)
 
 
 def _decompressed(body: bytes, coding: str, limit: int) -> bytes:
     if coding not in ("gzip", "x-gzip", "deflate"):
-        raise MalformedResponseError(f"the reply is packed as {coding[:40]!r}, which was not asked for")
-    unpacker = zlib.decompressobj(47)
+        raise MalformedResponseError(f"the reply has the encoding {coding[:40]!r}, which was not requested")
+    decoder = zlib.decompressobj(47)
     try:
-        whole = unpacker.decompress(body, limit + 1)
+        whole = decoder.decompress(body, limit + 1)
     except zlib.error:
-        raise MalformedResponseError("the reply's packed body is damaged") from None
+        raise MalformedResponseError("the reply's compressed body is damaged") from None
     if len(whole) > limit:
         raise ResponseTooLargeError(limit)
-    if not unpacker.eof:
+    if not decoder.eof:
         raise MalformedResponseError("the reply ended early")
     return whole
 
 
 class ApiConnection(asyncio.Protocol):
-    """`exchange` once, and again while `closed` is false."""
+    """Call `exchange` again as long as `closed` is false."""
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
         self.idle_since = 0.0
         self.closed = False
-        self.heard = False
-        """Whether anything has come for the last request."""
+        self.received = False
+        """Whether any data of the response has arrived."""
         self._transport: asyncio.Transport | None = None
         self._reading: _ResponseParser | None = None
         self._answer: asyncio.Future[RestResponse] | None = None
@@ -194,13 +194,13 @@ class ApiConnection(asyncio.Protocol):
         return -1 if socket is None else socket.fileno()
 
     async def exchange(self, parts: "Sequence[bytes]", limit: int) -> RestResponse:
-        """Send these bytes, and wait for the reply; the connection is closed when that fails."""
+        """Send these bytes and wait for the response; closes the connection on failure."""
         if self.closed or self._transport is None or self._answer is not None:
             raise ApiUnreachableError("the connection is closed", sent=False)
-        self.heard = False
+        self.received = False
         self._reading = _ResponseParser(limit)
-        # No local variable has the future: with its exception and this frame it would be a cycle, and what we
-        # sent, the key in it, would stay in memory until the collector comes by.
+        # No local variable for the future: with its exception and this frame it would be a cycle, and the key
+        # in the request would stay in memory until a garbage collection.
         self._answer = self.loop.create_future()
         try:
             self._transport.writelines(parts)
@@ -216,8 +216,6 @@ class ApiConnection(asyncio.Protocol):
         if self._transport is not None:
             self._transport.abort()
 
-    # What the transport calls
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
 
@@ -226,7 +224,7 @@ class ApiConnection(asyncio.Protocol):
         if reading is None:
             self.close()
             return
-        self.heard = True
+        self.received = True
         reading.feed(data)
         if reading.problem is not None:
             self._fail(reading.problem)
@@ -240,14 +238,14 @@ class ApiConnection(asyncio.Protocol):
         self._ended(whole=exc is None)
 
     def _ended(self, *, whole: bool) -> None:
-        """A body that only the end of the connection ends is whole when that was an end, and no break."""
+        """A body without a length is complete if the connection ended regularly."""
         self.closed = True
         reading = self._reading
         if reading is None:
             return
         if whole and reading.ends_with_connection:
             self._finish(reading, False)
-        elif self.heard:
+        elif self.received:
             self._fail(MalformedResponseError("the reply ended early"))
         else:
             self._fail(ApiUnreachableError("the connection was closed without a reply", sent=True))
@@ -255,24 +253,24 @@ class ApiConnection(asyncio.Protocol):
     def _finish(self, reading: _ResponseParser, keeps_alive: bool) -> None:
         try:
             reply = reading.reply()
-        except RestTransportError as fault:
-            self._fail(fault)
+        except RestTransportError as error:
+            self._fail(error)
             return
-        # A reply that came before its request was all written: the rest must not meet the next one.
+        # If the response came before the request was sent, the rest must not precede the next one.
         if not keeps_alive or self._transport is None or self._transport.get_write_buffer_size():
             self.close()
         if self._answer is not None and not self._answer.done():
             self._answer.set_result(reply)
         self._forget()
 
-    def _fail(self, fault: RestTransportError) -> None:
+    def _fail(self, error: RestTransportError) -> None:
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(fault)
+            self._answer.set_exception(error)
         self._forget()
         self.close()
 
     def _forget(self) -> None:
-        """Keep nothing of a request or its reply, and no cycle that would keep it for us."""
+        """Drop the request and its response, and break cycles that would keep them in memory."""
         if self._reading is not None:
             self._reading.parser = None
         self._reading = self._answer = None

@@ -1,7 +1,7 @@
-"""From an OpenAPI 3 document to a table that a person goes on with.
+"""Converts an OpenAPI 3 document into a definition for people to edit.
 
-Owns the conversion: what of an API becomes tools, and what had to be left out, which is always said. Reading
-files, and writing them, is for the command.
+Owns the conversion: which operations become tools, and notes on everything that is left out. The command
+reads and writes the files.
 """
 
 from .conversion import Conversion, ConversionOptions, convert

@@ -1,4 +1,4 @@
-"""Where the API is and which key it wants, as far as the document says: `base_url` and `[auth]`."""
+"""`base_url` and `[auth]` of a definition, from the document."""
 
 import re
 from typing import Any
@@ -11,18 +11,18 @@ from ..http.client import ApiOrigin, BaseUrlError
 from .document import Node, OpenApiDocument, OpenApiError, node, nodes, text
 
 _KEY_HEADERS = re.compile(r"(x-)?(api|auth|access|app|secret|private|session)[-_]?(key|token)", re.I)
-"""What headers with keys are called where a document has no security scheme for them."""
+"""Usual names of headers with keys, for documents without a security scheme."""
 _KEY_QUERIES = re.compile(r"(api|auth|access)[-_]?(key|token)", re.I)
 _CREDENTIALS = ("authorization", "proxy-authorization", "cookie")
 
 
 class CredentialLocations(Struct, frozen=True):
-    """Where requests carry keys: none of these is an argument of the model."""
+    """Where requests carry keys; these are not arguments of tools."""
 
     places: frozenset[tuple[str, str]]
-    """As security schemes say; headers in lower case."""
+    """From the security schemes; headers in lower case."""
     sent: tuple[str, str]
-    """The one that [auth] fills."""
+    """The location that [auth] uses."""
 
     def are_in(self, place: str, name: str) -> bool:
         if _looks_like_key(place, name):
@@ -57,11 +57,11 @@ def credential_locations(document: OpenApiDocument, auth: Node) -> CredentialLoc
 
 
 def auth(document: OpenApiDocument, name: str) -> tuple[Node, list[str]]:
-    """The table, empty when no key is wanted, and what has to be said about it."""
+    """`[auth]`, empty if no key is needed, and notes about it."""
     found, notes = _by_schemes(document)
     if not found:
-        found, said = _by_headers(document)
-        notes += said
+        found, more = _by_headers(document)
+        notes += more
     if not found:
         return {}, notes
     variable = re.sub(r"[^A-Z0-9]+", "_", name.upper()).strip("_")
@@ -69,7 +69,7 @@ def auth(document: OpenApiDocument, name: str) -> tuple[Node, list[str]]:
 
 
 def _by_headers(document: OpenApiDocument) -> tuple[Node, list[str]]:
-    """Many documents write the header of the key as a parameter of every operation, and no scheme."""
+    """Guess the key from a parameter, for documents without a security scheme."""
     for path in node(document.raw.get("paths")).values():
         item = document.resolved(path)
         listed = [*nodes(item.get("parameters"))]
@@ -79,9 +79,9 @@ def _by_headers(document: OpenApiDocument) -> tuple[Node, list[str]]:
             called, place = text(parameter.get("name")), text(parameter.get("in"))
             if not _looks_like_key(place, called) or not HEADER_NAME.fullmatch(called):
                 continue
-            said = f"no security scheme, but a {place} parameter {called!r}: a guess"
+            note = f"no security scheme; guessed from the {place} parameter {called!r}"
             is_bearer = called.lower() == "authorization"
-            return {"kind": "bearer"} if is_bearer else {"kind": place, "name": called}, [said]
+            return {"kind": "bearer"} if is_bearer else {"kind": place, "name": called}, [note]
     return {}, []
 
 
@@ -89,24 +89,24 @@ def _by_schemes(document: OpenApiDocument) -> tuple[Node, list[str]]:
     schemes = node(node(document.raw.get("components")).get("securitySchemes"))
     notes: list[str] = []
     for wanted in _requested_schemes(document, schemes):
-        found, said = _of_scheme(document.resolved(schemes.get(wanted)))
-        notes += [f"security scheme {wanted!r}: {said}"] if said else []
+        found, note = _of_scheme(document.resolved(schemes.get(wanted)))
+        notes += [f"security scheme {wanted!r}: {note}"] if note else []
         if found:
             others = [other for other in schemes if other != wanted]
             if others:
-                notes.append(f"security schemes beside {wanted!r}, which is used: {', '.join(others)}")
+                notes.append(f"{wanted!r} is used; other security schemes: {', '.join(others)}")
             return found, notes
     return {}, notes
 
 
 def _requested_schemes(document: OpenApiDocument, schemes: Node) -> list[str]:
-    """The schemes that are asked for, the document's own first; those of single operations after them."""
+    """The required schemes: those of the whole document, then those of operations."""
     found = _named(document.raw.get("security"))
     for path in node(document.raw.get("paths")).values():
         for operation in node(path).values():
             found += _named(node(operation).get("security"))
     known = [name for name in dict.fromkeys(found) if name in schemes]
-    # Simple ones before those that need a dance to get a token.
+    # Simple schemes before those that need a flow to get a token.
     return sorted(known, key=lambda name: text(document.resolved(schemes[name]).get("type")) in _FLOWS)
 
 
@@ -123,8 +123,8 @@ def _of_scheme(scheme: Node) -> tuple[Node, str]:
     if kind == "http" and form == "bearer":
         return {"kind": "bearer"}, ""
     if kind == "http" and form == "basic":
-        said = "Basic: the key is user:password in base64"
-        return {"kind": "header", "name": "Authorization", "prefix": "Basic "}, said
+        note = "Basic: the key is user:password in base64"
+        return {"kind": "header", "name": "Authorization", "prefix": "Basic "}, note
     if kind in _FLOWS:
         return {"kind": "bearer"}, f"{kind}: the key is an access token, which is not renewed"
     sound = HEADER_NAME.fullmatch(name) and name.lower() not in OUR_HEADERS
@@ -138,19 +138,19 @@ def _of_scheme(scheme: Node) -> tuple[Node, str]:
     return {}, f"{kind or 'without a type'} {form}{where} is not supported".replace("  ", " ")
 
 
-def base_url(document: OpenApiDocument, wished: str, found_at: str) -> str:
-    """`found_at` is the URL of the document, if it came from one: relative addresses are meant below it."""
-    said = _documented(document)
-    if found_at and not wished:
-        said = urljoin(found_at, said)
-    url = _wished(wished, said) if wished else said
+def base_url(document: OpenApiDocument, given: str, found_at: str) -> str:
+    """`found_at` is the URL of the document, if it has one: relative URLs are below it."""
+    documented = _documented(document)
+    if found_at and not given:
+        documented = urljoin(found_at, documented)
+    url = _completed(given, documented) if given else documented
     try:
         ApiOrigin.parse(url)
     except BaseUrlError as error:
-        if wished:
-            raise OpenApiError(f"the address {wished!r} cannot be used: {error.what}") from None
-        unsaid = f"the document does not say where the API is ({said!r})"
-        raise OpenApiError(unsaid, "give --base-url URL") from None
+        if given:
+            raise OpenApiError(f"the base URL {given!r} cannot be used: {error.what}") from None
+        message = f"the document has no usable server URL ({documented!r})"
+        raise OpenApiError(message, "give --base-url URL") from None
     return url.rstrip("/")
 
 
@@ -162,17 +162,17 @@ def _documented(document: OpenApiDocument) -> str:
     return url
 
 
-def _wished(wished: str, said: str) -> str:
-    """An address without a path is only where the API is; the document knows its path."""
+def _completed(given: str, documented: str) -> str:
+    """A given URL without a path gets the path of the document."""
     try:
-        only_host = urlsplit(wished).path in ("", "/")
-        return urljoin(wished, said) if only_host and not urlsplit(said).netloc else wished
+        only_host = urlsplit(given).path in ("", "/")
+        return urljoin(given, documented) if only_host and not urlsplit(documented).netloc else given
     except ValueError:
-        return wished
+        return given
 
 
 def server_of(document: OpenApiDocument) -> Node:
-    """The first that is named; where the document names none, that of its first path which does."""
+    """The first server of the document, or else of its paths."""
     found = nodes(document.raw.get("servers"))
     for path in node(document.raw.get("paths")).values():
         found = found or nodes(node(path).get("servers"))

@@ -1,4 +1,4 @@
-"""Converts a document: operations become tools, and the tools a TOML text that a person likes to read."""
+"""Converts a document: operations become tools, and the tools a readable TOML text."""
 
 import json
 import re
@@ -17,13 +17,13 @@ from .operations import ConvertedTool, converted_operations
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 WIDTH = 100
-DEEPEST = 6
-"""Names in a header; a schema that goes on below is easier to read in one line."""
+MAX_HEADER_NAMES = 6
+"""Names in the header of a table; a deeper schema is easier to read in one line."""
 
 
 def section(path: tuple[str, ...], values: Node) -> list[str]:
-    """`[path]` with its values; the tables that are too long for a line come after it."""
-    inline, below = _parted(values, len(path) < DEEPEST)
+    """`[path]` with its values, followed by tables that are too long for a line."""
+    inline, below = _split(values, len(path) < MAX_HEADER_NAMES)
     lines: list[str] = []
     if inline or not below:
         lines = [
@@ -39,8 +39,8 @@ def pair(key: str, value: Any) -> str:
     return f"{_key(key)} = {_wide(value, len(key))}"
 
 
-def _parted(values: Node, may_go_on: bool) -> tuple[Node, Node]:
-    below = {key: value for key, value in values.items() if may_go_on and _is_long(key, value)}
+def _split(values: Node, may_nest: bool) -> tuple[Node, Node]:
+    below = {key: value for key, value in values.items() if may_nest and _is_long(key, value)}
     return {key: value for key, value in values.items() if key not in below}, below
 
 
@@ -70,7 +70,7 @@ def inline(value: Any) -> str:
 
 
 def comment(text: str) -> list[str]:
-    """No text of a document ends a comment early, or begins anything else."""
+    """Comment lines; text of the document cannot end the comment."""
     return [f"# {_visible(line)}".rstrip() for line in text.splitlines()]
 
 
@@ -83,7 +83,7 @@ def _key(name: str) -> str:
 
 
 def _string(value: str) -> str:
-    # TOML's escapes are those of JSON; it wants one more character escaped.
+    # TOML has the escapes of JSON, and needs one more character escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -96,38 +96,38 @@ _SHARED_BY = 3
 
 class ConversionOptions(Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
-    """Tags, paths (`/pets*`) or operationIds; all when there are none."""
+    """Tags, paths (`/pets*`) or operationIds; empty: all operations."""
     name: str = ""
     base_url: str = ""
     found_at: str = ""
-    """The URL of the document, which addresses without a host are below."""
+    """The URL of the document; URLs without a host are relative to it."""
 
 
 class Conversion(Struct, frozen=True):
     text: str
     tools: int
     notes: tuple[str, ...]
-    """What was left out or guessed, one line each."""
+    """One line for everything that was left out or guessed."""
     left_out: int = 0
-    """Operations that no tool was made of."""
+    """The number of operations without a tool."""
 
 
-def convert(document: OpenApiDocument, wishes: ConversionOptions, source: str) -> Conversion:
+def convert(document: OpenApiDocument, options: ConversionOptions, source: str) -> Conversion:
     info = node(document.raw.get("info"))
-    name = wishes.name or inputs.server_name(text(info.get("title")))
+    name = options.name or inputs.server_name(text(info.get("title")))
     if not TOOL_NAME.fullmatch(name):
-        raise OpenApiError(f"{name!r} is no name of a server", "letters, digits, '_' and '-', 64 at most")
-    auth, said = access.auth(document, name)
-    tools = converted_operations(document, wishes.only, access.credential_locations(document, auth))
+        raise OpenApiError(f"{name!r} is not a valid server name", "letters, digits, '_' and '-', 64 at most")
+    auth, auth_notes = access.auth(document, name)
+    tools = converted_operations(document, options.only, access.credential_locations(document, auth))
     if not tools.made:
-        told = tools.left_out[0] if tools.left_out else "it has no operations"
-        raise OpenApiError(f"nothing of the document can become a tool: {told}")
+        reason = tools.left_out[0] if tools.left_out else "it has no operations"
+        raise OpenApiError(f"no operation of the document can become a tool: {reason}")
     head: Node = {"name": name}
     head |= {"title": short(text(info.get("title")), 80)} if info.get("title") else {}
-    head["base_url"] = base_url(document, wishes.base_url, wishes.found_at)
+    head["base_url"] = base_url(document, options.base_url, options.found_at)
     head |= {"instructions": short(text(info.get("description")), 1000)} if info.get("description") else {}
     shared = _share(tools.made)
-    lines = _introduction(document, source, said, tools.left_out)
+    lines = _introduction(document, source, auth_notes, tools.left_out)
     lines += [pair(key, value) for key, value in head.items()]
     caller = f"x-{name.replace('_', '-').lower()}-key"
     lines += ["", *section(("auth",), auth), f'# caller = ["{caller}"]'] if auth else []
@@ -135,21 +135,23 @@ def convert(document: OpenApiDocument, wishes: ConversionOptions, source: str) -
         for item, values in tables.items():
             lines += ["", *section((key, item), values)]
     for tool in tools.made:
-        lines += ["", *_written(tool)]
-    notes = [*said, *tools.left_out]
-    notes += [f"{tool.name}: {note}" for tool in tools.made for note in (*tool.drawing.notes, *tool.notes)]
+        lines += ["", *_tool_lines(tool)]
+    notes = [*auth_notes, *tools.left_out]
+    notes += [f"{tool.name}: {note}" for tool in tools.made for note in (*tool.inputs.notes, *tool.notes)]
     return Conversion("\n".join(lines) + "\n", len(tools.made), tuple(notes), len(tools.left_out))
 
 
-def _introduction(document: OpenApiDocument, source: str, said: list[str], left_out: list[str]) -> list[str]:
+def _introduction(
+    document: OpenApiDocument, source: str, auth_notes: list[str], left_out: list[str]
+) -> list[str]:
     info = node(document.raw.get("info"))
     titled = f"{text(info.get('title')) or 'an API'} {info.get('version') or ''}".strip()
     lines = comment(
-        f"{titled}: made of {source} by `toolyard openapi` {__version__}, to be edited from here."
+        f"{titled}: generated from {source} by `toolyard openapi` {__version__}; edit it as you like."
     )
-    lines += ["# The form of this file is described in docs/guides/rest.md."]
+    lines += ["# docs/guides/rest.md describes the form of this file."]
     for heading, items in (
-        ("To be looked at:", said),
+        ("To check:", auth_notes),
         (f"Operations without a tool ({len(left_out)}):", left_out),
     ):
         if items:
@@ -158,19 +160,19 @@ def _introduction(document: OpenApiDocument, source: str, said: list[str], left_
 
 
 def _share(tools: list[ConvertedTool]) -> dict[str, Node]:
-    """What several tools have in common is said once."""
+    """Move parameters that several tools share into `[shared]`."""
     counts = Counter(
-        (name, _frozen(values)) for tool in tools for name, values in tool.drawing.parameters.items()
+        (name, _frozen(values)) for tool in tools for name, values in tool.inputs.parameters.items()
     )
     shared: dict[str, Node] = {}
-    marks: dict[str, bytes] = {}
-    for (name, mark), count in counts.most_common():
+    encoded: dict[str, bytes] = {}
+    for (name, values), count in counts.most_common():
         if count >= _SHARED_BY and name not in shared:
-            marks[name] = mark
-            shared[name] = msgspec.json.decode(mark)
+            encoded[name] = values
+            shared[name] = msgspec.json.decode(values)
     for tool in tools:
-        own = tool.drawing.parameters
-        used = [name for name in own if name in marks and _frozen(own[name]) == marks[name]]
+        own = tool.inputs.parameters
+        used = [name for name in own if name in encoded and _frozen(own[name]) == encoded[name]]
         for name in used:
             del own[name]
         if used:
@@ -182,13 +184,13 @@ def _frozen(values: Any) -> bytes:
     return msgspec.json.encode(values)
 
 
-def _written(tool: ConvertedTool) -> list[str]:
+def _tool_lines(tool: ConvertedTool) -> list[str]:
     lines = comment(tool.heading)
-    for note in (*tool.drawing.notes, *tool.notes):
+    for note in (*tool.inputs.notes, *tool.notes):
         lines += comment(f"Note: {note}")
     values = {key: value for key, value in tool.values.items() if key != "output"}
-    if tool.drawing.parameters:
-        values["parameters"] = tool.drawing.parameters
+    if tool.inputs.parameters:
+        values["parameters"] = tool.inputs.parameters
     if "output" in tool.values:
         values["output"] = tool.values["output"]
     return [*lines, *section(("tools", tool.name), values)]

@@ -1,15 +1,14 @@
-"""An OpenAPI document as plain values, its references, and its schemas as JSON Schemas that stand alone.
+"""An OpenAPI document as plain values, its references, and its schemas as self-contained JSON Schemas.
 
-The document may be a stranger's: references may lead nowhere, outside, or round in circles, so everything
-is bounded.
+The document is untrusted: references may be missing, external or circular, so everything is bounded.
 """
 
 from typing import Any, Literal, cast
 from urllib.parse import unquote
 
 Node = dict[str, Any]
-_CHAIN = 50
-DEEPEST = 200
+_MAX_REFERENCES = 50
+MAX_DEPTH = 200
 
 
 class OpenApiError(Exception):
@@ -22,7 +21,7 @@ class OpenApiError(Exception):
 
 
 def node(value: Any) -> Node:
-    """A mapping, or an empty one where the document has something else."""
+    """The value if it is a mapping, else an empty one."""
     return cast(Node, value) if isinstance(value, dict) else {}
 
 
@@ -40,32 +39,32 @@ def text(value: Any) -> str:
 
 class OpenApiDocument:
     def __init__(self, raw: Any) -> None:
-        raw = _tidied(raw, 0, set(), {})
+        raw = _normalized(raw, 0, set(), {})
         if not isinstance(raw, dict):
-            raise OpenApiError("not an OpenAPI document: it is no mapping")
+            raise OpenApiError("not an OpenAPI document: it is not a mapping")
         self.raw = cast(Node, raw)
         self.version = str(self.raw.get("openapi", ""))
         if "swagger" in self.raw:
             hint = "convert it first, with `npx swagger2openapi` for instance"
             raise OpenApiError(f"Swagger {self.raw['swagger']} is older than OpenAPI 3", hint)
         if not self.version.startswith("3."):
-            said = f"'openapi' is {self.version!r}" if self.version else "there is no 'openapi' in it"
-            raise OpenApiError(f"not an OpenAPI 3 document: {said}")
+            reason = f"'openapi' is {self.version!r}" if self.version else "there is no 'openapi' in it"
+            raise OpenApiError(f"not an OpenAPI 3 document: {reason}")
         if not node(self.raw.get("paths")):
-            raise OpenApiError("the document has no paths, so there is nothing to make tools of")
+            raise OpenApiError("the document has no paths, so it has no operations")
 
     def resolved(self, value: Any) -> Node:
-        """The mapping that is meant: a reference is followed, what stands beside it wins."""
+        """The mapping with its reference resolved; members beside the reference take precedence."""
         beside: Node = {}
         reference: Any = None
-        for _ in range(_CHAIN):
+        for _ in range(_MAX_REFERENCES):
             found = node(value)
             reference = found.get("$ref")
             if not isinstance(reference, str):
                 return {**found, **beside} if beside else found
             beside = {**{key: item for key, item in found.items() if key != "$ref"}, **beside}
             value = self.at(reference)
-        raise OpenApiError(f"the reference {reference!r} leads in a circle")
+        raise OpenApiError(f"the reference {reference!r} is circular")
 
     def at(self, reference: str) -> Any:
         if not reference.startswith("#"):
@@ -79,44 +78,44 @@ class OpenApiDocument:
             elif isinstance(found, dict) and key in found:
                 found = cast(Node, found)[key]
             else:
-                raise OpenApiError(f"refers to {reference!r}, which is not in it")
+                raise OpenApiError(f"refers to {reference!r}, which does not exist")
         return found
 
 
-def _tidied(value: Any, depth: int, above: set[int], done: dict[int, Any]) -> Any:
-    """Keys as texts (YAML reads `200:` as a number). YAML's aliases share and may even hold themselves."""
+def _normalized(value: Any, depth: int, above: set[int], done: dict[int, Any]) -> Any:
+    """The value with text keys (YAML reads `200:` as a number). YAML aliases may be shared or circular."""
     if isinstance(value, str):
-        return _sound(value)
+        return _encodable(value)
     if not isinstance(value, dict | list):
         return value
     mark = id(cast(Any, value))
     if mark in done:
         return done[mark]
-    if mark in above or depth > DEEPEST:
-        raise OpenApiError("the document is nested too deeply, or holds itself")
+    if mark in above or depth > MAX_DEPTH:
+        raise OpenApiError("the document is nested too deeply, or contains itself")
     above.add(mark)
     if isinstance(value, dict):
         items = cast("dict[Any, Any]", value).items()
-        tidy: Any = {_key(key): _tidied(item, depth + 1, above, done) for key, item in items}
+        result: Any = {_key(key): _normalized(item, depth + 1, above, done) for key, item in items}
     else:
-        tidy = [_tidied(item, depth + 1, above, done) for item in cast(list[Any], value)]
+        result = [_normalized(item, depth + 1, above, done) for item in cast(list[Any], value)]
     above.discard(mark)
-    done[mark] = tidy
-    return tidy
+    done[mark] = result
+    return result
 
 
 def _key(key: Any) -> str:
     # YAML 1.1 reads `on:` and `no:` as booleans.
-    return str(key).lower() if isinstance(key, bool) or key is None else _sound(str(key))
+    return str(key).lower() if isinstance(key, bool) or key is None else _encodable(str(key))
 
 
-def _sound(value: str) -> str:
-    """JSON can spell half a character, which no file can hold."""
+def _encodable(value: str) -> str:
+    """Replace unpaired surrogates, which cannot be written to a file."""
     return value.encode("utf-8", "replace").decode()
 
 
 Direction = Literal["readOnly", "writeOnly"]
-"""What is not for this side: what the API only tells is not sent, what it is only told never comes back."""
+"""Members to leave out: `readOnly` ones of requests, `writeOnly` ones of responses."""
 
 ANYTHING = ["string", "number", "boolean", "object", "array"]
 _LIMITS = [
@@ -147,7 +146,7 @@ class SchemaResolver:
         self._document = document
 
     def effective(self, schema: Any, unwanted: Direction) -> Node:
-        """With its reference followed and its allOf merged; still with references below."""
+        """The schema with its reference resolved and allOf merged; references below stay."""
         found = self._merged(schema, set(), 0)
         properties = node(found.get("properties"))
         if properties:
@@ -159,7 +158,7 @@ class SchemaResolver:
         return found
 
     def _merged(self, schema: Any, seen: set[str], depth: int) -> Node:
-        """With its allOf merged, each reference once: many ways may lead to the same one."""
+        """The schema with allOf merged, each reference once."""
         found = dict(self._document.resolved(schema))
         parts = nodes(found.pop("allOf", None))
         if depth > 20:
@@ -174,7 +173,7 @@ class SchemaResolver:
         return found
 
     def plain(self, schema: Any, unwanted: Direction = "readOnly") -> Node:
-        """The whole, as JSON Schema; beyond some size, and inside itself, it says nothing more."""
+        """A self-contained JSON Schema; beyond a size, and where it is recursive, it allows anything."""
         return _Plain(self, unwanted).of(schema, ())
 
 
@@ -211,7 +210,7 @@ class _Plain:
         for key in _BRANCHES:
             branches = [self.of(item, above) for item in nodes(found.get(key))]
             if branches:
-                # `oneOf` of an API is rarely exact; what fits two of its branches is still meant well.
+                # `oneOf` in documents is rarely exact, so a value may match several branches.
                 plain.setdefault("anyOf", []).extend(branches)
         if plain.get("required") == []:
             del plain["required"]
@@ -220,7 +219,7 @@ class _Plain:
 
 
 def _own(found: Node) -> Node:
-    """What a schema says of itself. TOML has no null, and the schemas of 3.0 had limits of another form."""
+    """The schema without its parts. TOML has no null, and OpenAPI 3.0 has other exclusive limits."""
     plain: Node = {}
     kind = found.get("type")
     if isinstance(kind, str | list) and kind:
@@ -249,7 +248,7 @@ def _own(found: Node) -> Node:
 
 
 def _is_huge(value: Any) -> bool:
-    """Limits of 64 bits, rounded as JavaScript does, are more than anybody reads, and limit nothing."""
+    """Limits beyond 64 bits, as JavaScript rounds them, cannot be read and limit nothing."""
     return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
@@ -257,7 +256,7 @@ def _nullable(plain: Node, found: Node) -> Node:
     if found.get("nullable") is True and isinstance(plain.get("type"), str):
         plain["type"] = [plain["type"], "null"]
     if isinstance(plain.get("type"), list) and "null" in plain["type"]:
-        # Null is lost from lists of values and cannot be written; leaving the parameter out says the same.
+        # TOML cannot write null in an enum; leaving the parameter out means the same.
         if "enum" in plain:
             plain["type"] = [kind for kind in plain["type"] if kind != "null"]
         if len(plain["type"]) == 1:
@@ -276,7 +275,7 @@ def _merged_schemas(under: Node, over: Node) -> Node:
 
 
 def types(plain: Node) -> list[str]:
-    """The types of a plain schema, worked out where it does not name them."""
+    """The types of a plain schema, inferred if it does not name them."""
     kind = plain.get("type")
     if isinstance(kind, str):
         return [kind]
@@ -299,11 +298,11 @@ def _type_of(value: Any) -> str:
     return "number" if isinstance(value, float) else "string"
 
 
-def short(words: str, longest: int) -> str:
-    """As much of a text as fits, in whole words and without what only a terminal would notice."""
-    tidy = "".join(
-        sign for sign in words.replace("\r\n", "\n") if sign in "\n\t" or sign.isprintable()
+def short(text: str, limit: int) -> str:
+    """The text cut to whole words within the limit, without control characters."""
+    clean = "".join(
+        sign for sign in text.replace("\r\n", "\n") if sign in "\n\t" or sign.isprintable()
     ).strip()
-    if len(tidy) <= longest:
-        return tidy
-    return tidy[: longest - 1].rsplit(" ", 1)[0].rstrip(".,;: \n") + "…"
+    if len(clean) <= limit:
+        return clean
+    return clean[: limit - 1].rsplit(" ", 1)[0].rstrip(".,;: \n") + "…"

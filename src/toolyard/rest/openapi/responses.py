@@ -1,6 +1,6 @@
-"""What an operation returns: its schema, where its list is, a small output schema, and how its pages work.
+"""The response of an operation: its schema, its list, a small output schema, and its paging.
 
-Paging is guessed by usual names; an incomplete guess is written as a comment and not used.
+Paging is guessed from usual names; an incomplete guess becomes a comment and is not used.
 """
 
 import json
@@ -10,14 +10,14 @@ from msgspec import Struct
 
 from .document import Node, OpenApiDocument, SchemaResolver, node, types
 
-SMALL = 1500
+MAX_OUTPUT_SCHEMA = 1500
 
 
 def reply_schema(document: OpenApiDocument, responses: Any, schemas: SchemaResolver) -> Node | None:
-    """Of the first good answer that is JSON."""
+    """The schema of the first successful JSON response."""
     found = node(responses)
-    good = [*sorted(status for status in found if status.startswith("2")), "default"]
-    for status in good:
+    successful = [*sorted(status for status in found if status.startswith("2")), "default"]
+    for status in successful:
         if status not in found:
             continue
         for kind, content in node(document.resolved(found[status]).get("content")).items():
@@ -27,7 +27,7 @@ def reply_schema(document: OpenApiDocument, responses: Any, schemas: SchemaResol
 
 
 def lists_in(reply: Node | None) -> list[str]:
-    """Paths of the arrays of a reply, its own and one level below; the empty one is the reply itself."""
+    """The paths of arrays in a response, up to one level below; empty: the response itself."""
     if reply is None:
         return []
     if types(reply) == ["array"]:
@@ -54,7 +54,7 @@ def at(reply: Node | None, path: str) -> Node:
 
 
 def output(reply: Node | None, items: str | None) -> Node:
-    """What the tool's result looks like; empty when that is not known, or too long to be worth its tokens."""
+    """The output schema of the tool; empty if it is unknown or too long to be worth its tokens."""
     if reply is None:
         return {}
     if items is not None or types(reply) == ["array"]:
@@ -63,16 +63,16 @@ def output(reply: Node | None, items: str | None) -> Node:
             return {}
         schema = {"type": "object", "properties": {"items": {"type": "array", "items": loosened(inner)}}}
     elif "data" in node(reply.get("properties")):
-        schema = {**loosened(reply), "type": "object"}  # a reply that has `data` is not wrapped in another
+        schema = {**loosened(reply), "type": "object"}  # a response with `data` is not wrapped
     elif node(reply.get("properties")):
         schema = {"type": "object", "properties": {"data": loosened(reply)}}
     else:
         return {}
-    return schema if len(json.dumps(schema)) <= SMALL else {}
+    return schema if len(json.dumps(schema)) <= MAX_OUTPUT_SCHEMA else {}
 
 
 def loosened(schema: Node) -> Node:
-    """Names and types only, and null everywhere: an API that is not quite as documented is still of use."""
+    """Only names and types, and null everywhere, because few APIs match their document exactly."""
     kinds = types(schema) if "type" in schema or "properties" in schema or "items" in schema else []
     found: Node = {}
     if kinds:
@@ -89,9 +89,11 @@ def loosened(schema: Node) -> Node:
 
 
 def has_links(document: OpenApiDocument, responses: Any) -> bool:
-    """Whether good answers are documented to have a Link header, which leads to the next part of a list."""
-    good = [document.resolved(item) for status, item in node(responses).items() if status.startswith("2")]
-    return any(name.lower() == "link" for item in good for name in node(item.get("headers")))
+    """Whether successful responses have a Link header, for the next page of a list."""
+    successful = [
+        document.resolved(item) for status, item in node(responses).items() if status.startswith("2")
+    ]
+    return any(name.lower() == "link" for item in successful for name in node(item.get("headers")))
 
 
 _PAGES = ("page", "page_number", "pagenumber", "page[number]", "pageno", "p")
@@ -144,17 +146,17 @@ _NEXTS = (
 _TOTALS = ("total", "total_count", "totalcount", "total_items", "totalitems", "total_results", "totalresults")
 
 
-_OF_SIZE = ("size", "default", "most", "total")
+_SIZE_KEYS = ("size", "default", "most", "total")
 
 
 class Guess(Struct, frozen=True):
     paging: Node
-    """A `[paging]` table; without what is missing."""
+    """A `[paging]` table, perhaps incomplete."""
     parameters: tuple[str, ...]
-    """Of the tool: what the paging takes care of."""
+    """The parameters of the tool that the paging replaces."""
     items: str = ""
     missing: str = ""
-    """Why it cannot be used as it is."""
+    """Why it cannot be used."""
 
 
 def guess(parameters: dict[str, Node], reply: Node | None, linked: bool) -> Guess | None:
@@ -166,9 +168,9 @@ def guess(parameters: dict[str, Node], reply: Node | None, linked: bool) -> Gues
     size = next((query[name] for name in _SIZES if name in query), "")
     for kind, names in (("cursor", _CURSORS), ("page", _PAGES), ("offset", _OFFSETS)):
         position = next((query[name] for name in names if name in query), "")
-        # "after" and "start" may be dates; a number of a part is a number.
+        # "after" and "start" may be dates; a page number is a number.
         if position and position != size and _suits(kind, parameters[position]):
-            return _made(kind, position, size, parameters, reply, linked)
+            return _complete(kind, position, size, parameters, reply, linked)
     return None
 
 
@@ -179,7 +181,7 @@ def _suits(kind: str, parameter: Node) -> bool:
     return bool({"integer", "number"} & {*kinds}) if kind != "cursor" else "string" in kinds
 
 
-def _made(
+def _complete(
     kind: str, position: str, size: str, parameters: dict[str, Node], reply: Node | None, linked: bool
 ) -> Guess:
     paging: Node = {"kind": kind, "position": parameters[position].get("as") or position}
@@ -199,14 +201,14 @@ def _made(
     if kind == "cursor":
         following = _path_of(reply, _NEXTS, ("string",))
         if not following and linked:
-            paging = {"kind": "link", **{key: value for key, value in paging.items() if key in _OF_SIZE}}
+            paging = {"kind": "link", **{key: value for key, value in paging.items() if key in _SIZE_KEYS}}
         elif not following:
-            return Guess(paging, taken, missing="the reply does not say where the next cursor is: 'next'")
+            return Guess(paging, taken, missing="the response has no known next cursor: set 'next'")
         else:
             paging["next"] = following
     if len(lists) != 1:
-        missing = "the reply has several lists" if lists else "the reply is not described as a list"
-        return Guess(paging, taken, missing=f"{missing}: 'result.items' of the tool")
+        missing = "the response has several lists" if lists else "the response is not described as a list"
+        return Guess(paging, taken, missing=f"{missing}: set 'result.items' of the tool")
     return Guess(paging, taken, items=lists[0])
 
 
@@ -216,7 +218,7 @@ def _number(parameter: Node, key: str, otherwise: int) -> int:
 
 
 def _path_of(reply: Node | None, names: tuple[str, ...], kinds: tuple[str, ...]) -> str:
-    """Where the reply has one of these, itself or one level below, as `meta.total`."""
+    """The path of one of these members, up to one level below, as `meta.total`."""
     whole = node(node(reply).get("properties"))
     paths = [(name, name) for name in whole]
     paths += [

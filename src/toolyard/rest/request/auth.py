@@ -15,25 +15,25 @@ from .builder import RequestDraft
 
 HIDDEN = "[key]"
 HIDDEN_IN_LINK = "\0"
-"""No query has this one by itself, as it may have the other."""
-_SMALL = str.maketrans(ascii_uppercase, ascii_lowercase)
-SHORTEST = 4
-"""What is shorter is no key, and would be found in any text."""
+"""A character that no query contains by itself."""
+_LOWER_ASCII = str.maketrans(ascii_uppercase, ascii_lowercase)
+MIN_KEY_LENGTH = 4
+"""A shorter text is not a key, and would be found in any text."""
 
 
 class Keyring:
-    """Says which key a call is made with: the caller's, or else our own."""
+    """Chooses the key of a call: the caller's, or else the server's own."""
 
-    def __init__(self, auth: Auth, own: str, callers_only: bool, words: RestTexts) -> None:
+    def __init__(self, auth: Auth, own: str, callers_only: bool, texts: RestTexts) -> None:
         self._auth = auth
         value = (own or (os.environ.get(auth.variable, "") if auth.variable else "")).strip()
         if not value.isascii() or not value.isprintable():
             raise SettingsError(
-                "the key for the API has characters that no header takes; was it copied whole?"
+                "the key for the API has characters that a header cannot contain; was it copied completely?"
             )
         self.own = Secret(value, "") if value else None
         self._callers_only = callers_only
-        self._words = words
+        self._texts = texts
 
     def key(self, ctx: Context) -> Secret | None:
         if self._auth.kind == "none":
@@ -42,18 +42,18 @@ class Keyring:
         if found is None and not self._callers_only:
             found = self.own
         if found is None:
-            raise ToolError(self._words.missing_key.format(ways=self._ways()))
+            raise ToolError(self._texts.missing_key.format(ways=self._sources()))
         return found
 
-    def _ways(self) -> str:
-        ways = [f"header {name!r}" for name in self._auth.caller]
+    def _sources(self) -> str:
+        sources = [f"header {name!r}" for name in self._auth.caller]
         if self._auth.variable and not self._callers_only:
-            ways.append(f"environment {self._auth.variable}")
-        return ", ".join(ways) or "api_key"
+            sources.append(f"environment {self._auth.variable}")
+        return ", ".join(sources) or "api_key"
 
 
 def authenticated(draft: RequestDraft, auth: Auth, key: Secret | None) -> RequestDraft:
-    """The draft with the key in it. Send it and let go of it."""
+    """The draft with the key in it; do not store it."""
     if key is None or auth.kind == "none":
         return draft
     if auth.kind == "query":
@@ -69,8 +69,8 @@ def authenticated(draft: RequestDraft, auth: Auth, key: Secret | None) -> Reques
 
 
 def redacted(text: str, key: Secret | None, hidden: str = HIDDEN) -> str:
-    """A text of the API without the key, in whatever way it was written into it."""
-    if key is None or len(value := key.reveal()) < SHORTEST:
+    """The text without the key, also where it is percent-encoded."""
+    if key is None or len(value := key.reveal()) < MIN_KEY_LENGTH:
         return text
     text = text.replace(value, hidden)
     if "%" in text:
@@ -80,36 +80,36 @@ def redacted(text: str, key: Secret | None, hidden: str = HIDDEN) -> str:
 
 
 def _replaced(text: str, form: str, hidden: str) -> str:
-    """In whatever case its digits are. No pattern is made of a key: `re` would keep it."""
-    small, wanted, kept, at = text.translate(_SMALL), form.translate(_SMALL), "", 0
-    while (found := small.find(wanted, at)) >= 0:
-        kept += text[at:found] + hidden
-        at = found + len(wanted)
-    return kept + text[at:]
+    """Replace without case. No pattern is made of a key, because `re` caches patterns."""
+    lower, key, replaced, end = text.translate(_LOWER_ASCII), form.translate(_LOWER_ASCII), "", 0
+    while (found := lower.find(key, end)) >= 0:
+        replaced += text[end:found] + hidden
+        end = found + len(key)
+    return replaced + text[end:]
 
 
 def redacted_links(headers: dict[str, str], key: Secret | None) -> dict[str, str]:
-    """The same for the one header of a reply whose words go to the model: where a list goes on."""
+    """Redact the Link header, the only header that reaches the model."""
     link = headers.get("link")
     return headers if link is None else {**headers, "link": redacted(link, key, HIDDEN_IN_LINK)}
 
 
 def redacted_value(value: Any, key: Secret | None, body: bytes) -> Any:
-    """The same for a decoded reply; one that does not have the key is handed back as it is."""
+    """Redact a decoded response; returns the same object if it does not contain the key."""
     if key is None or not _contains_key(key.reveal(), value, body):
         return value
     return _redacted_parts(value, key)
 
 
 def _contains_key(key: str, value: Any, body: bytes) -> bool:
-    if len(key) < SHORTEST:
+    if len(key) < MIN_KEY_LENGTH:
         return False
     if key.encode() in body:
         return True
     if key.replace("-", "").replace("_", "").replace(".", "").isalnum():
-        # Nothing has to write such a key in another way, but JSON can: written anew, it has one spelling.
+        # JSON may escape any character; encoded again, such a key has only one form.
         return b"\\" in body and key.encode() in msgspec.json.encode(value)
-    # Some of the others have spellings with a backslash in JSON or a percent sign: only the walk can tell.
+    # Other keys may be escaped with a backslash or a percent sign: only decoding each part can tell.
     return b"\\" in body or b"%" in body
 
 

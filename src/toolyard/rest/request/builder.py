@@ -1,7 +1,6 @@
-"""Builds a request from arguments: every value at its place, encoded so that it stays a value there.
+"""Builds a request from arguments: puts every value at its location, encoded so that it stays a value.
 
-Also reads base64 files from arguments, holds them against the limits, and writes forms and multipart
-bodies.
+Also reads base64 files from arguments, checks their limits, and writes forms and multipart bodies.
 """
 
 import binascii
@@ -36,7 +35,7 @@ _KINDS = {
     "xml": "application/xml",
     "zip": "application/zip",
 }
-"""The usual ones; the whole list that Python has takes 10 ms to read."""
+"""Common types; loading Python's whole list takes 10 ms."""
 
 
 class FileArgument(Struct, frozen=True):
@@ -47,35 +46,35 @@ class FileArgument(Struct, frozen=True):
 
 
 def read_files(
-    name: str, field: str, value: Any, parameter: ParameterDefinition, words: RestTexts
+    name: str, field: str, value: Any, parameter: ParameterDefinition, texts: RestTexts
 ) -> list[FileArgument]:
-    """`name` is what the caller called it, `field` what the API does."""
+    """`name` is the parameter's name for the caller, `field` its name for the API."""
     items = cast(list[Any], value) if isinstance(value, list) else [value]
     if len(items) > parameter.max_files:
-        raise ToolError(words.files_most.format(name=name, most=parameter.max_files, count=len(items)))
-    return [_file(name, field, index, item, parameter.max_bytes, words) for index, item in enumerate(items)]
+        raise ToolError(texts.files_most.format(name=name, most=parameter.max_files, count=len(items)))
+    return [_file(name, field, index, item, parameter.max_bytes, texts) for index, item in enumerate(items)]
 
 
-def _file(name: str, field: str, index: int, item: Any, most: int, words: RestTexts) -> FileArgument:
+def _file(name: str, field: str, index: int, item: Any, most: int, texts: RestTexts) -> FileArgument:
     entry = cast(Mapping[str, Any], item if isinstance(item, Mapping) else {})
     content, filename = entry.get("content"), entry.get("filename")
     if not isinstance(content, str) or not isinstance(filename, str):
-        raise ToolError(words.file_form.format(name=name, index=index))
+        raise ToolError(texts.file_form.format(name=name, index=index))
     quoted = shortened(filename)
     if not re.fullmatch(_FILE_NAME, filename) or filename in (".", ".."):
-        raise ToolError(words.file_name.format(name=name, index=index, file=quoted))
-    if len(content) * 3 // 4 > most + most // 10 + 3:  # before it is decoded; line breaks are a tenth at most
+        raise ToolError(texts.file_name.format(name=name, index=index, file=quoted))
+    if len(content) * 3 // 4 > most + most // 10 + 3:  # before decoding; line breaks take at most a tenth
         size = len(content) * 3 // 4
-        raise ToolError(words.file_large.format(name=name, index=index, file=quoted, size=size, most=most))
+        raise ToolError(texts.file_large.format(name=name, index=index, file=quoted, size=size, most=most))
     try:
         data = binascii.a2b_base64("".join(content.split()), strict_mode=True)
     except (binascii.Error, ValueError):
-        raise ToolError(words.file_base64.format(name=name, index=index, file=quoted)) from None
+        raise ToolError(texts.file_base64.format(name=name, index=index, file=quoted)) from None
     if not data:
-        raise ToolError(words.file_empty.format(name=name, index=index, file=quoted))
+        raise ToolError(texts.file_empty.format(name=name, index=index, file=quoted))
     if len(data) > most:
         size = len(data)
-        raise ToolError(words.file_large.format(name=name, index=index, file=quoted, size=size, most=most))
+        raise ToolError(texts.file_large.format(name=name, index=index, file=quoted, size=size, most=most))
     kind = _KINDS.get(filename.rpartition(".")[2].lower(), "application/octet-stream")
     return FileArgument(field, filename, kind, data)
 
@@ -137,106 +136,106 @@ class RequestDraft(Struct):
         return RestRequest(self.method, target or "/", self.headers, self.body, self.repeatable)
 
 
-class _Filling(Struct):
+class _RequestParts(Struct):
     query: Pairs = []
     headers: dict[str, str] = {}
     fields: Pairs = []
     json: dict[str, Any] = {}
     whole: Any = UNSET
-    """The body, where one parameter is all of it."""
+    """The body, if one parameter is the whole of it."""
     files: list[FileArgument] = []
 
 
-def draft(plan: ToolPlan, arguments: dict[str, Any], words: RestTexts) -> RequestDraft:
-    filling, places = _Filling(), plan.places
+def draft(plan: ToolPlan, arguments: dict[str, Any], texts: RestTexts) -> RequestDraft:
+    parts, locations = _RequestParts(), plan.locations
     for name, value in plan.tool.fixed.items():
-        _place(filling, plan.fixed_place, name, value)
+        _put(parts, plan.fixed_location, name, value)
     for name, parameter in plan.parameters.items():
-        place = places[name]
-        if name not in arguments or place == "path" or place == "none":
+        location = locations[name]
+        if name not in arguments or location == "path" or location == "none":
             continue
-        value, called = arguments[name], parameter.name or name
-        if place == "file":
-            filling.files += read_files(name, called, value, parameter, words)
-        elif place == "header":
-            filling.headers[called] = _header(name, value, words)
+        value, wire_name = arguments[name], parameter.name or name
+        if location == "file":
+            parts.files += read_files(name, wire_name, value, parameter, texts)
+        elif location == "header":
+            parts.headers[wire_name] = _header(name, value, texts)
         else:
-            _place(filling, place, called, value)
-    body, kind = _body(plan, filling)
-    headers = plan.table.headers | filling.headers
+            _put(parts, location, wire_name, value)
+    body, kind = _body(plan, parts)
+    headers = plan.definition.headers | parts.headers
     if kind:
         headers["Content-Type"] = kind
-    path = _joined(plan.steps, arguments, words)
-    return RequestDraft(plan.tool.method, path, filling.query, headers, body, plan.repeatable)
+    path = _fill(plan.steps, arguments, texts)
+    return RequestDraft(plan.tool.method, path, parts.query, headers, body, plan.repeatable)
 
 
-def _place(filling: _Filling, place: str, name: str, value: Any) -> None:
-    if place == "query":
-        filling.query += texts(name, value)
-    elif place == "form":
-        filling.fields += texts(name, value)
-    elif place == "body":
-        filling.whole = value
-    elif place == "json":
+def _put(parts: _RequestParts, location: str, name: str, value: Any) -> None:
+    if location == "query":
+        parts.query += text_pairs(name, value)
+    elif location == "form":
+        parts.fields += text_pairs(name, value)
+    elif location == "body":
+        parts.whole = value
+    elif location == "json":
         *outer, last = name.split(".")
-        node = filling.json
+        node = parts.json
         for step in outer:
             node = node.setdefault(step, {})
         node[last] = value
 
 
-def _body(plan: ToolPlan, filling: _Filling) -> tuple[bytes, str]:
+def _body(plan: ToolPlan, parts: _RequestParts) -> tuple[bytes, str]:
     if plan.body_form is None:
         return b"", ""
     if plan.body_form == "raw":
-        return _raw(plan.tool.content_type, filling)
+        return _raw(plan.tool.content_type, parts)
     if plan.body_form == "json":
-        whole = filling.whole if "body" in plan.places.values() else filling.json
+        whole = parts.whole if "body" in plan.locations.values() else parts.json
         if whole is UNSET:
             return b"", ""
         return msgspec.json.encode(whole), plan.tool.content_type or "application/json"
     if plan.body_form == "multipart":
-        # There is no such body without parts.
-        return multipart(filling.fields, filling.files) if filling.fields or filling.files else (b"", "")
-    return urlencoded(filling.fields).encode(), "application/x-www-form-urlencoded"
+        # A multipart body needs at least one part.
+        return multipart(parts.fields, parts.files) if parts.fields or parts.files else (b"", "")
+    return urlencoded(parts.fields).encode(), "application/x-www-form-urlencoded"
 
 
-def _raw(kind: str, filling: _Filling) -> tuple[bytes, str]:
-    """One file or one text as it is; nothing, and no type of it, when neither was given."""
-    if filling.files:
-        (file,) = filling.files
+def _raw(kind: str, parts: _RequestParts) -> tuple[bytes, str]:
+    """One file or one text unchanged; no body and no type if neither was given."""
+    if parts.files:
+        (file,) = parts.files
         return file.content, kind if kind and not kind.endswith("*") else file.kind
-    if filling.whole is UNSET or filling.whole is None:
+    if parts.whole is UNSET or parts.whole is None:
         return b"", ""
-    return text(filling.whole).encode(errors="replace"), kind or "text/plain; charset=utf-8"
+    return text(parts.whole).encode(errors="replace"), kind or "text/plain; charset=utf-8"
 
 
-def filled_path(path: str, arguments: Mapping[str, Any], words: RestTexts) -> str:
-    """The path with its `{parameters}`, none of which can become more than one step of it."""
-    return _joined(split_path(path), arguments, words)
+def filled_path(path: str, arguments: Mapping[str, Any], texts: RestTexts) -> str:
+    """The path with its `{parameters}` filled in; a value cannot add a step."""
+    return _fill(split_path(path), arguments, texts)
 
 
-def _joined(steps: list[str], arguments: Mapping[str, Any], words: RestTexts) -> str:
-    found = list(steps)
-    for place in range(1, len(steps), 2):
-        found[place] = _step(steps[place], text(arguments.get(steps[place])), words)
-    return "".join(found)
+def _fill(steps: list[str], arguments: Mapping[str, Any], texts: RestTexts) -> str:
+    filled = list(steps)
+    for index in range(1, len(steps), 2):
+        filled[index] = _step(steps[index], text(arguments.get(steps[index])), texts)
+    return "".join(filled)
 
 
-def _step(name: str, value: str, words: RestTexts) -> str:
+def _step(name: str, value: str, texts: RestTexts) -> str:
     if value.isalnum() and value.isascii():
         return value
     if not value:
-        raise ToolError(words.empty.format(name=name))
+        raise ToolError(texts.empty.format(name=name))
     if value in (".", "..") or _has_control(value):
-        raise ToolError(_unusable(name, value, words))
+        raise ToolError(_unusable(name, value, texts))
     return quote(value, safe="", errors="replace")
 
 
-def _header(name: str, value: Any, words: RestTexts) -> str:
+def _header(name: str, value: Any, texts: RestTexts) -> str:
     written = text(value)
     if not written.isascii() or _has_control(written):
-        raise ToolError(_unusable(name, written, words))
+        raise ToolError(_unusable(name, written, texts))
     return written
 
 
@@ -244,12 +243,12 @@ def _has_control(value: str) -> bool:
     return any(character < " " or character == "\x7f" for character in value)
 
 
-def _unusable(name: str, value: str, words: RestTexts) -> str:
-    return words.unusable.format(name=name, value=shortened(value))
+def _unusable(name: str, value: str, texts: RestTexts) -> str:
+    return texts.unusable.format(name=name, value=shortened(value))
 
 
-def texts(name: str, value: Any) -> Pairs:
-    """A value of a query or a form: an array is several of that name, and null is not there."""
+def text_pairs(name: str, value: Any) -> Pairs:
+    """The pairs of a query or a form: an array gives several, null gives none."""
     if isinstance(value, list):
         return [(name, text(item)) for item in cast(list[Any], value) if item is not None]
     return [] if value is None else [(name, text(value))]

@@ -1,6 +1,6 @@
-"""Resolves names to ids: asks the API for a list, in which exactly one item must have the name.
+"""Resolves names to ids: reads a list of the API, in which exactly one item must have the name.
 
-A name that is not found or not unique is an error that shows what there is.
+A name that is missing or ambiguous is an error that lists the names.
 """
 
 import unicodedata
@@ -17,57 +17,59 @@ from ..texts import RestTexts, shortened
 from .arguments import id_list
 from .builder import text
 
-MOST_SHOWN = 10
+MAX_SHOWN = 10
 
 
 class NameMatcher:
-    """The names in the lists of a lookup. What is not found, or is not clear, is told with what there is."""
+    """Finds names in the lists of a lookup; errors list the names."""
 
-    def __init__(self, lookup: Lookup, words: RestTexts) -> None:
+    def __init__(self, lookup: Lookup, texts: RestTexts) -> None:
         self._lookup = lookup
-        self._words = words
+        self._texts = texts
 
-    def only(self, items: list[Any], wanted: str, *, cut: bool = False) -> Any:
-        """The id of the item that has the name; else of the only one that contains it, which nobody knows
-        of a list that was `cut`."""
+    def one(self, items: list[Any], wanted: str, *, truncated: bool = False) -> Any:
+        """The id of the item with the name; else of the only one that contains it, unless the list is
+        `truncated`."""
         same, like = self._matching(items, wanted)
         found = same or like
-        if cut and not same:
-            raise self._cut(items, wanted, like)
+        if truncated and not same:
+            raise self._incomplete(items, wanted, like)
         if not found:
             raise self._not_found(items, wanted)
-        known = self._ids(found)
-        if len(known) > 1:
-            raise ToolError(self._words.ambiguous.format(**self._told(wanted), names=self._listed(found)))
-        return self._told_ids(known, wanted)[0]
+        ids = self._ids(found)
+        if len(ids) > 1:
+            raise ToolError(
+                self._texts.ambiguous.format(**self._message_fields(wanted), names=self._listed(found))
+            )
+        return self._known_ids(ids, wanted)[0]
 
-    def several(self, items: list[Any], wanted: str, *, cut: bool = False) -> list[Any]:
-        """The ids of all that contain the name."""
+    def all(self, items: list[Any], wanted: str, *, truncated: bool = False) -> list[Any]:
+        """The ids of all items that contain the name."""
         _, like = self._matching(items, wanted)
-        if cut:
-            raise self._cut(items, wanted, like)
+        if truncated:
+            raise self._incomplete(items, wanted, like)
         if not like:
             raise self._not_found(items, wanted)
-        return self._told_ids(self._ids(like), wanted)
+        return self._known_ids(self._ids(like), wanted)
 
     def _ids(self, found: list[Any]) -> list[Any]:
-        """Each once: a list that grows while its pages are read shows an item on two of them."""
-        known: list[Any] = []
+        """Each id once: an item may be on two pages of a list that grows while it is read."""
+        ids: list[Any] = []
         for item in found:
-            if (id := at(item, self._lookup.id)) not in known:
-                known.append(id)
-        return known
+            if (id := at(item, self._lookup.id)) not in ids:
+                ids.append(id)
+        return ids
 
-    def _told_ids(self, known: list[Any], wanted: str) -> list[Any]:
-        told = [id for id in known if id is not None]
-        if not told:
-            raise ToolError(self._words.without_id.format(**self._told(wanted), id=self._lookup.id))
-        return told
+    def _known_ids(self, ids: list[Any], wanted: str) -> list[Any]:
+        known = [id for id in ids if id is not None]
+        if not known:
+            raise ToolError(self._texts.without_id.format(**self._message_fields(wanted), id=self._lookup.id))
+        return known
 
     def _matching(self, items: list[Any], wanted: str) -> tuple[list[Any], list[Any]]:
         """The items that have the name, and those that contain it."""
         key = folded(wanted)
-        if not key:  # nothing but accents, which would be in every name
+        if not key:  # only accents, which every name would contain
             return [], []
         names = [(item, [folded(text(at(item, field))) for field in self._lookup.match]) for item in items]
         same = [item for item, known in names if key in known]
@@ -77,53 +79,55 @@ class NameMatcher:
         named = [item for item in items if self._label(item)]
         if items and not named:
             return self.unreadable(wanted)
-        hint = self._words.there_are.format(names=self._listed(named)) if named else ""
-        return ToolError(self._words.not_found.format(**self._told(wanted)) + hint)
+        hint = self._texts.there_are.format(names=self._listed(named)) if named else ""
+        return ToolError(self._texts.not_found.format(**self._message_fields(wanted)) + hint)
 
-    def _cut(self, items: list[Any], wanted: str, like: list[Any]) -> ToolError:
-        hint = self._words.found_so_far.format(names=self._listed(like)) if like else ""
-        return ToolError(self._words.list_cut.format(**self._told(wanted), count=len(items)) + hint)
+    def _incomplete(self, items: list[Any], wanted: str, like: list[Any]) -> ToolError:
+        hint = self._texts.found_so_far.format(names=self._listed(like)) if like else ""
+        return ToolError(self._texts.list_cut.format(**self._message_fields(wanted), count=len(items)) + hint)
 
     def unreadable(self, wanted: str) -> ToolError:
-        """There is no list, or nothing in it has a name."""
+        """There is no list, or no item in it has a name."""
         fields = ", ".join(map(repr, self._lookup.match))
-        return ToolError(self._words.no_list.format(**self._told(wanted), fields=fields))
+        return ToolError(self._texts.no_list.format(**self._message_fields(wanted), fields=fields))
 
-    def _told(self, wanted: str) -> dict[str, str]:
+    def _message_fields(self, wanted: str) -> dict[str, str]:
         return {"what": self._lookup.what or "item", "name": shortened(wanted.strip())}
 
     def _listed(self, items: list[Any]) -> str:
         shown = [
             f"{tidy(self._label(item), 60)} ({tidy(text(at(item, self._lookup.id)), 40) or '?'})"
-            for item in items[:MOST_SHOWN]
+            for item in items[:MAX_SHOWN]
         ]
-        return ", ".join(shown) + (", …" if len(items) > MOST_SHOWN else "")
+        return ", ".join(shown) + (", …" if len(items) > MAX_SHOWN else "")
 
     def _label(self, item: Any) -> str:
         return next((name for field in self._lookup.match if (name := text(at(item, field)))), "")
 
 
 def folded(name: str) -> str:
-    """A name as people compare names: without case and accents, and with single blanks."""
+    """The name without case and accents, and with single spaces."""
     plain = unicodedata.normalize("NFKD", name)
     return " ".join("".join(mark for mark in plain if not unicodedata.combining(mark)).casefold().split())
 
 
 Read = Callable[[ToolPlan, dict[str, Any]], Awaitable[RestResult]]
-"""A list and what its path needs, to what the API says there."""
-Known = Callable[[str], Any]
-"""A parameter's value if the caller gives none; None when there is none either."""
+"""Takes the plan of a list and the values of its path; returns the list."""
+DefaultOf = Callable[[str], Any]
+"""The default of a parameter; None if it has none."""
 
 
 class Lookups:
-    """The names among a call's arguments, looked up one after the other: one may need what another gives."""
+    """Looks up the names in a call's arguments one after the other: one may need the id of another."""
 
-    def __init__(self, table: ApiDefinition, words: RestTexts) -> None:
-        self._table = table
-        self._words = words
+    def __init__(self, definition: ApiDefinition, texts: RestTexts) -> None:
+        self._definition = definition
+        self._texts = texts
 
-    async def resolve(self, plan: ToolPlan, arguments: dict[str, Any], known: Known, read: Read) -> None:
-        """Puts the ids among the arguments. An id that the caller gave itself is not looked up."""
+    async def resolve(
+        self, plan: ToolPlan, arguments: dict[str, Any], default_of: DefaultOf, read: Read
+    ) -> None:
+        """Adds the ids to the arguments. An id that the caller gave is not looked up."""
         pending = {
             name: parameter
             for name, parameter in plan.parameters.items()
@@ -132,13 +136,13 @@ class Lookups:
         while pending:
             name = self._next(pending)
             parameter = pending.pop(name)
-            await self._resolve(plan, name, parameter, arguments, known, read)
+            await self._resolve(plan, name, parameter, arguments, default_of, read)
 
     def _next(self, pending: Mapping[str, ParameterDefinition]) -> str:
-        """One that does not wait for what another of them gives."""
-        coming = {parameter.gives for parameter in pending.values()}
+        """A parameter that does not need the id of another one."""
+        pending_ids = {parameter.gives for parameter in pending.values()}
         for name, parameter in pending.items():
-            if not coming & set(placeholders(self._table.lookups[parameter.lookup].path)):
+            if not pending_ids & set(placeholders(self._definition.lookups[parameter.lookup].path)):
                 return name
         return next(iter(pending))
 
@@ -148,56 +152,54 @@ class Lookups:
         name: str,
         parameter: ParameterDefinition,
         arguments: dict[str, Any],
-        known: Known,
+        default_of: DefaultOf,
         read: Read,
     ) -> None:
-        lookup = self._table.lookups[parameter.lookup]
+        lookup = self._definition.lookups[parameter.lookup]
         target = plan.parameters.get(parameter.gives)
         wanted = str(arguments[name])
-        values = self._values(plan, lookup, wanted, arguments, known)
+        values = self._values(plan, lookup, wanted, arguments, default_of)
         if target is None or not target.ids:
             arguments[parameter.gives] = await self._find(lookup, values, wanted, read)
             return
         names = dict.fromkeys(part.strip() for part in wanted.split(",") if part.strip())
-        find = self._find_several if lookup.several else self._find
+        find = self._find_all if lookup.several else self._find
         found: list[Any] = []
         for one in names:
             result = await find(lookup, values, one, read)
             found += cast(list[Any], result) if lookup.several else [result]
-        arguments[parameter.gives] = id_list(parameter.gives, found, target.ids, self._words)
+        arguments[parameter.gives] = id_list(parameter.gives, found, target.ids, self._texts)
 
     def _values(
-        self, plan: ToolPlan, lookup: Lookup, wanted: str, arguments: Mapping[str, Any], known: Known
+        self, plan: ToolPlan, lookup: Lookup, wanted: str, arguments: Mapping[str, Any], default_of: DefaultOf
     ) -> dict[str, Any]:
-        """What the path of the list needs."""
+        """The values for the path of the list."""
         values: dict[str, Any] = {}
-        told = {"what": lookup.what, "name": shortened(wanted)}
+        fields = {"what": lookup.what, "name": shortened(wanted)}
         for needed in placeholders(lookup.path):
             value = arguments.get(needed)
             if value is None:
-                value = known(needed)
+                value = default_of(needed)
             if value is None:
-                raise ToolError(self._words.looking_needs.format(**told, needs=needed))
+                raise ToolError(self._texts.looking_needs.format(**fields, needs=needed))
             parameter = plan.parameters.get(needed)
             if parameter is not None and parameter.ids and "," in str(value):
-                raise ToolError(self._words.looking_one.format(**told, needs=needed))
+                raise ToolError(self._texts.looking_one.format(**fields, needs=needed))
             values[needed] = value
         return values
 
     async def _find(self, lookup: Lookup, values: dict[str, Any], wanted: str, read: Read) -> Any:
-        part = await read(self._looking(lookup, wanted), dict(values))
-        names = NameMatcher(lookup, self._words)
-        return names.only(_items(part, lookup, names, wanted), wanted, cut=part.truncated)
+        result = await read(self._list_plan(lookup, wanted), dict(values))
+        names = NameMatcher(lookup, self._texts)
+        return names.one(_items(result, lookup, names, wanted), wanted, truncated=result.truncated)
 
-    async def _find_several(
-        self, lookup: Lookup, values: dict[str, Any], wanted: str, read: Read
-    ) -> list[Any]:
-        part = await read(self._looking(lookup, wanted), dict(values))
-        names = NameMatcher(lookup, self._words)
-        return names.several(_items(part, lookup, names, wanted), wanted, cut=part.truncated)
+    async def _find_all(self, lookup: Lookup, values: dict[str, Any], wanted: str, read: Read) -> list[Any]:
+        result = await read(self._list_plan(lookup, wanted), dict(values))
+        names = NameMatcher(lookup, self._texts)
+        return names.all(_items(result, lookup, names, wanted), wanted, truncated=result.truncated)
 
-    def _looking(self, lookup: Lookup, wanted: str) -> ToolPlan:
-        """The list as a tool would read it, with all its pages where it has them."""
+    def _list_plan(self, lookup: Lookup, wanted: str) -> ToolPlan:
+        """The plan of a tool that reads the list, with all its pages."""
         query = {
             name: value.replace("{name}", wanted) if isinstance(value, str) else value
             for name, value in lookup.query.items()
@@ -210,11 +212,11 @@ class Lookups:
             all_pages=bool(lookup.paging),
             result=ResultDefinition(items=lookup.items),
         )
-        return ToolPlan(lookup.what, tool, self._table)
+        return ToolPlan(lookup.what, tool, self._definition)
 
 
-def _items(part: RestResult, lookup: Lookup, names: NameMatcher, wanted: str) -> list[Any]:
-    """The list that was read; nothing at its place is an empty one, anything else is none."""
-    if part.items is None and at(part.value, lookup.items) not in (None, UNSET):
+def _items(result: RestResult, lookup: Lookup, names: NameMatcher, wanted: str) -> list[Any]:
+    """The items of the list; a missing list is empty, another value is an error."""
+    if result.items is None and at(result.value, lookup.items) not in (None, UNSET):
         raise names.unreadable(wanted)
-    return part.items or []
+    return result.items or []

@@ -1,4 +1,4 @@
-"""Reads one response, one page of a list, or all pages of a list, and filters items where the API cannot."""
+"""Reads one response, one page of a list or all its pages, and filters items if the API cannot."""
 
 import re
 from collections.abc import Awaitable, Callable, Mapping
@@ -13,7 +13,7 @@ from ..api import DecodedResponse, RestApi
 from ..definition.model import Auth
 from ..definition.plan import ToolPlan
 from ..definition.schemas import position_name, shown_name
-from ..request.arguments import whole
+from ..request.arguments import whole_number
 from ..request.auth import HIDDEN_IN_LINK
 from ..request.builder import RequestDraft, draft, text, urlencoded
 from ..request.lookups import folded
@@ -26,49 +26,49 @@ _QUERY = r"[\x21\x22\x24-\x7e]{0,4000}"
 
 
 class PageCursor:
-    """The position in a list, moved on with every part that was read."""
+    """The position in a list, which advances with every page."""
 
-    def __init__(self, plan: ToolPlan, arguments: dict[str, Any], words: RestTexts, base: str) -> None:
-        """Takes what belongs to paging out of the arguments."""
+    def __init__(self, plan: ToolPlan, arguments: dict[str, Any], texts: RestTexts, base: str) -> None:
+        """Removes the paging parameters from the arguments."""
         assert plan.paging is not None
         self._paging = paging = plan.paging
         self._plan = plan
         self._base = base
-        asked = _taken(plan, arguments, position_name(paging))
-        self.position: Position | None = self._checked(asked, words)
-        self.size = self._size(_taken(plan, arguments, paging.size), words)
+        position = _pop(plan, arguments, position_name(paging))
+        self.position: Position | None = self._checked(position, texts)
+        self.size = self._size(_pop(plan, arguments, paging.size), texts)
 
-    def _checked(self, asked: Any, words: RestTexts) -> Position | None:
+    def _checked(self, value: Any, texts: RestTexts) -> Position | None:
         paging, name = self._paging, shown_name(self._plan, position_name(self._paging))
-        if asked is None or asked == "":
+        if value is None or value == "":
             return paging.first if paging.kind in ("page", "offset") else None
         if paging.kind in ("page", "offset"):
-            if not isinstance(asked, int) or asked < paging.first:
-                raise ToolError(words.whole_number.format(name=name, least=paging.first))
-            return asked
-        if paging.kind == "link" and not re.fullmatch(_QUERY, text(asked)):
-            raise ToolError(words.cursor.format(name=name))
-        return text(asked)
+            if not isinstance(value, int) or value < paging.first:
+                raise ToolError(texts.whole_number.format(name=name, least=paging.first))
+            return value
+        if paging.kind == "link" and not re.fullmatch(_QUERY, text(value)):
+            raise ToolError(texts.cursor.format(name=name))
+        return text(value)
 
-    def _size(self, asked: Any, words: RestTexts) -> int:
+    def _size(self, value: Any, texts: RestTexts) -> int:
         if self._plan.tool.all_pages:
             return self._paging.most
-        if asked is None:
+        if value is None:
             return min(self._paging.default, self._paging.most)
-        if not isinstance(asked, int) or asked < 1:
+        if not isinstance(value, int) or value < 1:
             name = shown_name(self._plan, self._paging.size)
-            raise ToolError(words.whole_number.format(name=name, least=1))
-        return min(asked, self._paging.most)
+            raise ToolError(texts.whole_number.format(name=name, least=1))
+        return min(value, self._paging.most)
 
-    def from_the_start(self) -> "PageCursor":
-        """The same list in the biggest parts, from its beginning."""
+    def restarted(self) -> "PageCursor":
+        """A cursor at the beginning of the list, with the largest pages."""
         other = copy(self)
         other.size = self._paging.most
         other.position = self._paging.first if self._paging.kind in ("page", "offset") else None
         return other
 
-    def cut(self, whole: RestResult) -> RestResult:
-        """Our part of a list that was read as a whole, where position and size count its items."""
+    def slice(self, whole: RestResult) -> RestResult:
+        """The page at this position of a list that was read as a whole."""
         if whole.items is None or self._paging.kind not in ("page", "offset"):
             return whole
         skipped = int(self.position or 0) - self._paging.first
@@ -79,8 +79,11 @@ class PageCursor:
         following = int(self.position or 0) + step if more else None
         return RestResult(items, items, len(whole.items), following, whole.truncated)
 
-    def aimed(self, draft: RequestDraft) -> RequestDraft:
-        """The draft for the part at our position."""
+    def advance(self, position: Position) -> None:
+        self.position = position
+
+    def apply(self, draft: RequestDraft) -> RequestDraft:
+        """Add position and size to the draft."""
         paging = self._paging
         if paging.kind == "link" and self.position:
             draft.raw_query = self._continued(str(self.position), draft)
@@ -92,8 +95,8 @@ class PageCursor:
         return draft
 
     def _continued(self, query: str, draft: RequestDraft) -> str:
-        """The query of a link. Callers hand it back to us, so what is always sent is not theirs to say."""
-        auth = self._plan.table.auth
+        """The query of a link. It comes back from callers, who must not change the fixed values."""
+        auth = self._plan.definition.auth
         always = [(name, value) for name, value in draft.query if name in self._plan.tool.fixed]
         ours = {name for name, _ in always} | ({auth.name} if auth.kind == "query" else set[str]())
         pairs = [pair for pair in query.split("&") if unquote_plus(pair.partition("=")[0]) not in ours]
@@ -101,14 +104,14 @@ class PageCursor:
 
     def total(self, answer: DecodedResponse) -> int | None:
         paging = self._paging
-        said = answer.headers.get(paging.total_header.lower()) if paging.total_header else None
-        if said is not None and said.strip().isdecimal():
-            return int(said.strip()[:15])
+        header = answer.headers.get(paging.total_header.lower()) if paging.total_header else None
+        if header is not None and header.strip().isdecimal():
+            return int(header.strip()[:15])
         found = at(answer.value, paging.total) if paging.total else None
         return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
 
-    def after(self, answer: DecodedResponse, count: int, auth: Auth) -> Position | None:
-        """Where the next part begins; None at the end."""
+    def next_position(self, answer: DecodedResponse, count: int, auth: Auth) -> Position | None:
+        """The position of the next page; None at the end."""
         paging = self._paging
         if paging.kind == "cursor":
             found = at(answer.value, paging.next)
@@ -131,7 +134,7 @@ class PageCursor:
         return following if more else None
 
     def _linked(self, header: str, auth: Auth) -> str | None:
-        """The query of the next link, if it is of the same list: elsewhere, it would carry the key there."""
+        """The query of the next link if it is for the same list: another address must not get the key."""
         target = _next_target(header)
         if target is None:
             return None
@@ -148,7 +151,7 @@ class PageCursor:
 
 
 def _next_target(header: str) -> str | None:
-    """Of a Link header, the address whose relation is `next`. In one pass, however the header is written."""
+    """The address with the relation `next` in a Link header, in one pass."""
     for target, about in re.findall(_LINK, header):
         for part in about.split(";"):
             name, _, value = part.partition("=")
@@ -158,34 +161,36 @@ def _next_target(header: str) -> str | None:
 
 
 def _has_key(pair: str, auth: Auth) -> bool:
-    """Whether a part of a query is the key: ours is added to every request anyway."""
+    """Whether a pair of a query is the key, which is added to every request anyway."""
     named = pair.partition("=")[0] in (auth.name, quote(auth.name, safe=""))
     return HIDDEN_IN_LINK in pair or (auth.kind == "query" and named)
 
 
-def _taken(plan: ToolPlan, arguments: dict[str, Any], called: str) -> Any:
-    """The argument that the API knows by this name, which the tool may call otherwise."""
-    if not called:
+def _pop(plan: ToolPlan, arguments: dict[str, Any], wire_name: str) -> Any:
+    """Remove and return the argument with this name for the API; the tool may name it otherwise."""
+    if not wire_name:
         return None
-    name = shown_name(plan, called)
-    return whole(arguments.pop(name if name in arguments else called, None))
+    name = shown_name(plan, wire_name)
+    return whole_number(arguments.pop(name if name in arguments else wire_name, None))
 
 
 class ItemFilter:
-    """What the arguments ask for; false when they ask for nothing."""
+    """Filters items by arguments; false if there is nothing to filter by."""
 
     def __init__(self, plan: ToolPlan, arguments: Mapping[str, Any]) -> None:
-        self._wanted = [
+        self._conditions = [
             (arguments[name], fields)
             for name, fields in plan.tool.filters.items()
             if arguments.get(name) not in (None, "")
         ]
 
     def __bool__(self) -> bool:
-        return bool(self._wanted)
+        return bool(self._conditions)
 
     def fits(self, item: Any) -> bool:
-        return all(any(_has(at(item, field), value) for field in fields) for value, fields in self._wanted)
+        return all(
+            any(_has(at(item, field), value) for field in fields) for value, fields in self._conditions
+        )
 
 
 def _has(found: Any, wanted: Any) -> bool:
@@ -197,67 +202,70 @@ def _has(found: Any, wanted: Any) -> bool:
 
 
 Progress = Callable[[float, float | None], Awaitable[None]]
-"""Is told how many items were read, and of how many."""
+"""Takes the number of items read, and of all items if known."""
 MAX_PAGES = 200
-"""Requests for one list, however small its parts are."""
+"""The limit of requests for one list."""
 
 
 class ResponseReader(Struct, frozen=True):
     plan: ToolPlan
     api: RestApi
-    ask: Callable[[RequestDraft], Awaitable[DecodedResponse]]
-    kept: Callable[[Any], Any]
-    """What is kept of an object."""
+    send: Callable[[RequestDraft], Awaitable[DecodedResponse]]
+    select: Callable[[Any], Any]
+    """Selects the fields of an object."""
     progress: Progress
 
-    async def part(self, arguments: dict[str, Any]) -> RestResult:
-        wanted = ItemFilter(self.plan, arguments)
+    async def read(self, arguments: dict[str, Any]) -> RestResult:
+        item_filter = ItemFilter(self.plan, arguments)
         if self.plan.paging is None:
-            return self._single(await self.ask(self._draft(arguments)), wanted)
-        parts = PageCursor(self.plan, arguments, self.api.words, self.api.client.origin.base)
+            return self._single(await self.send(self._draft(arguments)), item_filter)
+        cursor = PageCursor(self.plan, arguments, self.api.texts, self.api.client.origin.base)
         if self.plan.tool.all_pages:
-            return await self._every(parts, arguments, wanted)
-        if wanted:
-            chosen = parts.from_the_start()
-            return parts.cut(await self._every(chosen, arguments, wanted))
-        answer = await self.ask(parts.aimed(self._draft(arguments)))
+            return await self._read_all(cursor, arguments, item_filter)
+        if item_filter:
+            return cursor.slice(await self._read_all(cursor.restarted(), arguments, item_filter))
+        answer = await self.send(cursor.apply(self._draft(arguments)))
         value, items = extracted(answer.value, self.plan.tool.result)
         if items is None:
-            return RestResult(self.kept(value))
-        following = parts.after(answer, len(items), self.api.table.auth)
-        return RestResult(value, self._kept(items, wanted), parts.total(answer), following)
+            return RestResult(self.select(value))
+        following = cursor.next_position(answer, len(items), self.api.definition.auth)
+        return RestResult(value, self._selected(items, item_filter), cursor.total(answer), following)
 
-    def _single(self, answer: DecodedResponse, wanted: ItemFilter) -> RestResult:
+    def _single(self, answer: DecodedResponse, item_filter: ItemFilter) -> RestResult:
         value, items = extracted(answer.value, self.plan.tool.result)
         if items is None:
-            return RestResult(self.kept(value))
-        return RestResult(value, self._kept(items, wanted))
+            return RestResult(self.select(value))
+        return RestResult(value, self._selected(items, item_filter))
 
-    async def _every(self, parts: PageCursor, arguments: dict[str, Any], wanted: ItemFilter) -> RestResult:
-        """All of a list, within its limits; what was left out is said."""
+    async def _read_all(
+        self, cursor: PageCursor, arguments: dict[str, Any], item_filter: ItemFilter
+    ) -> RestResult:
+        """Read a whole list within its limits; `truncated` says whether items are missing."""
         assert self.plan.paging is not None
         most, found, read = self.plan.paging.most_items, list[Any](), 0
         total: int | None = None
         for _ in range(MAX_PAGES):
-            answer = await self.ask(parts.aimed(self._draft(arguments)))
+            answer = await self.send(cursor.apply(self._draft(arguments)))
             value, items = extracted(answer.value, self.plan.tool.result)
             if items is None:
-                return RestResult(self.kept(value))
-            total, surplus = parts.total(answer), read + len(items) > most
-            found += self._kept(items[: most - read], wanted)
+                return RestResult(self.select(value))
+            total, surplus = cursor.total(answer), read + len(items) > most
+            found += self._selected(items[: most - read], item_filter)
             read += len(items)
-            following = parts.after(answer, len(items), self.api.table.auth)
+            following = cursor.next_position(answer, len(items), self.api.definition.auth)
             if following is None or read >= most:
-                return self._whole(found, total, wanted, cut=surplus or following is not None)
+                return self._whole(found, total, item_filter, truncated=surplus or following is not None)
             await self.progress(read, None if total is None else min(total, most))
-            parts.position = following
-        return self._whole(found, total, wanted, cut=True)
+            cursor.advance(following)
+        return self._whole(found, total, item_filter, truncated=True)
 
-    def _whole(self, found: list[Any], total: int | None, wanted: ItemFilter, *, cut: bool) -> RestResult:
-        return RestResult(found, found, len(found) if wanted else total, truncated=cut)
+    def _whole(
+        self, found: list[Any], total: int | None, item_filter: ItemFilter, *, truncated: bool
+    ) -> RestResult:
+        return RestResult(found, found, len(found) if item_filter else total, truncated=truncated)
 
-    def _kept(self, items: list[Any], wanted: ItemFilter) -> list[Any]:
-        return [self.kept(item) for item in items if wanted.fits(item)]
+    def _selected(self, items: list[Any], item_filter: ItemFilter) -> list[Any]:
+        return [self.select(item) for item in items if item_filter.fits(item)]
 
     def _draft(self, arguments: dict[str, Any]) -> RequestDraft:
-        return draft(self.plan, arguments, self.api.words)
+        return draft(self.plan, arguments, self.api.texts)

@@ -1,9 +1,9 @@
-"""What the model sees of a response: the decoded body, the selected fields, or the error message.
+"""The result of a response for the model: the decoded body, the selected fields, or the error message.
 
-An object is `{"data": {…}}`; a list `{"items": […], "total": …, "next": …}`, where `total` is present if
-the API gives it and `next` if there is more; a response without content is `{"message": "…"}`. A tool with
-an `output` schema of its own answers with the object itself, unless that schema has `data`. Error details
-are one bounded line without the key; addresses are never shown.
+An object is `{"data": {…}}`; a list is `{"items": […], "total": …, "next": …}`, with `total` if the API gives
+it and `next` if there is more; a response without content is `{"message": "…"}`. A tool with its own `output`
+schema returns the object itself, unless that schema has `data`. Error details are one bounded line without
+the key and without addresses.
 """
 
 import re
@@ -31,7 +31,7 @@ from ..texts import RestTexts, shortened
 
 
 class RestResult(Struct, frozen=True):
-    """What is kept of a reply, or of several that were one list."""
+    """The selected content of a response, or of all pages of a list."""
 
     value: Any
     items: list[Any] | None = None
@@ -42,22 +42,22 @@ class RestResult(Struct, frozen=True):
     def plain(self) -> dict[str, Any]:
         if self.items is None:
             return {} if self.value is UNSET else {"data": self.value}
-        found: dict[str, Any] = {"items": self.items}
+        result: dict[str, Any] = {"items": self.items}
         if self.total is not None:
-            found["total"] = self.total
+            result["total"] = self.total
         if self.following is not None:
-            found["next"] = self.following
+            result["next"] = self.following
         if self.truncated:
-            found["truncated"] = True
-        return found
+            result["truncated"] = True
+        return result
 
 
 def tool_result(
-    plan: ToolPlan, part: RestResult, arguments: Mapping[str, Any], words: RestTexts
+    plan: ToolPlan, part: RestResult, arguments: Mapping[str, Any], texts: RestTexts
 ) -> ToolResult:
     if part.value is UNSET:
-        said = _filled_sentence(plan.tool.result.said, arguments) or words.done
-        return ToolResult(content=[said], structured={"message": said})
+        message = _filled_sentence(plan.tool.result.said, arguments) or texts.done
+        return ToolResult(content=[message], structured={"message": message})
     value: Any = part.value
     if plan.tool.output and part.items is None and isinstance(value, dict):
         value = cast(dict[str, Any], value)
@@ -71,7 +71,7 @@ def _filled_sentence(sentence: str, arguments: Mapping[str, Any]) -> str:
 
 
 MAX_DETAIL = 800
-# Compiled when something has failed, which is not at the start.
+# Compiled at the first failure, not at the start.
 _SPACE = r"[\s\x00-\x1f\x7f-\x9f\u2028\u2029]+"
 _INVISIBLE = r"[\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff]"
 _ADDRESS = r"(?:(?:[A-Za-z][A-Za-z0-9+.-]*:)?//)?(?:[^/?#]*@)?([^?#]*)"
@@ -82,74 +82,75 @@ _MESSAGE_FIELDS = ("message", "error_description", "detail", "error", "title")
 def status_error(
     reply: RestResponse,
     errors: Mapping[str, str],
-    words: RestTexts,
+    texts: RestTexts,
     key: Secret | None,
     wait: float | None = None,
 ) -> ToolError:
-    """For a reply that is no success."""
+    """The error for an unsuccessful response."""
     status = reply.status
     if 300 <= status < 400:
         place = re.match(_ADDRESS, reply.headers.get("location", ""))
         shown = tidy(place[1] if place else "", 200, key) or "?"
-        return ToolError(words.redirected.format(status=status, place=shown))
+        return ToolError(texts.redirected.format(status=status, place=shown))
     names = (str(status), f"{status // 100}xx")
     template = next((errors[name] for name in names if name in errors), None)
     if template is None:
-        template = next((words.statuses[n] for n in names if n in words.statuses), words.statuses["xxx"])
-    said = detail(reply, key)
-    text = template.replace("{status}", str(status)).replace("{detail}", said).strip().rstrip(":")
+        template = next((texts.statuses[n] for n in names if n in texts.statuses), texts.statuses["xxx"])
+    text = (
+        template.replace("{status}", str(status)).replace("{detail}", detail(reply, key)).strip().rstrip(":")
+    )
     if wait is not None:
-        text += " " + words.wait.format(seconds=f"{wait:g}")
+        text += " " + texts.wait.format(seconds=f"{wait:g}")
     return ToolError(text)
 
 
-def transport_error(fault: RestTransportError, words: RestTexts, repeatable: bool) -> ToolError:
-    """For a request without a reply."""
-    reason = words.reasons.get(str(fault), str(fault))
-    if isinstance(fault, ApiUnreachableError) and not fault.sent:
-        return ToolError(words.unreachable.format(reason=reason))
-    if isinstance(fault, ResponseTooLargeError):
-        return ToolError(words.large.format(limit=fault.limit))
-    if isinstance(fault, ApiTimeoutError):
-        text = words.slow.format(seconds=f"{fault.seconds:g}")
+def transport_error(error: RestTransportError, texts: RestTexts, repeatable: bool) -> ToolError:
+    """The error for a request without a response."""
+    reason = texts.reasons.get(str(error), str(error))
+    if isinstance(error, ApiUnreachableError) and not error.sent:
+        return ToolError(texts.unreachable.format(reason=reason))
+    if isinstance(error, ResponseTooLargeError):
+        return ToolError(texts.large.format(limit=error.limit))
+    if isinstance(error, ApiTimeoutError):
+        text = texts.slow.format(seconds=f"{error.seconds:g}")
     else:
-        template = words.broken if isinstance(fault, ApiUnreachableError) else words.garbled
+        template = texts.broken if isinstance(error, ApiUnreachableError) else texts.garbled
         text = template.format(reason=reason)
-    return ToolError(text if repeatable else f"{text} {words.doubt}")
+    return ToolError(text if repeatable else f"{text} {texts.doubt}")
 
 
 def detail(reply: RestResponse, key: Secret | None) -> str:
-    """What the API said of its refusal, as one bounded line."""
+    """The API's own error message, as one bounded line."""
     if not reply.body or is_html(reply):
         return ""
     try:
-        said: Any = redacted_value(msgspec.json.decode(reply.body), key, reply.body)
+        message: Any = redacted_value(msgspec.json.decode(reply.body), key, reply.body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # A key that begins in what can be shown is looked at as a whole, or its first half would be shown.
-        said = reply.body[: 4 * MAX_DETAIL + MAX_KEY_LENGTH].decode("utf-8", "replace")
-        said = redacted(said, key)[: 4 * MAX_DETAIL]
-    return tidy(_sentence(said), MAX_DETAIL, key)
+        # Take more than is shown, so that a key at the end of the shown part is redacted completely.
+        message = reply.body[: 4 * MAX_DETAIL + MAX_KEY_LENGTH].decode("utf-8", "replace")
+        message = redacted(message, key)[: 4 * MAX_DETAIL]
+    return tidy(_sentence(message), MAX_DETAIL, key)
 
 
-def _sentence(said: Any) -> str:
-    """Its message where that is all it says; else the whole, which may name the fields at fault."""
-    if isinstance(said, str):
-        return said
-    if isinstance(said, dict):
-        entries = cast(dict[str, Any], said)
+def _sentence(body: Any) -> str:
+    """The message if there is nothing else; else the whole body, which may name the fields at fault."""
+    if isinstance(body, str):
+        return body
+    if isinstance(body, dict):
+        entries = cast(dict[str, Any], body)
         if len(entries) == 1 and isinstance(only := next(iter(entries.values())), dict):
             entries = cast(dict[str, Any], only)
-        told = [
+        messages = [
             value for name, value in entries.items() if name in _MESSAGE_FIELDS and isinstance(value, str)
         ]
         more = any(value and not isinstance(value, str | int | float) for value in entries.values())
-        if told and not more:
-            return ": ".join(dict.fromkeys(told))
-    return msgspec.json.encode(said).decode()
+        if messages and not more:
+            return ": ".join(dict.fromkeys(messages))
+    return msgspec.json.encode(body).decode()
 
 
 def tidy(text: str, most: int, key: Secret | None = None) -> str:
-    """One line, without the key, looked for last: what is taken out may have stood between its letters."""
+    """One line without the key. The key is redacted last: removed characters may have been inside it."""
     line = redacted(re.sub(_SPACE, " ", re.sub(_INVISIBLE, "", text)).strip(), key)
     return line if len(line) <= most else line[: most - 1] + "…"
 
@@ -159,33 +160,33 @@ def is_html(reply: RestResponse) -> bool:
     return "html" in kind or ("json" not in kind and reply.body[:200].lstrip().lower().startswith(_HTML))
 
 
-_MARK = b"\xef\xbb\xbf"
-"""Some begin their JSON with it, though it has no business there."""
+_BOM = b"\xef\xbb\xbf"
+"""Some APIs put it before their JSON."""
 
 Verbosity = Literal["rich", "compact"]
 Tree = dict[str, "Tree"]
 
 
-def decoded(reply: RestResponse, words: RestTexts, key: Secret | None = None) -> Any:
-    """The body as JSON, or as text where it says that it is; UNSET when there is none."""
+def decoded(reply: RestResponse, texts: RestTexts, key: Secret | None = None) -> Any:
+    """The body as JSON, or as text if its type is text; UNSET if there is none."""
     if not reply.body.strip():
         return UNSET
     if not is_html(reply):
         try:
-            return msgspec.json.decode(reply.body.removeprefix(_MARK))
+            return msgspec.json.decode(reply.body.removeprefix(_BOM))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             pass
         if reply.headers.get("content-type", "").lower().startswith("text/"):
             return reply.body.decode("utf-8", "replace")
     if not is_html(reply) and "json" in reply.headers.get("content-type", "").lower():
         damaged = "its JSON is damaged"
-        raise ToolError(words.garbled.format(reason=words.reasons.get(damaged, damaged)))
+        raise ToolError(texts.garbled.format(reason=texts.reasons.get(damaged, damaged)))
     kind = "HTML" if is_html(reply) else tidy(reply.headers.get("content-type", ""), 60, key) or "?"
-    raise ToolError(words.not_json.format(kind=kind, status=reply.status))
+    raise ToolError(texts.not_json.format(kind=kind, status=reply.status))
 
 
 def at(value: Any, path: str) -> Any:
-    """What is at a path with dots, None when nothing is; the whole for an empty one."""
+    """The value at a path with dots; None if there is none; the whole value for an empty path."""
     for step in path.split(".") if path else ():
         if isinstance(value, dict):
             value = cast(dict[str, Any], value).get(step)
@@ -197,7 +198,7 @@ def at(value: Any, path: str) -> Any:
 
 
 def extracted(value: Any, result: ResultDefinition) -> tuple[Any, list[Any] | None]:
-    """What matters in a reply, and the list in it when it is one."""
+    """The content of a response, and its list if it has one."""
     found = at(value, result.unwrap)
     if found is None:
         found = value
@@ -206,7 +207,7 @@ def extracted(value: Any, result: ResultDefinition) -> tuple[Any, list[Any] | No
 
 
 class FieldSelection:
-    """Which fields are kept of an object, or of each item, by paths with dots that go through lists."""
+    """Selects fields of an object or of each item, by paths with dots that go through lists."""
 
     def __init__(self, result: ResultDefinition, verbosity: Verbosity) -> None:
         self._result = result
@@ -217,8 +218,8 @@ class FieldSelection:
         result = self._result
         return _tree(result.compact or result.rich if self._verbosity == "compact" else result.rich)
 
-    def asked(self, arguments: Mapping[str, Any]) -> Callable[[Any], Any]:
-        """What is kept for these arguments, of anything."""
+    def for_arguments(self, arguments: Mapping[str, Any]) -> Callable[[Any], Any]:
+        """The function that selects fields for these arguments."""
         details = self._result.details
         tree = {} if details and arguments.get(details) is True else self._tree
         return lambda value: _selected(value, tree)
@@ -234,7 +235,7 @@ def _tree(paths: tuple[str, ...]) -> Tree:
 
 
 def _selected(value: Any, tree: Tree) -> Any:
-    """A path that ends keeps all below it; one that leads nowhere costs nothing."""
+    """A path keeps everything below its end; a path that does not exist is ignored."""
     if not tree:
         return value
     if isinstance(value, list):

@@ -14,7 +14,7 @@ from ...kit import ToolError
 from ...kit.localization import Locale
 from ...rest.definition.model import Lookup
 from ...rest.engine import Fetch, Prepare
-from ...rest.request.arguments import whole
+from ...rest.request.arguments import whole_number
 from ...rest.request.builder import filled_path
 from ...rest.request.lookups import NameMatcher
 from ...rest.response.result import at
@@ -69,7 +69,7 @@ class CustomFields:
 
     async def by_id(self, entries: list[FieldEntry]) -> list[FieldEntry]:
         """The same entries as the API takes them."""
-        plain = ({name: whole(value) for name, value in entry.items()} for entry in entries)
+        plain = ({name: whole_number(value) for name, value in entry.items()} for entry in entries)
         return [await self._entry(index, entry) for index, entry in enumerate(plain)]
 
     async def _entry(self, index: int, entry: FieldEntry) -> FieldEntry:
@@ -79,15 +79,15 @@ class CustomFields:
         found = {**entry, "entity_field_id": field}
         if entry.get("entity_field_option_id") is None and (option := entry.get("entity_field_option_name")):
             options = await self._list(f"/entity_fields/{field}/options")
-            found["entity_field_option_id"] = self._names(self._own.option, "value").only(options, option)
+            found["entity_field_option_id"] = self._names(self._own.option, "value").one(options, option)
         return {name: found[name] for name in SENT if found.get(name) is not None}
 
     async def _field(self, index: int, entry: FieldEntry) -> Any:
         entity, field = entry.get("entity_name"), entry.get("entity_field_name")
         if not entity or not field:
             raise ToolError(self._own.field_unnamed.format(index=index))
-        owner = self._names(self._own.entity).only(await self._list("/entities"), entity)
-        return self._names(self._own.field).only(await self._list(f"/entities/{owner}/fields"), field)
+        owner = self._names(self._own.entity).one(await self._list("/entities"), entity)
+        return self._names(self._own.field).one(await self._list(f"/entities/{owner}/fields"), field)
 
     async def _list(self, path: str) -> list[Any]:
         if path not in self._lists:
