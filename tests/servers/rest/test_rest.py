@@ -164,7 +164,7 @@ def test_a_setting_that_only_other_servers_have_is_refused(folder: Path):
     file.write_text(
         BLOCKS[0] + '[tools.x]\ndescription = "x"\npath = "/x"\nparameters.a = { setting = "zone" }\n'
     )
-    with pytest.raises(LoadError, match="'x' wants the setting 'zone'"):
+    with pytest.raises(LoadError, match="'x' needs the setting 'zone'"):
         made(folder)
 
 
