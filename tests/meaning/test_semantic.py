@@ -90,8 +90,8 @@ def test_it_loads_without_a_learning_framework_or_the_network() -> None:
         "import socket, sys\n"
         "def refused(*_): raise AssertionError('the network was asked')\n"
         "socket.socket.connect = refused\n"
-        "from toolyard.meaning.embedding import Semantic\n"
-        "Semantic.load().encode(['hello'])\n"
+        "from toolyard.meaning.embedding import TextEmbedding\n"
+        "TextEmbedding.load().encode(['hello'])\n"
         "print(sorted({'torch', 'tokenizers', 'transformers', 'tensorflow'} & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", check], capture_output=True, text=True, check=True)

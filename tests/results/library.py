@@ -59,7 +59,7 @@ async def refused(asking: Any) -> str:
 
 
 def workers() -> set[int]:
-    return {pid for pid in children_of(os.getpid()) if b"reading.worker" in _command(pid)}
+    return {pid for pid in children_of(os.getpid()) if b"query.worker" in _command(pid)}
 
 
 def _command(pid: int) -> bytes:

@@ -203,5 +203,5 @@ def test_a_tool_is_called_from_the_command_line_by_either_name(toolyard: Toolyar
 def test_a_setting_that_does_not_exist_is_named_with_those_that_do(name: str, toolyard: Toolyard):
     outcome = toolyard("run", name, "-o", "colour=red")
     assert outcome.status == 2
-    assert "no setting 'colour'; there are: " in outcome.err
+    assert "unknown setting 'colour'; there are: " in outcome.err
     assert "locale" in outcome.err

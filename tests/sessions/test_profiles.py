@@ -246,9 +246,9 @@ async def test_without_the_package_the_command_that_installs_it_is_named(tmp_pat
     ours = [str(tmp_path), str(Path(toolyard.__file__).parent.parent)]
     code = (
         f"import asyncio, sys; sys.path[:0] = {ours!r}\n"
-        "from toolyard.sessions import Profiles, cipher_for\n"
+        "from toolyard.sessions import ProfileStore, cipher_for\n"
         "from toolyard.state import MemoryState, StateError\n"
-        "profiles = Profiles(MemoryState(), cipher_for('key', '', None))\n"
+        "profiles = ProfileStore(MemoryState(), cipher_for('key', '', None))\n"
         "try: asyncio.run(profiles.list('acme'))\n"
         "except StateError as error: print(error)\n"
     )

@@ -128,7 +128,7 @@ def test_with_traces_off_opentelemetry_is_not_imported() -> None:
         """
         import sys
         from toolyard.config import TelemetryConfig
-        from toolyard.telemetry import logs, metrics, tracing, watch
+        from toolyard.telemetry import logs, metrics, requests, tracing
         tracing.start(TelemetryConfig())
         print([name for name in sys.modules if name.startswith(("opentelemetry", "prometheus", "google"))])
         """
@@ -146,7 +146,7 @@ def test_a_missing_extra_is_named_with_the_command_that_installs_it(missing: str
         from toolyard.telemetry import tracing
         try:
             tracing.start(TelemetryConfig(traces="otlp"))
-        except tracing.TracesUnavailable as error:
+        except tracing.TracesUnavailableError as error:
             print(error.message, "|", error.hint)
         """
     )

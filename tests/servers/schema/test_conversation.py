@@ -91,7 +91,7 @@ async def test_relations_are_drawn_as_text_and_on_request_as_a_picture(era: str)
         with Image.open(io.BytesIO(one.png)) as picture:
             assert picture.format == "PNG"
             assert picture.width > 300
-            assert len(picture.convert("RGB").getcolors(1 << 24)) > 5
+            assert len(picture.convert("RGB").getcolors(1 << 24) or []) > 5
 
         two = await talk.draw("customers", "payments")
         assert two.structured["tables"] == ["customers", "payments"]

@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -148,7 +149,7 @@ async def test_only_words_are_listed_of_what_duckdb_has(addresses: dict[str, str
 
 
 async def test_a_pattern_may_name_the_schema_and_relations_keep_its_secret(addresses: dict[str, str]):
-    blocked = {"blocked_tables": ["public.people"], "blocked_columns": ["audit.log.what"]}
+    blocked: Any = {"blocked_tables": ["public.people"], "blocked_columns": ["audit.log.what"]}
     async with talking(database=addresses["postgres"], **blocked) as talk:
         assert "people" not in await talk.names()
         log = await talk.describe("audit.log")

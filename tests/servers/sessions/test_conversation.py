@@ -7,6 +7,7 @@ import pytest
 from mcp import MCPError
 
 from tests.app.yard import yard
+from tests.reading import text_of
 from tests.servers.sessions.archive import ERAS, MODULE, Archive, entry, session, talking, write_lines
 from tests.waiting import until
 from toolyard.config import InProcess, ServerConfig
@@ -83,7 +84,7 @@ async def test_what_was_said_is_found_by_words_by_meaning_and_by_time(era: str, 
         (prompt,) = (await talk.client.list_prompts()).prompts
         (message,) = (await talk.client.get_prompt(prompt.name, {"topic": "unpaid invoice"})).messages
         assert message.role == "user"
-        assert "O pagamento foi recusado" in message.content.text
+        assert "O pagamento foi recusado" in text_of(message.content)
 
 
 @pytest.mark.parametrize("era", ERAS)

@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from tests.cli.running import Toolyard
+from tests.reading import text_of
 from tests.servers.sql.talking import ERAS, talking
 from tests.waiting import until
 
@@ -37,9 +38,9 @@ async def test_a_csv_file_is_asked_like_a_database(sales: Path, mode: str):
         found = await talk.rows(sql="SELECT who, amount FROM sales ORDER BY amount DESC")
         assert (found["columns"], found["rows"]) == (["who", "amount"], [["Bruno", 2.25], ["Ana", 1.5]])
         (tables,) = (await talk.client.read_resource("sql://tables")).contents
-        assert tables.text == "sales(day, amount, who): The file 'sales.csv'"
+        assert text_of(tables) == "sales(day, amount, who): The file 'sales.csv'"
         assert "Did you mean 'sales'" in await talk.refusal(sql="SELECT * FROM sale")
-        assert "no name of a table" in await talk.refusal(sql="SELECT * FROM '/etc/passwd'")
+        assert "not the name of a table" in await talk.refusal(sql="SELECT * FROM '/etc/passwd'")
         assert "not among those known" in await talk.refusal(sql="SELECT * FROM read_text('/etc/passwd')")
 
 
@@ -47,8 +48,8 @@ async def test_what_is_no_database_is_not_to_be_tried_again_later(tmp_path: Path
     (tmp_path / "notes.txt").write_text("hello")
     for locale, name, beginning in (
         ("en", "gone.csv", "The database cannot be used: there is no file 'gone.csv'."),
-        ("en", "notes.txt", "The database cannot be used: 'notes.txt' is no DuckDB database"),
-        ("en", "*.parquet", "The database cannot be used: no file with data matches"),
+        ("en", "notes.txt", "The database cannot be used: 'notes.txt' is not a DuckDB database"),
+        ("en", "*.parquet", "The database cannot be used: no data file matches"),
         ("pt", "gone.csv", "O banco não pode ser usado: there is no file 'gone.csv'."),
     ):
         async with talking(database=f"duckdb:{tmp_path / name}", locale=locale) as talk:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Struct
 
 from ...databases import Database, DatabaseError, ErrorKind, Rows, Table
-from ...databases.guard.statement import GuardedStatement, guarded
+from ...databases.guard.statement import GuardedStatement, guard_statement
 from ...databases.model import StatementRefusedError
 from ...kit import Context
 from .catalogue import SqlCatalogue, detailed_catalogue, short_catalogue, unknown_names
@@ -37,7 +37,7 @@ class GuardedStatements:
         self._settings = settings
         self._blocks_columns = bool(blocked_columns)
         self._guard = partial(
-            guarded,
+            guard_statement,
             dialect=database.dialect,
             blocked_tables=blocked_tables,
             blocked_columns=blocked_columns,
