@@ -219,8 +219,8 @@ class ScriptEngine(Protocol):
         """In one transaction."""
         ...
 
-    def elsewhere(self) -> ScriptEngine:
-        """The same tables, for use in another thread with an event loop of its own."""
+    def for_thread(self) -> ScriptEngine:
+        """The same tables, for use in another thread with its own event loop."""
         ...
 
     async def close(self) -> None: ...
