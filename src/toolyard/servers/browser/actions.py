@@ -23,6 +23,7 @@ from .texts import BrowserTexts
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Error, Frame, Locator, Page, Response
 
+T = TypeVar("T")
 
 WAIT_SECONDS = 2.0
 """Seconds to wait for any matching element."""
@@ -114,7 +115,6 @@ def _quoted(text: str) -> str:
     return f'"{escaped}"'
 
 
-T = TypeVar("T")
 VALUE = Path(__file__).with_name("value.js").read_text("utf-8")
 OPTIONS = """el => el.tagName === "SELECT"
   ? [...el.options].slice(0, 100).flatMap((option) => [option.value, option.label.trim()]) : null"""

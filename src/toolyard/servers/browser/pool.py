@@ -24,6 +24,7 @@ from .texts import BrowserTexts
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright
 
+logger = logging.getLogger("toolyard.servers.browser")
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 DEAD_PROXY = "http://127.0.0.1:9"
@@ -107,8 +108,6 @@ def _exists(path: str) -> bool:
 def find_on_path() -> str | None:
     return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
 
-
-logger = logging.getLogger("toolyard.servers.browser")
 
 CONNECTION_BYTES = 256 * 1024 * 1024
 """The limit of one connection is at least this; it ends endless responses."""

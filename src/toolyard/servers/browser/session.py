@@ -23,6 +23,7 @@ from .texts import BrowserTexts
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Dialog, Download, Frame, Page
 
+T = TypeVar("T")
 
 MAX_NOTICES = 20
 MAX_DIALOGS = 3
@@ -135,7 +136,6 @@ def _download_name(download: "Download") -> str:
     return repr(one_line(download.suggested_filename, 100))
 
 
-T = TypeVar("T")
 CLOSE_SECONDS = 5.0
 MAX_FRAMES = 100
 """Maximum number of frames in a list."""

@@ -16,6 +16,9 @@ from ..model import LogsError
 if TYPE_CHECKING:
     import aiohttp
 
+logger = logging.getLogger("toolyard.servers.render")
+T = TypeVar("T")
+
 
 class LogLabel(Struct):
     name: str
@@ -112,15 +115,11 @@ class Refusal(Struct):
     message: str | None = None
 
 
-logger = logging.getLogger("toolyard.servers.render")
-
 LARGEST_REPLY = 16 * 1024 * 1024
 LONGEST_REASON = 300
 SHORTEST_KEY = 12
 USUAL_WAIT = 1.0
 """Seconds to wait for a rate limit without a duration."""
-
-T = TypeVar("T")
 
 
 class CallDeadline:

@@ -15,6 +15,8 @@ from msgspec import Struct
 from ..model import ConversationOwner, Row
 from ..words import all_words
 
+T = TypeVar("T")
+
 
 class ConversationStoreError(Exception):
     """`reason` says what is wrong, `hint` what to do."""
@@ -155,9 +157,6 @@ POSTGRES = StoreDialect(
     query_text=_tsquery,
     index=_distinct,
 )
-
-
-T = TypeVar("T")
 
 
 class ScriptStatement(Struct, frozen=True):
