@@ -154,7 +154,10 @@ def test_mistakes_reach_the_terminal_with_their_lines(folder: Path):
         f"error: bad.toml:{line}: tools.attach_files.path: {{id}} is no parameter of the tool" in outcome.err
     )
     toolyard.write("toolyard.toml", "[servers.a]\ncommand = 'x'\n")
-    assert "it is a configuration: `toolyard serve --config toolyard.toml`" in toolyard("serve", "toolyard.toml").err
+    assert (
+        "it is a configuration: `toolyard serve --config toolyard.toml`"
+        in toolyard("serve", "toolyard.toml").err
+    )
     assert "No such file" in toolyard("run", "nowhere.toml").err
     assert "the setting 'table' is missing" in toolyard("run", "rest").err
 
