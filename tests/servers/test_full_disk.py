@@ -67,7 +67,7 @@ def test_a_memory_that_finds_no_room_is_refused_and_the_others_stay(tmp_path: Pa
     failed = [text for wrong, text in said[:-1] if wrong]
     assert 0 < len(failed) < 40
     for text in failed:
-        assert text.startswith("The memories cannot be reached just now: SQLite: the disk ")
+        assert text.startswith("The memories cannot be reached: SQLite: the disk ")
         says_nothing_of_places(text, path)
     assert not said[-1][0], "what is there can be read"
     assert "/memories/0.md" in said[-1][1]

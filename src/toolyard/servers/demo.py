@@ -1,7 +1,7 @@
-"""The demo: something to call at once, and one example of each thing the kit can do.
+"""The demo server: one example of each feature of the kit.
 
-Needs no network, no keys and no files; `toolyard serve`, `stdio`, `list` and `call` use it when they
-are given no other server.
+Needs no network, keys or files; `toolyard serve`, `stdio`, `list` and `call` use it if no other server is
+given.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ def now(zone: Annotated[str, "An IANA time zone, such as Europe/Lisbon"] = "UTC"
 def _zone(name: str) -> tzinfo:
     if name == "UTC":  # needs no time zone database, which small containers lack
         return UTC
-    from zoneinfo import ZoneInfo  # 2 ms of CPU, and most calls do without
+    from zoneinfo import ZoneInfo  # 2 ms of CPU, only for other zones
 
     try:
         return ZoneInfo(name)

@@ -38,7 +38,7 @@ async def test_elements_are_found_by_text_role_label_and_selector(era: str, brow
         await talk("navigate", url=site.url())
         assert (await talk("click", text="Ring")).structured["title"] == "Rung"
         assert (await talk("click", role="button", text="Rung")).structured["title"] == "Rung"
-        assert "2 elements fit; the first was taken" in (await talk("click", text="Two")).notices
+        assert "2 elements match; the first one was used" in (await talk("click", text="Two")).notices
         typed = await talk("type", label="Your name", text="Bo")
         assert ": Bo" in typed.structured["snapshot"]
         typed = await talk("type", selector="input[name=who]", text="Cy")
@@ -117,8 +117,8 @@ async def test_what_does_not_fit_is_named_with_what_to_do(browser: str, site: Si
         assert old.structured["truncated"] is False
         assert "not a reference" in await talk.refusal("click", ref="button")
         assert "take a new browser_snapshot" in await talk.refusal("click", ref="e99999")
-        assert "no element fits text='Nowhere'" in await talk.refusal("click", text="Nowhere")
-        assert "say which element" in await talk.refusal("click")
+        assert "no element matches text='Nowhere'" in await talk.refusal("click", text="Nowhere")
+        assert "name an element" in await talk.refusal("click")
         assert "is not a selector" in await talk.refusal("click", selector="a[")
         assert "'Green', 'Black'" in await talk.refusal("select_option", selector="select", value="Red")
         assert "there is no frame 'sports'; there are: main, news" in await talk.refusal(

@@ -12,9 +12,9 @@ from toolyard.servers.browser.proxy import AddressRules, EgressProxy, pattern_of
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
-async def asked(door: str, request: str) -> str:
+async def asked(proxy: str, request: str) -> str:
     """What comes back for one request to a proxy, until it hangs up."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(door.rpartition(":")[2]))
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.rpartition(":")[2]))
     writer.write(request.encode())
     async with asyncio.timeout(10):
         answer = await reader.read()
@@ -32,11 +32,11 @@ async def opened(allow: list[str], *answers: list[str]):
             raise OSError("no such name")
         return left.pop(0)
 
-    door = EgressProxy(AddressRules(allow), 10_000, resolve)
+    proxy = EgressProxy(AddressRules(allow), 10_000, resolve)
     try:
-        yield door, await door.open()
+        yield proxy, await proxy.open()
     finally:
-        await door.close()
+        await proxy.close()
 
 
 def get(site: Site, host: str, path: str = "/about") -> str:
@@ -46,24 +46,26 @@ def get(site: Site, host: str, path: str = "/about") -> str:
 
 async def test_a_name_is_looked_up_once_and_connected_to_where_it_was_checked(site: Site):
     """The second answer, which a rebinding name would give to whoever asks again, is never asked for."""
-    async with opened(["shop.example"], ["127.0.0.1"], ["10.255.255.1"]) as (door, address):
+    async with opened(["shop.example"], ["127.0.0.1"], ["10.255.255.1"]) as (proxy, address):
         answer = await asked(address, get(site, "shop.example"))
         assert "About us" in answer
         assert "Connection: close" in answer
-        assert list(door.troubles) == []
+        assert list(proxy.failures) == []
 
 
 async def test_a_public_name_with_a_private_address_is_refused_even_beside_a_public_one(site: Site):
     hits = len(site.hits)
     async with opened([], ["127.0.0.1"], ["93.184.216.34", "127.0.0.1"], ["::ffff:127.0.0.1"]) as (
-        door,
+        proxy,
         address,
     ):
         for _ in range(3):
             assert await asked(address, get(site, "rebound.example")) == ""
-            assert await asked(address, "CONNECT rebound.example:443 HTTP/1.1\r\n\r\n") == "" or door.troubles
+            assert (
+                await asked(address, "CONNECT rebound.example:443 HTTP/1.1\r\n\r\n") == "" or proxy.failures
+            )
         assert await asked(address, get(site, "unknown.example")) == ""
-        kinds = [trouble.kind for trouble in door.troubles]
+        kinds = [failure.kind for failure in proxy.failures]
     assert kinds.count("refused") == 3
     assert kinds.count("unknown") == 4
     assert len(site.hits) == hits
@@ -77,10 +79,10 @@ async def test_what_is_not_a_request_of_a_page_is_not_answered(site: Site):
 
 
 async def test_an_answer_without_end_is_cut_off(site: Site):
-    async with opened(["127.0.0.1"]) as (door, address):
+    async with opened(["127.0.0.1"]) as (proxy, address):
         answer = await asked(address, get(site, "127.0.0.1", "/paper?size=1000000"))
         assert len(answer) < 1_000_000
-        assert [trouble.kind for trouble in door.troubles] == ["too_much"]
+        assert [failure.kind for failure in proxy.failures] == ["too_much"]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +116,7 @@ async def test_an_answer_without_end_is_cut_off(site: Site):
     ],
 )
 async def test_the_rules(allow: str, host: str, address: str, port: int, admitted: bool):
-    assert AddressRules([allow] if allow else []).admits(host, address, port) is admitted
+    assert AddressRules([allow] if allow else []).allows(host, address, port) is admitted
 
 
 INSIDE = {
@@ -192,15 +194,15 @@ def disguised(address: str) -> list[str]:
 async def test_no_address_of_the_inside_is_public_however_it_is_written(address: str):
     rules = AddressRules([])
     forms = [address] if ":" in address else [address, *disguised(address)]
-    assert [form for form in forms if rules.admits("cloud.example", form, 80)] == []
-    assert rules.admits("cloud.example", "93.184.216.34", 80)
+    assert [form for form in forms if rules.allows("cloud.example", form, 80)] == []
+    assert rules.allows("cloud.example", "93.184.216.34", 80)
 
 
 async def test_names_of_metadata_services_are_refused_by_what_they_lead_to(site: Site):
-    async with opened([], ["168.63.129.16"], ["169.254.169.254"], ["fd00:ec2::254"]) as (door, address):
+    async with opened([], ["168.63.129.16"], ["169.254.169.254"], ["fd00:ec2::254"]) as (proxy, address):
         for name in ("wire.example", "metadata.google.internal", "instance-data.ec2.internal"):
             assert await asked(address, get(site, name)) == ""
-        assert [trouble.kind for trouble in door.troubles] == ["refused"] * 3
+        assert [failure.kind for failure in proxy.failures] == ["refused"] * 3
 
 
 async def test_a_rule_that_is_none_is_refused():

@@ -107,9 +107,9 @@ async def test_the_example_logs_in_once_and_goes_to_an_option(
 
 STEPS: list[tuple[Any, str]] = [
     ({"steps": []}, "has no steps"),
-    ({"steps": [{}]}, "must have one of goto"),
-    ({"steps": [{"goto": "a", "click": "b"}]}, "must have one of goto"),
-    ({"steps": [{"goto": "{nobody}"}]}, "names 'nobody'"),
+    ({"steps": [{}]}, "needs exactly one of goto"),
+    ({"steps": [{"goto": "a", "click": "b"}]}, "needs exactly one of goto"),
+    ({"steps": [{"goto": "{nobody}"}]}, "uses 'nobody'"),
     ({"steps": [{"click": "a", "value": "b"}]}, "only fill and select take a value"),
     ({"steps": [{"if_present": "a"}]}, "if_present needs steps"),
     ({"steps": [{"dance": "a"}]}, "dance"),

@@ -49,7 +49,7 @@ async def test_logs_errors_and_status_of_a_service_come_from_render(era: str, re
         assert (await talk.logs(hours=2, level="info")).messages == ["order placed", "an hour and a half ago"]
         nothing = await talk.logs(text="no such thing")
         assert nothing.messages == []
-        assert "No entries of web fit" in nothing.text
+        assert "No entries of web match" in nothing.text
 
         errors = await talk.errors(minutes=5)
         assert errors.structured["total_errors"] == 1

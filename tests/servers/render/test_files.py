@@ -172,7 +172,7 @@ async def test_of_a_big_file_only_the_end_is_read(tmp_path: Path) -> None:
         assert (await talk.logs(text="line 9000")).structured["total_logs"] == 1
         early = await talk.logs(text="nowhere", hours=24)
         assert early.structured["has_more"] is True
-        assert early.structured["notices"] == ["Only the newest 64 MiB of big were looked at."]
+        assert early.structured["notices"] == ["Only the newest 64 MiB of big were searched."]
 
 
 async def test_old_copies_are_read_when_time_counts_from_their_newest_entry(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ async def test_old_copies_are_read_when_time_counts_from_their_newest_entry(tmp_
         said = await talk.logs()
         assert said.messages == []
         (notice,) = said.structured["notices"]
-        assert notice.startswith(f"The newest entry is of {newest:%Y-%m-%dT%H:%M:%S}")
+        assert notice.startswith(f"The newest entry is from {newest:%Y-%m-%dT%H:%M:%S}")
     async with talking(files=str(tmp_path), clock="newest") as talk:
         assert (await talk.logs()).messages == ["INFO end", "ERROR broke"]
         assert (await talk.errors()).messages == ["ERROR broke"]

@@ -44,13 +44,13 @@ FAILURES: list[tuple[Any, str, str]] = [
     (404, "Render has no logs (shop-web) (404)", "não tem logs (shop-web) (404)"),
     (400, "(HTTP 400): bad … things", "(HTTP 400): bad … things"),
     (410, "(HTTP 410)", "(HTTP 410)"),
-    (500, "failing (HTTP 500)", "com falha (HTTP 500)"),
-    (503, "failing (HTTP 503)", "com falha (HTTP 503)"),
+    (500, "Render failed on logs (shop-web) (HTTP 500)", "(HTTP 500)"),
+    (503, "Render failed on logs (shop-web) (HTTP 503)", "(HTTP 503)"),
     (302, "(HTTP 302)", "(HTTP 302)"),
     ("drop", "cannot be reached", "Não foi possível acessar"),
-    ("garbage", "cannot be understood", "não pode ser entendida"),
-    ("half", "cannot be understood", "não pode ser entendida"),
-    ("huge", "cannot be understood: > 16 MiB", "não pode ser entendida: > 16 MiB"),
+    ("garbage", "is not valid", "não é válida"),
+    ("half", "is not valid", "não é válida"),
+    ("huge", "is not valid: > 16 MiB", "não é válida: > 16 MiB"),
 ]
 
 
@@ -77,7 +77,7 @@ async def test_a_key_that_a_service_wrote_to_its_log_is_not_shown(render: Render
 async def test_a_render_that_does_not_answer_is_given_up(stocked: RenderEmulator) -> None:
     stocked.fail("/logs", "hang")
     async with at(stocked, timeout=2) as talk:
-        assert "did not answer for logs (shop-web) in time (2 s)" in await talk.refusal()
+        assert "did not answer for logs (shop-web) in 2 s" in await talk.refusal()
     async with at(stocked, url="http://127.0.0.1:9") as talk:
         assert "cannot be reached" in await talk.refusal()
 
@@ -111,11 +111,11 @@ async def test_a_list_that_fails_is_only_missed_by_who_needs_it(stocked: RenderE
     stocked.fail("/postgres", 503)
     async with at(stocked) as talk:
         assert (await talk.logs()).messages == ["hello"]
-        assert "failing (HTTP 503) on postgres" in await talk.refusal(service="shop-db")
+        assert "failed on postgres (HTTP 503)" in await talk.refusal(service="shop-db")
     stocked.fail("/services", 500)
     stocked.fail("/key-value", 500)
     async with at(stocked) as talk:
-        assert "failing (HTTP 500) on services" in await talk.refusal()
+        assert "failed on services (HTTP 500)" in await talk.refusal()
 
 
 async def test_what_was_found_when_the_time_is_over_is_answered(stocked: RenderEmulator) -> None:
@@ -126,4 +126,6 @@ async def test_what_was_found_when_the_time_is_over_is_answered(stocked: RenderE
         said = await talk.logs()
     assert said.messages == ["hello"]
     assert said.structured["has_more"] is True
-    assert said.structured["notices"] == ["Render had more, but not within 2 s; these are the newest."]
+    assert said.structured["notices"] == [
+        "Render has more entries, but did not send them within 2 s; these are the newest."
+    ]

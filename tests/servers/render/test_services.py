@@ -78,7 +78,7 @@ async def test_only_the_services_of_the_workspace_that_is_set_are_seen(render: R
         async with at(render, owner=owner) as talk:
             assert (await talk.logs(service="twin")).messages == ["theirs"]
     async with at(render, owner="nobody") as talk:
-        assert "no workspace 'nobody'; there are: 'Shop Team', 'Other Team'" in await talk.refusal()
+        assert "a workspace 'nobody'; it sees: 'Shop Team', 'Other Team'" in await talk.refusal()
 
 
 async def test_logs_are_read_page_by_page_until_there_are_enough_and_the_client_hears_how_far(

@@ -155,7 +155,10 @@ def test_mistakes_reach_the_terminal_with_their_lines(folder: Path):
         in outcome.err
     )
     toolyard.write("toolyard.toml", "[servers.a]\ncommand = 'x'\n")
-    assert "`toolyard serve --config toolyard.toml`" in toolyard("serve", "toolyard.toml").err
+    assert (
+        "it is a configuration: `toolyard serve --config toolyard.toml`"
+        in toolyard("serve", "toolyard.toml").err
+    )
     assert "No such file" in toolyard("run", "nowhere.toml").err
     assert "the setting 'table' is missing" in toolyard("run", "rest").err
 
@@ -165,7 +168,7 @@ def test_a_setting_that_only_other_servers_have_is_refused(folder: Path):
     file.write_text(
         BLOCKS[0] + '[tools.x]\ndescription = "x"\npath = "/x"\nparameters.a = { setting = "zone" }\n'
     )
-    with pytest.raises(LoadError, match="'x' wants the setting 'zone'"):
+    with pytest.raises(LoadError, match="'x' needs the setting 'zone'"):
         made(folder)
 
 

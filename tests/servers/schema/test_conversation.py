@@ -194,7 +194,7 @@ async def test_a_gateway_has_its_tools_and_tables():
 def test_it_runs_alone_on_the_sample_and_says_what_is_wrong_with_its_settings(toolyard: Toolyard):
     told = toolyard("run", "schema", "-o", "database=oracle://somewhere")
     assert told.status == 2
-    assert "'database': there is no database of the kind 'oracle'" in told.err
+    assert "'database': unknown database type 'oracle'" in told.err
     told = toolyard("run", "schema", "-o", "folder=nowhere")
     assert told.status == 2
     assert "'nowhere' is not a folder" in told.err

@@ -64,9 +64,8 @@ async def test_a_statement_over_the_limit_of_memory_is_told_what_to_do(sales: Pa
     async with talking(database=f"duckdb:{sales}", max_memory_mb=100, seconds=60) as talk:
         said = await talk.refusal(sql="SELECT len(range(100000000)) AS n")
         assert said == (
-            "The statement was cancelled: the statement needs more than the 100 MiB of memory that it may "
-            "take. Filter more, aggregate less, or make smaller values; whoever runs the server can set "
-            "'max_memory_mb'."
+            "The statement was cancelled: the statement exceeds its memory limit of 100 MiB. Filter more, "
+            "aggregate less, or make smaller values; the server's operator can set 'max_memory_mb'."
         )
         assert (await talk.rows(sql="SELECT count(*) AS n FROM sales"))["rows"] == [[2]]
     assert _own_memory() - before < 64 * 2**20

@@ -99,4 +99,4 @@ async def test_notes_that_cannot_be_are_refused(tiflux: TifluxEmulator, talk: Ta
     assert "nothing under" in await talk.refusal("get_internal_communication", **one)
     tiflux.misbehave(415, "/tickets/1/internal_communications", method="POST")
     refused = await talk.refusal("create_internal_communication", ticket_number="1", text="x")
-    assert "does not take that kind" in refused
+    assert "does not accept that kind" in refused

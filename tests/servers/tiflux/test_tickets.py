@@ -248,7 +248,7 @@ async def test_tickets_are_counted_and_two_periods_compared(tiflux: TifluxEmulat
         ("0001-01-01", "2026-08-01", "start_datetime"),
     ):
         wrong = {"start_datetime": start, "end_datetime": end}
-        assert f"'{name}' must be a moment" in await talk.refusal("get_tickets_comparison", **wrong)
+        assert f"'{name}' must be an ISO 8601 time" in await talk.refusal("get_tickets_comparison", **wrong)
 
 
 async def test_an_answer_goes_out_with_its_files(tiflux: TifluxEmulator, talk: Talk):

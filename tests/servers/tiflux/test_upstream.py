@@ -29,10 +29,10 @@ async def refused(talk: Talk, tiflux: TifluxEmulator, how: How, **options: Any) 
         (401, "does not accept this API key", "não aceita"),
         (403, "may not do that", "não pode"),
         (404, "nothing under that number", "nada"),
-        (415, "does not take that kind", "não aceita"),
+        (415, "does not accept that kind", "não aceita"),
         (422, "does not accept these values", "não aceita"),
-        (500, "a problem of its own", "problema"),
-        (503, "a problem of its own", "problema"),
+        (500, "TiFlux failed", "problema"),
+        (503, "TiFlux failed", "problema"),
         ("html", "HTML", "HTML"),
         ("drop", "check before you repeat it", "verifique antes de repetir"),
         ("huge", "larger than", "passa de"),
@@ -61,13 +61,13 @@ async def test_too_many_requests_are_tried_again_when_tiflux_says_so_even_to_wri
         await talk.call("create_ticket_answer", **ANSWER)
         assert fault.struck == 2
         tiflux.misbehave(429, PATH, method="POST", retry_after="3600")
-        assert "fewer requests" in await talk.refusal("create_ticket_answer", **ANSWER)
+        assert "rate of requests" in await talk.refusal("create_ticket_answer", **ANSWER)
 
 
 async def test_what_ends_a_ticket_is_not_sent_twice(tiflux: TifluxEmulator):
     async with at(tiflux) as talk:
         fault = tiflux.misbehave(502, "/tickets/1/close", times=-1)
-        assert "a problem of its own" in await talk.refusal("close_ticket", ticket_number="1")
+        assert "TiFlux failed" in await talk.refusal("close_ticket", ticket_number="1")
         assert fault.struck == 1
 
 

@@ -34,7 +34,7 @@ Number = Annotated[int, Meta(ge=0, le=2**50)]
 
 
 class Report(Struct):
-    """What the script says. A page can change what scripts are made of: nothing of it is taken on trust."""
+    """The script's report. Untrusted: a page can replace built-in functions that the script uses."""
 
     lines: str = ""
     frames: list[tuple[Number, Number, Number]] = []
@@ -50,29 +50,29 @@ class Outline(Struct):
     title: str
     is_cut: bool
     elements: int
-    """In the document."""
+    """Elements in the document."""
     unseen: int
-    """Those that the outline does not speak of."""
+    """Elements that the outline does not show."""
 
 
 class Outliner:
-    """Of one page. Numbers are never used twice in its life, so that an old reference finds nothing new."""
+    """Draws the outline of one page. Never reuses a number, so that an old reference finds nothing new."""
 
     def __init__(self) -> None:
         self._held: dict[Frame, JSHandle] = {}
         self._numbers: dict[Frame, int] = {}
-        self._mute: set[Frame] = set()
-        """Frames that gave no answer, until they show something else."""
+        self._silent: set[Frame] = set()
+        """Frames that did not answer, until they navigate."""
         self._last_frame = 0
         self._next = 1
 
     def forget(self, frame: "Frame") -> None:
-        """Its document is another one now."""
+        """Drops the state of a frame with a new document."""
         self._held.pop(frame, None)
-        self._mute.discard(frame)
+        self._silent.discard(frame)
 
     def number_of(self, frame: "Frame") -> int:
-        """The n of `fN`; 0 is the page itself."""
+        """The number in `f1`; 0 is the page itself."""
         if frame.parent_frame is None:
             return 0
         if frame not in self._numbers:
@@ -81,7 +81,7 @@ class Outliner:
         return self._numbers[frame]
 
     async def draw(self, frame: "Frame", start: int, limit: int) -> Outline:
-        """Not more than `limit` characters, from line `start` on."""
+        """Draws at most `limit` characters, from line `start` on."""
         drawn, handle = await self._draw(frame, start, limit)
         lines = drawn.lines[:limit].split("\n") if drawn.lines else []
         left = limit - sum(len(line) + 1 for line in lines)
@@ -100,7 +100,7 @@ class Outliner:
         return Outline(lines, drawn.title, drawn.full, drawn.total, unseen)
 
     async def element(self, frames: "list[Frame]", reference: str) -> "ElementHandle | None":
-        """What a reference of an outline stands for; ValueError when it is not one."""
+        """Returns the element of a reference; raises ValueError for malformed ones."""
         found = _REFERENCE.fullmatch(reference)
         if found is None:
             raise ValueError(reference)
@@ -114,15 +114,15 @@ class Outliner:
     async def _child(self, frame: "Frame", limit: int) -> list[str]:
         from playwright.async_api import Error
 
-        if frame in self._mute or not frame.url or frame.url.startswith("chrome-error:"):
+        if frame in self._silent or not frame.url or frame.url.startswith("chrome-error:"):
             return []
         try:
             async with asyncio.timeout(FRAME_SECONDS):
                 drawn = await self.draw(frame, 0, limit)
-        except Error:  # it went away
+        except Error:  # it was closed
             return []
-        except TimeoutError:  # it shows what the browser does not let us read
-            self._mute.add(frame)
+        except TimeoutError:  # the browser does not let us read its content
+            self._silent.add(frame)
             return []
         return [*drawn.lines, *(["- …"] if drawn.is_cut else [])]
 
@@ -142,7 +142,7 @@ class Outliner:
         except Error:
             if held is None:
                 raise
-            # Another document came between two looks.
+            # The document has changed since the last outline.
             handle = await frame.evaluate_handle(SCRIPT, [None, options])
         report = _checked(await handle.evaluate("state => state.report"))
         self._next = max(self._next, report.next)
@@ -153,7 +153,7 @@ class Outliner:
         return report, handle
 
     async def _inside(self, frame: "Frame", held: "JSHandle") -> "dict[int, Frame]":
-        """The frames of a document, by the numbers of their elements."""
+        """The frames of a document by the numbers of their elements."""
         from playwright.async_api import Error
 
         found: dict[int, Frame] = {}
@@ -167,7 +167,7 @@ class Outliner:
 
 
 def _checked(report: Any) -> Report:
-    """An empty one where the page had its hands in it."""
+    """Returns an empty report if the page tampered with it."""
     try:
         return msgspec.convert(report, Report, strict=False)
     except msgspec.ValidationError:
@@ -184,15 +184,15 @@ class Tab:
         self.page = page
         self.name = f"page:{number}"
         self.gone = asyncio.Event()
-        """It crashed or was closed: nothing more comes from it."""
+        """Set when the page has crashed or was closed."""
         self.outliner = Outliner()
         self._navigating: set[Request] = set()
         self._fetching: set[Request] = set()
-        self.was_left = False
-        """An address was asked for and then not gone to: as with downloads."""
+        self._navigation_aborted = False
+        """A navigation was requested and aborted, as downloads do."""
         self._opening = 0
-        """Pages that it said it opens, before they are there."""
-        self._news = asyncio.Event()
+        """Popups that the page has announced and that have not appeared yet."""
+        self._changed = asyncio.Event()
         self._cdp: asyncio.Task[CDPSession] = asyncio.create_task(self._attach())
         page.on("request", self._on_request)
         page.on("requestfinished", self._on_done)
@@ -201,7 +201,7 @@ class Tab:
         page.on("framedetached", self.outliner.forget)
 
     async def _attach(self) -> "CDPSession":
-        """Now and not when it is needed: a page that is stuck takes no new session."""
+        """Attaches early: a stuck page accepts no new session."""
         session = await self.page.context.new_cdp_session(self.page)
         session.on("Page.windowOpen", self._on_opening)
         await session.send("Page.enable")  # pyright: ignore[reportUnknownMemberType]
@@ -213,12 +213,16 @@ class Tab:
     def _on_opening(self, _: object) -> None:
         self._opening += 1
 
-    def has_opened(self) -> bool:
-        """A page has come that this one may have announced: whether it had."""
+    def take_announced_popup(self) -> bool:
+        """Returns whether this page had announced a popup, and counts it as appeared."""
         announced = self._opening > 0
         self._opening -= announced
-        self._news.set()
+        self._changed.set()
         return announced
+
+    def take_navigation_aborted(self) -> bool:
+        aborted, self._navigation_aborted = self._navigation_aborted, False
+        return aborted
 
     def _on_request(self, request: "Request") -> None:
         if request.is_navigation_request():
@@ -229,25 +233,25 @@ class Tab:
 
     def _on_done(self, request: "Request") -> None:
         if request in self._navigating and request.failure and "ABORTED" in request.failure:
-            self.was_left = True
+            self._navigation_aborted = True
         self._navigating.discard(request)
         self._fetching.discard(request)
-        self._news.set()
+        self._changed.set()
 
     def _on_navigated(self, frame: "Frame") -> None:
         self.outliner.forget(frame)
         if frame == self.page.main_frame:
             self._fetching.clear()
             self._navigating.clear()
-        self._news.set()
+        self._changed.set()
 
     async def begun(self, seconds: float) -> None:
-        """Wait for a page that another opened to have an address; some never do."""
+        """Waits until a popup has a URL; some never get one."""
         await self._until(lambda: self.page.url not in ("", "about:blank"), seconds)
 
     async def settle(self, page_seconds: float, quiet_seconds: float) -> bool:
-        """Wait for what a deed set off: another page, then quiet. False when the page is not there yet."""
-        # What a click starts, the page starts in a later turn of its own.
+        """Waits for a navigation and then for quiet. Returns False if the page has not loaded yet."""
+        # The page reacts to a click in a later turn of its event loop.
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(0.05):
                 await self.gone.wait()
@@ -262,7 +266,7 @@ class Tab:
         from playwright.async_api import Error
 
         try:
-            # Playwright's own limit is longer: ours also ends the wait for a page that is stuck.
+            # Playwright's limit is longer; ours also ends the wait for a stuck page.
             async with asyncio.timeout(seconds):
                 await self.page.wait_for_load_state(state, timeout=seconds * 2000)
         except (Error, TimeoutError):
@@ -273,12 +277,12 @@ class Tab:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while not check() and not self.gone.is_set():
-                    self._news.clear()
-                    await self._news.wait()
+                    self._changed.clear()
+                    await self._changed.wait()
         return check()
 
     async def stop_script(self) -> bool:
-        """End the script that keeps the page from answering; whether it answers now."""
+        """Stops the script that blocks the page; returns whether the page answers now."""
         from playwright.async_api import Error
 
         try:
@@ -302,15 +306,15 @@ class Tab:
 
     def lost(self) -> None:
         self.gone.set()
-        self._news.set()
+        self._changed.set()
         self._cdp.cancel()
 
 
 def _is_whole_page(request: "Request") -> bool:
-    """Frames take their own time."""
+    """Navigations of frames are not waited for."""
     from playwright.async_api import Error
 
     try:
         return request.frame.parent_frame is None
-    except Error:  # the page it is for is not there yet
+    except Error:  # its page does not exist yet
         return True

@@ -24,26 +24,27 @@ from .texts import BrowserTexts
 if TYPE_CHECKING:
     from playwright.async_api import Browser, BrowserContext, Playwright
 
+logger = logging.getLogger("toolyard.servers.browser")
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
-NOWHERE = "http://127.0.0.1:9"
-"""The way out of whatever belongs to no context: the discard port, where nobody is."""
+DEAD_PROXY = "http://127.0.0.1:9"
+"""The proxy of requests outside any context: the discard port, where nothing listens."""
 CLOSE_SECONDS = 10.0
 FLAGS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
     "--disable-quic",
-    # WebRTC would speak UDP past the door.
+    # WebRTC would bypass the proxy with UDP.
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--webrtc-ip-handling-policy=disable_non_proxied_udp",
 ]
 
 
 class BrowserProcess:
-    def __init__(self, settings: Settings, said: BrowserTexts) -> None:
+    def __init__(self, settings: Settings, texts: BrowserTexts) -> None:
         self._settings = settings
-        self._said = said
+        self._texts = texts
         self._playwright: Playwright | None = None
         self._browser: Browser | None = None
         self._starting = asyncio.Lock()
@@ -67,24 +68,24 @@ class BrowserProcess:
         from playwright.async_api import Error, async_playwright  # 250 ms
 
         self._playwright = await async_playwright().start()
-        program = self._settings.chromium or found_on_path()
+        program = self._settings.chromium or find_on_path()
         if not program and not _exists(self._playwright.chromium.executable_path):
             await self._end()
-            raise ToolError(self._said.no_chromium)
+            raise ToolError(self._texts.no_chromium)
         try:
             return await self._playwright.chromium.launch(
                 executable_path=program,
                 args=FLAGS,
                 chromium_sandbox=self._settings.sandbox and os.geteuid() != 0,
-                proxy={"server": NOWHERE, "bypass": "<-loopback>"},
-                # Our server closes it in its own time, after the cookies are saved.
+                proxy={"server": DEAD_PROXY, "bypass": "<-loopback>"},
+                # Our server closes it after the cookies are saved.
                 handle_sigint=False,
                 handle_sigterm=False,
                 handle_sighup=False,
             )
         except Error as error:
             await self._end()
-            raise ToolError(self._said.not_started.format(error.message.strip().splitlines()[0])) from None
+            raise ToolError(self._texts.not_started.format(error.message.strip().splitlines()[0])) from None
 
     async def _end(self) -> None:
         browser, playwright = self._browser, self._playwright
@@ -92,11 +93,11 @@ class BrowserProcess:
         if browser is not None:
             from playwright.async_api import Error
 
-            with contextlib.suppress(Error, TimeoutError):  # it may have ended before us
+            with contextlib.suppress(Error, TimeoutError):  # it may have ended already
                 async with asyncio.timeout(CLOSE_SECONDS):
                     await browser.close()
         if playwright is not None:
-            # With the driver ends whatever it still runs.
+            # Ends all processes of the driver.
             await playwright.stop()
 
 
@@ -104,109 +105,107 @@ def _exists(path: str) -> bool:
     return os.path.exists(path)
 
 
-def found_on_path() -> str | None:
+def find_on_path() -> str | None:
     return next((path for name in PROGRAMS if (path := shutil.which(name))), None)
 
 
-logger = logging.getLogger("toolyard.servers.browser")
-
 CONNECTION_BYTES = 256 * 1024 * 1024
-"""What one connection may bring at least: endless answers end here."""
+"""The limit of one connection is at least this; it ends endless responses."""
 
 
 class BrowserPool:
-    def __init__(self, settings: Settings, rules: AddressRules, said: BrowserTexts) -> None:
+    def __init__(self, settings: Settings, rules: AddressRules, texts: BrowserTexts) -> None:
         self._settings = settings
         self._rules = rules
-        self._said = said
-        self._engine = BrowserProcess(settings, said)
-        self._vault = StateVault(settings.memory_folder, settings.key)
-        self.shelf = DownloadFolder(settings.downloads_folder)
+        self._texts = texts
+        self._engine = BrowserProcess(settings, texts)
+        self._vault = StateVault(settings.state_folder, settings.key)
+        self.downloads = DownloadFolder(settings.downloads_folder)
         self._open: dict[tuple[BrowserOwner, str], BrowserSession] = {}
         self._opening = asyncio.Lock()
         self._used_at = 0.0
         self._lost: set[tuple[BrowserOwner, str]] = set()
-        """Whose browser ended under them: they are told."""
+        """Sessions that ended unexpectedly; their next call reports it."""
         self._sweeping: asyncio.Task[None] | None = None
 
     @asynccontextmanager
-    async def of(self, ctx: Context) -> AsyncGenerator[BrowserSession]:
-        """The caller's own, for one call."""
-        visit = await self._taken((owner_of(ctx), ctx.caller.thread), ctx)
+    async def lease(self, ctx: Context) -> AsyncGenerator[BrowserSession]:
+        """Lends the caller's session for one call."""
+        session = await self._acquire((owner_of(ctx), ctx.caller.thread), ctx)
         try:
-            yield visit
+            yield session
         finally:
-            visit.used_at = self._used_at = time.monotonic()
+            self._touch(session)
             try:
-                await self._after(visit)
+                await self._after(session)
             finally:
-                visit.lock.release()
+                session.lock.release()
 
     async def close_one(self, ctx: Context) -> bool:
-        visit = self._open.pop((owner_of(ctx), ctx.caller.thread), None)
-        if visit is None:
+        session = self._open.pop((owner_of(ctx), ctx.caller.thread), None)
+        if session is None:
             return False
-        async with visit.lock:
-            await visit.close(self._vault)
+        async with session.lock:
+            await session.close(self._vault)
         return True
 
     async def close(self) -> None:
         if self._sweeping is not None:
             self._sweeping.cancel()
             await asyncio.gather(self._sweeping, return_exceptions=True)
-        visits, self._open = [*self._open.values()], {}
+        sessions, self._open = [*self._open.values()], {}
         try:
-            await asyncio.gather(*(visit.close(self._vault) for visit in visits))
+            await asyncio.gather(*(session.close(self._vault) for session in sessions))
         finally:
             await self._engine.close()
-            self.shelf.close()
+            self.downloads.close()
 
-    async def _after(self, visit: BrowserSession) -> None:
+    async def _after(self, session: BrowserSession) -> None:
         from playwright.async_api import Error
 
-        with contextlib.suppress(Error, TimeoutError):  # it ended meanwhile; the next call says so
-            if not visit.is_over:
-                await visit.remember(self._vault)
+        with contextlib.suppress(Error, TimeoutError):  # it has ended; the next call reports it
+            if not session.is_over:
+                await session.save_cookies(self._vault)
 
-    async def _taken(self, key: tuple[BrowserOwner, str], ctx: Context) -> BrowserSession:
+    async def _acquire(self, key: tuple[BrowserOwner, str], ctx: Context) -> BrowserSession:
         while True:
-            visit = await self._found(key, ctx)
-            await visit.lock.acquire()
-            if not visit.is_over:  # it may have ended while another call had it
-                return visit
-            visit.lock.release()
+            session = await self._get_or_open(key, ctx)
+            await session.lock.acquire()
+            if not session.is_over:  # it may have ended while another call held it
+                return session
+            session.lock.release()
 
-    async def _found(self, key: tuple[BrowserOwner, str], ctx: Context) -> BrowserSession:
+    async def _get_or_open(self, key: tuple[BrowserOwner, str], ctx: Context) -> BrowserSession:
         async with self._opening:
-            visit = self._open.get(key)
-            if visit is not None and visit.is_over:
+            session = self._open.get(key)
+            if session is not None and session.is_over:
                 self._lost.add(key)
                 await self._drop(key)
-                visit = None
-            if visit is None:
+                session = None
+            if session is None:
                 await self._make_room()
                 if not self._engine.is_running:
-                    await ctx.report_progress(0, message=self._said.starting)
-                visit = self._open[key] = await self._opened(key[0])
+                    await ctx.report_progress(0, message=self._texts.starting)
+                session = self._open[key] = await self._open_session(key[0])
             if key in self._lost:
                 self._lost.discard(key)
-                visit.happenings.add("restarted", self._said.restarted)
-            visit.used_at = self._used_at = time.monotonic()
+                session.events.add("restarted", self._texts.restarted)
+            self._touch(session)
             if self._sweeping is None or self._sweeping.done():
                 self._sweeping = asyncio.create_task(self._sweep())
-            return visit
+            return session
 
-    async def _opened(self, owner: BrowserOwner) -> BrowserSession:
+    async def _open_session(self, owner: BrowserOwner) -> BrowserSession:
         browser = await self._engine.browser()
         memory = self._vault.load(owner)
-        door = EgressProxy(self._rules, max(CONNECTION_BYTES, self._settings.download_bytes * 2))
-        address = await door.open()
+        proxy = EgressProxy(self._rules, max(CONNECTION_BYTES, self._settings.download_bytes * 2))
+        address = await proxy.open()
         try:
             context = await self._context(browser, address, memory)
         except BaseException:
-            await door.close()
+            await proxy.close()
             raise
-        return BrowserSession(owner, context, door, memory, self._settings, self._said)
+        return BrowserSession(owner, context, proxy, memory, self._settings, self._texts)
 
     async def _context(self, browser: "Browser", address: str, memory: StorageState) -> "BrowserContext":
         from playwright.async_api import Error
@@ -219,39 +218,43 @@ class BrowserPool:
         try:
             context = await browser.new_context(storage_state=memory, **options)  # pyright: ignore[reportArgumentType] (its own shape)
         except Error:
-            logger.warning("the browser did not take the cookies that were kept; it starts without")
+            logger.warning("the browser rejected the saved cookies; starting without them")
             context = await browser.new_context(**options)
         context.set_default_timeout(self._settings.action_timeout * 1000)
         return context
 
     async def _make_room(self) -> None:
-        for key in [key for key, visit in self._open.items() if visit.is_over]:
+        for key in [key for key, session in self._open.items() if session.is_over]:
             self._lost.add(key)
             await self._drop(key)
         if len(self._open) < self._settings.max_contexts:
             return
-        idle = [(visit.used_at, key) for key, visit in self._open.items() if not visit.lock.locked()]
+        idle = [(session.used_at, key) for key, session in self._open.items() if not session.lock.locked()]
         if not idle:
-            raise ToolError(self._said.full.format(self._settings.max_contexts))
+            raise ToolError(self._texts.full.format(self._settings.max_contexts))
         await self._drop(min(idle)[1])
+
+    def _touch(self, session: BrowserSession) -> None:
+        session.touch()
+        self._used_at = session.used_at
 
     async def _drop(self, key: tuple[BrowserOwner, str]) -> None:
         await self._open.pop(key).close(self._vault)
 
     async def _sweep(self) -> None:
-        """Until nothing is left to close."""
+        """Closes idle sessions until none is left."""
         while self._open or self._engine.is_running:
-            oldest = min((visit.used_at for visit in self._open.values()), default=self._used_at)
+            oldest = min((session.used_at for session in self._open.values()), default=self._used_at)
             await asyncio.sleep(max(0.01, oldest + self._settings.idle - time.monotonic()))
             async with self._opening:
                 await self._close_idle(time.monotonic() - self._settings.idle)
 
     async def _close_idle(self, since: float) -> None:
-        for key, visit in [*self._open.items()]:
-            if visit.used_at <= since and not visit.lock.locked():
+        for key, session in [*self._open.items()]:
+            if session.used_at <= since and not session.lock.locked():
                 await self._drop(key)
-            elif visit.lock.locked():
-                visit.used_at = time.monotonic()
+            elif session.lock.locked():
+                session.touch()
         if not self._open and self._used_at <= since:
             await self._engine.close()
 

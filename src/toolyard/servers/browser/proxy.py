@@ -22,8 +22,8 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 NAT64 = ipaddress.ip_network("64:ff9b::/96")
 UNICAST = ipaddress.ip_network("2000::/3")
-"""All of IPv6 that anybody on the internet has."""
-# Beside what the standard library of any version calls public: its lists differ, and none knows of clouds.
+"""The public unicast range of IPv6."""
+# Closed in addition to the standard library's lists, which differ by version and do not know clouds.
 _CLOSED: tuple[Network, ...] = tuple(
     map(
         ipaddress.ip_network,
@@ -44,11 +44,11 @@ _CLOSED: tuple[Network, ...] = tuple(
 )
 _ISATAP = 0x0000_5EFE, 0x0200_5EFE
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]*):(?!\d+(?:[/?#]|$))", re.IGNORECASE)
-"""Of an address; `host:8080` has none."""
+"""The scheme of an address; `host:8080` has none."""
 
 
 class UnfitAddressError(Exception):
-    """An address that the browser is not sent to; `scheme` where that is the reason."""
+    """The browser cannot open this address; `scheme` is set if it is the reason."""
 
     def __init__(self, scheme: str | None = None) -> None:
         super().__init__(scheme)
@@ -56,13 +56,13 @@ class UnfitAddressError(Exception):
 
 
 class AddressPattern(Struct, frozen=True):
-    """One entry of `allow`: a name, which may have `*`, or a network, and perhaps a port."""
+    """One entry of `allow`: a name, possibly with `*`, or a network, and an optional port."""
 
     name: str
     network: Network | None
     port: int | None
 
-    def fits(self, host: str, address: Ip, port: int) -> bool:
+    def matches(self, host: str, address: Ip, port: int) -> bool:
         if self.port is not None and self.port != port:
             return False
         if self.network is not None:
@@ -71,19 +71,19 @@ class AddressPattern(Struct, frozen=True):
 
 
 class AddressRules:
-    """Public addresses are open, all others closed unless allowed."""
+    """Allows public addresses, and others only if configured."""
 
     def __init__(self, allow: Sequence[str]) -> None:
         self._allowed = [pattern_of(text) for text in allow]
 
-    def admits(self, host: str, address: str, port: int) -> bool:
+    def allows(self, host: str, address: str, port: int) -> bool:
         ip = plain(ipaddress.ip_address(address.partition("%")[0]))
         name = host.lower().rstrip(".")
-        return is_public(ip) or any(pattern.fits(name, ip, port) for pattern in self._allowed)
+        return is_public(ip) or any(pattern.matches(name, ip, port) for pattern in self._allowed)
 
 
 def pattern_of(text: str) -> AddressPattern:
-    """ValueError when it is none."""
+    """Raises ValueError for an invalid pattern."""
     host, port = _without_port(text.strip().lower())
     if not host or "/" in re.sub(r"/\d+$", "", host) or (port or 0) > 65535:
         raise ValueError(f"{text!r} is not a host, an address or a network, with or without a port")
@@ -104,9 +104,9 @@ def _without_port(text: str) -> tuple[str, int | None]:
 
 
 def plain(ip: Ip) -> Ip:
-    """The IPv4 address that an IPv6 one stands for, so that neither hides the other."""
+    """Returns the IPv4 address inside an IPv6 one, so that it cannot be hidden there."""
     if isinstance(ip, ipaddress.IPv6Address):
-        # Whatever network it is in: ISATAP has the other address at the end of its own.
+        # ISATAP embeds the IPv4 address at the end, in any network.
         if ip in NAT64 or (int(ip) >> 32) & 0xFFFF_FFFF in _ISATAP:
             return ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         return ip.ipv4_mapped or ip.sixtofour or (ip.teredo[1] if ip.teredo else None) or ip
@@ -122,7 +122,7 @@ def is_public(ip: Ip) -> bool:
 
 
 def web_address(text: str) -> str:
-    """An http or https address to open, from what somebody wrote; Unfit when it is something else."""
+    """Completes an http or https address; raises UnfitAddressError for others."""
     address = text.strip()
     found = _SCHEME.match(address)
     if found is None:
@@ -140,21 +140,21 @@ def web_address(text: str) -> str:
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-OWN_SERVICES = frozenset(
+CHROMIUM_SERVICES = frozenset(
     f"{name}.googleapis.com"
     for name in ("content-autofill", "optimizationguide-pa", "safebrowsing", "update")
 )
-"""Whom Chromium would tell about forms and pages by itself; no page needs them."""
+"""Services that Chromium itself would contact about forms and pages; no page needs them."""
 
 HEAD_BYTES = 256 * 1024
 CONNECT_SECONDS = 15.0
-MAX_TROUBLES = 100
+MAX_FAILURES = 100
 _HOP = re.compile(rb"(?im)^(?:proxy-[^:\r\n]+|connection|keep-alive|te|upgrade):[^\r\n]*\r\n")
 _HOST = re.compile(rb"(?im)^host:[^\r\n]*\r\n")
 
 
 class ConnectionFailure(Struct, frozen=True):
-    """A connection that was not made."""
+    """A connection that failed or was refused."""
 
     kind: Literal["refused", "unknown", "unreachable", "too_much"]
     host: str
@@ -162,28 +162,28 @@ class ConnectionFailure(Struct, frozen=True):
 
 
 class _NotConnectedError(Exception):
-    def __init__(self, trouble: ConnectionFailure) -> None:
-        self.trouble = trouble
+    def __init__(self, failure: ConnectionFailure) -> None:
+        self.failure = failure
 
 
-async def look_up(host: str, port: int) -> list[str]:
+async def resolve(host: str, port: int) -> list[str]:
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class EgressProxy:
-    """Open it before its context and close it after; `troubles` are what it did not let through."""
+    """Open it before its context and close it after. `failures` are the connections that failed."""
 
-    def __init__(self, rules: AddressRules, max_bytes: int, resolve: Resolve = look_up) -> None:
+    def __init__(self, rules: AddressRules, max_bytes: int, resolve: Resolve = resolve) -> None:
         self._rules = rules
         self._max_bytes = max_bytes
         self._resolve = resolve
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Task[None]] = set()
-        self.troubles: deque[ConnectionFailure] = deque(maxlen=MAX_TROUBLES)
+        self.failures: deque[ConnectionFailure] = deque(maxlen=MAX_FAILURES)
 
     async def open(self) -> str:
-        """Its address, as a browser is told it."""
+        """Starts listening; returns the proxy's URL."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=HEAD_BYTES)
         return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
 
@@ -194,15 +194,11 @@ class EgressProxy:
             task.cancel()
         await asyncio.gather(*self._serving, return_exceptions=True)
 
-    def take_troubles(self) -> list[ConnectionFailure]:
-        """Those since the last time, each once."""
-        found = list(dict.fromkeys(self.troubles))
-        self.troubles.clear()
+    def take_failures(self) -> list[ConnectionFailure]:
+        """Returns the failures since the last call, each once."""
+        found = list(dict.fromkeys(self.failures))
+        self.failures.clear()
         return found
-
-    def trouble_with(self, url: str) -> ConnectionFailure | None:
-        host = urlsplit(url).hostname
-        return next((trouble for trouble in reversed(self.troubles) if trouble.host == host), None)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
@@ -211,9 +207,9 @@ class EgressProxy:
         try:
             await self._answer(reader, writer)
         except _NotConnectedError as error:
-            self.troubles.append(error.trouble)
+            self.failures.append(error.failure)
         except (OSError, ValueError, asyncio.IncompleteReadError, asyncio.LimitOverrunError):
-            pass  # the browser, or the other side, hung up or is not speaking HTTP
+            pass  # the browser or the site closed the connection, or does not speak HTTP
         except asyncio.CancelledError:
             pass  # we are closing
         finally:
@@ -236,7 +232,7 @@ class EgressProxy:
         await self._between(browser, site[0], site[1], (host, port))
 
     async def _forward(self, browser: Streams, method: bytes, target: str, fields: bytes) -> None:
-        """One request without TLS. The connection ends with it: the next may be for somebody else."""
+        """Forwards one request without TLS, then closes: the next may be for another host."""
         parts = urlsplit(target)
         if parts.scheme != "http" or not parts.hostname:
             raise ValueError("not a request to a proxy")
@@ -250,7 +246,7 @@ class EgressProxy:
         await self._between(browser, _Headed(site[0]), site[1], (parts.hostname, port))
 
     async def _reach(self, host: str, port: int) -> Streams:
-        if host.lower() in OWN_SERVICES:
+        if host.lower() in CHROMIUM_SERVICES:
             raise ValueError("not a request of a page")
         try:
             addresses = [str(ipaddress.ip_address(host))]
@@ -259,7 +255,7 @@ class EgressProxy:
                 addresses = await self._resolve(host, port)
             except OSError:
                 raise _NotConnectedError(ConnectionFailure("unknown", host, port)) from None
-        if not all(self._rules.admits(host, address, port) for address in addresses):
+        if not all(self._rules.allows(host, address, port) for address in addresses):
             raise _NotConnectedError(ConnectionFailure("refused", host, port))
         for address in addresses:
             with contextlib.suppress(OSError):  # TimeoutError is one
@@ -277,7 +273,7 @@ class EgressProxy:
         up = asyncio.create_task(_pump(browser[0], going, None))
         try:
             if not await _pump(coming, browser[1], self._max_bytes):
-                self.troubles.append(ConnectionFailure("too_much", *site))
+                self.failures.append(ConnectionFailure("too_much", *site))
         finally:
             up.cancel()
             await asyncio.gather(up, return_exceptions=True)
@@ -287,7 +283,7 @@ class EgressProxy:
 async def _pump(
     source: "asyncio.StreamReader | _Headed", sink: asyncio.StreamWriter, most: int | None
 ) -> bool:
-    """False when there was more than it may carry."""
+    """Returns False if there is more data than allowed."""
     carried = 0
     while data := await source.read(65536):
         carried += len(data)
@@ -301,7 +297,7 @@ async def _pump(
 
 
 class _Headed:
-    """A response whose head says that the connection ends with it, whatever the site would like."""
+    """Adds `Connection: close` to a response."""
 
     def __init__(self, reader: asyncio.StreamReader) -> None:
         self._reader = reader

@@ -28,23 +28,23 @@ class RecipeParameter(Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     type: Literal["string", "integer", "number", "boolean"] = "string"
     description: str = ""
     default: str | int | float | bool | None = None
-    """One without a default must be given."""
+    """A parameter without a default is required."""
 
 
 class RecipeStep(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """One verb of VERBS, with the selector (or the address) it is about."""
+    """One verb of VERBS, with its selector or address."""
 
     goto: str = ""
     fill: str = ""
     click: str = ""
     select: str = ""
     press: str = ""
-    """A key, such as Enter, pressed where the focus is or `on` an element."""
+    """A key such as Enter, pressed in the focused element or in `on`."""
     wait_for: str = ""
     skip_if: str = ""
-    """The recipe is over when this is on the page: there is nothing left to do."""
+    """Ends the recipe if the page has this: there is nothing left to do."""
     if_present: str = ""
-    """`steps` are for pages that have this."""
+    """Runs `steps` if the page has this."""
     value: str = ""
     on: str = ""
     steps: "tuple[RecipeStep, ...]" = ()
@@ -77,12 +77,12 @@ class Recipe(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     @property
     def variables(self) -> list[str]:
-        """Of the environment."""
+        """The environment variables that the recipe uses."""
         return list(dict.fromkeys(name for env, name in _places(self.steps) if env))
 
 
 def recipes_of(setting: str | Mapping[str, Recipe]) -> Mapping[str, Recipe]:
-    """The checked recipes of a setting; WrongRecipe."""
+    """Reads and checks the recipes of a setting; raises RecipeError."""
     found = _read(setting) if isinstance(setting, str) else setting
     for name, recipe in found.items():
         if not recipe.steps:
@@ -90,7 +90,7 @@ def recipes_of(setting: str | Mapping[str, Recipe]) -> Mapping[str, Recipe]:
         _check(name, recipe, recipe.steps)
         for env, place in _places(recipe.steps):
             if not env and place not in recipe.parameters:
-                raise RecipeError(f"recipe {name!r} names {place!r}, which is none of its parameters")
+                raise RecipeError(f"recipe {name!r} uses {place!r}, which is not one of its parameters")
     return found
 
 
@@ -109,11 +109,11 @@ def _check(name: str, recipe: Recipe, steps: tuple[RecipeStep, ...]) -> None:
         verbs = [verb for verb in VERBS if getattr(step, verb)]
         where = f"step {number} of recipe {name!r}"
         if len(verbs) != 1:
-            raise RecipeError(f"{where} must have one of {', '.join(VERBS)}, and has {verbs or 'none'}")
+            raise RecipeError(f"{where} needs exactly one of {', '.join(VERBS)}; it has {verbs or 'none'}")
         if step.value and verbs[0] not in ("fill", "select"):
             raise RecipeError(f"{where}: only fill and select take a value")
         if bool(step.steps) != (verbs[0] == "if_present"):
-            raise RecipeError(f"{where}: if_present needs steps, and nothing else has them")
+            raise RecipeError(f"{where}: if_present needs steps, and no other verb takes them")
         if step.on and verbs[0] != "press":
             raise RecipeError(f"{where}: only press takes `on`")
         _check(name, recipe, step.steps)
@@ -127,18 +127,18 @@ def _places(steps: tuple[RecipeStep, ...]) -> Iterator[tuple[str, str]]:
 
 
 def filled(text: str, arguments: Mapping[str, Any], environ: Mapping[str, str]) -> str:
-    """The text with its places filled."""
+    """Fills in the placeholders of a text."""
 
     def value(found: re.Match[str]) -> str:
-        said = environ[found[2]] if found[1] else _spelt(arguments[found[2]])
+        texts = environ[found[2]] if found[1] else _spelt(arguments[found[2]])
         width = found[3]
-        return said if width is None else said.rjust(int(width), "0" if width.startswith("0") else " ")
+        return texts if width is None else texts.rjust(int(width), "0" if width.startswith("0") else " ")
 
     return _PLACE.sub(value, text)
 
 
 def arguments_of(recipe: Recipe, given: Mapping[str, Any]) -> dict[str, Any]:
-    """With the defaults of those that were not given."""
+    """Adds the defaults of missing arguments."""
     defaults = {name: parameter.default for name, parameter in recipe.parameters.items()}
     return {name: given.get(name, default) for name, default in defaults.items()}
 
@@ -157,24 +157,24 @@ def _property(parameter: RecipeParameter) -> dict[str, Any]:
 
 
 MIN_LENGTH = 4
-"""Shorter ones (a two-letter code of a firm) would be found in every other word."""
+"""Shorter secrets, such as a two-letter code, would match inside other words."""
 
 
 def redacted(value: Any, secrets: Mapping[str, str]) -> Any:
-    """The same plain data with the names of secrets in their places."""
-    spelt = {
+    """Replaces secrets by their names."""
+    spellings = {
         way: name
         for name, secret in secrets.items()
         if len(secret) >= MIN_LENGTH
         for way in _spellings(secret)
     }
-    # The longest first: a password may begin with the name of its user.
-    hidden = {way: spelt[way] for way in sorted(spelt, key=len, reverse=True)}
-    return _without(value, hidden) if hidden else value
+    # The longest first: a password may begin with the user name.
+    hidden = {way: spellings[way] for way in sorted(spellings, key=len, reverse=True)}
+    return _replace_secrets(value, hidden) if hidden else value
 
 
 def _spellings(secret: str) -> set[str]:
-    """How it may be written: as it is, in an address (a form that was sent by GET), in JSON, on one line."""
+    """The forms of a secret: as it is, in a URL (a form sent by GET), in JSON, on one line."""
     quoted = {json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
     return {
         secret,
@@ -186,14 +186,16 @@ def _spellings(secret: str) -> set[str]:
     }
 
 
-def _without(value: Any, hidden: Mapping[str, str]) -> Any:
+def _replace_secrets(value: Any, hidden: Mapping[str, str]) -> Any:
     if isinstance(value, str):
         for secret, name in hidden.items():
             value = value.replace(secret, f"[{name}]")
         return value
     if isinstance(value, list):
-        return [_without(item, hidden) for item in cast(list[Any], value)]
+        return [_replace_secrets(item, hidden) for item in cast(list[Any], value)]
     if isinstance(value, dict):
         members = cast(dict[str, Any], value)
-        return {_without(name, hidden): _without(item, hidden) for name, item in members.items()}
+        return {
+            _replace_secrets(name, hidden): _replace_secrets(item, hidden) for name, item in members.items()
+        }
     return value

@@ -1,6 +1,6 @@
 """The structs that the tools return, and the text that a model reads.
 
-Text from a page stands between two markers with a random number that the page cannot know.
+Text from a page is enclosed in two markers with a random number that the page cannot know.
 """
 
 import json
@@ -69,18 +69,37 @@ class PageView(Struct, kw_only=True):
     notices: list[PageNotice]
     downloads: list[DownloadedFile]
 
+    def heading(self, texts: BrowserTexts) -> list[str]:
+        """Lines after the address."""
+        return [texts.in_frame.format(one_line(self.frame))] if self.frame != "main" else []
+
+    def value_lines(self, texts: BrowserTexts) -> list[str]:
+        """Lines before the snapshot."""
+        return []
+
 
 class Navigated(PageView, kw_only=True):
     status: Annotated[int | None, Meta(description="Of the HTTP answer")] = None
+
+    def heading(self, texts: BrowserTexts) -> list[str]:
+        status = [] if self.status is None else [texts.status.format(self.status)]
+        return [*status, *super().heading(texts)]
 
 
 class Evaluated(PageView, kw_only=True):
     value: Annotated[Any, Meta(description="What the script gave, as JSON; cut when value_truncated")] = None
     value_truncated: bool = False
 
+    def value_lines(self, texts: BrowserTexts) -> list[str]:
+        return [texts.value.format(quoted(self.value, texts))]
+
 
 class Frames(PageView, kw_only=True):
     frames: list[FrameInfo] = []
+
+    def heading(self, texts: BrowserTexts) -> list[str]:
+        frames = (texts.frame_line.format(one_line(one.name), one_line(one.url)) for one in self.frames)
+        return [*super().heading(texts), *frames]
 
 
 @schema_name("Shot")
@@ -110,35 +129,25 @@ class Closed(Struct, kw_only=True):
     closed: Annotated[bool, Meta(description="Whether there was anything to close")]
 
 
-def view_text(view: PageView, said: BrowserTexts, left_out: str) -> str:
-    value = [said.value.format(quoted(view.value, said))] if isinstance(view, Evaluated) else []
-    parts = [*_heading(view, said), *value, quoted(view.snapshot or said.empty, said)]
+def view_text(view: PageView, texts: BrowserTexts, left_out: str) -> str:
+    lines = [texts.page.format(one_line(view.url)), *view.heading(texts)]
+    if len(view.pages) > 1:
+        lines += [texts.page_line.format(page.name, one_line(page.url)) for page in view.pages]
+    lines += [texts.downloaded.format(file.name, file.size, file.uri) for file in view.downloads]
+    lines += [*_notices(view.notices), *view.value_lines(texts)]
+    parts = [*lines, quoted(view.snapshot or texts.empty, texts)]
     return "\n".join([*parts, *([left_out] if left_out else [])])
 
 
-def reading_text(reading: PageText, said: BrowserTexts, left_out: str) -> str:
-    parts = [said.page.format(one_line(reading.url)), *_notices(reading.notices)]
-    return "\n".join([*parts, quoted(reading.text or said.empty, said), *([left_out] if left_out else [])])
+def reading_text(reading: PageText, texts: BrowserTexts, left_out: str) -> str:
+    parts = [texts.page.format(one_line(reading.url)), *_notices(reading.notices)]
+    return "\n".join([*parts, quoted(reading.text or texts.empty, texts), *([left_out] if left_out else [])])
 
 
-def shot_text(shot: ScreenshotInfo, said: BrowserTexts) -> str:
-    size = said.image.format(shot.width, shot.height, shot.mime_type)
-    more = [said.image_cut] if shot.truncated else []
-    return "\n".join([said.page.format(one_line(shot.url)), size, *more, *_notices(shot.notices)])
-
-
-def _heading(view: PageView, said: BrowserTexts) -> list[str]:
-    lines = [said.page.format(one_line(view.url))]
-    if isinstance(view, Navigated) and view.status is not None:
-        lines.append(said.status.format(view.status))
-    if view.frame != "main":
-        lines.append(said.in_frame.format(one_line(view.frame)))
-    if isinstance(view, Frames):
-        lines += [said.frame_line.format(one_line(frame.name), one_line(frame.url)) for frame in view.frames]
-    if len(view.pages) > 1:
-        lines += [said.page_line.format(page.name, one_line(page.url)) for page in view.pages]
-    lines += [said.downloaded.format(file.name, file.size, file.uri) for file in view.downloads]
-    return lines + _notices(view.notices)
+def shot_text(shot: ScreenshotInfo, texts: BrowserTexts) -> str:
+    size = texts.image.format(shot.width, shot.height, shot.mime_type)
+    more = [texts.image_cut] if shot.truncated else []
+    return "\n".join([texts.page.format(one_line(shot.url)), size, *more, *_notices(shot.notices)])
 
 
 def _notices(notices: list[PageNotice]) -> list[str]:
@@ -146,18 +155,18 @@ def _notices(notices: list[PageNotice]) -> list[str]:
 
 
 def address(url: str) -> str:
-    """As long as a page may make it, and no longer."""
+    """Limits the length of an address that a page chose."""
     return url if len(url) <= MAX_URL else url[:MAX_URL] + "…"
 
 
 def one_line(text: str, most: int = 300) -> str:
-    """The page's words in a line of ours: they cannot begin another."""
+    """Puts text from a page on one line, so that it cannot start a new one."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else flat[:most] + "…"
 
 
-def quoted(value: Any, said: BrowserTexts) -> str:
-    """Between marks that the page could not have written itself."""
+def quoted(value: Any, texts: BrowserTexts) -> str:
+    """Encloses text in markers that the page cannot forge."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
     mark = secrets.token_hex(4)
-    return f"<page-{mark}> {said.untrusted}\n{text}\n</page-{mark}>"
+    return f"<page-{mark}> {texts.untrusted}\n{text}\n</page-{mark}>"

@@ -1,7 +1,4 @@
-"""A web browser: opens pages, shows them as outlines with references, and acts on them. Uses Playwright.
-
-Owns what a caller may reach and what is kept for them. Text from a page is passed on as untrusted.
-"""
+"""Builds the server from its settings: tools, recipes, and downloads as resources."""
 
 from urllib.parse import unquote
 
@@ -14,10 +11,6 @@ from .recipes import RecipeError, recipes_of
 from .settings import Settings
 from .texts import texts_of
 from .tools import BrowserTools
-
-__all__ = ["ENVIRONMENT", "Settings", "build"]
-
-ENVIRONMENT = "TOOLYARD_BROWSER_"
 
 
 def build(settings: Settings) -> Server:

@@ -1,12 +1,13 @@
 """A browser session: the context of one thread of one owner, its pages, and which of them is active.
 
-Collects what happens without a call (dialogs, popups, downloads, crashes) until the next answer reports it.
+Collects events between calls (dialogs, popups, downloads, crashes) until the next answer reports them.
 One call at a time holds a session.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine
+import time
+from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote
 
@@ -14,8 +15,7 @@ from ...kit import ToolError
 from ...kit.prompt_injection import is_suspect
 from .page import Tab
 from .proxy import ConnectionFailure, EgressProxy
-from .results import DownloadedFile as Told
-from .results import FrameInfo, NoticeKind, PageInfo, PageNotice, PageView, address, one_line
+from .results import DownloadedFile, FrameInfo, NoticeKind, PageInfo, PageNotice, PageView, address, one_line
 from .settings import Settings
 from .storage import BrowserOwner, DownloadFolder, StateVault, StorageState, merged
 from .texts import BrowserTexts
@@ -23,21 +23,22 @@ from .texts import BrowserTexts
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Dialog, Download, Frame, Page
 
+T = TypeVar("T")
 
 MAX_NOTICES = 20
 MAX_DIALOGS = 3
 MAX_DOWNLOADS = 20
-"""At a time; what a page would bring beyond is not kept."""
+"""Downloads at a time; further ones are cancelled."""
 AGAIN_SECONDS = 0.5
-"""For a download that was waited for before."""
+"""Seconds to wait for a download that was late before."""
 
 
 class BrowserEvents:
-    def __init__(self, said: BrowserTexts) -> None:
-        self._said = said
+    def __init__(self, texts: BrowserTexts) -> None:
+        self._texts = texts
         self._notices: list[PageNotice] = []
         self._dialogs = 0
-        self._told: list[Told] = []
+        self._downloaded: list[DownloadedFile] = []
         self._downloading: list[Download] = []
         self._late: set[Download] = set()
         self._download_came = asyncio.Event()
@@ -53,9 +54,9 @@ class BrowserEvents:
             self.add("dialog", text)
 
     def download(self, download: "Download") -> bool:
-        """False when there are too many already."""
+        """Returns False if there are too many."""
         if len(self._downloading) >= MAX_DOWNLOADS:
-            self.add("failed", self._said.downloads_many.format(MAX_DOWNLOADS))
+            self.add("failed", self._texts.downloads_many.format(MAX_DOWNLOADS))
             return False
         self._downloading.append(download)
         self._download_came.set()
@@ -67,49 +68,49 @@ class BrowserEvents:
                 await self._download_came.wait()
         return bool(self._downloading)
 
-    def trouble(self, trouble: ConnectionFailure) -> None:
-        said = self._said
+    def connection_failed(self, failure: ConnectionFailure) -> None:
+        texts = self._texts
         text = {
-            "refused": said.refused,
-            "unknown": said.unknown,
-            "unreachable": said.unreachable,
-            "too_much": said.too_much,
-        }[trouble.kind]
-        kind = "refused" if trouble.kind == "refused" else "failed"
-        self.add(kind, text.format(one_line(trouble.host, 100), trouble.port))
+            "refused": texts.refused,
+            "unknown": texts.unknown,
+            "unreachable": texts.unreachable,
+            "too_much": texts.too_much,
+        }[failure.kind]
+        kind = "refused" if failure.kind == "refused" else "failed"
+        self.add(kind, text.format(one_line(failure.host, 100), failure.port))
 
     def take(self) -> list[PageNotice]:
         if self._dialogs > MAX_DIALOGS:
-            self.add("dialog", self._said.dialogs_more.format(self._dialogs - MAX_DIALOGS))
+            self.add("dialog", self._texts.dialogs_more.format(self._dialogs - MAX_DIALOGS))
         found, self._notices, self._dialogs = self._notices, [], 0
         return found
 
-    def take_downloads(self) -> list[Told]:
-        found, self._told = self._told, []
+    def take_downloads(self) -> list[DownloadedFile]:
+        found, self._downloaded = self._downloaded, []
         return found
 
     async def finish_downloads(
-        self, shelf: DownloadFolder, owner: BrowserOwner, most: int, seconds: float
+        self, downloads: DownloadFolder, owner: BrowserOwner, most: int, seconds: float
     ) -> None:
-        """Wait that long for new ones, all together; those that took longer are only asked again."""
+        """Waits for all new downloads together; for late ones only briefly."""
         waiting, self._downloading = self._downloading, []
         self._download_came.clear()
-        await asyncio.gather(*(self._finish(one, shelf, owner, most, seconds) for one in waiting))
+        await asyncio.gather(*(self._finish(one, downloads, owner, most, seconds) for one in waiting))
 
     async def _finish(
-        self, download: "Download", shelf: DownloadFolder, owner: BrowserOwner, most: int, seconds: float
+        self, download: "Download", downloads: DownloadFolder, owner: BrowserOwner, most: int, seconds: float
     ) -> None:
         try:
             async with asyncio.timeout(min(seconds, AGAIN_SECONDS) if download in self._late else seconds):
-                await self._keep(download, shelf, owner, most)
+                await self._keep(download, downloads, owner, most)
             self._late.discard(download)
         except TimeoutError:
             self._downloading.append(download)
             self._late.add(download)
-            self.add("note", self._said.downloading.format(_download_name(download)))
+            self.add("note", self._texts.downloading.format(_download_name(download)))
 
     async def _keep(
-        self, download: "Download", shelf: DownloadFolder, owner: BrowserOwner, most: int
+        self, download: "Download", downloads: DownloadFolder, owner: BrowserOwner, most: int
     ) -> None:
         from playwright.async_api import Error
 
@@ -117,14 +118,16 @@ class BrowserEvents:
             came = await download.path()
             size = came.stat().st_size
             if size > most:
-                self.add("failed", self._said.download_too_big.format(_download_name(download), most))
+                self.add("failed", self._texts.download_too_big.format(_download_name(download), most))
             else:
-                path = shelf.place(owner, download.suggested_filename)
+                path = downloads.place(owner, download.suggested_filename)
                 await download.save_as(path)
                 uri = f"browser://downloads/{quote(path.name)}"
-                self._told.append(Told(path.name, uri, str(path), one_line(download.url), size))
+                self._downloaded.append(
+                    DownloadedFile(path.name, uri, str(path), one_line(download.url), size)
+                )
         except (Error, OSError):
-            self.add("failed", self._said.download_failed.format(_download_name(download)))
+            self.add("failed", self._texts.download_failed.format(_download_name(download)))
         with contextlib.suppress(Error):
             await download.delete()
 
@@ -133,14 +136,13 @@ def _download_name(download: "Download") -> str:
     return repr(one_line(download.suggested_filename, 100))
 
 
-T = TypeVar("T")
 CLOSE_SECONDS = 5.0
 MAX_FRAMES = 100
-"""That are listed."""
+"""Maximum number of frames in a list."""
 
 
 class PageStuckError(Exception):
-    """A page that did not answer in time; it does again, or there is another one."""
+    """A page did not answer in time; its script was stopped, or it was replaced."""
 
 
 class BrowserSession:
@@ -148,40 +150,38 @@ class BrowserSession:
         self,
         owner: BrowserOwner,
         context: "BrowserContext",
-        door: EgressProxy,
+        proxy: EgressProxy,
         memory: StorageState,
         settings: Settings,
-        said: BrowserTexts,
+        texts: BrowserTexts,
     ) -> None:
         self.owner = owner
         self.lock = asyncio.Lock()
         self.used_at = 0.0
         self.is_over = False
         self.context = context
-        self.door = door
-        self.happenings = BrowserEvents(said)
+        self.proxy = proxy
+        self.events = BrowserEvents(texts)
         self.secrets: dict[str, str] = {}
-        """What recipes typed here, by the names of their variables: kept out of every answer."""
+        """Secrets that recipes typed, by the names of their variables; redacted from every answer."""
         self._memory = memory
         self._settings = settings
-        self._said = said
+        self._texts = texts
         self._tabs: list[Tab] = []
-        self._opened = 0
+        self._opened_count = 0
         self._ours = 0
-        """Pages that we are opening ourselves: the next to appear is no popup."""
+        """Pages that this session is opening itself; they are not popups."""
         self._tab: Tab | None = None
         self._frame: Frame | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         context.on("page", self._on_page)
         context.on("close", self._on_close)
 
-    # The pages
-
     async def tab(self) -> Tab:
-        """The active page; a new one where there is none."""
+        """Returns the active page; opens one if there is none."""
         if self._tab is None:
             self._ours += 1
-            await self.context.new_page()  # _on_page makes a tab of it
+            await self.context.new_page()  # _on_page adds its tab
             tab = self._tabs[-1]
             await tab.ready()
             return tab
@@ -193,11 +193,11 @@ class BrowserSession:
 
     @property
     def frame(self) -> "Frame":
-        """The active one: where elements are looked for and scripts run."""
+        """The active frame, in which elements are found and scripts run."""
         assert self._tab is not None
         if self._frame is not None and self._frame.is_detached():
             self._frame = None
-            self.happenings.add("frame", self._said.frame_gone)
+            self.events.add("frame", self._texts.frame_gone)
         return self._frame or self._tab.page.main_frame
 
     def enter(self, frame: "Frame | None") -> None:
@@ -221,26 +221,24 @@ class BrowserSession:
         assert self._tab is not None
         return _frame_name(self._tab, frame)
 
-    # What happens by itself
-
     def _on_page(self, page: "Page") -> None:
         ours = self._ours > 0
         self._ours -= ours
         if len(self._tabs) >= self._settings.max_pages and not ours:
-            _ = any(other.has_opened() for other in self._tabs)
-            self.happenings.add("popup", self._said.popups_closed.format(self._settings.max_pages))
-            self._start(_closed(page))
+            _ = any(other.take_announced_popup() for other in self._tabs)
+            self.events.add("popup", self._texts.popups_closed.format(self._settings.max_pages))
+            self._start(_close_page(page))
             return
-        self._opened += 1
-        tab = Tab(page, self._opened)
+        self._opened_count += 1
+        tab = Tab(page, self._opened_count)
         page.on("dialog", self._on_dialog)
         page.on("download", self._on_download)
         page.on("crash", lambda _: self._lose(tab, crashed=True))
         page.on("close", lambda _: self._lose(tab, crashed=False))
         self._tabs.append(tab)
         if not ours and self._tab is not None:
-            _ = any(other.has_opened() for other in self._tabs)
-            self.happenings.add("popup", self._said.popup.format(tab.name, self._tab.name))
+            _ = any(other.take_announced_popup() for other in self._tabs)
+            self.events.add("popup", self._texts.popup.format(tab.name, self._tab.name))
         self.turn_to(tab)
 
     def _lose(self, tab: Tab, crashed: bool) -> None:
@@ -249,22 +247,22 @@ class BrowserSession:
             return
         self._tabs.remove(tab)
         if crashed:
-            self.happenings.add("crashed", self._said.crashed)
+            self.events.add("crashed", self._texts.crashed)
             self._start(tab.close())
         if self._tab is tab:
             self._tab, self._frame = (self._tabs[-1] if self._tabs else None), None
 
     def _on_dialog(self, dialog: "Dialog") -> None:
-        # "Leave this page?": to stay would keep us from where we were sent.
+        # Dismissing "Leave this page?" would prevent the navigation.
         accept = self._settings.dialogs == "accept" or dialog.type == "beforeunload"
         if dialog.type != "beforeunload":
-            said = self._said.dialog_accepted if accept else self._said.dialog_dismissed
-            self.happenings.dialog(said.format(dialog.type, repr(one_line(dialog.message, 200))))
-        self._start(_answered(dialog, accept))
+            texts = self._texts.dialog_accepted if accept else self._texts.dialog_dismissed
+            self.events.dialog(texts.format(dialog.type, repr(one_line(dialog.message, 200))))
+        self._start(_answer(dialog, accept))
 
     def _on_download(self, download: "Download") -> None:
-        if not self.happenings.download(download):
-            self._start(_dropped(download))
+        if not self.events.download(download):
+            self._start(_drop(download))
 
     def _on_close(self, _: "BrowserContext") -> None:
         self.is_over = True
@@ -276,10 +274,8 @@ class BrowserSession:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    # Doing something with a page that may be hostile
-
     async def within(self, tab: Tab, seconds: float, work: Coroutine[Any, Any, T]) -> T:
-        """Do it, unless the page is lost or takes longer: then it is made to answer again (Stuck)."""
+        """Runs the work; if it takes too long, unblocks the page and raises PageStuckError."""
         doing = asyncio.create_task(work)
         losing = asyncio.create_task(tab.gone.wait())
         try:
@@ -291,23 +287,22 @@ class BrowserSession:
                 task.cancel()
             await asyncio.gather(doing, losing, return_exceptions=True)
         if tab.gone.is_set():
-            raise ToolError(self._said.gone if self.is_over else self._said.crashed)
-        await self._free(tab)
+            raise ToolError(self._texts.gone if self.is_over else self._texts.crashed)
+        await self._unblock(tab)
         raise PageStuckError()
 
-    async def _free(self, tab: Tab) -> None:
+    async def _unblock(self, tab: Tab) -> None:
         if await tab.stop_script():
-            self.happenings.add("stopped", self._said.stopped)
+            self.events.add("stopped", self._texts.stopped)
         else:
-            self.happenings.add("stopped", self._said.replaced)
+            self.events.add("stopped", self._texts.replaced)
             await tab.close()
 
     async def settle(self, tab: Tab) -> bool:
-        """Wait for what a deed set off in a page, and in one that it opened; whether the page is there."""
+        """Waits for the effects of an action, also in a page that it opened; returns whether it loaded."""
         arrived = await self._settled(tab)
-        if tab.was_left:
-            tab.was_left = False
-            await self.happenings.download_begins(self._settings.settle)
+        if tab.take_navigation_aborted():
+            await self.events.download_begins(self._settings.settle)
         opened = self._tab
         if opened is not None and opened is not tab:
             await opened.begun(self._settings.settle)
@@ -317,32 +312,38 @@ class BrowserSession:
     async def _settled(self, tab: Tab) -> bool:
         arrived = await tab.settle(self._settings.timeout, self._settings.settle)
         if not arrived:
-            self.happenings.add("loading", self._said.loading.format(self._settings.timeout))
+            self.events.add("loading", self._texts.loading.format(self._settings.timeout))
         return arrived
+
+    def add_secrets(self, secrets: Mapping[str, str]) -> None:
+        self.secrets |= secrets
+
+    def touch(self) -> None:
+        self.used_at = time.monotonic()
 
     async def view(
         self, kind: type[PageView] = PageView, start: int = 0, **more: Any
     ) -> "tuple[PageView, str]":
-        """The active page as it is now, and a line on what is left out."""
+        """Returns the active page, and a line on what is left out."""
         tab, frame = await self.tab(), self.frame
-        settings, said = self._settings, self._said
+        settings, texts = self._settings, self._texts
         lines, title, left_out, cut = [], "", "", False
         try:
             drawing = tab.outliner.draw(frame, start, settings.snapshot_chars)
             outline = await self.within(tab, settings.action_timeout, drawing)
             lines, title, cut = outline.lines, outline.title, outline.is_cut
             if cut:
-                left_out = said.lines_left.format(len(lines), start, start + len(lines))
-                left_out += " " + said.elements_left.format(outline.unseen, outline.elements)
+                left_out = texts.lines_left.format(len(lines), start, start + len(lines))
+                left_out += " " + texts.elements_left.format(outline.unseen, outline.elements)
         except PageStuckError:
-            self.happenings.add("loading", said.unreadable.format(settings.action_timeout))
+            self.events.add("loading", texts.unreadable.format(settings.action_timeout))
             tab = await self.tab()
             frame = self.frame
         snapshot = "\n".join(lines)
         if is_suspect(snapshot):
-            self.happenings.add("suspect", said.suspect)
-        for trouble in self.door.take_troubles():
-            self.happenings.trouble(trouble)
+            self.events.add("suspect", texts.suspect)
+        for failure in self.proxy.take_failures():
+            self.events.connection_failed(failure)
         found = kind(
             url=address(tab.page.url),
             title=one_line(title),
@@ -350,22 +351,20 @@ class BrowserSession:
             snapshot=snapshot,
             truncated=cut,
             pages=[PageInfo(one.name, address(one.page.url), one is tab) for one in self._tabs],
-            notices=self.happenings.take(),
-            downloads=self.happenings.take_downloads(),
+            notices=self.events.take(),
+            downloads=self.events.take_downloads(),
             **more,
         )
         return found, left_out
 
-    async def finish_downloads(self, shelf: DownloadFolder) -> None:
-        """Put what came on the shelf; what takes longer than a page stays for a later call."""
-        await self.happenings.finish_downloads(
-            shelf, self.owner, self._settings.download_bytes, self._settings.timeout
+    async def finish_downloads(self, downloads: DownloadFolder) -> None:
+        """Saves finished downloads; slow ones are left to a later call."""
+        await self.events.finish_downloads(
+            downloads, self.owner, self._settings.download_bytes, self._settings.timeout
         )
 
-    # Remembering
-
-    async def remember(self, vault: StateVault) -> None:
-        """Keep the cookies if they changed. Cheap enough for every call."""
+    async def save_cookies(self, vault: StateVault) -> None:
+        """Saves the cookies if they changed. Cheap enough for every call."""
         async with asyncio.timeout(CLOSE_SECONDS):
             cookies: list[Any] = list(await self.context.cookies())
         if cookies != self._memory["cookies"]:
@@ -376,7 +375,7 @@ class BrowserSession:
         self._memory = memory
 
     async def close(self, vault: StateVault) -> None:
-        """Remember everything, and end."""
+        """Saves the storage state and closes the context."""
         from playwright.async_api import Error
 
         with contextlib.suppress(Error, TimeoutError):
@@ -393,7 +392,7 @@ class BrowserSession:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await self.door.close()
+        await self.proxy.close()
 
 
 def _frame_name(tab: Tab, frame: "Frame") -> str:
@@ -401,14 +400,14 @@ def _frame_name(tab: Tab, frame: "Frame") -> str:
     return (one_line(frame.name, 60) or f"f{number}") if number else "main"
 
 
-async def _closed(page: "Page") -> None:
+async def _close_page(page: "Page") -> None:
     from playwright.async_api import Error
 
     with contextlib.suppress(Error):
         await page.close()
 
 
-async def _dropped(download: "Download") -> None:
+async def _drop(download: "Download") -> None:
     from playwright.async_api import Error
 
     with contextlib.suppress(Error):
@@ -416,8 +415,8 @@ async def _dropped(download: "Download") -> None:
         await download.delete()
 
 
-async def _answered(dialog: "Dialog", accept: bool) -> None:
+async def _answer(dialog: "Dialog", accept: bool) -> None:
     from playwright.async_api import Error
 
-    with contextlib.suppress(Error):  # the page may have gone with it
+    with contextlib.suppress(Error):  # the page may be closed
         await (dialog.accept() if accept else dialog.dismiss())

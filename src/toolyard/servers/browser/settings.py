@@ -7,6 +7,7 @@ from msgspec import Meta, Struct
 
 from ...config.files import state_home
 from ...kit.localization import Locale
+from ...kit.settings import text_list
 from .recipes import Recipe
 
 Positive = Annotated[float, Meta(gt=0, le=86400)]
@@ -18,54 +19,53 @@ class Settings(Struct, frozen=True, kw_only=True):
     locale: Locale = "en"
     """The language of descriptions, messages and errors."""
     chromium: str = ""
-    """The browser's program; empty looks for one on PATH, then for Playwright's own."""
+    """Path of the Chromium program; empty: one on PATH, or else Playwright's own."""
     sandbox: bool = True
-    """Chromium's own sandbox. Root never has it; others turn it off only where the kernel forbids it."""
+    """Chromium's sandbox. Always off for root; turn it off only if the kernel forbids it."""
     allow: str | tuple[str, ...] = ()
-    """Hosts and networks that are not public and may be reached all the same: `intra.example:8080`,
-    `*.intra.example`, `10.1.0.0/16`; in one text separated by commas."""
+    """Private hosts and networks that may be reached: `intra.example:8080`, `*.intra.example`,
+    `10.1.0.0/16`; a list, or a text with commas."""
     recipes: str | dict[str, Recipe] = {}
-    """Tools made of steps, by their names, or the path of a TOML file that has them under `recipes`."""
+    """Recipes by tool name, or the path of a TOML file that has them under `recipes`."""
     folder: str = ""
-    """Where cookies are kept, encrypted; empty is Toolyard's state folder."""
+    """The folder of the encrypted cookies; empty: Toolyard's state folder."""
     key: str = ""
-    """What they are encrypted with; empty makes a key of its own in that folder."""
+    """The encryption key of the cookies; empty: a new key in that folder."""
     downloads: str = ""
-    """Where downloads go, in a folder for each owner; empty is `downloads` in that folder."""
+    """The folder of downloads, with a folder for each owner; empty: `downloads` in `folder`."""
     idle: Positive = 600.0
-    """Seconds after which a context that nobody used is closed, and then the browser."""
+    """Seconds after which an unused context is closed, and then the browser."""
     max_contexts: Count = 8
-    """Contexts at a time. The one not used for longest makes room for another."""
+    """Maximum number of contexts; a new one closes the least recently used."""
     max_pages: Count = 8
-    """Pages of one context at a time; a page that opens more sees them closed."""
+    """Maximum number of pages of a context; further popups are closed."""
     timeout: Positive = 30.0
-    """Seconds for a page to come."""
+    """Seconds to wait for a page."""
     action_timeout: Positive = 10.0
-    """Seconds for an element to be there and take a click, for a script, for a snapshot."""
+    """Seconds to wait for an element, a click, a script or a snapshot."""
     settle: Positive = 2.0
-    """Seconds at most to wait, after something was done, until the page is quiet."""
+    """Maximum seconds to wait after an action until the page is quiet."""
     snapshot_chars: Size = 20_000
-    """The longest snapshot."""
+    """Maximum length of a snapshot."""
     content_chars: Size = 20_000
-    """The longest text that is read at once, and the longest value of a script."""
+    """Maximum length of a text that is read at once, and of a script's value."""
     image_bytes: Size = 1_500_000
-    """The largest screenshot; one that is larger is compressed, then cut."""
+    """Maximum size of a screenshot; a larger one is compressed, then cut."""
     download_bytes: Size = 100 * 1024 * 1024
-    """The largest download that is kept."""
+    """Maximum size of a download."""
     dialogs: Literal["dismiss", "accept"] = "dismiss"
     """How a page's dialogs are answered."""
     width: Annotated[int, Meta(ge=200, le=4000)] = 1280
-    """Of the window, in pixels."""
+    """Width of the window, in pixels."""
     height: Annotated[int, Meta(ge=200, le=4000)] = 720
-    """Of the window, in pixels."""
+    """Height of the window, in pixels."""
 
     @property
-    def allowed(self) -> list[str]:
-        given = self.allow.split(",") if isinstance(self.allow, str) else self.allow
-        return [text.strip() for text in given if text.strip()]
+    def allowed(self) -> tuple[str, ...]:
+        return text_list(self.allow)
 
     @property
-    def memory_folder(self) -> Path | None:
+    def state_folder(self) -> Path | None:
         if self.folder:
             return Path(self.folder).expanduser()
         home = state_home()
@@ -75,5 +75,5 @@ class Settings(Struct, frozen=True, kw_only=True):
     def downloads_folder(self) -> Path | None:
         if self.downloads:
             return Path(self.downloads).expanduser()
-        folder = self.memory_folder
+        folder = self.state_folder
         return None if folder is None else folder / "downloads"

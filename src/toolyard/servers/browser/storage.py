@@ -1,4 +1,4 @@
-"""What is kept for an owner: cookies and local storage, encrypted at rest, and downloads.
+"""The stored data of an owner: cookies and local storage, encrypted at rest, and downloads.
 
 An owner is a tenant and an agent. Without a folder everything lasts as long as the server runs.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolyard.servers.browser")
 
 MAX_STATE_BYTES = 4 * 1024 * 1024
-"""Of one owner. Cookies are small; local storage that does not fit is not kept."""
+"""Maximum size for one owner. Cookies are small; local storage that does not fit is dropped."""
 
 StorageState = dict[str, Any]
 """In the shape of Playwright's `storage_state`: `cookies` and `origins`."""
@@ -32,7 +32,7 @@ class BrowserOwner(NamedTuple):
 
     @property
     def mark(self) -> str:
-        """Stands for the owner in names of files."""
+        """The owner in file names."""
         return hashlib.sha256(json.dumps(self).encode()).hexdigest()[:32]
 
 
@@ -44,11 +44,11 @@ class StateVault:
         self._held: dict[BrowserOwner, bytes] = {}
 
     def load(self, owner: BrowserOwner) -> StorageState:
-        """Empty when there is nothing, or nothing that this key opens."""
+        """Returns an empty state if there is none, or none that this key decrypts."""
         try:
             sealed = self._held.get(owner) if self._folder is None else _read(self._path(owner))
         except OSError as error:
-            logger.warning("the browser's memory of %s cannot be read: %s", owner.mark, error.strerror)
+            logger.warning("the saved state of %s cannot be read: %s", owner.mark, error.strerror)
             sealed = None
         if sealed is None:
             return {"cookies": [], "origins": []}
@@ -58,22 +58,22 @@ class StateVault:
             found = json.loads(self._cipher().decrypt(sealed))
             if found["owner"] == list(owner):
                 return cast(StorageState, found["memory"])
-            logger.warning("the browser's memory of %s is another owner's; it is not used", owner.mark)
+            logger.warning("the saved state of %s belongs to another owner; ignored", owner.mark)
         except (InvalidToken, OSError, ValueError, KeyError, TypeError):
-            logger.warning("the browser's memory of %s cannot be opened with this key", owner.mark)
+            logger.warning("the saved state of %s cannot be decrypted with this key", owner.mark)
         return {"cookies": [], "origins": []}
 
     def save(self, owner: BrowserOwner, memory: StorageState) -> None:
-        """Where that is not possible the log says so: pages can be used all the same."""
+        """Logs a failure: the browser works without saved state."""
         try:
             self._save(owner, memory)
-        except (OSError, ValueError) as error:  # of a key that is none
-            logger.warning("the browser's memory of %s is not kept: %s", owner.mark, error)
+        except (OSError, ValueError) as error:  # ValueError: an invalid key
+            logger.warning("the state of %s cannot be saved: %s", owner.mark, error)
 
     def _save(self, owner: BrowserOwner, memory: StorageState) -> None:
-        text = _told(owner, memory)
+        text = _serialized(owner, memory)
         if len(text) > MAX_STATE_BYTES:
-            text = _told(owner, memory | {"origins": []})
+            text = _serialized(owner, memory | {"origins": []})
         sealed = self._cipher().encrypt(text)
         if self._folder is None:
             self._held[owner] = sealed
@@ -105,12 +105,12 @@ class StateVault:
         found = _read(path)
         if found is None:
             _write_first(path, Fernet.generate_key())
-            found = path.read_bytes()  # another process may have been quicker
+            found = path.read_bytes()  # another process may have written it first
         return found
 
 
 def merged(stored: StorageState, ours: StorageState, before: StorageState) -> StorageState:
-    """What is stored, with what we changed since `before`: two threads of one owner keep both their news."""
+    """Applies our changes since `before` to the stored state, so that two threads keep both changes."""
     kept = {_cookie_key(cookie): cookie for cookie in stored["cookies"]}
     for cookie in before["cookies"]:
         kept.pop(_cookie_key(cookie), None)
@@ -123,7 +123,7 @@ def _cookie_key(cookie: dict[str, Any]) -> tuple[str, str, str]:
     return cookie["name"], cookie["domain"], cookie["path"]
 
 
-def _told(owner: BrowserOwner, memory: StorageState) -> bytes:
+def _serialized(owner: BrowserOwner, memory: StorageState) -> bytes:
     return json.dumps({"owner": list(owner), "memory": memory}).encode()
 
 
@@ -135,12 +135,12 @@ def _read(path: Path) -> bytes | None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all, and readable to nobody else."""
+    """Writes atomically, readable by the owner of the process only."""
     _beside(path, data).replace(path)
 
 
 def _write_first(path: Path, data: bytes) -> None:
-    """The same, unless there is one."""
+    """Like `_write`, unless the file exists."""
     new = _beside(path, data)
     try:
         os.link(new, path)
@@ -165,7 +165,7 @@ MAX_NAME_BYTES = 180
 
 
 class DownloadFolder:
-    """The downloads of every owner; without a folder they last as long as the server."""
+    """The downloads of all owners; without a folder they are deleted with the server."""
 
     def __init__(self, folder: Path | None) -> None:
         self._temporary = tempfile.TemporaryDirectory(prefix="toolyard-") if folder is None else None
@@ -176,7 +176,7 @@ class DownloadFolder:
             self._temporary.cleanup()
 
     def place(self, owner: BrowserOwner, suggested: str) -> Path:
-        """An empty file to write over, of that name or one like it."""
+        """Creates an empty file to overwrite, with that name or a similar one."""
         folder = self._of(owner)
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         name = safe_name(suggested)
@@ -197,7 +197,7 @@ class DownloadFolder:
         return sorted(path.name for path in folder.iterdir()) if folder.is_dir() else []
 
     def read(self, owner: BrowserOwner, name: str) -> bytes | None:
-        """None when the owner has none of that name; a path is no name."""
+        """Returns None if the owner has no file of that name; a path is not a name."""
         return (self._of(owner) / name).read_bytes() if name in self.names(owner) else None
 
     def _of(self, owner: BrowserOwner) -> Path:
@@ -216,5 +216,5 @@ def safe_name(suggested: str) -> str:
 
 
 def _short(name: str, most: int) -> str:
-    """File systems count bytes, and have room for 255."""
+    """File systems limit a name to 255 bytes."""
     return name[:most].encode()[:MAX_NAME_BYTES].decode(errors="ignore")

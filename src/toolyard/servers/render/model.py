@@ -1,7 +1,7 @@
-"""What every source of logs takes and gives: queries, entries, statuses, notices and errors.
+"""The interface of every source of logs: queries, entries, statuses, notices and errors.
 
-Also the rules that all sources share: levels from the many words and numbers for them, which services a name
-means, and messages without terminal escapes and of bounded length.
+Also the rules that all sources share: levels from words and numbers, services from names, and messages
+without terminal escapes and of bounded length.
 """
 
 import re
@@ -16,7 +16,7 @@ from ...kit.schema.annotations import schema_name
 
 LONGEST_MESSAGE = 4_000
 ANY_TYPE = "any"
-"""As the type of a query: no condition, whatever the source's default."""
+"""As the type of a query: all types, whatever the source's default."""
 
 
 @schema_name("Entry")
@@ -25,7 +25,7 @@ class LogEntry(Struct, frozen=True):
 
     timestamp: datetime
     level: str
-    """debug, info, warning, error, critical, or what the log says; empty where it says nothing."""
+    """debug, info, warning, error, critical, or the log's own word; empty if it has none."""
     type: str
     """app, request or build."""
     service: str
@@ -34,7 +34,7 @@ class LogEntry(Struct, frozen=True):
 
 @schema_name("Status")
 class ServiceStatus(Struct, omit_defaults=True, kw_only=True):
-    """How one service is. What could not be learnt is absent, and `problem` says why."""
+    """The status of a service. Unknown facts are absent, and `problem` says why."""
 
     name: str
     ok: bool
@@ -52,7 +52,7 @@ class ServiceStatus(Struct, omit_defaults=True, kw_only=True):
 
 
 class LogQuery(Struct, frozen=True, kw_only=True):
-    """Which entries are wanted, newest first. Empty: no such condition, or the source's own default."""
+    """Which entries to return, newest first. Empty: no condition, or the source's default."""
 
     service: str = ""
     type: str = ""
@@ -62,12 +62,12 @@ class LogQuery(Struct, frozen=True, kw_only=True):
     limit: int
 
     def type_or(self, default: str) -> str:
-        """The condition on types; empty when there is none."""
+        """The condition on types; empty if there is none."""
         return "" if self.type == ANY_TYPE else self.type or default
 
 
 class LogResult(Struct, kw_only=True):
-    """The answer to a query; `notices` are kinds of messages, with their facts."""
+    """The result of a query."""
 
     service: str
     type: str
@@ -77,14 +77,14 @@ class LogResult(Struct, kw_only=True):
 
 
 class LogNotice(Struct, frozen=True):
-    """Something to say in the caller's language: a key of `texts`, and what belongs into its gaps."""
+    """A message by its key in `texts` and its facts, put into words in the caller's language."""
 
     kind: str
     facts: Mapping[str, Any] = {}
 
 
 class LogsError(Exception):
-    """No answer; `notice` says why."""
+    """The query failed; `notice` says why."""
 
     def __init__(self, kind: str, **facts: Any) -> None:
         super().__init__(kind)
@@ -92,19 +92,19 @@ class LogsError(Exception):
 
 
 ReportProgress = Callable[[float, float | None, LogNotice], Awaitable[None]]
-"""How far a source has come: done, of how much, in words."""
+"""Reports progress: done, total, and a notice."""
 
 
 class LogSource(Protocol):
-    """Where logs come from. Every method raises LogsError."""
+    """A source of logs. Every method may raise LogsError."""
 
     kind: str
     """render, files or sample."""
 
-    async def logs(self, query: LogQuery, tell: ReportProgress) -> LogResult: ...
+    async def logs(self, query: LogQuery, report: ReportProgress) -> LogResult: ...
 
     async def statuses(
-        self, say: Callable[[LogNotice], str], tell: ReportProgress
+        self, explain: Callable[[LogNotice], str], report: ReportProgress
     ) -> list[ServiceStatus]: ...
 
     async def names(self) -> list[str]: ...
@@ -126,7 +126,7 @@ _PRIORITIES = ("critical", "critical", "critical", "error", "warning", "info", "
 
 
 def level_of(value: Any) -> str:
-    """A level by a word, or by pino's and bunyan's numbers; as it is when it is neither."""
+    """Reads a word, or a number of pino or bunyan; returns other values unchanged."""
     if isinstance(value, bool):
         return ""
     if isinstance(value, int | float):
@@ -136,23 +136,23 @@ def level_of(value: Any) -> str:
 
 
 def level_of_priority(value: Any) -> str:
-    """A level by syslog's numbers, 0 to 7."""
+    """Reads a syslog priority, 0 to 7."""
     text = str(value)
     priority = int(text) if text.isdecimal() and len(text) < 3 else 6
     return _PRIORITIES[min(7, priority)]
 
 
 def level_of_status(status: int) -> str:
-    """How bad an HTTP status is."""
+    """The level of an HTTP status."""
     return "error" if status >= 500 else "warning" if status >= 400 else "info"
 
 
 def is_wanted(level: str, wanted: str) -> bool:
-    """Whoever wants errors wants what is worse as well."""
+    """Whether an entry has the wanted level; `error` includes `critical`."""
     return not wanted or level == wanted or (wanted == "error" and level == "critical")
 
 
-MOST_NAMES = 20
+MAX_NAMES = 20
 ALL_SERVICES = ("all", "todos", "*")
 KINDS = {
     "web": "web_service",
@@ -166,7 +166,7 @@ KINDS = {
 
 
 class LoggedService(Struct, frozen=True, kw_only=True):
-    """Something that has logs."""
+    """A service, database or file with logs."""
 
     id: str
     name: str
@@ -178,12 +178,12 @@ class LoggedService(Struct, frozen=True, kw_only=True):
     url: str | None = None
 
 
-def chosen(wanted: str, services: Sequence[LoggedService]) -> list[LoggedService]:
-    """Those that are meant, one at least; LogsError `unknown_service` or `no_such_kind`."""
+def choose_services(wanted: str, services: Sequence[LoggedService]) -> list[LoggedService]:
+    """Returns the services that a name or kind means, at least one; else raises LogsError."""
     name = wanted.strip()
     folded = name.casefold()
     if folded in ALL_SERVICES:
-        return _some(list(services), name)
+        return _not_empty(list(services), name)
     for found in (
         [service for service in services if service.id == name],
         [service for service in services if folded in (service.name.casefold(), service.slug.casefold())],
@@ -192,11 +192,13 @@ def chosen(wanted: str, services: Sequence[LoggedService]) -> list[LoggedService
             return found
     kind = KINDS.get(folded, folded)
     if kind in KINDS.values():
-        return _some([service for service in services if service.type == kind], name, services)
+        return _not_empty([service for service in services if service.type == kind], name, services)
     raise unknown_service(name, services)
 
 
-def _some(found: list[LoggedService], name: str, among: Sequence[LoggedService] = ()) -> list[LoggedService]:
+def _not_empty(
+    found: list[LoggedService], name: str, among: Sequence[LoggedService] = ()
+) -> list[LoggedService]:
     if not found:
         raise LogsError("no_such_kind", name=name, names=_listed([service.name for service in among]))
     return found
@@ -212,8 +214,8 @@ def unknown_service(name: str, services: Sequence[LoggedService]) -> LogsError:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:MOST_NAMES])
-    return f"{shown}, …" if len(names) > MOST_NAMES else shown or "-"
+    shown = ", ".join(repr(name) for name in names[:MAX_NAMES])
+    return f"{shown}, …" if len(names) > MAX_NAMES else shown or "-"
 
 
 LONGEST_NAME = 100
@@ -223,21 +225,21 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def clean_message(message: str) -> str:
-    """Without escapes and control characters, and cut where it is very long."""
-    cut = message[: 4 * LONGEST_MESSAGE]  # escapes are not counted, but a message of nothing else has an end
+    """Removes escapes and control characters, and limits the length."""
+    cut = message[: 4 * LONGEST_MESSAGE]  # escapes do not count, but their number is limited too
     clean = _CONTROLS.sub("", _ESCAPES.sub("", cut)).rstrip()
     more = max(0, len(clean) - LONGEST_MESSAGE) + len(message) - len(cut)
     return f"{clean[:LONGEST_MESSAGE]}… (+{more})" if more else clean
 
 
 def clean_label(name: str) -> str:
-    """The name of a service, which a file or a line in it may have made up: on one line, and short."""
-    spelt = name.encode(errors="surrogateescape").decode(errors="replace")  # names of files are bytes
+    """Makes a service name from a file name or log line safe: on one line, and short."""
+    spelt = name.encode(errors="surrogateescape").decode(errors="replace")  # file names are bytes
     return " ".join(clean_message(spelt).split())[:LONGEST_NAME]
 
 
 def has_text(message: str, wanted: str) -> bool:
-    """Upper and lower case are the same; `*` stands for anything. Linear, whatever is asked."""
+    """Ignores case; `*` matches anything. Takes linear time."""
     where, folded = 0, message.casefold()
     for piece in wanted.casefold().split("*"):
         found = folded.find(piece, where)

@@ -11,7 +11,7 @@ from .model import (
     LogResult,
     ReportProgress,
     ServiceStatus,
-    chosen,
+    choose_services,
     has_text,
     is_wanted,
 )
@@ -55,9 +55,9 @@ _LINES = (
 class SampleLogs:
     kind = "sample"
 
-    async def logs(self, query: LogQuery, tell: ReportProgress) -> LogResult:
+    async def logs(self, query: LogQuery, report: ReportProgress) -> LogResult:
         wanted = query.service or "web"
-        names = {service.name for service in chosen(wanted, _SERVICES)}
+        names = {service.name for service in choose_services(wanted, _SERVICES)}
         kind = query.type_or("app" if wanted == "web" else "")
         now = datetime.now(UTC)
         found = [
@@ -77,7 +77,9 @@ class SampleLogs:
             notices=[LogNotice("sample")],
         )
 
-    async def statuses(self, say: Callable[[LogNotice], str], tell: ReportProgress) -> list[ServiceStatus]:
+    async def statuses(
+        self, explain: Callable[[LogNotice], str], report: ReportProgress
+    ) -> list[ServiceStatus]:
         now = datetime.now(UTC)
         since = now - timedelta(minutes=15)
         errors = [

@@ -10,7 +10,7 @@ from .model import LogSource
 from .sample import SampleLogs
 from .settings import Settings
 from .texts import INSTRUCTIONS
-from .tools import declare
+from .tools import add_tools
 
 KEY_VARIABLE = "RENDER_API_KEY"
 
@@ -23,22 +23,22 @@ def build(settings: Settings) -> Server:
         title="Render",
         instructions=INSTRUCTIONS[settings.locale],
     )
-    declare(server, source, settings.locale)
+    add_tools(server, source, settings.locale)
     server.on_close(source.close)
     return server
 
 
 def _source(settings: Settings) -> LogSource:
-    """Files were asked for by name; a key may just be in the environment."""
+    """Files come first: they are configured, while a key may just be in the environment."""
     key = (settings.api_key or os.environ.get(KEY_VARIABLE, "")).strip()
     if settings.patterns:
-        from .files import FileLogs  # unpacking and temporary files are of no use to the others
+        from .files import FileLogs  # other sources do not need gzip and tempfile
 
         return FileLogs(
             settings.patterns,
             clock=settings.clock,
             zone=_zone(settings.timezone),
-            patience=settings.patience,
+            call_seconds=settings.patience,
         )
     if not key:
         return SampleLogs()
@@ -49,7 +49,7 @@ def _source(settings: Settings) -> LogSource:
         key,
         owner=settings.owner,
         timeout=settings.timeout,
-        patience=settings.patience,
+        call_seconds=settings.patience,
         cache_seconds=settings.cache_seconds,
     )
 
@@ -59,7 +59,7 @@ def _zone(name: str) -> tzinfo | None:
         return None
     if name == "UTC":  # needs no time zone database, which small containers lack
         return UTC
-    from zoneinfo import ZoneInfo  # 2 ms of CPU, and most do without
+    from zoneinfo import ZoneInfo  # 2 ms of CPU, only with this setting
 
     try:
         return ZoneInfo(name)

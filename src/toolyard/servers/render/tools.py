@@ -1,6 +1,6 @@
-"""The three tools, a resource and a prompt, on whichever source of logs there is.
+"""The three tools, a resource and a prompt, for any source of logs.
 
-Owns the answers: the structs, and the text beside them.
+Owns the results: the structs, and the text beside them.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from .model import (
     ReportProgress,
     ServiceStatus,
 )
-from .texts import ERRORS, LOGS, STATUS, said, say
+from .texts import ERRORS, LOGS, STATUS, message, notice_text
 
 
 class Logs(Struct, kw_only=True):
@@ -59,42 +59,44 @@ class Services(Struct, kw_only=True):
 def logs_text(locale: Locale, answer: Logs) -> str:
     filters = ", ".join(part for part in (answer.log_type, answer.level_filter, answer.text_filter) if part)
     kind = "logs" if answer.entries else "nothing"
-    head = say(locale, kind, count=answer.total_logs, service=answer.service, hours=answer.period_hours)
-    head += say(locale, "filters", filters=filters) if filters else ""
+    head = message(locale, kind, count=answer.total_logs, service=answer.service, hours=answer.period_hours)
+    head += message(locale, "filters", filters=filters) if filters else ""
     return _text(locale, head, answer.entries, answer.has_more, answer.notices)
 
 
 def errors_text(locale: Locale, answer: Errors) -> str:
     kind = "errors" if answer.entries else "no_errors"
-    head = say(locale, kind, count=answer.total_errors, service=answer.service, minutes=answer.period_minutes)
-    head += say(locale, "filters", filters=answer.text_filter) if answer.text_filter else ""
+    head = message(
+        locale, kind, count=answer.total_errors, service=answer.service, minutes=answer.period_minutes
+    )
+    head += message(locale, "filters", filters=answer.text_filter) if answer.text_filter else ""
     return _text(locale, head, answer.entries, answer.has_more, answer.notices)
 
 
 def found_text(locale: Locale, found: LogResult, hours: int) -> str:
-    """As a resource."""
+    """The text of the resource."""
     kind = "logs" if found.entries else "nothing"
-    head = say(locale, kind, count=len(found.entries), service=found.service, hours=hours)
-    return _text(locale, head, found.entries, found.has_more, spoken(locale, found.notices))
+    head = message(locale, kind, count=len(found.entries), service=found.service, hours=hours)
+    return _text(locale, head, found.entries, found.has_more, notice_texts(locale, found.notices))
 
 
 def services_text(locale: Locale, answer: Services) -> str:
     bad = sum(not status.ok for status in answer.services)
     lines = [
-        say(locale, "services", count=len(answer.services), bad=bad)
+        message(locale, "services", count=len(answer.services), bad=bad)
         if answer.services
-        else say(locale, "no_services")
+        else message(locale, "no_services")
     ]
     lines += [_status_line(locale, status) for status in answer.services]
     return "\n".join([*lines, *answer.notices])
 
 
-def spoken(locale: Locale, notices: Sequence[LogNotice]) -> list[str]:
-    return [said(locale, notice) for notice in notices]
+def notice_texts(locale: Locale, notices: Sequence[LogNotice]) -> list[str]:
+    return [notice_text(locale, notice) for notice in notices]
 
 
 def _text(locale: Locale, head: str, entries: list[LogEntry], has_more: bool, notices: list[str]) -> str:
-    head += say(locale, "more") if has_more else ""
+    head += message(locale, "more") if has_more else ""
     return "\n".join([head, *notices, *(_entry_line(entry) for entry in entries)])
 
 
@@ -105,15 +107,15 @@ def _entry_line(entry: LogEntry) -> str:
 
 
 def _status_line(locale: Locale, status: ServiceStatus) -> str:
-    parts = [status.type, status.deploy or "", say(locale, "suspended") if status.suspended else ""]
+    parts = [status.type, status.deploy or "", message(locale, "suspended") if status.suspended else ""]
     if status.errors_15min is not None:
         plus = "+" if status.errors_has_more else ""
-        parts.append(say(locale, "error_count", count=status.errors_15min, plus=plus))
+        parts.append(message(locale, "error_count", count=status.errors_15min, plus=plus))
     parts += [status.url or "", status.problem or ""]
     return f"{'OK ' if status.ok else '!! '} {status.name}: " + ", ".join(part for part in parts if part)
 
 
-MOST_ERRORS = 50
+MAX_ERRORS = 50
 RESOURCE = "render://logs/{service}"
 
 
@@ -136,9 +138,9 @@ class RenderTools:
             service=service, type=type, level=level, text=text, period=timedelta(hours=hours), limit=limit
         )
         try:
-            found = await self._source.logs(query, self._tell(ctx))
+            found = await self._source.logs(query, self._report(ctx))
         except LogsError as error:
-            raise ToolError(said(self._locale, error.notice)) from None
+            raise ToolError(notice_text(self._locale, error.notice)) from None
         answer = Logs(
             service=found.service,
             period_hours=hours,
@@ -149,7 +151,7 @@ class RenderTools:
             has_more=found.has_more,
             entries=found.entries,
             source=self._source.kind,
-            notices=spoken(self._locale, found.notices),
+            notices=notice_texts(self._locale, found.notices),
         )
         return ToolResult(content=[logs_text(self._locale, answer)], structured=answer)
 
@@ -166,12 +168,12 @@ class RenderTools:
             level="error",
             text=text,
             period=timedelta(minutes=minutes),
-            limit=MOST_ERRORS,
+            limit=MAX_ERRORS,
         )
         try:
-            found = await self._source.logs(query, self._tell(ctx))
+            found = await self._source.logs(query, self._report(ctx))
         except LogsError as error:
-            raise ToolError(said(self._locale, error.notice)) from None
+            raise ToolError(notice_text(self._locale, error.notice)) from None
         answer = Errors(
             service=found.service,
             period_minutes=minutes,
@@ -180,16 +182,16 @@ class RenderTools:
             text_filter=text,
             entries=found.entries,
             source=self._source.kind,
-            notices=spoken(self._locale, found.notices),
+            notices=notice_texts(self._locale, found.notices),
         )
         return ToolResult(content=[errors_text(self._locale, answer)], structured=answer)
 
     async def service_status(self, ctx: Context) -> ToolResult:
         try:
-            statuses = await self._source.statuses(self._say, self._tell(ctx))
+            statuses = await self._source.statuses(self._explain, self._report(ctx))
         except LogsError as error:
-            raise ToolError(self._say(error.notice)) from None
-        notices = [say(self._locale, "sample")] if self._source.kind == "sample" else []
+            raise ToolError(self._explain(error.notice)) from None
+        notices = [message(self._locale, "sample")] if self._source.kind == "sample" else []
         answer = Services(services=statuses, source=self._source.kind, notices=notices)
         return ToolResult(content=[services_text(self._locale, answer)], structured=answer)
 
@@ -200,7 +202,7 @@ class RenderTools:
                 LogQuery(service=service, type=ANY_TYPE, period=timedelta(hours=1), limit=100), _silent
             )
         except LogsError as error:
-            raise ToolError(self._say(error.notice)) from None
+            raise ToolError(self._explain(error.notice)) from None
         return found_text(self._locale, found, 1)
 
     async def complete(self, value: str, context: dict[str, str]) -> list[str]:
@@ -211,31 +213,31 @@ class RenderTools:
         return [name for name in names if value.casefold() in name.casefold()]
 
     def investigate(self, service: str) -> list[Message]:
-        return [user(say(self._locale, "investigate", service=service))]
+        return [user(message(self._locale, "investigate", service=service))]
 
-    def _say(self, notice: LogNotice) -> str:
-        return said(self._locale, notice)
+    def _explain(self, notice: LogNotice) -> str:
+        return notice_text(self._locale, notice)
 
-    def _tell(self, ctx: Context) -> ReportProgress:
+    def _report(self, ctx: Context) -> ReportProgress:
         furthest = 0.0
 
-        async def tell(done: float, total: float | None, notice: LogNotice) -> None:
-            """Progress only ever grows, also where several are asked side by side."""
+        async def report(done: float, total: float | None, notice: LogNotice) -> None:
+            """Reports only growing progress, also when several requests run at once."""
             nonlocal furthest
             if done > furthest:
                 furthest = done
-                await ctx.report_progress(done, total, self._say(notice))
+                await ctx.report_progress(done, total, self._explain(notice))
 
-        return tell
+        return report
 
 
 async def _silent(done: float, total: float | None, notice: LogNotice) -> None:
-    """Nobody follows how far a resource has come."""
+    """A resource has no progress."""
 
 
-def declare(server: Server, source: LogSource, locale: Locale) -> None:
+def add_tools(server: Server, source: LogSource, locale: Locale) -> None:
     tools = RenderTools(source, locale)
-    for function, faces, form in (
+    for function, localized, form in (
         (tools.search_logs, LOGS, Logs),
         (tools.find_errors, ERRORS, Errors),
         (tools.service_status, STATUS, Services),
@@ -244,19 +246,19 @@ def declare(server: Server, source: LogSource, locale: Locale) -> None:
             server,
             locale,
             function,
-            en=faces["en"],
-            pt=faces["pt"],
+            en=localized["en"],
+            pt=localized["pt"],
             read_only=True,
             destructive=False,
             idempotent=True,
             open_world=True,
             output_schema=schema_of(form),
         )
-    _declare_resource(server, tools, locale)
-    _declare_prompt(server, tools, locale)
+    _add_resource(server, tools, locale)
+    _add_prompt(server, tools, locale)
 
 
-def _declare_resource(server: Server, tools: RenderTools, locale: Locale) -> None:
+def _add_resource(server: Server, tools: RenderTools, locale: Locale) -> None:
     titles = {"en": "The last hour of a service's logs", "pt": "A última hora dos logs de um serviço"}
     server.add_resource(
         tools.recent,
@@ -269,8 +271,8 @@ def _declare_resource(server: Server, tools: RenderTools, locale: Locale) -> Non
     server.completion(resource=RESOURCE, argument="service")(tools.complete)
 
 
-def _declare_prompt(server: Server, tools: RenderTools, locale: Locale) -> None:
-    arguments = {"en": "The service to look at", "pt": "O serviço a examinar"}
+def _add_prompt(server: Server, tools: RenderTools, locale: Locale) -> None:
+    arguments = {"en": "The service to investigate", "pt": "O serviço a examinar"}
 
     async def investigate(service: Annotated[str, arguments[locale]]) -> Any:
         return tools.investigate(service)

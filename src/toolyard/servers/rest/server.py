@@ -1,4 +1,4 @@
-"""Builds a server from its settings: loads the table, and hands it to `toolyard.rest`."""
+"""Builds a server from its settings: loads the table for `toolyard.rest`."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,13 +15,13 @@ from ...rest.server import RestSettings
 
 class Settings(RestSettings, frozen=True, kw_only=True):
     table: str = ""
-    """The file of the table."""
+    """Path of the table."""
 
 
 def build(settings: Settings) -> Server:
     if not settings.table:
         raise SettingsError(
-            "the setting 'table' is missing: the file that describes the API, as in table=crm.toml"
+            "the setting 'table' is missing; it names the file that describes the API, as in table=crm.toml"
         )
     try:
         table = load(Path(settings.table).expanduser(), settings.locale)
@@ -31,7 +31,7 @@ def build(settings: Settings) -> Server:
     for tool, setting in _settings_of(table):
         if setting not in known:
             raise SettingsError(
-                f"{settings.table}: {tool!r} wants the setting {setting!r}, which this server lacks"
+                f"{settings.table}: {tool!r} needs the setting {setting!r}, which this server does not have"
             )
     return server.build(table, settings)
 

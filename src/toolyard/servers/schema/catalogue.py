@@ -17,6 +17,8 @@ from msgspec import Struct
 from ...databases import Database, ForeignKey, Table
 from .notes import Knowledge, NotedRelation, TableNotes
 
+logger = logging.getLogger("toolyard.servers.schema")
+
 MAX_SUGGESTIONS = 5
 _COMPARED = 120
 """Characters of a name that are compared; no database has longer names."""
@@ -154,9 +156,6 @@ def _resolve_key(key: ForeignKey, table: Table, known: dict[str, Table]) -> Fore
 def _as_known(columns: Sequence[str], table: Table) -> tuple[str, ...]:
     names = [column.name for column in table.columns]
     return tuple(find(column, names) or column for column in columns)
-
-
-logger = logging.getLogger("toolyard.servers.schema")
 
 
 class Relation(Struct, frozen=True):

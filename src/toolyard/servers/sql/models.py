@@ -19,6 +19,7 @@ from .settings import Settings
 if TYPE_CHECKING:
     import aiohttp
 
+T = TypeVar("T")
 
 FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
 STATEMENT = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
@@ -66,8 +67,6 @@ def read_reply(text: str, form: ModelForm) -> dict[str, Any]:
 def _places(text: str) -> list[int]:
     return [found.start() for found in re.finditer(r"\{", text)][:MAX_BRACES]
 
-
-T = TypeVar("T")
 
 MAX_TOKENS = 1_000
 

@@ -24,6 +24,8 @@ from .models import ModelClient, ModelError, ModelForm
 from .settings import Settings
 from .texts import SqlTexts
 
+T = TypeVar("T")
+
 
 class GuardedStatements:
     def __init__(
@@ -189,8 +191,6 @@ class UnusableStatementError(Exception):
         self.words = words
         self.cause = cause
 
-
-T = TypeVar("T")
 
 ROUNDS = 2
 STEPS_OF_A_ROUND = 4

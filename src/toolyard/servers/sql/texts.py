@@ -112,15 +112,15 @@ EN = SqlTexts(
     no_model=(
         "No model is configured, so a question in plain words cannot be turned into SQL. "
         "Write one SELECT yourself and pass it as 'sql'. {tables} "
-        "Whoever runs the server can set 'model_key' (or the variable {variable}), 'provider', 'model' and "
+        "The server's operator can set 'model_key' (or the variable {variable}), 'provider', 'model' and "
         "'model_url'."
     ),
     refused="Not run: {reason}. Only one statement that reads is run: SELECT, or WITH … SELECT.",
     refused_at="Not run: {reason} (line {line}, column {column}). Only one statement that reads is run.",
     timeout="The statement took longer than {seconds} s and was cancelled. Filter more, or aggregate less.",
     memory=(
-        "The statement was cancelled: {reason}. Filter more, aggregate less, or make smaller values; whoever "
-        "runs the server can set 'max_memory_mb'."
+        "The statement was cancelled: {reason}. Filter more, aggregate less, or make smaller values; the "
+        "server's operator can set 'max_memory_mb'."
     ),
     read_only="The database refused the statement: this connection is read-only.",
     unknown="The database does not know a name in the statement: {reason}.",
@@ -131,7 +131,7 @@ EN = SqlTexts(
     syntax="The database does not understand the statement: {reason}.",
     unreachable="The database cannot be reached now: {reason}. Try again later.",
     unusable=(
-        "The database cannot be used: {reason}. Whoever runs the server should check the setting 'database'."
+        "The database cannot be used: {reason}. The server's operator should check the setting 'database'."
     ),
     too_big="The answer is over the size limit: {reason}. Ask for fewer rows or columns.",
     other="The database answered with an error: {reason}.",

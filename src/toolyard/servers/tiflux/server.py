@@ -11,26 +11,26 @@ from ...rest.response.result import Verbosity
 from ...rest.server import RestSettings
 from ...rest.server import build as build_rest
 from .steps import steps
-from .timesheet import REPORT, summed
+from .timesheet import REPORT, report_of
 
 Id = Annotated[int, Meta(ge=0)]
 
 
 class Settings(RestSettings, frozen=True, kw_only=True):
-    """The variables of TiFlux's own MCP server, TIFLUX_DEFAULT_DESK_ID and the like, mean the same here."""
+    """Variables such as TIFLUX_DEFAULT_DESK_ID mean the same as in TiFlux's own MCP server."""
 
     base_url: str = field(default="", name="api_base_url")
-    """Where TiFlux's API is; empty: as the table says."""
+    """The URL of TiFlux's API; empty: that of the table."""
     verbosity: Verbosity = field(default="rich", name="mcp_verbosity")
-    """How much of each record is shown."""
+    """How much of each record to show."""
     default_client_id: Id = 0
-    """The client of new tickets for which none is named; 0: it must be named."""
+    """Default client of new tickets; 0: none."""
     default_desk_id: Id = 0
-    """Their desk."""
+    """Default desk of new tickets."""
     default_priority_id: Id = 0
-    """Their priority."""
+    """Default priority of new tickets."""
     default_catalog_item_id: Id = 0
-    """Their item of the services catalogue."""
+    """Default catalogue item of new tickets."""
 
 
 TABLE = Path(__file__).with_name("tiflux.toml")
@@ -38,4 +38,4 @@ TABLE = Path(__file__).with_name("tiflux.toml")
 
 def build(settings: Settings) -> Server:
     table = load(TABLE, settings.locale)
-    return build_rest(table, settings, prepare=steps(settings.locale), finish={REPORT: summed})
+    return build_rest(table, settings, prepare=steps(settings.locale), finish={REPORT: report_of})

@@ -1,4 +1,4 @@
-"""What the table cannot say: steps between a tool's arguments and its request.
+"""Steps between a tool's arguments and its request that the table cannot express.
 
 Finds custom fields by name, the period before a period, and the desk of a ticket. Texts are in both
 languages.
@@ -35,8 +35,8 @@ ENGLISH = TifluxTexts(
     field="custom field",
     option="option",
     field_unnamed="entities[{index}] needs entity_field_id, or entity_name and entity_field_name.",
-    no_period="{name!r} must be a moment in ISO 8601, and the end after the start.",
-    half_period="Give both 'compare_start_datetime' and 'compare_end_datetime', or neither.",
+    no_period="{name!r} must be an ISO 8601 time, and the end must be after the start.",
+    half_period="Pass both 'compare_start_datetime' and 'compare_end_datetime', or neither.",
 )
 
 PORTUGUESE = TifluxTexts(
@@ -44,7 +44,7 @@ PORTUGUESE = TifluxTexts(
     field="campo personalizado",
     option="opção",
     field_unnamed="entities[{index}] precisa de entity_field_id, ou de entity_name e entity_field_name.",
-    no_period="{name!r} deve ser um instante em ISO 8601, e o fim depois do início.",
+    no_period="{name!r} deve ser um instante em ISO 8601, e o fim deve ser depois do início.",
     half_period="Informe 'compare_start_datetime' e 'compare_end_datetime', ou nenhum dos dois.",
 )
 
@@ -59,16 +59,16 @@ PAGE_SIZE = {"limit": 200}
 
 
 class CustomFields:
-    """What one call asks for; each list is fetched once."""
+    """Resolves the custom fields of one call; fetches each list once."""
 
-    def __init__(self, fetch: Fetch, words: RestTexts, own: TifluxTexts) -> None:
+    def __init__(self, fetch: Fetch, rest_texts: RestTexts, texts: TifluxTexts) -> None:
         self._fetch = fetch
-        self._words = words
-        self._own = own
+        self._rest_texts = rest_texts
+        self._texts = texts
         self._lists: dict[str, list[Any]] = {}
 
     async def by_id(self, entries: list[FieldEntry]) -> list[FieldEntry]:
-        """The same entries as the API takes them."""
+        """Returns the entries with ids, as the API takes them."""
         plain = ({name: whole_number(value) for name, value in entry.items()} for entry in entries)
         return [await self._entry(index, entry) for index, entry in enumerate(plain)]
 
@@ -79,15 +79,15 @@ class CustomFields:
         found = {**entry, "entity_field_id": field}
         if entry.get("entity_field_option_id") is None and (option := entry.get("entity_field_option_name")):
             options = await self._list(f"/entity_fields/{field}/options")
-            found["entity_field_option_id"] = self._names(self._own.option, "value").one(options, option)
+            found["entity_field_option_id"] = self._names(self._texts.option, "value").one(options, option)
         return {name: found[name] for name in SENT if found.get(name) is not None}
 
     async def _field(self, index: int, entry: FieldEntry) -> Any:
         entity, field = entry.get("entity_name"), entry.get("entity_field_name")
         if not entity or not field:
-            raise ToolError(self._own.field_unnamed.format(index=index))
-        owner = self._names(self._own.entity).one(await self._list("/entities"), entity)
-        return self._names(self._own.field).one(await self._list(f"/entities/{owner}/fields"), field)
+            raise ToolError(self._texts.field_unnamed.format(index=index))
+        owner = self._names(self._texts.entity).one(await self._list("/entities"), entity)
+        return self._names(self._texts.field).one(await self._list(f"/entities/{owner}/fields"), field)
 
     async def _list(self, path: str) -> list[Any]:
         if path not in self._lists:
@@ -96,7 +96,7 @@ class CustomFields:
         return self._lists[path]
 
     def _names(self, what: str, label: str = "name") -> NameMatcher:
-        return NameMatcher(Lookup(path="", match=(label,), what=what), self._words)
+        return NameMatcher(Lookup(path="", match=(label,), what=what), self._rest_texts)
 
 
 class PeriodError(ValueError):
@@ -104,14 +104,14 @@ class PeriodError(ValueError):
 
 
 def previous_period(start: str, end: str) -> tuple[str, str]:
-    """As long as this one, and over a second before it begins."""
+    """A period of the same length that ends one second before this one starts."""
     first, last = _moment("start_datetime", start), _moment("end_datetime", end)
     if last <= first:
         raise PeriodError("end_datetime")
     try:
-        over = first - timedelta(seconds=1)
-        return (over - (last - first)).isoformat(), over.isoformat()
-    except OverflowError:  # nothing was before the year 1
+        end_before = first - timedelta(seconds=1)
+        return (end_before - (last - first)).isoformat(), end_before.isoformat()
+    except OverflowError:  # before the year 1
         raise PeriodError("start_datetime") from None
 
 
@@ -124,36 +124,36 @@ def _moment(name: str, text: str) -> datetime:
 
 
 Arguments = dict[str, Any]
-OF_THE_DESK = ("stage_name", "priority_name", "catalog_item_name")
-"""Names that mean something at one desk only."""
+DESK_NAMES = ("stage_name", "priority_name", "catalog_item_name")
+"""Names that depend on the desk."""
 
 
 def steps(locale: Locale) -> Mapping[str, Prepare]:
-    said, ours = texts_for(locale), texts_of(locale)
+    rest_texts, texts = texts_for(locale), texts_of(locale)
 
     async def custom_fields(arguments: Arguments, fetch: Fetch) -> Arguments:
-        entries = await CustomFields(fetch, said, ours).by_id(arguments["entities"])
+        entries = await CustomFields(fetch, rest_texts, texts).by_id(arguments["entities"])
         return {**arguments, "entities": entries}
 
     async def comparison(arguments: Arguments, fetch: Fetch) -> Arguments:
         names = ("compare_start_datetime", "compare_end_datetime")
         given = [name for name in names if arguments.get(name)]
         if len(given) == 1:
-            raise ToolError(ours.half_period)
+            raise ToolError(texts.half_period)
         if given:
             return arguments
         try:
             other = previous_period(arguments["start_datetime"], arguments["end_datetime"])
         except PeriodError as error:
-            raise ToolError(ours.no_period.format(name=str(error))) from None
+            raise ToolError(texts.no_period.format(name=str(error))) from None
         return {**arguments, **dict(zip(names, other, strict=True))}
 
     async def desk_of_ticket(arguments: Arguments, fetch: Fetch) -> Arguments:
-        """Where no desk is named, its names are looked for at the one that the ticket is at."""
-        named = any(arguments.get(name) for name in OF_THE_DESK)
+        """Without a desk, resolves names at the desk of the ticket."""
+        named = any(arguments.get(name) for name in DESK_NAMES)
         if not named or arguments.get("desk_id") or arguments.get("desk_name"):
             return arguments
-        ticket = await fetch("GET", filled_path("/tickets/{ticket_number}", arguments, said), None)
+        ticket = await fetch("GET", filled_path("/tickets/{ticket_number}", arguments, rest_texts), None)
         desk = at(ticket, "desk.id")
         return arguments if desk is None else {**arguments, "desk_id": desk}
 

@@ -19,15 +19,15 @@ class AppointmentTotals(Struct):
     minutes: int = 0
     value: float = 0.0
     parts: dict[str, "AppointmentTotals"] = field(default_factory=dict[str, "AppointmentTotals"])
-    """By ids, as people may share a name."""
+    """By id, because people may share a name."""
 
     def add(self, appointment: Any) -> None:
         self.appointments += 1
         self.minutes += minutes(at(appointment, "init_time"), at(appointment, "end_time"))
-        self.value += worth(at(appointment, "valorization.value"))
+        self.value += amount(at(appointment, "valorization.value"))
 
     def part(self, thing: Any) -> "AppointmentTotals":
-        """Of the technician or the desk that an appointment names."""
+        """The totals of the technician or desk of an appointment."""
         return self.parts.setdefault(str(at(thing, "id")), AppointmentTotals(str(at(thing, "name") or "?")))
 
     def plain(self, valued: bool) -> dict[str, Any]:
@@ -35,12 +35,12 @@ class AppointmentTotals(Struct):
         return found | ({"value": round(self.value, 2)} if valued else {})
 
     def ordered(self) -> "list[AppointmentTotals]":
-        """Those with the most time first."""
+        """The parts with the most time first."""
         return sorted(self.parts.values(), key=lambda part: (-part.minutes, part.name))
 
 
-def summed(result: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """From the list of a period's appointments to the report."""
+def report_of(result: dict[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Makes the report from the appointments of a period."""
     valued = bool(arguments.get("include_valorization"))
     whole = AppointmentTotals("")
     for appointment in result.get("items", ()):
@@ -57,15 +57,15 @@ def _technician(one: AppointmentTotals, valued: bool) -> dict[str, Any]:
 
 
 def minutes(start: Any, end: Any) -> int:
-    """Between two times of a day, HH:MM; none when either is something else."""
+    """Minutes between two times HH:MM; 0 if either is malformed."""
     first, last = _TIME.match(str(start)), _TIME.match(str(end))
     if first is None or last is None:
         return 0
     return max(0, (int(last[1]) - int(first[1])) * 60 + int(last[2]) - int(first[2]))
 
 
-def worth(value: Any) -> float:
-    """TiFlux writes amounts as text, and two dashes for those who may not see them."""
+def amount(value: Any) -> float:
+    """TiFlux writes amounts as text, and two dashes for callers who may not see them."""
     try:
         found = float(value)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""PostgreSQL: a few connections, each in a thread of its own, and a tsvector for words; no extension."""
+"""PostgreSQL: a few connections, each in its own thread, and a tsvector for words; no extension."""
 
 import asyncio
 import re
@@ -20,8 +20,8 @@ T = TypeVar("T")
 CONNECTIONS = 4
 CONNECT_SECONDS = 5
 STATEMENT_SECONDS = 30
-WEIGHED = 5_000
-"""How many memories are weighed against each other at most; the newest, where more have the words."""
+MAX_RANKED = 5_000
+"""How many memories are ranked at most; if more have the words, the newest."""
 
 _TYPES = {
     "id": "bigserial PRIMARY KEY",
@@ -31,16 +31,16 @@ _TYPES = {
     "more": ", words tsvector",
 }
 _WORDS = f"CREATE INDEX IF NOT EXISTS {MEMORIES}_words ON {MEMORIES} USING gin (words)"
-# Two processes that create the same table at once would fail; any number that nobody else locks will do.
+# Prevents two processes from creating the tables at once. An arbitrary number.
 _LOCK = "SELECT pg_advisory_xact_lock(7276941503)"
-# For this transaction only: behind a pooler the connection is somebody else's next.
+# For this transaction only: behind a pooler others use the connection next.
 _STATEMENT_TIMEOUT = f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'".encode()
 _INDEX = f"UPDATE {MEMORIES} SET words = to_tsvector('simple', :words) WHERE id = :id"
 _UNINDEX = f"UPDATE {MEMORIES} SET words = NULL WHERE id = ANY(:ids)"
 _MATCH = f"""
 SELECT id FROM (
     SELECT id, words FROM {MEMORIES} WHERE words @@ to_tsquery('simple', :query)
-    ORDER BY id DESC LIMIT {WEIGHED}
+    ORDER BY id DESC LIMIT {MAX_RANKED}
 ) found ORDER BY ts_rank(words, to_tsquery('simple', :query)) DESC, id DESC LIMIT :limit
 """
 
@@ -49,7 +49,7 @@ class PostgresMemoryDatabase:
     def __init__(self, url: str) -> None:
         self._url = url
         self._threads = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="toolyard-memory")
-        self._own = threading.local()
+        self._local = threading.local()
         self._open: list[Connection[Row]] = []
         self._prepared = False
 
@@ -57,7 +57,7 @@ class PostgresMemoryDatabase:
         return await self._in_thread(work, 2)
 
     async def write(self, work: Callable[[MemoryConnection], T]) -> T:
-        # Not twice: of a connection that broke nobody knows whether it was done.
+        # Without a retry: after a broken connection it is unknown whether the write was done.
         return await self._in_thread(work, 1)
 
     async def close(self) -> None:
@@ -66,10 +66,12 @@ class PostgresMemoryDatabase:
             connection.close()
 
     async def _in_thread(self, work: Callable[[MemoryConnection], T], tries: int) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._done, work, tries)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._threads, self._run_with_retries, work, tries
+        )
 
-    def _done(self, work: Callable[[MemoryConnection], T], tries: int) -> T:
-        import psycopg  # 80 to 110 ms of CPU, once, and only for who uses it
+    def _run_with_retries(self, work: Callable[[MemoryConnection], T], tries: int) -> T:
+        import psycopg  # 80 to 110 ms of CPU, on first use
 
         while True:
             tries -= 1
@@ -87,19 +89,19 @@ class PostgresMemoryDatabase:
                 raise self._failed(error) from None
 
     def _connection(self) -> "Connection[Row]":
-        found: Connection[Row] | None = getattr(self._own, "connection", None)
+        found: Connection[Row] | None = getattr(self._local, "connection", None)
         if found is None or found.closed:
             import psycopg
 
             found = psycopg.connect(
                 self._url,
                 autocommit=True,
-                # Prepared statements belong to a connection, and a pooler may give us another one.
+                # Prepared statements belong to a connection, and a pooler may switch it.
                 prepare_threshold=None,
                 connect_timeout=CONNECT_SECONDS,
                 application_name="toolyard memory",
             )
-            self._own.connection = found
+            self._local.connection = found
             self._open.append(found)
             if not self._prepared:
                 _prepare(found)
@@ -107,9 +109,9 @@ class PostgresMemoryDatabase:
         return found
 
     def _drop(self) -> None:
-        found: Connection[Row] | None = getattr(self._own, "connection", None)
+        found: Connection[Row] | None = getattr(self._local, "connection", None)
         if found is not None:
-            self._own.connection = None
+            self._local.connection = None
             self._open.remove(found)
             found.close()
 
@@ -123,10 +125,10 @@ class _PostgresSession:
         self._connection = connection
 
     def rows(self, statement: str, /, **values: Any) -> list[Row]:
-        return self._connection.execute(_spelt(statement), values).fetchall()
+        return self._connection.execute(_psycopg_statement(statement), values).fetchall()
 
     def count(self, statement: str, /, **values: Any) -> int:
-        return self._connection.execute(_spelt(statement), values).rowcount
+        return self._connection.execute(_psycopg_statement(statement), values).rowcount
 
     def index(self, id: int, words: Sequence[str]) -> None:
         self.count(_INDEX, id=id, words=" ".join(words))
@@ -146,6 +148,6 @@ def _prepare(connection: "Connection[Row]") -> None:
 
 
 @lru_cache(256)
-def _spelt(statement: str) -> bytes:
-    """`:name` as psycopg spells it."""
+def _psycopg_statement(statement: str) -> bytes:
+    """Replaces `:name` by psycopg's placeholders."""
     return re.sub(r"(?<!:):(\w+)", r"%(\1)s", statement).encode()

@@ -12,11 +12,11 @@ from .database import MemoryConnection, Row, tables
 T = TypeVar("T")
 
 BUSY_SECONDS = 10.0
-"""How long a write waits for another process that writes."""
-WEIGHED = 3_000
-"""How many memories are weighed against each other at most; the newest, where more have the words."""
+"""Seconds that a write waits for a write of another process."""
+MAX_RANKED = 3_000
+"""How many memories are ranked at most; if more have the words, the newest."""
 FREQUENT = 10_000
-"""A word in more memories than this says little, and counting it costs more than it tells."""
+"""A word in more memories than this is ignored: it says little and costs much."""
 
 _TYPES = {
     "id": "INTEGER PRIMARY KEY AUTOINCREMENT",
@@ -34,7 +34,7 @@ _MATCH = "FROM toolyard_memory_words WHERE toolyard_memory_words MATCH ?"
 
 
 class SqliteMemoryDatabase:
-    """Without a path it is in memory, for this process only."""
+    """Without a path the database is in memory, for this process only."""
 
     def __init__(self, path: Path | None) -> None:
         def translate_error(error: SqliteFileError) -> MemoryStoreError:
@@ -82,24 +82,24 @@ class _SqliteSession:
         self._connection.executemany("DELETE FROM toolyard_memory_words WHERE rowid = ?", gone)
 
     def match(self, words: Sequence[str], limit: int) -> list[int]:
-        seldom, often = self._sorted(words)
-        if not seldom:
+        rare, frequent = self._split_by_frequency(words)
+        if not rare:
             return []
-        expression = _any_of(seldom)
-        # Only where it costs little to pass over most: from which one on the newest are weighed.
+        expression = _any_of(rare)
+        # The id from which on the newest are ranked.
         beyond = self._connection.execute(
-            f"SELECT rowid {_MATCH} ORDER BY rowid DESC LIMIT 1 OFFSET {WEIGHED}", (expression,)
+            f"SELECT rowid {_MATCH} ORDER BY rowid DESC LIMIT 1 OFFSET {MAX_RANKED}", (expression,)
         ).fetchone()
-        if often:  # they find nothing of themselves, and count for what is found
-            expression = f"({expression}) OR (({expression}) AND ({_any_of(often)}))"
+        if frequent:  # these words do not find memories, but rank those that are found
+            expression = f"({expression}) OR (({expression}) AND ({_any_of(frequent)}))"
         rows = self._connection.execute(
             f"SELECT rowid {_MATCH} AND rowid > ? ORDER BY rank LIMIT ?",
             (expression, beyond[0] if beyond else 0, limit),
         )
         return [row[0] for row in rows]
 
-    def _sorted(self, words: Sequence[str]) -> tuple[list[str], list[str]]:
-        """The words by which to find, and those that only help to rank what is found."""
+    def _split_by_frequency(self, words: Sequence[str]) -> tuple[list[str], list[str]]:
+        """Returns the words to search for, and those that only help to rank the results."""
         counted: list[tuple[int, str]] = []
         for word in words:
             row = self._connection.execute(
@@ -108,16 +108,16 @@ class _SqliteSession:
             if row is not None:
                 counted.append((row[0], word))
         counted.sort()
-        seldom: list[str] = []
-        often: list[str] = []
+        rare: list[str] = []
+        frequent: list[str] = []
         total = 0
         for count, word in counted:
             total += count
-            if not seldom or total <= WEIGHED:
-                seldom.append(word)
+            if not rare or total <= MAX_RANKED:
+                rare.append(word)
             elif count <= FREQUENT:
-                often.append(word)
-        return seldom, often
+                frequent.append(word)
+        return rare, frequent
 
 
 def _any_of(words: Sequence[str]) -> str:

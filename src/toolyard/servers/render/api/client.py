@@ -16,6 +16,9 @@ from ..model import LogsError
 if TYPE_CHECKING:
     import aiohttp
 
+logger = logging.getLogger("toolyard.servers.render")
+T = TypeVar("T")
+
 
 class LogLabel(Struct):
     name: str
@@ -36,7 +39,7 @@ class LogPage(Struct, rename="camel"):
     logs: list[Log]
     has_more: bool = False
     next_start_time: str | None = None
-    """As text: what it says beyond microseconds must come back to Render as it was."""
+    """As text, because Render needs digits beyond microseconds back unchanged."""
     next_end_time: str | None = None
 
 
@@ -112,19 +115,15 @@ class Refusal(Struct):
     message: str | None = None
 
 
-logger = logging.getLogger("toolyard.servers.render")
-
 LARGEST_REPLY = 16 * 1024 * 1024
 LONGEST_REASON = 300
 SHORTEST_KEY = 12
 USUAL_WAIT = 1.0
-"""Seconds to wait for a rate limit that does not say how long it lasts."""
-
-T = TypeVar("T")
+"""Seconds to wait for a rate limit without a duration."""
 
 
 class CallDeadline:
-    """By when a call has to be answered."""
+    """When a call has to be answered."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -136,7 +135,7 @@ class CallDeadline:
 
 
 class RenderClient:
-    """Connections are kept alive. Opened with the first request, on the loop that makes it."""
+    """Keeps connections alive. Connects on the first request, in its event loop."""
 
     def __init__(self, url: str, key: str, timeout: float) -> None:
         self._base = url.rstrip("/")
@@ -147,7 +146,7 @@ class RenderClient:
     async def get(
         self, path: str, query: Sequence[tuple[str, str]], form: type[T], deadline: CallDeadline, what: str
     ) -> T:
-        """A reply in the form that it should have; LogsError, which names `what` was asked for."""
+        """Returns the decoded reply; raises LogsError, which names `what`."""
         try:
             return await self._once(path, query, form, deadline, what)
         except LogsError as error:
@@ -167,7 +166,9 @@ class RenderClient:
         try:
             async with (
                 asyncio.timeout(seconds),
-                self._opened().get(self._base + path, params=list(query), allow_redirects=False) as reply,
+                self._open_session().get(
+                    self._base + path, params=list(query), allow_redirects=False
+                ) as reply,
             ):
                 raw = await _body(reply)
         except TimeoutError:
@@ -184,9 +185,9 @@ class RenderClient:
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise LogsError("garbled", what=what, reason=str(error)[:LONGEST_REASON]) from None
 
-    def _opened(self) -> "aiohttp.ClientSession":
+    def _open_session(self) -> "aiohttp.ClientSession":
         if self._session is None:
-            import aiohttp  # 90 ms of CPU, and only for who uses it
+            import aiohttp  # 90 ms of CPU, only for requests
 
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=16, keepalive_timeout=15),
@@ -215,15 +216,15 @@ class RenderClient:
         return LogsError("refused", what=what, status=status, reason=self._reason(raw))
 
     def _reason(self, raw: bytes | None) -> str:
-        """What Render says, on one line; should it repeat our key, then without it."""
+        """Render's message on one line, without our key."""
         try:
-            told = msgspec.json.decode(raw or b"", type=Refusal).message or "?"
+            text = msgspec.json.decode(raw or b"", type=Refusal).message or "?"
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-            told = "?"
-        return " ".join(told.replace(self._key, "…").split())[:LONGEST_REASON]
+            text = "?"
+        return " ".join(text.replace(self._key, "…").split())[:LONGEST_REASON]
 
     def _without_key(self, raw: bytes) -> bytes:
-        """A service may have written it to its own log. What is no real key might be any part of JSON."""
+        """Removes the key, which a service may have logged. A very short one could be any part of JSON."""
         return raw.replace(self._key.encode(), "…".encode()) if len(self._key) >= SHORTEST_KEY else raw
 
     async def close(self) -> None:
@@ -233,7 +234,7 @@ class RenderClient:
 
 
 async def _body(reply: "aiohttp.ClientResponse") -> bytes | None:
-    """All of it; None when it is larger than any good reply."""
+    """Returns the body; None if it is too large."""
     pieces: list[bytes] = []
     size = 0
     async for piece in reply.content.iter_any():
@@ -246,20 +247,20 @@ async def _body(reply: "aiohttp.ClientResponse") -> bytes | None:
 
 
 def _wait(headers: Mapping[str, str]) -> float:
-    """Seconds until the rate limit allows more: as a number or a date, as HTTP has it."""
-    said = headers.get("Retry-After") or headers.get("Ratelimit-Reset") or ""
+    """Seconds until the rate limit ends, from a number or a date."""
+    value = headers.get("Retry-After") or headers.get("Ratelimit-Reset") or ""
     try:
-        return max(0.0, min(float(said), 1e6))
+        return max(0.0, min(float(value), 1e6))
     except ValueError:
         pass
     try:
-        return max(0.0, email.utils.parsedate_to_datetime(said).timestamp() - time.time())
+        return max(0.0, email.utils.parsedate_to_datetime(value).timestamp() - time.time())
     except ValueError:
         return USUAL_WAIT
 
 
 def _why(error: BaseException) -> str:
-    """Never `str(error)` of a whole request: it might show what we sent."""
+    """Does not use `str(error)`, which might show what we sent."""
     inner = getattr(error, "os_error", None)
     reason = getattr(inner, "strerror", None) or getattr(error, "strerror", None)
     return str(reason or type(error).__name__)[:LONGEST_REASON]

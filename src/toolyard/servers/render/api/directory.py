@@ -7,7 +7,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ..model import LoggedService, LogNotice, LogsError, chosen
+from ..model import LoggedService, LogNotice, LogsError, choose_services
 from .client import (
     CallDeadline,
     Datastore,
@@ -22,24 +22,32 @@ from .client import (
 T = TypeVar("T")
 
 
-async def together(bound: int, questions: Sequence[Coroutine[Any, Any, T]]) -> "list[T | LogsError]":
-    """The answers in order; in the place of one that failed, why."""
-    gate = asyncio.Semaphore(bound)
+async def gather_bounded(
+    bound: int, requests: Sequence[Coroutine[Any, Any, T]]
+) -> tuple[list[T], list[LogsError]]:
+    """Runs requests concurrently; returns results and errors in order. Raises if the key is rejected."""
+    semaphore = asyncio.Semaphore(bound)
+    errors: dict[int, LogsError] = {}
 
-    async def ask(question: Coroutine[Any, Any, T]) -> T | LogsError:
-        async with gate:
+    async def run(number: int, request: Coroutine[Any, Any, T]) -> list[T]:
+        async with semaphore:
             try:
-                return await question
+                return [await request]
             except LogsError as error:
-                return error
+                errors[number] = error
+                return []
 
     async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(ask(question)) for question in questions]
-    return [task.result() for task in tasks]
+        tasks = [group.create_task(run(number, request)) for number, request in enumerate(requests)]
+    ordered = [errors[number] for number in sorted(errors)]
+    for error in ordered:
+        if error.notice.kind == "unauthorized":
+            raise error
+    return [result for task in tasks for result in task.result()], ordered
 
 
 PAGE = 100
-MOST_PAGES = 100
+MAX_PAGES = 100
 
 
 class _Item(Protocol):
@@ -50,7 +58,7 @@ I = TypeVar("I", bound=_Item)  # noqa: E741
 
 
 class ServiceListing(Struct, frozen=True):
-    """All that could be listed, and why anything is missing."""
+    """The listed services, and why any are missing."""
 
     services: list[LoggedService]
     missing: list[LogNotice]
@@ -66,19 +74,19 @@ class ServiceDirectory:
         self._listing: ServiceListing | None = None
         self._lock = asyncio.Lock()
 
-    async def chosen(self, wanted: str, deadline: CallDeadline) -> list[LoggedService]:
-        """The services that somebody means. A name that is unknown may be that of a new one."""
+    async def choose(self, wanted: str, deadline: CallDeadline) -> list[LoggedService]:
+        """Returns the services that a name means. Lists them again for an unknown name, which may be new."""
         known = self._listing
         listing = await self.listing(deadline)
         try:
-            return chosen(wanted, listing.services)
+            return choose_services(wanted, listing.services)
         except LogsError:
             if listing is known:
                 listing = await self.listing(deadline, fresh=True)
         try:
-            return chosen(wanted, listing.services)
+            return choose_services(wanted, listing.services)
         except LogsError:
-            if listing.missing:  # it may well be among those
+            if listing.missing:  # it may be among these
                 missing = listing.missing[0]
                 raise LogsError(missing.kind, **missing.facts) from None
             raise
@@ -92,7 +100,7 @@ class ServiceDirectory:
 
     async def _list(self, deadline: CallDeadline) -> ServiceListing:
         query = [("ownerId", await self._workspace(deadline))] if self._owner else []
-        parts = await together(
+        lists, errors = await gather_bounded(
             3,
             [
                 self._services(query, deadline),
@@ -100,21 +108,13 @@ class ServiceDirectory:
                 self._key_values(query, deadline),
             ],
         )
-        found: list[LoggedService] = []
-        missing: list[LogNotice] = []
-        for part in parts:
-            if isinstance(part, LogsError):
-                if part.notice.kind == "unauthorized":
-                    raise part
-                missing.append(part.notice)
-            else:
-                found += part
-        if len(missing) == len(parts):
-            raise LogsError(missing[0].kind, **missing[0].facts)
-        return ServiceListing(found, missing, time.monotonic())
+        if not lists:
+            raise errors[0]
+        services = [service for one in lists for service in one]
+        return ServiceListing(services, [error.notice for error in errors], time.monotonic())
 
     async def _workspace(self, deadline: CallDeadline) -> str:
-        """The id of the workspace that was set, by id or name."""
+        """The id of the configured workspace."""
         if self._owner_id is None:
             owners = [item.owner for item in await self._pages("/owners", [], OwnerItem, deadline, "owners")]
             wanted = self._owner.casefold()
@@ -142,10 +142,10 @@ class ServiceDirectory:
     ) -> list[I]:
         found: list[I] = []
         cursor = ""
-        for _ in range(MOST_PAGES):
+        for _ in range(MAX_PAGES):
             more = [("cursor", cursor)] if cursor else []
-            asked = [*query, ("limit", str(PAGE)), *more]
-            page: list[I] = await self._client.get(path, asked, list[form], deadline, what)
+            params = [*query, ("limit", str(PAGE)), *more]
+            page: list[I] = await self._client.get(path, params, list[form], deadline, what)
             found += page
             if len(page) < PAGE or page[-1].cursor in ("", cursor):
                 break

@@ -1,4 +1,4 @@
-"""Render as a source of logs: which services are asked, their logs page by page, and their status."""
+"""Render as a source of logs: the services of a query, their logs page by page, and their status."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,14 +19,14 @@ from ..model import (
     level_of,
 )
 from .client import CallDeadline, Datastore, DeployItem, Log, LogPage, RenderClient, ServiceForm
-from .directory import ServiceDirectory, service_of, together
+from .directory import ServiceDirectory, gather_bounded, service_of
 
 LARGEST_PAGE = 100
-MOST_PAGES = 50
+MAX_PAGES = 50
 
 
 class GroupLogs(Struct):
-    """What a group of services had."""
+    """The logs of a group of services."""
 
     entries: list[LogEntry]
     has_more: bool
@@ -39,46 +39,46 @@ async def read_logs(
     query: LogQuery,
     type: str,
     deadline: CallDeadline,
-    tell: ReportProgress,
+    report: ReportProgress,
 ) -> GroupLogs:
-    """The newest entries of services that share a workspace and a region, as Render wants it."""
+    """The newest entries of services that share a workspace and a region, as Render requires."""
     names = {service.id: service.name for service in services}
     what = f"logs ({', '.join(list(names.values())[:3])})"
     now = datetime.now(UTC)
     start, end = _moment(now - query.period), _moment(now)
     found: dict[str, LogEntry] = {}
     has_more = True
-    for _ in range(MOST_PAGES):
-        # One more on later pages: the entry at the cut may come again.
+    for _ in range(MAX_PAGES):
+        # One more on later pages, because the entry at the cut may be repeated.
         wanted = query.limit - len(found) + bool(found)
-        asked = _asked(services, query, type, start, end, wanted)
+        params = _log_params(services, query, type, start, end, wanted)
         try:
-            page = await client.get("/logs", asked, LogPage, deadline, what)
+            page = await client.get("/logs", params, LogPage, deadline, what)
         except LogsError:
             if found and deadline.left <= 0:
                 return GroupLogs(list(found.values()), True, in_time=False)
             raise
         for number, log in enumerate(page.logs):
-            # Pages are cut by time: what has the moment of the cut may be on both.
+            # Pages are cut by time: entries with the time of the cut may be on both.
             found[log.id or f"{end} {number}"] = _entry(log, names)
         following = (page.next_start_time or start, page.next_end_time or end)
         has_more = page.has_more
         if not has_more or len(found) >= query.limit or following == (start, end):
             break
         start, end = following
-        await tell(len(found), query.limit, LogNotice("page", {"count": len(found)}))
+        await report(len(found), query.limit, LogNotice("page", {"count": len(found)}))
     return GroupLogs(list(found.values())[: query.limit], has_more or len(found) > query.limit)
 
 
-def _asked(
+def _log_params(
     services: Sequence[LoggedService], query: LogQuery, type: str, start: str, end: str, limit: int
 ) -> list[tuple[str, str]]:
-    asked = [("ownerId", services[0].owner)]
-    asked += [("resource", service.id) for service in services]
-    asked += [("startTime", start), ("endTime", end), ("direction", "backward")]
-    asked += [("limit", str(min(limit, LARGEST_PAGE)))]
-    wanted = (("type", type), ("level", query.level), ("text", query.text))
-    return asked + [(name, value) for name, value in wanted if value]
+    params = [("ownerId", services[0].owner)]
+    params += [("resource", service.id) for service in services]
+    params += [("startTime", start), ("endTime", end), ("direction", "backward")]
+    params += [("limit", str(min(limit, LARGEST_PAGE)))]
+    conditions = (("type", type), ("level", query.level), ("text", query.text))
+    return params + [(name, value) for name, value in conditions if value]
 
 
 def _entry(log: Log, names: dict[str, str]) -> LogEntry:
@@ -104,26 +104,24 @@ BAD_DEPLOYS = ("build_failed", "update_failed", "pre_deploy_failed", "canceled")
 
 
 async def status_of(
-    client: RenderClient, service: LoggedService, deadline: CallDeadline, say: Callable[[LogNotice], str]
+    client: RenderClient, service: LoggedService, deadline: CallDeadline, explain: Callable[[LogNotice], str]
 ) -> ServiceStatus:
-    """LogsError only when the key is not accepted at all."""
+    """Raises LogsError only if the key is rejected."""
     status = ServiceStatus(name=service.name, ok=True, id=service.id, type=service.type, url=service.url)
-    questions = [_look(client, service, status, deadline), _count(client, service, status, deadline)]
+    requests = [
+        _read_service(client, service, status, deadline),
+        _count_errors(client, service, status, deadline),
+    ]
     if service.type not in STORES:
-        questions.append(_deploy(client, service, status, deadline))
-    problems: list[str] = []
-    for answer in await together(3, questions):
-        if isinstance(answer, LogsError):
-            if answer.notice.kind == "unauthorized":
-                raise answer
-            problems.append(say(answer.notice))
-    if problems:
+        requests.append(_read_deploy(client, service, status, deadline))
+    _, errors = await gather_bounded(3, requests)
+    if errors:
         status.ok = False
-        status.problem = " ".join(dict.fromkeys(problems))
+        status.problem = " ".join(dict.fromkeys(explain(error.notice) for error in errors))
     return status
 
 
-async def _look(
+async def _read_service(
     client: RenderClient, service: LoggedService, status: ServiceStatus, deadline: CallDeadline
 ) -> None:
     if service.type in STORES:
@@ -139,7 +137,7 @@ async def _look(
     status.ok &= not status.suspended
 
 
-async def _deploy(
+async def _read_deploy(
     client: RenderClient, service: LoggedService, status: ServiceStatus, deadline: CallDeadline
 ) -> None:
     path, what = f"/services/{service.id}/deploys", f"deploys ({service.name})"
@@ -153,82 +151,81 @@ async def _deploy(
     status.ok &= deploy.status not in BAD_DEPLOYS
 
 
-async def _count(
+async def _count_errors(
     client: RenderClient, service: LoggedService, status: ServiceStatus, deadline: CallDeadline
 ) -> None:
-    if service.type == "static_site":  # nothing of theirs runs
+    if service.type == "static_site":  # it runs no program
         return
     page = await read_logs(client, [service], RECENT, "", deadline, _silent)
     status.errors_15min, status.errors_has_more = len(page.entries), page.has_more
 
 
 async def _silent(done: float, total: float | None, notice: LogNotice) -> None:
-    """How far is told by service."""
+    """Progress is reported by service."""
 
 
 BOUND = 6
-"""Services that are asked at the same time."""
+"""Concurrent requests."""
 
 
 class RenderLogs:
     kind = "render"
 
     def __init__(
-        self, url: str, key: str, *, owner: str, timeout: float, patience: float, cache_seconds: float
+        self, url: str, key: str, *, owner: str, timeout: float, call_seconds: float, cache_seconds: float
     ) -> None:
         self._client = RenderClient(url, key, timeout)
         self._directory = ServiceDirectory(self._client, owner, cache_seconds)
-        self._patience = patience
+        self._call_seconds = call_seconds
 
-    async def logs(self, query: LogQuery, tell: ReportProgress) -> LogResult:
-        deadline = CallDeadline(self._patience)
+    async def logs(self, query: LogQuery, report: ReportProgress) -> LogResult:
+        deadline = CallDeadline(self._call_seconds)
         wanted = query.service.strip() or "web"
-        services = await self._directory.chosen(wanted, deadline)
+        services = await self._directory.choose(wanted, deadline)
         # Only services have logs of more than one type.
         default = "" if all(service.type in STORES for service in services) else "app"
         type = query.type_or(default)
         groups = _groups(services)
-        pages = await together(
-            BOUND, [read_logs(self._client, group, query, type, deadline, tell) for group in groups]
+        pages, errors = await gather_bounded(
+            BOUND, [read_logs(self._client, group, query, type, deadline, report) for group in groups]
         )
+        if errors:
+            raise errors[0]
         found = LogResult(service=wanted, type=type, entries=[])
         for page in pages:
-            if isinstance(page, LogsError):
-                raise page
             found.entries += page.entries
             found.has_more |= page.has_more
             if not page.in_time and not found.notices:
-                found.notices = [LogNotice("slow_paging", {"seconds": f"{self._patience:g}"})]
+                found.notices = [LogNotice("slow_paging", {"seconds": f"{self._call_seconds:g}"})]
         found.entries.sort(key=lambda entry: entry.timestamp, reverse=True)
         found.has_more |= len(found.entries) > query.limit
         del found.entries[query.limit :]
         return found
 
-    async def statuses(self, say: Callable[[LogNotice], str], tell: ReportProgress) -> list[ServiceStatus]:
-        deadline = CallDeadline(self._patience)
+    async def statuses(
+        self, explain: Callable[[LogNotice], str], report: ReportProgress
+    ) -> list[ServiceStatus]:
+        deadline = CallDeadline(self._call_seconds)
         listing = await self._directory.listing(deadline)
         done = 0
 
         async def ask(service: LoggedService) -> ServiceStatus:
             nonlocal done
-            status = await status_of(self._client, service, deadline, say)
+            status = await status_of(self._client, service, deadline, explain)
             done += 1
-            await tell(done, len(listing.services), LogNotice("service_asked", {"name": service.name}))
+            await report(done, len(listing.services), LogNotice("service_asked", {"name": service.name}))
             return status
 
-        answers = await together(BOUND, [ask(service) for service in listing.services])
-        found: list[ServiceStatus] = []
-        for answer in answers:
-            if isinstance(answer, LogsError):  # only what is everybody's trouble comes so far
-                raise answer
-            found.append(answer)
-        return found + [
-            ServiceStatus(name=str(notice.facts.get("what", "?")), ok=False, problem=say(notice))
+        statuses, errors = await gather_bounded(BOUND, [ask(service) for service in listing.services])
+        if errors:
+            raise errors[0]
+        return statuses + [
+            ServiceStatus(name=str(notice.facts.get("what", "?")), ok=False, problem=explain(notice))
             for notice in listing.missing
         ]
 
     async def names(self) -> list[str]:
-        listing = await self._directory.listing(CallDeadline(self._patience))
+        listing = await self._directory.listing(CallDeadline(self._call_seconds))
         return sorted({service.name for service in listing.services})
 
     async def close(self) -> None:
@@ -236,7 +233,7 @@ class RenderLogs:
 
 
 def _groups(services: list[LoggedService]) -> list[list[LoggedService]]:
-    """Render answers for several services at once when they share a workspace and a region."""
+    """One request covers several services if they share a workspace and a region."""
     found: dict[tuple[str, str], list[LoggedService]] = {}
     for service in services:
         found.setdefault((service.owner, service.region), []).append(service)

@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from ..model import LogsError, clean_label
 
-MOST_FILES = 1_000
-LARGEST_UNPACKED = 256 * 1024 * 1024
+MAX_FILES = 1_000
+MAX_UNPACKED = 256 * 1024 * 1024
 _ROTATED = re.compile(
     r"(?P<name>.+?)(?:[.-](?P<date>\d{4}-?\d\d-?\d\d)(?:[T_-]?\d{2,6})?|\.(?P<number>\d{1,4}))?"
     r"(?P<kind>\.(?:log|txt|out|err|json|jsonl|ndjson|export|journal))?"
@@ -28,18 +28,18 @@ class LogFile(Struct, frozen=True):
     path: str
     modified: float
     age: tuple[int, int]
-    """The order among rotated ones: the one that is written to first."""
+    """Sorts rotated files; the current one is first."""
 
 
 class LogGroup(Struct, frozen=True):
-    """One log: the file that is written to, and what was rotated away, newest first."""
+    """One log: the current file and the rotated ones, newest first."""
 
     name: str
     files: list[LogFile]
 
 
 def groups(patterns: Sequence[str]) -> list[LogGroup]:
-    """The logs that globs, folders and paths name; LogsError when there are none."""
+    """Finds the logs of globs, folders and paths; raises LogsError if there are none."""
     found: dict[tuple[str, str], list[LogFile]] = {}
     for path in _paths(patterns):
         try:
@@ -47,13 +47,13 @@ def groups(patterns: Sequence[str]) -> list[LogGroup]:
         except OSError:
             continue
         if stat.S_ISREG(about.st_mode):
-            name, age = named(os.path.basename(path))
+            name, age = rotation_of(os.path.basename(path))
             found.setdefault((os.path.dirname(path), name), []).append(LogFile(path, about.st_mtime, age))
     if not found:
         raise LogsError("no_files", names=", ".join(repr(pattern) for pattern in patterns))
     names = [name for _, name in found]
     return [
-        # Two of one name in two folders are told apart by the folder.
+        # The folder distinguishes logs with the same name.
         LogGroup(
             clean_label(name if names.count(name) == 1 else f"{os.path.basename(folder)}/{name}"),
             sorted(files, key=lambda file: (file.age, -file.modified)),
@@ -70,13 +70,13 @@ def _paths(patterns: Sequence[str]) -> list[str]:
             pattern = os.path.join(glob.escape(pattern), "*")
         for path in [pattern] if os.path.exists(pattern) else glob.iglob(pattern, recursive=True):
             found[os.path.abspath(path)] = None
-            if len(found) >= MOST_FILES:
+            if len(found) >= MAX_FILES:
                 return list(found)
     return list(found)
 
 
-def named(file: str) -> tuple[str, tuple[int, int]]:
-    """The log that a file belongs to, and how old a part of it: app.log.2.gz is app's second."""
+def rotation_of(file: str) -> tuple[str, tuple[int, int]]:
+    """Returns the log that a file belongs to, and its age: app.log.2.gz is the second of app."""
     match = _ROTATED.fullmatch(file)
     if match is None:
         return file, (0, 0)
@@ -89,7 +89,7 @@ def named(file: str) -> tuple[str, tuple[int, int]]:
 
 
 class OpenedLog(Struct):
-    """A file to be read from its end; `problem` is why some of it is missing."""
+    """A file to read from its end; `problem` says why a part is missing."""
 
     handle: BinaryIO
     size: int
@@ -97,8 +97,8 @@ class OpenedLog(Struct):
 
 
 @contextmanager
-def opened(path: str) -> Generator[OpenedLog]:
-    """OSError when nothing of it can be read."""
+def open_log(path: str) -> Generator[OpenedLog]:
+    """Raises OSError if the file cannot be read."""
     if not path.endswith(".gz"):
         with open(path, "rb") as handle:
             yield OpenedLog(handle, os.fstat(handle.fileno()).st_size)
@@ -109,13 +109,13 @@ def opened(path: str) -> Generator[OpenedLog]:
 
 
 def _unpack(path: str, unpacked: BinaryIO) -> str:
-    """What is packed has no end to begin from; why it is not whole, if it is not."""
+    """Unpacks a file, because gzip cannot be read from the end; returns why it is incomplete, or ""."""
     try:
         with gzip.open(path) as packed:
             while piece := packed.read1(1 << 18):
                 unpacked.write(piece)
-                if unpacked.tell() > LARGEST_UNPACKED:
-                    return f"> {LARGEST_UNPACKED >> 20} MiB"
+                if unpacked.tell() > MAX_UNPACKED:
+                    return f"> {MAX_UNPACKED >> 20} MiB"
     except (EOFError, zlib.error) as error:
         return str(error)
     return ""

@@ -1,4 +1,4 @@
-"""Log files as a source: which logs are searched, within a period and limits, and merged."""
+"""Log files as a source: searches logs within a period and limits, and merges the results."""
 
 import asyncio
 import time
@@ -29,21 +29,21 @@ from .folder import LogGroup, groups
 from .formats import Clock, RecordReader
 from .records import LogRecords, ReadBudget
 
-MOST_BYTES = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 DISORDER = 200
-"""Several processes write one log, and not always in order: so many too old entries in a row are its end."""
+"""Entries may be out of order: this many too old entries in a row end the search."""
 
 
 class LogHits(Struct):
     entries: list[LogEntry]
     has_more: bool
     seen: Counter[str]
-    """Services that have entries in the period, fitting or not."""
+    """Services with entries in the period, matching or not."""
     notices: list[LogNotice]
 
 
 class ScanWindow(Struct, frozen=True):
-    """The period that is looked at, and when to give up."""
+    """The period to search, and when to stop."""
 
     start: datetime
     end: datetime
@@ -57,8 +57,8 @@ class ScanWindow(Struct, frozen=True):
 def search(
     group: LogGroup, query: LogQuery, service: str, window: ScanWindow, reader: RecordReader
 ) -> LogHits:
-    """The newest entries that fit; `service` is empty when all of the log's are wanted."""
-    budget = ReadBudget(MOST_BYTES)
+    """Returns the newest matching entries; an empty `service` means all services of the log."""
+    budget = ReadBudget(MAX_BYTES)
     records = LogRecords(group, reader, budget, window.is_over)
     hits = LogHits([], False, Counter(), [])
     fits = _condition(query, service)
@@ -81,7 +81,7 @@ def search(
         hits.entries.append(structs.replace(entry, message=clean_message(entry.message)))
     if budget.is_spent or window.is_over():
         hits.has_more = True
-        size = f"{(MOST_BYTES - max(0, budget.left)) >> 20}"
+        size = f"{(MAX_BYTES - max(0, budget.left)) >> 20}"
         hits.notices.append(LogNotice("stopped_early", {"name": group.name, "size": size}))
     hits.notices += [
         LogNotice("file_unreadable", {"name": name, "reason": why}) for name, why in records.unread
@@ -90,8 +90,8 @@ def search(
 
 
 def newest(group: LogGroup, reader: RecordReader, window: ScanWindow) -> datetime | None:
-    """The moment of the last entry."""
-    records = LogRecords(group, reader, ReadBudget(MOST_BYTES), window.is_over)
+    """The time of the newest entry."""
+    records = LogRecords(group, reader, ReadBudget(MAX_BYTES), window.is_over)
     moments = (entry.timestamp for entry in records.since(window.start))
     return next((moment for moment in moments if window.start <= moment <= window.end), None)
 
@@ -112,40 +112,44 @@ def _condition(query: LogQuery, service: str) -> Callable[[LogEntry], bool]:
 
 
 RECENT = LogQuery(type=ANY_TYPE, level="error", period=timedelta(minutes=15), limit=1_000)
-DAWN = datetime(1970, 1, 2, tzinfo=UTC)
+BEGINNING_OF_TIME = datetime(1970, 1, 2, tzinfo=UTC)
 
 
 class FileLogs:
     kind = "files"
 
-    def __init__(self, patterns: Sequence[str], *, clock: str, zone: tzinfo | None, patience: float) -> None:
+    def __init__(
+        self, patterns: Sequence[str], *, clock: str, zone: tzinfo | None, call_seconds: float
+    ) -> None:
         self._patterns = patterns
         self._from_newest = clock == "newest"
         self._zone = zone
-        self._patience = patience
+        self._call_seconds = call_seconds
 
-    async def logs(self, query: LogQuery, tell: ReportProgress) -> LogResult:
+    async def logs(self, query: LogQuery, report: ReportProgress) -> LogResult:
         known = await asyncio.to_thread(groups, self._patterns)
         wanted = query.service.strip()
         everything = not wanted or wanted.casefold() in ALL_SERVICES
         by_file = [group for group in known if group.name.casefold() == wanted.casefold()]
         chosen = known if everything else by_file or known
         service = "" if everything or by_file else wanted
-        hits = await self._search(chosen, query, service, tell)
+        hits = await self._search(chosen, query, service, report)
         seen = sum((hit.seen for hit in hits), Counter[str]())
         if service and service.casefold() not in map(str.casefold, seen):
             raise unknown_service(wanted, _services([group.name for group in known] + list(seen)))
-        found = _merged(hits, query, wanted or ALL_SERVICES[0])
+        found = _merge(hits, query, wanted or ALL_SERVICES[0])
         if not seen and (last := await self._newest(chosen)):
             found.notices.append(LogNotice("newest", {"moment": last.isoformat(timespec="seconds")}))
         return found
 
-    async def statuses(self, say: Callable[[LogNotice], str], tell: ReportProgress) -> list[ServiceStatus]:
+    async def statuses(
+        self, explain: Callable[[LogNotice], str], report: ReportProgress
+    ) -> list[ServiceStatus]:
         known = await asyncio.to_thread(groups, self._patterns)
-        hits = await self._search(known, RECENT, "", tell)
+        hits = await self._search(known, RECENT, "", report)
         found: list[ServiceStatus] = []
         for group, hit in zip(known, hits, strict=True):
-            problem = " ".join(say(notice) for notice in hit.notices) or None
+            problem = " ".join(explain(notice) for notice in hit.notices) or None
             errors = Counter(entry.service for entry in hit.entries)
             found += [
                 ServiceStatus(
@@ -167,9 +171,9 @@ class FileLogs:
         pass
 
     async def _search(
-        self, chosen: Sequence[LogGroup], query: LogQuery, service: str, tell: ReportProgress
+        self, chosen: Sequence[LogGroup], query: LogQuery, service: str, report: ReportProgress
     ) -> list[LogHits]:
-        """One after the other, in a thread; whoever no longer waits for it ends it."""
+        """Searches one log after the other, in a thread; stops if the call is cancelled."""
         now = datetime.now(UTC)
         end = await self._newest(chosen) or now if self._from_newest else now
         reader = RecordReader(Clock(self._zone, now))
@@ -177,29 +181,29 @@ class FileLogs:
         with self._window(end - query.period) as window:
             for count, group in enumerate(chosen, 1):
                 found.append(await asyncio.to_thread(search, group, query, service, window, reader))
-                await tell(count, len(chosen), LogNotice("file_read", {"name": group.name}))
+                await report(count, len(chosen), LogNotice("file_read", {"name": group.name}))
         return found
 
     async def _newest(self, chosen: Sequence[LogGroup]) -> datetime | None:
-        """The moment of the last entry of all."""
+        """The time of the newest entry of all logs."""
         reader = RecordReader(Clock(self._zone, datetime.now(UTC)))
-        with self._window(DAWN) as window:
+        with self._window(BEGINNING_OF_TIME) as window:
             last = [await asyncio.to_thread(newest, group, reader, window) for group in chosen]
         return max((moment for moment in last if moment), default=None)
 
     @contextmanager
     def _window(self, start: datetime) -> Generator[ScanWindow]:
-        """From then on; what still reads when nobody waits any more is stopped."""
+        """The window from `start` on; stops threads that still read when the call ends."""
         stop = Event()
         try:
-            # What is of the day after tomorrow has a wrong clock; a little ahead may anybody's be.
+            # Tolerates a day of clock skew.
             end = datetime.now(UTC) + timedelta(days=1)
-            yield ScanWindow(start, end, time.monotonic() + self._patience, stop)
+            yield ScanWindow(start, end, time.monotonic() + self._call_seconds, stop)
         finally:
             stop.set()
 
 
-def _merged(hits: Sequence[LogHits], query: LogQuery, service: str) -> LogResult:
+def _merge(hits: Sequence[LogHits], query: LogQuery, service: str) -> LogResult:
     entries = [entry for hit in hits for entry in hit.entries]
     entries.sort(key=lambda entry: entry.timestamp, reverse=True)
     return LogResult(

@@ -37,14 +37,18 @@ class PostgresScriptEngine:
         self._prepared = False
 
     async def read(self, script: Script[T]) -> T:
-        async with self._guarded(READ_SECONDS), self._connection() as connection:
-            return await _driven(connection, script)
+        async with self._limited(READ_SECONDS), self._connection() as connection:
+            return await _run_script(connection, script)
 
     async def write(self, script: Script[T]) -> T:
-        async with self._guarded(WRITE_SECONDS), self._connection() as connection, connection.transaction():
-            return await _driven(connection, script)
+        async with (
+            self._limited(WRITE_SECONDS),
+            self._connection() as connection,
+            connection.transaction(),
+        ):
+            return await _run_script(connection, script)
 
-    def elsewhere(self) -> ScriptEngine:
+    def for_thread(self) -> ScriptEngine:
         return PostgresScriptEngine(self._url)
 
     async def close(self) -> None:
@@ -62,7 +66,7 @@ class PostgresScriptEngine:
         return await connect(self._url, application_name="toolyard-sessions", seconds=CONNECT_SECONDS)
 
     @asynccontextmanager
-    async def _guarded(self, seconds: float) -> AsyncGenerator[None]:
+    async def _limited(self, seconds: float) -> AsyncGenerator[None]:
         from psycopg import Error
 
         try:
@@ -73,12 +77,12 @@ class PostgresScriptEngine:
                 f"{self._place} did not answer within {seconds:g} s", "is PostgreSQL up and not overloaded?"
             ) from None
         except (Error, OSError) as error:
-            said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            reason = f"{self._place}: {without_secrets(said, self._url)}"
+            message = (str(error).strip() or type(error).__name__).splitlines()[0]
+            reason = f"{self._place}: {without_secrets(message, self._url)}"
             raise ConversationStoreError(reason, "is PostgreSQL up, and is 'url' right?") from None
 
 
-async def _driven(connection: AsyncConnection[Row], script: Script[T]) -> T:
+async def _run_script(connection: AsyncConnection[Row], script: Script[T]) -> T:
     rows: list[Row] | None = None
     try:
         while True:
@@ -98,11 +102,11 @@ async def _driven(connection: AsyncConnection[Row], script: Script[T]) -> T:
 
 
 async def _prepare(connection: AsyncConnection[Row]) -> None:
-    # Where they exist already, we may be allowed to use them and not to make them.
+    # The user may have no right to create tables that exist already.
     cursor = await connection.execute("SELECT to_regclass('toolyard_session_files') IS NOT NULL")
     if (await cursor.fetchone() or (False,))[0]:
         return
     async with connection.transaction():
-        # Two processes that start together would both make them, and "if not exists" does not help then.
+        # "IF NOT EXISTS" fails if two processes create the tables at the same time.
         for statement in (*POSTGRES.lock, *POSTGRES.create):
             await connection.execute(statement.encode())

@@ -15,6 +15,8 @@ from msgspec import Struct
 from ..model import ConversationOwner, Row
 from ..words import all_words
 
+T = TypeVar("T")
+
 
 class ConversationStoreError(Exception):
     """`reason` says what is wrong, `hint` what to do."""
@@ -157,9 +159,6 @@ POSTGRES = StoreDialect(
 )
 
 
-T = TypeVar("T")
-
-
 class ScriptStatement(Struct, frozen=True):
     """One statement, for one set of values; or for each of many, then without rows."""
 
@@ -219,8 +218,8 @@ class ScriptEngine(Protocol):
         """In one transaction."""
         ...
 
-    def elsewhere(self) -> ScriptEngine:
-        """The same tables, for use in another thread with an event loop of its own."""
+    def for_thread(self) -> ScriptEngine:
+        """The same tables, for use in another thread with its own event loop."""
         ...
 
     async def close(self) -> None: ...

@@ -12,7 +12,7 @@ from .script import SQLITE, ConversationStoreError, Row, Script, ScriptEngine
 T = TypeVar("T")
 
 BUSY_SECONDS = 20.0
-"""How long a write waits for another process that writes."""
+"""Seconds that a write waits for a write of another process."""
 
 
 class SqliteScriptEngine:
@@ -25,18 +25,18 @@ class SqliteScriptEngine:
         )
 
     async def read(self, script: Script[T]) -> T:
-        return await self._database.run(lambda connection: _driven(connection, script))
+        return await self._database.run(lambda connection: _run_script(connection, script))
 
     async def write(self, script: Script[T]) -> T:
         def work(connection: sqlite3.Connection) -> T:
             with transaction(connection):
-                return _driven(connection, script)
+                return _run_script(connection, script)
 
         return await self._database.run(work)
 
-    def elsewhere(self) -> ScriptEngine:
+    def for_thread(self) -> ScriptEngine:
         # A database in memory cannot be opened twice; its thread serves every event loop.
-        return _Borrowed(self) if self._path is None else SqliteScriptEngine(self._path)
+        return _SharedEngine(self) if self._path is None else SqliteScriptEngine(self._path)
 
     async def close(self) -> None:
         await self._database.close()
@@ -50,8 +50,8 @@ class SqliteScriptEngine:
         return ConversationStoreError(message, "is there room on the disk, and may we write?")
 
 
-class _Borrowed:
-    """Another's engine; closing it is the other's affair."""
+class _SharedEngine:
+    """Uses another engine's connection, and leaves closing it to that engine."""
 
     dialect = SQLITE
 
@@ -60,14 +60,14 @@ class _Borrowed:
         self.read = engine.read
         self.write = engine.write
 
-    def elsewhere(self) -> ScriptEngine:
+    def for_thread(self) -> ScriptEngine:
         return self
 
     async def close(self) -> None:
         return None
 
 
-def _driven(connection: sqlite3.Connection, script: Script[T]) -> T:
+def _run_script(connection: sqlite3.Connection, script: Script[T]) -> T:
     rows: list[Row] | None = None
     try:
         while True:

@@ -26,7 +26,7 @@ class ConversationStore:
 
     def for_thread(self) -> ConversationStore:
         """The same conversations, for another thread with its own event loop."""
-        return ConversationStore(self._engine.elsewhere(), self._encoder)
+        return ConversationStore(self._engine.for_thread(), self._encoder)
 
     async def append(self, owner: ConversationOwner, conversation: Conversation) -> int:
         """Adds the messages that are not stored yet; returns how many."""
