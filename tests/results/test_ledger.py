@@ -54,10 +54,8 @@ async def test_what_came_and_what_went_is_counted_for_each_tool_agent_and_tenant
     }
     assert {row.name: row.calls for row in usage_rows(tmp_path, "tenant", 1)} == {"acme": 3, "other": 1}
     assert {row.name: row.calls for row in usage_rows(tmp_path, "server", 1)} == {"up": 3, "(none)": 1}
-    assert (
-        f'toolyard_results_came_bytes_total{{server="up"}} {things.received + tools["mcp__up__words"].received}'
-        in metrics.body.decode()
-    )
+    received = things.received + tools["mcp__up__words"].received
+    assert f'toolyard_results_came_bytes_total{{server="up"}} {received}' in metrics.body.decode()
     assert (
         f'toolyard_results_went_bytes_total{{server=""}} {tools["read_result"].sent}' in metrics.body.decode()
     )

@@ -144,7 +144,7 @@ class BlockingThreads:
     async def run(
         self, work: Callable[[], T], *, interrupt: Callable[[], None], seconds: float, caller: str
     ) -> T:
-        async with self._shares.place(caller):
+        async with self._shares.slot(caller):
             running = asyncio.get_running_loop().run_in_executor(self._pool, work)
             try:
                 done, _ = await asyncio.wait({running}, timeout=seconds)

@@ -223,7 +223,7 @@ class PostgresDatabase:
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
         statement = clean_statement(sql)
-        async with self._shares.place(caller):
+        async with self._shares.slot(caller):
             line = await self._begun(seconds)
             try:
                 async with asyncio.timeout(seconds + _GRACE):
@@ -250,7 +250,7 @@ class PostgresDatabase:
             await self._lines.pop().connection.close()
 
     async def _look(self) -> list[Table]:
-        async with self._shares.place(TABLES_CALLER):
+        async with self._shares.slot(TABLES_CALLER):
             line = await self._begun(LOOK_SECONDS)
             try:
                 tables = await read_tables(line.connection)

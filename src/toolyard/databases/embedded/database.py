@@ -40,7 +40,7 @@ class EmbeddedDatabase:
         self.name = name
         self._path = str(path.absolute()) if path else ""
         self._memory = memory
-        self._workers = WorkerPool("toolyard.databases.embedded.worker", most=STATEMENTS)
+        self._workers = WorkerPool("toolyard.databases.embedded.worker", max_workers=STATEMENTS)
         self._tables = CachedTables(self._look, cache_seconds)
 
     async def tables(self) -> list[Table]:
@@ -87,7 +87,7 @@ class EmbeddedDatabase:
             answer = await self._workers.ask(
                 msgspec.json.encode(request),
                 seconds=seconds,
-                longest=longest,
+                max_bytes=longest,
                 caller=caller,
                 kind=self.dialect,
                 fresh=fresh,
