@@ -1,4 +1,4 @@
-"""`python -m bench`: measure, show the tables on stdout, write the figures to `build/`.
+"""`python -m bench`: measures, prints tables, and writes the figures to `build/`.
 
 Owns the command line, the progress on stderr and the order of the two parts: the kit beside a bare
 app and the SDK (`build/bench.json`), the gateway beside its peers (`build/bench-gateway.json`). After
@@ -29,7 +29,7 @@ MODULES = {"kit": "toolyard.kit", "sdk": "mcp"}
 
 
 def progress(text: str) -> None:
-    """One line that is rewritten on a terminal, a line each elsewhere."""
+    """Rewrites one line on a terminal; prints lines elsewhere."""
     if sys.stderr.isatty():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
     else:
@@ -54,8 +54,8 @@ def arguments() -> argparse.Namespace:
         "--calls", type=int, default=1000, help="calls per server, era and round (default: 1000)"
     )
     parser.add_argument("--rounds", type=int, default=9, help="interleaved rounds (default: 9)")
-    # Two loads, because the ratios depend on it. With 32 the server always has work. With 8 the client
-    # sleeps between replies, and what the kernel spends on waking it is charged to the server.
+    # Two loads, because the ratios depend on the load. With 32 the server always has work. With 8 the
+    # client sleeps between replies, and the kernel charges the wake-ups to the server.
     parser.add_argument(
         "--connections",
         type=int,
@@ -72,7 +72,7 @@ def arguments() -> argparse.Namespace:
     if options.quick:
         options.calls, options.rounds = 300, 3
     asked: list[str] | None = options.peers
-    # A chart of half the figures would replace one of all of them.
+    # A chart of some figures would replace the chart of all.
     options.draw = asked is None and not options.quick
     options.peers = [peer for peer in PEERS if options.draw or peer.key in (asked or ())]
     if min(options.calls, options.rounds, *options.connections) < 1:
@@ -81,7 +81,7 @@ def arguments() -> argparse.Namespace:
 
 
 def installed() -> list[str]:
-    """The MCP servers that can be measured here; a missing one is named, and its rows stay empty."""
+    """The MCP servers that are installed; warns of missing ones, whose rows stay empty."""
     found = [name for name, module in MODULES.items() if _is_there(module)]
     for name in MODULES.keys() - found:
         print(f"warning: '{MODULES[name]}' is not installed, '{name}' is not measured", file=sys.stderr)
@@ -119,7 +119,7 @@ def setting(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def run_kit(options: argparse.Namespace) -> bool:
-    """Measure, show, write; True when every target is met."""
+    """Measures, prints and writes; True if every target is met."""
     names = installed()
     calls = {
         load: measure.calls(
@@ -174,7 +174,7 @@ def stop(signum: int, frame: object) -> NoReturn:
 
 def main() -> int:
     options = arguments()
-    signal.signal(signal.SIGTERM, stop)  # so that the servers are ended then as well
+    signal.signal(signal.SIGTERM, stop)  # so that the servers are ended too
     try:
         parts = [part for name, part in PARTS.items() if options.part in (None, name)]
         met = [part(options) for part in parts]

@@ -1,6 +1,6 @@
-"""The peers beside us: each installed, started in front of the same upstream, and loaded with few calls.
+"""Runs the peers: installs each, starts it in front of the same upstream, and loads it with few calls.
 
-Owns how a peer that cannot be measured is remembered: with the reason, never silently.
+A peer that cannot be measured is recorded with the reason, never silently.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ WARMUP_S = 1.0
 def peer(
     peer: Peer, address: str, *, connections: Sequence[int], rounds: int, progress: Progress
 ) -> Measured:
-    """Install, start and load one peer; nothing that goes wrong with it goes further."""
+    """Installs, starts and loads one peer; its failures become a reason in the result."""
     found = Measured()
     try:
         progress(f"peers: installing {peer.title} (once)")
@@ -45,7 +45,7 @@ def peer(
         with tempfile.TemporaryDirectory() as folder:
             place = Place(programs, Path(folder), free_port(), address)
             _run_peer(peer, place, connections, rounds, progress, found)
-    except Exception as error:  # other people's programs: there is no end to what can go wrong
+    except Exception as error:  # other people's programs can fail in any way
         found.missing[peer.key, ""] = str(error) or type(error).__name__
     return found
 
@@ -72,7 +72,7 @@ def _run_peer(
         limit_s=START_LIMIT_S,
     ) as process:
         target = replace(peer.reach(place), tool="")
-        # Every peer speaks the legacy era; once it serves its tool there, the other era is a yes or no.
+        # Every peer speaks the legacy era. Once it serves its tool there, one request shows the other era.
         target = wait_for_tool(process, target, "legacy", START_LIMIT_S)
         subjects: list[Subject] = []
         for era in ERAS:

@@ -1,7 +1,7 @@
-"""`python -m bench.chart`: draw the figures in `build/` as bars in `docs/images`; here, those of the kit.
+"""`python -m bench.chart`: draws the figures of the kit in `build/` as bars in `docs/images`.
 
-Owns the drawing only; the figures are taken as `bench.report` wrote them. The chart stands on a
-card of its own whose colours follow the reader's scheme, so it can be read on any page.
+Owns the drawing; `bench.report` writes the figures. The chart has a background that follows the reader's
+colour scheme, so it can be read on any page.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def _panel(panel: Panel, values: dict[str, float], x: float, y: float) -> Iterat
     room = PANEL_WIDTH - LABEL_WIDTH - VALUE_WIDTH
     for line, name in enumerate(measured):
         server = next(word for word in name.split() if word in LABELS)
-        # Negative growth of memory is noise around nothing; a bar cannot be shorter than visible.
+        # Negative growth of memory is noise around zero; a bar has a minimum length.
         length = max(2.0, room * values[name] / longest) if longest > 0 else 2.0
         top = y + TITLE + line * STEP
         middle = top + BAR / 2 + 4.5

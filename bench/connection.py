@@ -1,6 +1,6 @@
 """One keep-alive HTTP/1.1 connection of the client: prepared bytes out, whole replies in.
 
-Owns the reading of replies, chunked or not, in as little work as it takes. It knows no MCP.
+Reads replies, chunked or not, with as little work as possible. It does not know MCP.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _READ = 65536
 
 
 class WrongReply(Exception):
-    """The server answered something else than what was asked for."""
+    """The server's answer is wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,8 @@ class Connection:
         self._buffer = b""
 
     def reopen_if_closed(self) -> None:
-        """A server may end a connection that was idle for some seconds, while others had their turn."""
-        if select.select([self.socket], [], [], 0)[0]:  # nothing is due, so this is its end
+        """Reconnects if the server closed the connection while other subjects were measured."""
+        if select.select([self.socket], [], [], 0)[0]:  # no reply is due, so the server closed it
             self.socket.close()
             self._open()
 
@@ -65,7 +65,7 @@ class Connection:
         return data
 
     def receive_huge(self) -> Reply:
-        """Wait for a reply that comes in thousands of reads, and look at it once it is all there."""
+        """Wait for a reply of thousands of reads, and parse it once it is complete."""
         data = bytearray()
         while (at := data.find(b"\r\n\r\n")) < 0:
             data += self._read()
@@ -81,7 +81,7 @@ class Connection:
         self.socket.close()
 
     def _parse(self) -> Reply | None:
-        # From the start every time: replies come in one to three reads, so remembering more saves nothing.
+        # Parses from the start every time: replies come in one to three reads.
         head, mark, rest = self._buffer.partition(b"\r\n\r\n")
         if not mark:
             return None
@@ -99,7 +99,7 @@ class Connection:
 
 
 def _chunks(data: bytes) -> tuple[bytes, bytes] | None:
-    """The body of a chunked reply and what follows it; None while it is not all there."""
+    """The body of a chunked reply and the bytes after it; None while it is incomplete."""
     parts: list[bytes] = []
     at = 0
     while True:

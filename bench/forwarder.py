@@ -1,9 +1,9 @@
 """The floor of a gateway: `python -m bench.forwarder --port N --upstream URL`.
 
-What any gateway on ASGI with an aiohttp client has to do for one call, and nothing else: read the
+It does what any gateway on ASGI with an aiohttp client must do for one call, and nothing else: read the
 request, know its id and method, post it over a kept connection, read the reply, answer under the
-client's id. No names, no lists, no limits, no policy. Whatever the client says of version and session
-goes through as it is, so it serves both eras without knowing them.
+client's id. No names, no lists, no limits, no policy. It passes version and session headers through, so it
+serves both eras without knowing them.
 """
 
 import argparse
@@ -109,7 +109,7 @@ def main() -> None:
         gc.collect()
         gc.freeze()
         gc.set_threshold(10_000, 10, 10)
-    # What the gateway spares itself too.
+    # The gateway skips this too.
     serve(
         Forwarder(options.upstream),
         options.port,

@@ -1,6 +1,6 @@
-"""What one forwarded call costs in our gateway, beside a bare forwarder on the same upstream.
+"""The cost of one forwarded call in our gateway, compared with a bare forwarder on the same upstream.
 
-Owns the upstream that everybody shares, how ours is started, and which ways into it are measured.
+Owns the shared upstream, the start of our gateway, and the transports and eras that are measured.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from bench.rounds import Measured, Progress, Subject, interleaved, wait_for_tool
 
 @contextmanager
 def upstream() -> Generator[str, None, None]:
-    """The one upstream of everybody; its address."""
+    """Starts the shared upstream; yields its URL."""
     port = free_port()
     with running("upstream", [sys.executable, "-m", "bench.upstream", "--port", str(port)], port):
         yield f"http://{HOST}:{port}/mcp"
@@ -35,7 +35,7 @@ def forwarder(address: str, *options: str) -> Generator[Process, None, None]:
 
 @contextmanager
 def toolyard(config: str, folder: Path) -> Generator[Process, None, None]:
-    """Our gateway as a user starts it, with everything it keeps in `folder`."""
+    """Our gateway as a user starts it, with its state in `folder`."""
     file = folder / "toolyard.toml"
     file.write_text(config, encoding="utf-8")
     port = free_port()
@@ -48,7 +48,7 @@ def toolyard(config: str, folder: Path) -> Generator[Process, None, None]:
 def three_kinds(address: str) -> str:
     """The same upstream over HTTP, as a child process and in process.
 
-    All stages are on; only the huge result, which is about passing it through, is not kept and told of.
+    All stages are on, except that the huge result passes through without shaping.
     """
     return f"""
 [gateway]

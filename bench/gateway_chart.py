@@ -1,6 +1,6 @@
 """The gateway's chart: CPU per forwarded call and calls per second, ours beside the peers.
 
-Owns the drawing only; the figures are taken as `bench.gateway_report` wrote them. It shows the legacy
+Owns the drawing; `bench.gateway_report` writes the figures. It shows the legacy
 era, the only one that all of them speak.
 """
 
@@ -99,7 +99,7 @@ def _figure(value: float) -> str:
 
 
 def _order(line: Mapping[str, Any]) -> tuple[bool, float]:
-    """The floor and ours first, then the cheapest; those without a figure last."""
+    """The bare forwarder and ours first, then the others by cost; those without a figure last."""
     cpu = _value(line, COLUMNS[0])
     return line["name"] not in ("forwarder", "toolyard"), float("inf") if cpu is None else cpu
 

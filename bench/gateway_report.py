@@ -1,4 +1,4 @@
-"""What the gateway's figures mean: ratios, targets, the two tables, and `build/bench-gateway.json`.
+"""Ratios, targets and tables of the gateway's figures, and `build/bench-gateway.json`.
 
 Owns the targets of the gateway. Rows are those of `bench.report`; it measures nothing.
 """
@@ -60,7 +60,7 @@ def _forwarding(found: Everything) -> Iterator[Row]:
             label = f"{era}, {load} connections"
             floor = found.calls.figures.get((FLOOR, era, load))
             yield Row(group, f"bare forwarder {label}", "ms CPU/call", _cpu_ms(floor))
-            # Not what anybody writes, but it shows how much of our figure is the collector's.
+            # Not a realistic setting, but it shows the share of the garbage collector.
             tuned = found.calls.figures.get(("forwarder tuned", era, load))
             name = f"bare forwarder, tuned GC, {label}"
             yield Row(group, name, "ms CPU/call", _cpu_ms(tuned), _over(tuned, floor), "forwarder")
@@ -142,7 +142,7 @@ def _cpu_ms(figures: Figures | None) -> float | None:
 
 
 def _over(ours: Figures | None, theirs: Figures | None) -> float | None:
-    """The median of the ratios within each round: a drift from round to round cancels out."""
+    """The median of the ratios within each round: drift between rounds cancels out."""
     if not ours or not theirs:
         return None
     return median(a / b for a, b in zip(ours.cpu_s, theirs.cpu_s, strict=True))
@@ -150,7 +150,7 @@ def _over(ours: Figures | None, theirs: Figures | None) -> float | None:
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """One line of the second table: how much a gateway gets through, and what it takes."""
+    """One line of the second table: calls per second of a gateway, and its latency and memory."""
 
     name: str
     label: str

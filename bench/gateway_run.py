@@ -15,7 +15,8 @@ from bench.rounds import Progress, merged
 
 LOADS = (64, 8)
 PEER_ROUNDS = 3
-# As many calls in shorter turns: neighbours in time meet the same weather on a shared machine.
+# The same number of calls in shorter turns, because neighbours in time are disturbed alike on a shared
+# machine.
 TURNS = 3
 
 
@@ -26,7 +27,7 @@ def run(peers: Sequence[Peer], *, calls: int, rounds: int, quick: bool, progress
             gateway.ours(address, connections=LOADS, calls=turn, rounds=rounds * TURNS, progress=progress)
         ]
         for peer in peers:
-            # One at a time: an idle one beside them would be paid for by whoever is measured.
+            # One at a time: an idle gateway would add cost to the measured one.
             few = 1 if quick else PEER_ROUNDS
             parts.append(beside.peer(peer, address, connections=LOADS, rounds=few, progress=progress))
         huge = yard.huge(address, progress=progress)

@@ -1,7 +1,6 @@
-"""Puts each peer into an environment of its own under `build/`, once.
+"""Installs each peer into its own environment under `build/`, once.
 
-Owns the folders and which interpreter a peer gets. What cannot be had raises `CannotInstall` with the
-reason, so that the table can say it.
+Owns the folders and which interpreter a peer gets. Raises `CannotInstall` with the reason, for the table.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ PYTHON_FOLDERS = (
 
 
 class CannotInstall(Exception):
-    """No interpreter that fits, or the installer said no."""
+    """No suitable interpreter, or the installer failed."""
 
 
 def python_environment(name: str, packages: Sequence[str], versions: Sequence[str]) -> Path:
@@ -77,7 +76,7 @@ def _candidates(version: str) -> Iterator[Path]:
 
 
 def _version_of(python: Path) -> str | None:
-    """What an interpreter says it is; one that only points elsewhere, such as a shim, may say nothing."""
+    """The version of an interpreter; empty if it does not run, as with some shims."""
     ask = "import sys; print('{}.{}'.format(*sys.version_info))"
     done = subprocess.run([str(python), "-c", ask], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else None
@@ -93,7 +92,7 @@ def _remember(folder: Path, packages: Sequence[str]) -> None:
 
 
 def _state(folder: Path, packages: Sequence[str]) -> str:
-    # The folder too: an environment that came along with a copied checkout points at the old place.
+    # The folder too: an environment in a copied checkout points at the old folder.
     return "\n".join([*packages, str(folder), ""])
 
 

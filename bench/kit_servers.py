@@ -18,7 +18,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def bare() -> Any:
-    """The floor: the least an ASGI app can do to read a tools/call and answer it in JSON-RPC."""
+    """The minimum: an ASGI app that reads a tools/call and answers in JSON-RPC."""
     import msgspec
 
     class Arguments(msgspec.Struct):
@@ -112,7 +112,7 @@ def serve(app: Any, port: int, **more: Any) -> None:
         "ws": "none",
         "log_level": "warning",
         "access_log": False,
-        # The benchmark keeps its connections open while other servers have their turn.
+        # The benchmark keeps its connections open while it measures other servers.
         "timeout_keep_alive": 600,
         "timeout_graceful_shutdown": 1,
     }
@@ -121,7 +121,7 @@ def serve(app: Any, port: int, **more: Any) -> None:
 
 @contextmanager
 def serving(name: str) -> Generator[Process, None, None]:
-    """Server `name` in a process of its own, for as long as the block runs."""
+    """Runs the server `name` in its own process while the block runs."""
     port = free_port()
     with running(
         name, [sys.executable, "-m", "bench.kit_servers", name, "--port", str(port)], port
@@ -130,7 +130,7 @@ def serving(name: str) -> Generator[Process, None, None]:
 
 
 def end_with_parent() -> None:
-    """Should the benchmark be killed outright, its servers must not stay behind."""
+    """Ends this server if the benchmark is killed."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
 
 

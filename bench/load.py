@@ -1,8 +1,8 @@
 """The client: builds the requests of both eras, drives them, and checks every reply.
 
-It is blocking sockets and prepared bytes, so that the client stays cheap beside the server it
-loads. A reply that is not the right echo raises `WrongReply`: errors are never timed. The
-connection itself, and how a reply is read off it, is `bench.connection`'s.
+It uses blocking sockets and prepared bytes, so that the client is cheap compared with the server. A reply
+that is not the right echo raises `WrongReply`: errors are never timed. `bench.connection` owns the
+connection and reads replies.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _encode = msgspec.json.encode
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a server is reached, what its echo tool is called there, and what it wants to be told."""
+    """A server's address, the name of its echo tool, and the headers it requires."""
 
     port: int
     path: str = "/mcp"
@@ -43,7 +43,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tools/call ready to be sent, and what its reply has to say."""
+    """A tools/call ready to be sent, and its expected reply."""
 
     number: int
     text: str
@@ -143,7 +143,7 @@ class Client:
 
 
 def _message_of(reply: Reply) -> dict[str, Any]:
-    """The JSON-RPC answer, also where a server chose to send it in SSE; {} where there is none."""
+    """The JSON-RPC answer, as JSON or SSE; {} if there is none."""
     body = reply.body
     if reply.headers.get(b"content-type", b"").startswith(b"text/event-stream"):
         data = [line[5:].strip() for line in body.splitlines() if line.startswith(b"data:")]
@@ -156,7 +156,7 @@ def _message_of(reply: Reply) -> dict[str, Any]:
 
 
 def connect(target: Target, era: Era, connections: int, *, handshake: bool) -> list[Client]:
-    """`connections` clients; without `handshake` a legacy one names a session that nobody checks."""
+    """Opens `connections` clients; without `handshake` a legacy client sends an invented session id."""
     clients = [Client(target, era, session="0123456789abcdef0123456789abcdef") for _ in range(connections)]
     if era == "legacy" and handshake:
         for client in clients:
@@ -168,7 +168,7 @@ def prepare(clients: Sequence[Client], numbers: range) -> list[list[tuple[Client
     """The calls in waves: one per client at a time, all in flight together."""
     firsts = range(0, len(numbers), len(clients))
     waves = (numbers[first : first + len(clients)] for first in firsts)
-    # The last wave may be short of a number for every client.
+    # The last wave may have fewer calls than clients.
     return [
         [(client, client.prepare(number)) for client, number in zip(clients, wave, strict=False)]
         for wave in waves
@@ -198,7 +198,7 @@ class Pumped:
 def pump(clients: Sequence[Client], numbers: range) -> Pumped:
     """Every client sends its next call as soon as it has its reply, until the numbers are used up.
 
-    The replies are checked when the last one is there, so that the client costs little meanwhile.
+    The replies are checked at the end, so that the client costs little meanwhile.
     """
     for client in clients:
         client.connection.reopen_if_closed()

@@ -1,7 +1,6 @@
 """The three measurements of the kit: CPU per call, CPU of an import, memory of idle sessions.
 
-Owns what is done while the figures are taken and nothing else: what a figure is compared with, and
-whether that is good enough, is `bench.report`'s.
+Takes the figures only; `bench.report` compares and judges them.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def calls(
 ) -> dict[str, list[float]]:
     """CPU seconds per call of each server in each era, one figure a round, keyed "kit modern".
 
-    The rounds are interleaved (A B C, A B C, …), so that a drift of the machine meets all alike.
+    The rounds are interleaved (A B C, A B C, …), so that drift of the machine affects all alike.
     """
     figures: dict[str, list[float]] = {}
     with ExitStack() as stack:
@@ -112,10 +111,9 @@ class Idle:
 
 
 def idle_sessions(name: str, *, progress: Progress) -> Idle:
-    """What legacy sessions that did one call and then fell silent keep of a server's memory.
+    """The memory of legacy sessions that made one call and are idle.
 
-    The sessions of the warm-up stay too: freed ones would leave room that hides the cost of those
-    that follow.
+    The sessions of the warm-up stay open: freed memory would hide the cost of the next ones.
     """
     with serving(name) as process:
         progress(f"sessions: warming up {name}")
@@ -127,7 +125,7 @@ def idle_sessions(name: str, *, progress: Progress) -> Idle:
         left = [_leave_session(process) for _ in range(SESSIONS)]
         time.sleep(SETTLE_S)
         after = private_bytes(process.pid)
-        # A server that forgot its sessions would look thrifty: the oldest must still answer.
+        # A server that drops sessions would look cheap, so the oldest must still answer.
         _call_once(Client(Target(process.port), "legacy", session=left[0]), number=2)
     return Idle(SESSIONS, before, after)
 

@@ -1,7 +1,7 @@
 """The peers: which release of each, and how it is started in front of the one upstream.
 
-Owns the table of names and versions, and what each has to be told before it serves the upstream's
-tools: one file, one address or three requests. They run as their documentation starts them.
+Owns the table of names and versions, and the configuration of each: one file, one URL or three requests.
+They run as their documentation says.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _VERSION = re.compile("==|@")
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a peer lives during a run."""
+    """The folder, port and upstream of a peer during a run."""
 
     programs: Path
     folder: Path
@@ -112,7 +112,7 @@ def _forge(place: Place) -> Start:
 
 
 def _forge_target(place: Place) -> Target:
-    """Make the upstream known, and a virtual server with all its tools."""
+    """Registers the upstream, and a virtual server with all its tools."""
     made = _forge_tool(
         place, "mcpgateway.utils.create_jwt_token", "--username", FORGE_USER, "--exp", "600", "--admin"
     )

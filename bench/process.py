@@ -1,4 +1,4 @@
-"""Processes under test: their start and end, and what the kernel says of their CPU and memory.
+"""Processes under test: their start and end, and their CPU and memory by the kernel.
 
 Owns every figure that is read from the kernel. A peer may be several processes, so a figure is
 taken either of one process or of it and all its descendants.
@@ -99,7 +99,7 @@ def _status(pid: int, field: str) -> int:
 
 
 class Process:
-    """A running server: where it listens and which process to look at."""
+    """A running server: its port and process."""
 
     def __init__(self, name: str, port: int, popen: subprocess.Popen[bytes]) -> None:
         self.name = name
@@ -123,7 +123,7 @@ class Process:
             raise RuntimeError(f"server '{self.name}' ended at start with code {self._popen.returncode}")
 
     def end(self) -> None:
-        """End it and whatever it started: a child may have left its session and its process group."""
+        """Ends it and all its descendants: a child may have left its session and process group."""
         members = tree(self.pid)
         self._popen.terminate()
         try:
@@ -147,9 +147,9 @@ def running(
     log: Path | None = None,
     limit_s: float = START_LIMIT_S,
 ) -> Generator[Process, None, None]:
-    """Start `command` and wait until it listens; it has ended when the block is left.
+    """Starts `command` and waits until it listens; ends it after the block.
 
-    What it prints goes into `log`; without one, it is seen.
+    Its output goes into `log`, or to our own streams.
     """
     # A session of its own: Ctrl-C reaches only the benchmark, which then ends its servers in order.
     output = log.open("wb") if log else None

@@ -1,4 +1,4 @@
-"""What the figures mean: the ratios, the targets, the verdicts, and how they are shown.
+"""Ratios, targets, verdicts and tables of the kit's figures.
 
 Owns the rows of the table and the shape of `build/bench.json`; it measures nothing.
 """
@@ -24,7 +24,7 @@ RIGHT_ALIGNED = (1, 2)
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table; a server that could not be measured leaves None behind."""
+    """One line of the table; None for a server that could not be measured."""
 
     group: str
     name: str
@@ -130,7 +130,7 @@ def _milliseconds(rounds: Sequence[float]) -> float | None:
 
 
 def _ratio(ours: Sequence[float], theirs: Sequence[float]) -> float | None:
-    """The median of the ratios within each round: a drift from round to round cancels out."""
+    """The median of the ratios within each round: drift between rounds cancels out."""
     if not ours or not theirs:
         return None
     return median(a / b for a, b in zip(ours, theirs, strict=True))
@@ -194,7 +194,7 @@ def _plain_line(cells: Sequence[str], widths: Sequence[int], right: Container[in
 
 
 def show_rich(table: Sequence[Row], title: str) -> None:
-    # Only a terminal needs it, and it costs more to import than the kit that is measured.
+    # Only a terminal needs it, and importing it costs more than the measured kit.
     from rich.console import Console
     from rich.table import Table
 

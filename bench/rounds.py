@@ -1,6 +1,6 @@
 """Rounds of calls on a gateway: CPU, calls per second and latency of each subject under each load.
 
-Owns how a gateway is loaded and how its figures are kept, be it ours, the bare forwarder or a peer.
+Owns the load and the figures of any gateway: ours, the bare forwarder or a peer.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def measured_round(subject: Subject, clients: Sequence[Client], numbers: range, 
 def interleaved(
     subjects: Sequence[Subject], *, connections: int, calls: int, rounds: int, progress: Progress
 ) -> dict[Key, Figures]:
-    """The rounds go A B C, A B C, …, so that a drift of the machine meets all alike."""
+    """The rounds go A B C, A B C, …, so that drift of the machine affects all alike."""
     figures: dict[Key, Figures] = {}
     with ExitStack() as stack:
         loads: list[tuple[Subject, list[Client]]] = []
@@ -90,9 +90,9 @@ def interleaved(
 
 
 def wait_for_tool(process: Process, target: Target, era: Era, limit_s: float = 60.0) -> Target:
-    """The target once it lists its tool; where that has no name yet, with the name of its echo tool.
+    """Waits until the target lists its tool; fills in the name of the echo tool if it is empty.
 
-    A gateway may need a while to know its upstream, and each has its own way to name what is there.
+    A gateway may need a while to know its upstream, and each names its tools in its own way.
     """
     deadline = time.monotonic() + limit_s
     while True:

@@ -1,7 +1,7 @@
 """The upstream behind every gateway under test: `python -m bench.upstream --port N` or `--stdio`.
 
-One kit server for everybody: it speaks both eras, answers in plain JSON and is the cheapest that is
-at hand, so that the gateway in front of it and not the upstream limits the calls per second. The same
+One kit server for all gateways: it speaks both eras, answers in plain JSON and is cheap, so that the
+gateway and not the upstream limits the calls per second. The same
 object is what the gateway mounts in process, as `bench.upstream:server`.
 """
 

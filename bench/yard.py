@@ -1,4 +1,4 @@
-"""What many upstreams and a huge result cost our gateway: lists, memory, a restart, the peak.
+"""The cost of many upstreams and of a huge result in our gateway: lists, memory, a restart, the peak.
 
 Owns the yard of 100 upstreams with 10,000 tools, some of which hang after the restart, and the one
 result of 100 MiB.
@@ -52,7 +52,7 @@ class Yard:
 
 @dataclass(frozen=True, slots=True)
 class Huge:
-    """One result of 100 MiB: the most that was resident beyond what was before."""
+    """One result of 100 MiB: the peak of resident memory above the start."""
 
     extra: int
     seconds: float
@@ -94,7 +94,7 @@ def _farm(port: int, hang: int) -> Generator[Process, None, None]:
 
 
 def _config(port: int) -> str:
-    # Names that sort as they are numbered, so that those which hang are the first to be listed.
+    # Names that sort by number, so that the servers that hang are listed first.
     return '[gateway]\nview = "all"\n' + "\n".join(
         f'[servers.s{at:03d}]\nurl = "http://{HOST}:{port}/{at}/mcp"' for at in range(SERVERS)
     )
@@ -144,13 +144,13 @@ def _measure_pages(gateway: Process, found: Yard, progress: Progress) -> None:
 
 
 def huge(address: str, *, progress: Progress) -> dict[str, Huge]:
-    """By way and era, as "http modern"; the client compares every byte."""
+    """By transport and era, as "http modern"; the client compares every byte."""
     expected = "0123456789abcdef" * (MEBIBYTES * 65536)
     found: dict[str, Huge] = {}
     for way, tool in (("http", "mcp__up__big"), ("stdio", "mcp__child__big")):
         for era in ERAS:
             progress(f"huge: {MEBIBYTES} MiB through {way}, {era}")
-            # A process each: memory that one result left behind would hide what the next one needs.
+            # One process each: memory left by one result would hide the need of the next.
             with tempfile.TemporaryDirectory() as name, toolyard(three_kinds(address), Path(name)) as gateway:
                 wait_for_tool(gateway, Target(gateway.port, tool=tool), era)
                 client = Client(Target(gateway.port), era)

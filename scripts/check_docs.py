@@ -1,9 +1,11 @@
 """Checks that the documentation is true; part of `make check`.
 
-Owns six promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
+Owns eleven promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
 reference covers every command and every public name of the kit, the architecture has every file of the
-package, and no tracked file names a place that only exists on somebody's machine. It does not judge prose.
-Standard library only, except that the package itself must be importable to know what there is to document.
+package, the contents list every page, the README is short, the changelog has the package's version, the
+vocabulary names only modules and classes that exist, a public class name is defined in one
+module only, and no tracked file names a path that exists on one machine only. It does not judge prose. The
+package itself must be importable, to know what there is to document.
 """
 
 import ast
@@ -19,9 +21,19 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import file_tree
+import house
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = "docs/reference"
+CONTENTS = "docs/README.md"
+TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+README_WORDS = 900
+"""More is not read. What does not fit has a page in docs/."""
+VOCABULARY = "docs/concepts/vocabulary.md"
+SHARED_NAMES = {
+    "Settings": "every bundled server has its own; `toolyard.servers.NAME.Settings` is a public name",
+}
+"""Class names that more than one module may define, and why."""
 EXAMPLE_TIMEOUT_S = 60
 
 FENCE = re.compile(r"^(?P<indent>\s*(?:>\s*)*)(?P<mark>`{3,}|~{3,})(?P<info>[^`]*)$")
@@ -40,7 +52,7 @@ REGISTRY = re.compile(
     r"pypi\.org/simple|files\.pythonhosted\.org|registry\.npmjs\.org|registry\.yarnpkg\.com|npm\.pkg\.github\.com",
     re.I,
 )
-# `user`, `you` and the like are how the protocol's own examples write a home folder.
+# `user`, `you` and the like are placeholders in the examples of the protocol.
 HOME = re.compile(
     r"(?<![\w.])(?:/home|/Users|[A-Z]:\\+Users)[/\\]+(?!(?:user|username|you|me|name|alice|bob)\b)\w[\w.-]*[/\\]"
 )
@@ -49,7 +61,7 @@ ROOT_HOME = re.compile(r"(?<![\w./])/root/\.?\w")
 
 @dataclass(frozen=True)
 class Problem:
-    """Something to repair; `line` is 0 where the fault is that something is not there."""
+    """A fault in the documentation; `line` is 0 if something is missing."""
 
     path: str
     line: int
@@ -61,7 +73,7 @@ class Problem:
 
 @dataclass
 class Block:
-    """A fenced block; `line` is that of its first line of code."""
+    """A fenced block; `line` is the number of its first line of code."""
 
     info: str
     line: int
@@ -74,7 +86,7 @@ class Block:
 
 @dataclass
 class Page:
-    """A Markdown file, with its prose and its fenced blocks apart."""
+    """A Markdown file, split into prose and fenced blocks."""
 
     path: str
     prose: list[tuple[int, str]]
@@ -91,30 +103,37 @@ class Page:
 
     @property
     def code(self) -> str:
-        """Everything that is set as code: what a reference mentions, it mentions there."""
+        """All code spans and blocks: a reference mentions names there."""
         spans = [match["code"] for _, line in self.prose for match in CODE_SPAN.finditer(line)]
         return "\n".join(spans + [block.code for block in self.blocks])
 
 
 def main() -> int:
     pages = {page.path: page for page in map(read_page, documentation())}
+    package = house.now()
     problems = [
         *missing_pages(pages),
         *broken_links(pages),
         *broken_examples(pages),
         *undocumented(pages),
+        *long_readme(),
+        *unlisted(pages),
+        *stale_version(pages),
         *stale_files(),
+        *unknown_words(pages[VOCABULARY], package),
+        *shared_class_names(package),
         *private_places(),
     ]
     for problem in sorted(problems, key=lambda problem: (problem.path, problem.line)):
         print(problem)
     if problems:
         print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the documentation")
+    print(f"README.md has {readme_words()} words, of at most {README_WORDS}")
     return 1 if problems else 0
 
 
 def documentation() -> list[Path]:
-    top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    top = [ROOT / name for name in TOP_PAGES]
     return [path for path in top if path.is_file()] + sorted((ROOT / "docs").rglob("*.md"))
 
 
@@ -137,7 +156,7 @@ def read_page(path: Path) -> Page:
 
 
 def missing_pages(pages: dict[str, Page]) -> Iterator[Problem]:
-    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
+    for name in TOP_PAGES:
         if name not in pages:
             yield Problem(name, 0, "this page does not exist")
 
@@ -172,7 +191,7 @@ def why_broken(target: str, page: Page, pages: dict[str, Page]) -> str | None:
         return "leaves the repository"
     if not file.exists():
         return "does not exist"
-    # Anchors are known for our pages only; `code.py#L3` is the host's business.
+    # Only anchors of our pages are known; `code.py#L3` depends on the host.
     linked = pages.get(file.relative_to(ROOT).as_posix())
     if url.fragment and linked and unquote(url.fragment) not in linked.anchors:
         return f"does not exist: no heading '#{url.fragment}' in {linked.path}"
@@ -187,7 +206,7 @@ def slug(heading: str) -> str:
 
 
 def unused(anchor: str, taken: set[str]) -> str:
-    """GitHub numbers the anchors of headings that read the same."""
+    """GitHub numbers the anchors of equal headings."""
     if anchor not in taken:
         return anchor
     return next(name for n in range(1, len(taken) + 2) if (name := f"{anchor}-{n}") not in taken)
@@ -214,7 +233,7 @@ def syntax_problem(page: Page, block: Block) -> Problem | None:
 
 
 def failed_run(page: Page, block: Block) -> Problem | None:
-    """Runs the example as a reader would: as a file of its own, in a folder of its own."""
+    """Runs the example as a reader would: as a file in an empty folder."""
     with tempfile.TemporaryDirectory() as folder:
         example = Path(folder, "example.py")
         example.write_text(block.code, "utf-8")
@@ -249,7 +268,7 @@ def undocumented(pages: dict[str, Page]) -> Iterator[Problem]:
 
 
 def commands() -> list[str]:
-    """Every command that `toolyard --help` and its groups show, as one types it."""
+    """Every command that `toolyard --help` and its groups show, as it is typed."""
     import click
 
     def walk(command: click.Command, words: str) -> Iterator[str]:
@@ -268,11 +287,86 @@ def kit_names() -> list[str]:
     return sorted(importlib.import_module("toolyard.kit").__all__)
 
 
+def readme_words() -> int:
+    return len((ROOT / "README.md").read_text("utf-8").split())
+
+
+def long_readme() -> Iterator[Problem]:
+    if (words := readme_words()) > README_WORDS:
+        yield Problem("README.md", 0, f"has {words} words, at most {README_WORDS}; move some to docs/")
+
+
+def unlisted(pages: dict[str, Page]) -> Iterator[Problem]:
+    """The contents list every page; the navigation of the site is made from that list."""
+    contents = pages[CONTENTS]
+    targets = {urlsplit(target).path for _, line in contents.prose for target in link_targets(line)}
+    listed = {(ROOT / CONTENTS).parent.joinpath(target).resolve() for target in targets}
+    for path in pages:
+        if path != CONTENTS and (ROOT / path).resolve() not in listed:
+            yield Problem(path, 0, f"this page is not listed in {CONTENTS}")
+
+
+def stale_version(pages: dict[str, Page]) -> Iterator[Problem]:
+    """The version of the package is in the changelog, and is the one that gets repairs."""
+    version = importlib.import_module("toolyard").__version__
+    minor = ".".join(version.split(".")[:2])
+    for path, text in (("CHANGELOG.md", f"## [{version}] - "), ("SECURITY.md", f"| {minor}.x | yes |")):
+        if path in pages and not any(line.startswith(text) for _, line in pages[path].prose):
+            yield Problem(path, 0, f"has no line '{text}', and the package's version is {version}")
+
+
 def stale_files() -> Iterator[Problem]:
     page = file_tree.PAGE.read_text("utf-8")
     if file_tree.renewed(page) != page:
         name = file_tree.PAGE.relative_to(ROOT).as_posix()
         yield Problem(name, 0, "its list of files is not up to date; run python scripts/file_tree.py")
+
+
+def unknown_words(page: Page, package: house.House) -> Iterator[Problem]:
+    """In the last cell of a row, a name belongs to the file before it, or to any file."""
+    modules = {name: set(defined_names(tree)) for name, tree in package.trees.items()}
+    anywhere = set[str]().union(*modules.values())
+    for number, line in page.prose:
+        cell = line.rstrip(" |").rpartition(" | ")[2] if line.startswith("| ") else ""
+        names = anywhere
+        for span in CODE_SPAN.finditer(cell):
+            word = span["code"]
+            if not word.endswith((".py", "/")):
+                if word not in names:
+                    where = "the package" if names is anywhere else "the file before it"
+                    yield Problem(page.path, number, f"`{word}` is not defined in {where}")
+                continue
+            module = word.removesuffix(".py").rstrip("/").replace("/", ".")
+            if module not in modules:
+                yield Problem(page.path, number, f"`{word}` does not exist in src/toolyard")
+            names = modules.get(module, anywhere)
+
+
+def defined_names(tree: ast.Module) -> Iterator[str]:
+    """The top-level names of a module, and the members of its classes as `Class.name`."""
+    for node in tree.body:
+        yield from bound_names(node)
+        if isinstance(node, ast.ClassDef):
+            yield from (f"{node.name}.{name}" for member in node.body for name in bound_names(member))
+
+
+def bound_names(node: ast.stmt) -> list[str]:
+    match node:
+        case ast.ClassDef(name=name) | ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.AnnAssign(target=ast.Name(id=name)):
+            return [name]
+        case ast.Assign(targets=[ast.Name(id=name)]):
+            return [name]
+        case _:
+            return []
+
+
+def shared_class_names(package: house.House) -> Iterator[Problem]:
+    for name, modules in package.shared_names().items():
+        if name not in SHARED_NAMES:
+            path = f"src/toolyard/{modules[-1].replace('.', '/')}.py"
+            yield Problem(path, 0, f"the class `{name}` is defined in {' and '.join(modules)}: rename one")
 
 
 def private_places() -> Iterator[Problem]:
@@ -291,7 +385,7 @@ def private_places() -> Iterator[Problem]:
 
 
 def tracked_files() -> list[str]:
-    """What git tracks or would track: a new file is checked before it is added."""
+    """The files that git tracks or would track: new files are checked before they are added."""
     command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
     listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     if listed.returncode:
@@ -305,7 +399,7 @@ def machine_path(line: str) -> str | None:
     for pattern in (HOME, ROOT_HOME):
         if match := pattern.search(line):
             return match[0]
-    # A checkout directly below the root, as `/app` in a container, is too short to be told from prose.
+    # A checkout directly below the root, such as `/app` in a container, could be prose.
     checkout = str(ROOT)
     return checkout if checkout.count("/") > 1 and checkout in line else None
 

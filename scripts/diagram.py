@@ -46,7 +46,7 @@ STYLE = """\
 
 @dataclass(frozen=True)
 class Box:
-    """A name, and lines that say what it is."""
+    """A name and lines of description."""
 
     name: str
     lines: tuple[str, ...]
@@ -89,7 +89,7 @@ class Column:
         return self.left + self.width
 
     def placed(self, top: int, bottom: int) -> list[tuple[Box, int]]:
-        """Each box with where it begins, spread over the height."""
+        """Each box with its top, spread over the height."""
         free = bottom - top - sum(box.height for box in self.boxes)
         gap = free / max(1, len(self.boxes) - 1)
         found: list[tuple[Box, int]] = []

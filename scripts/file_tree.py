@@ -1,7 +1,7 @@
 """Writes the list of files into docs/concepts/architecture.md: `python scripts/file_tree.py`.
 
-What a file is for stands at its own top; the page repeats the first sentence, and `check_docs` holds that it
-is up to date. The order is that of the layers in pyproject.toml, the lowest first.
+The page repeats the first sentence of each file's docstring, and `check_docs` checks that it is up to date.
+Packages are in the order of the layers in pyproject.toml, the lowest first.
 """
 
 import ast
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / "src" / "toolyard"
 PAGE = ROOT / "docs" / "concepts" / "architecture.md"
 MARKS = ("<!-- files: written by `python scripts/file_tree.py` -->", "<!-- end of files -->")
-NAMES = 25  # columns for names, before what they are for
+NAMES = 25  # width of the column of names
 
 
 def main() -> None:
@@ -23,7 +23,7 @@ def main() -> None:
 
 
 def renewed(page: str) -> str:
-    """The page with the files as they are now."""
+    """The page with the current list of files."""
     before, found, rest = page.partition(MARKS[0])
     _, end, after = rest.partition(MARKS[1])
     if not (found and end):

@@ -2,7 +2,7 @@
 
 Owns the story: six servers that people have, started by npx and uvx, one that hangs and one that fails, are
 added, listed, served, searched and called by the command, as a user would type it. Prints a table of times
-and outcomes, writes build/first-day.json, and exits with 1 when something is not as it should be. No outcome
+and outcomes, writes build/first-day.json, and exits with 1 if an outcome is wrong. No outcome
 depends on how fast the machine is; the times are there to be read.
 """
 
@@ -89,7 +89,7 @@ def main() -> int:
 
 
 def everyday_servers(folder: Path, address: str) -> dict[str, Server]:
-    """What people have, with versions that were tried and something for each to work on."""
+    """Common servers, in tested versions, with data for each to work on."""
     files, repository = folder / "files", folder / "repository"
     files.mkdir()
     (files / "greeting.txt").write_text("Good morning\n")
@@ -144,7 +144,7 @@ class Day:
         return self._rows
 
     def _checked(self) -> None:
-        """Each server is added by itself: installed, started once, and its tools counted."""
+        """Adds each server by itself: it is installed, started once, and its tools are counted."""
         self._begin("one by one")
         for name, server in self._servers.items():
             self._toolyard(["add", name, "--", *server.command], says_tools(server.tools))
@@ -153,7 +153,7 @@ class Day:
         self._toolyard(["list"], has_all(self._servers))
 
     def _all_at_once(self) -> None:
-        """Everything is added blindly and used at once, while nothing is installed."""
+        """Adds all servers unchecked and uses them at once, while nothing is installed."""
         self._begin("all at once")
         for name, server in self._servers.items():
             self._toolyard(["add", "--no-check", name, "--", *server.command], says("added"))
@@ -177,7 +177,7 @@ class Day:
         listing = self._toolyard(["list", "--wait", "20"], says("(?s)(?=.*hangs)(?=.*fails: down)"), status=3)
         self._judge("the list after it all", has_all(self._servers)(listing))
 
-    # What the scenes are made of
+    # The parts of the scenes
 
     def _begin(self, scene: str) -> None:
         """A new home: no cache of npm's or uv's, no configuration, no state."""
@@ -221,7 +221,7 @@ class Day:
         return done.stdout
 
     def _npx_still_works(self) -> None:
-        """The list above ended while npx was at work: what it left behind must not be broken."""
+        """Checks that npx works after the list above was ended in the middle of an install."""
         for name, server in self._servers.items():
             if server.command[0] == "npx":
                 started = time.monotonic()
@@ -269,7 +269,7 @@ class Day:
             self._note("Ctrl-C", ending, f"exit status {ended}", ended in (0, 130))
 
     def _until_there(self, url: str) -> None:
-        """Waits for the installs; `/health` tells how far they are."""
+        """Waits for the installs, whose progress `/health` shows."""
         started = time.monotonic()
         health = url.removesuffix("/mcp") + "/health"
         absent = set(self._servers)
@@ -294,7 +294,7 @@ class Day:
             print(outcome, flush=True)
 
 
-# What an output must say: each gives a reason when it does not, and an empty text when it does
+# Checks of an output: each returns a reason if it fails, else an empty text
 
 
 def says(pattern: str) -> Callable[[str], str]:
@@ -340,7 +340,7 @@ def show(rows: list[Row]) -> None:
     Console(width=None if sys.stdout.isatty() else 180).print(table)
 
 
-# What the servers work on
+# Data for the servers
 
 
 def make_repository(folder: Path) -> None:
@@ -373,7 +373,7 @@ def page() -> Iterator[str]:
 
 @contextmanager
 def silence() -> Iterator[str]:
-    """An address where connections are taken and nobody ever answers."""
+    """A URL that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0), backlog=128) as listener:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
 

@@ -1,7 +1,7 @@
-"""How the source is cut into modules: `make house`.
+"""Counts how the source is divided into modules: `make house`.
 
-Counts modules, their length, small modules with one importer, class names that mean two things, and import
-cycles (imports inside functions included), now and at an earlier commit. `--write` puts the table into
+Modules, their length, small modules with one importer, class names that mean two things, and import cycles
+(imports inside functions included), now and at an earlier commit. `--write` puts the table into
 docs/concepts/architecture.md. A guide for readers, not a gate.
 """
 
@@ -58,7 +58,7 @@ class House:
         return ".".join([*parts, *(node.module or "").split(".")]).strip(".")
 
     def lengths(self) -> list[int]:
-        """Of modules; a package's own file is one if it has more than a docstring in it."""
+        """The lengths of modules; an `__init__.py` counts if it has more than a docstring."""
         return [
             len(text.splitlines())
             for name, text in self.sources.items()
@@ -130,7 +130,7 @@ def now() -> House:
 
 
 def at(commit: str) -> House | None:
-    """As it was; None where the history is not at hand, as in a source distribution."""
+    """The package at a commit; None without the history, as in a source distribution."""
     done = subprocess.run(
         ["git", "archive", "--format=tar", commit, "src/toolyard"], cwd=ROOT, capture_output=True, check=False
     )

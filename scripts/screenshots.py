@@ -1,9 +1,8 @@
 """Makes the terminal pictures of the documentation: `python scripts/screenshots.py [picture ...]`.
 
-Owns which commands are shown and how a terminal is drawn. It draws what the real commands print: each runs in
-a terminal of its own (a pty), and its output becomes an SVG in `docs/images`. The pictures need nothing from
-a network to be seen: the fonts are those of the reader's machine. A picture that talks to a gateway starts
-one, at the address that the documentation has.
+Owns the commands that are shown and the drawing of a terminal. Each command runs in its own pty, and its
+output becomes an SVG in `docs/images`. The pictures load nothing from a network: the fonts are those of the
+reader's machine. A picture that needs a gateway starts one at the address in the documentation.
 """
 
 import argparse
@@ -30,8 +29,8 @@ from rich.text import Text
 ROOT = Path(__file__).resolve().parent.parent
 IMAGES = ROOT / "docs" / "images"
 ROWS = 60
-LINE_LIMIT = 60  # a picture longer than this is not looked at
-SCALE = 0.64  # of rich's drawing: letters about as large as the text around the picture
+LINE_LIMIT = 60  # readers skip longer pictures
+SCALE = 0.64  # scale of rich's drawing: letters as large as the text around the picture
 GATEWAY = "http://127.0.0.1:8321"
 URL = f"{GATEWAY}/mcp"
 START_SECONDS = 60
@@ -39,7 +38,7 @@ START_SECONDS = 60
 ID = "<id>"
 STORED = re.compile(r"toolyard://results/([0-9a-f]{32})")
 
-# Rich's own form of the picture fetches a font from a web address; this one does not.
+# Rich's own template loads a font from the web; this one does not.
 PICTURE = """\
 <svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
 <style>
@@ -69,7 +68,7 @@ PICTURE = """\
 
 @dataclass(frozen=True)
 class Command:
-    """A line that somebody types at a shell, and what they answer when the program asks."""
+    """A line typed at a shell, and the answers to the program's questions."""
 
     line: str
     answers: tuple[str, ...] = ()
@@ -77,9 +76,9 @@ class Command:
 
 @dataclass(frozen=True)
 class Picture:
-    """Its commands run in the checkout; with `files`, in a folder that has these, `~` being the one above.
+    """Its commands run in the checkout, or in a folder with `files`, whose parent is `~`.
 
-    With `serves` a gateway of that configuration runs meanwhile; `before` is typed first, and not shown.
+    With `serves` a gateway of that configuration runs meanwhile; `before` runs first and is not shown.
     """
 
     title: str
@@ -107,7 +106,7 @@ allow = ["echo", "add", "now"]
 url = "http://127.0.0.1:9/mcp"
 """
 
-# What `make run` serves, in a folder of one's own.
+# The configuration of `make run`, in a separate folder.
 EXAMPLE = {name: (ROOT / "examples" / name).read_text("utf-8") for name in ("toolyard.toml", "shop.py")}
 
 MCP_JSON = """\
@@ -221,7 +220,7 @@ PICTURES = {
 
 @contextmanager
 def place(files: Mapping[str, str]) -> Generator[tuple[Path, dict[str, str]]]:
-    """Where to run, and what is different in the environment there. Nobody's own configuration is seen."""
+    """The folder to run in, and its environment, without the user's own configuration."""
     with tempfile.TemporaryDirectory() as folder:
         for name, text in files.items():
             path = (
@@ -241,7 +240,7 @@ def environment_with(more: dict[str, str]) -> dict[str, str]:
 
 @contextmanager
 def served(config: str, folder: Path, environment: dict[str, str]) -> Generator[None]:
-    """A gateway at the address of the documentation, ready to be asked; none without a configuration."""
+    """A running gateway at the address in the documentation; none without a configuration."""
     if not config:
         yield
         return
@@ -269,7 +268,7 @@ def _wait_for(process: subprocess.Popen[bytes]) -> None:
 
 
 def run(command: Command, width: int, folder: Path, environment: dict[str, str]) -> str:
-    """What a command prints on a terminal of that width, its answers typed as it asks for them."""
+    """The output of a command on a terminal of that width, with answers typed when it asks."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", ROWS, width, 0, 0))
     process = subprocess.Popen(
@@ -295,7 +294,7 @@ def run(command: Command, width: int, folder: Path, environment: dict[str, str])
 
 
 def settled(said: str) -> str:
-    """What is left on the screen of lines that were wiped and written anew, as progress is."""
+    """The final text of lines that were rewritten, as by a progress bar."""
     lines = [""]
     for piece in re.split(r"(\r?\n|\r|\x1b\[1A|\x1b\[2K)", said):
         if piece.endswith("\n"):
@@ -312,7 +311,7 @@ def settled(said: str) -> str:
 def _read(terminal: int) -> bytes:
     try:
         return os.read(terminal, 65536)
-    except OSError:  # Linux's way of saying that the other side has closed
+    except OSError:  # Linux reports a closed pty so
         return b""
 
 
@@ -334,9 +333,9 @@ def transcript(picture: Picture) -> Text:
 
 
 def _settled(output: str) -> str:
-    """The output as it stands at the end: lines that were rewritten, only as they were last.
+    """The final output: of lines that were rewritten, only the last form.
 
-    That make had to install something first is no part of the picture.
+    Without make's installation steps.
     """
     lines = output.replace("\r\n", "\n").split("\n")
     shown = (re.split(r"\r(?:\x1b\[K)?", line)[-1] for line in lines)
@@ -358,7 +357,7 @@ def draw(name: str, picture: Picture) -> Path:
 
 
 def _sized(svg: str) -> str:
-    """With a size of its own: without one, a page draws every picture as wide as itself."""
+    """Sets the size: without one, a page draws every picture at its full width."""
 
     def add_size(box: re.Match[str]) -> str:
         width, height = (round(float(side) * SCALE) for side in box.groups())

@@ -1,9 +1,9 @@
 """Minutes of mixed load on one gateway while its upstreams are killed at random; `make soak`.
 
-Owns the yard (a gateway and upstreams of every kind and era), the killing and the verdict: every call has
-exactly one answer, nothing that must not be done twice was, errors have a kill for a reason, memory and
-descriptors stay flat, nothing is left over. What a client does and how it is counted is in `tests/soak`. The
-counts go to build/soak.json, and the exit status is 1 when something is wrong.
+Owns the gateway with upstreams of every kind and era, the killing, and the verdict: every call has exactly
+one answer, no call that must not run twice did, every error has a kill as its cause, memory and descriptors
+stay flat, and no process is left over. The clients and their counts are in `tests/soak`. Writes
+build/soak.json, and exits with 1 if a check fails.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))  # started as a file, a script sees only its own folder
+sys.path.insert(0, str(ROOT))  # a script's path has only its own folder
 
 from tests.faults.yard import Gateway, running, toml  # noqa: E402
 from tests.soak.clients import LegacyClient, ModernClient  # noqa: E402
@@ -46,7 +46,7 @@ STOP_S = 10.0
 
 
 class HttpUpstream:
-    """A server process that is killed and started anew on the same port."""
+    """A server process that is killed and started again on the same port."""
 
     def __init__(self, name: str, era: str, folder: Path) -> None:
         self.name = name
@@ -170,7 +170,7 @@ class Soak:
         print(text, end="\r" if sys.stdout.isatty() else "\n", flush=True)
 
     async def _settle(self, gateway: Gateway, began: float) -> None:
-        """The clients have gone: what they held in the gateway has to go too."""
+        """Waits until the gateway has released everything that belonged to the clients."""
         first = self._samples[0]["descriptors"]
         for _ in range(50):
             if gateway.descriptors() <= first + FLAT_DESCRIPTORS:
@@ -179,6 +179,7 @@ class Soak:
         self._take_sample(gateway, began)
 
     async def _left_over(self) -> list[int]:
+        left: list[int] = []
         for _ in range(20):
             if not (left := running(self._folder, "tests.soak.upstream")):
                 break
@@ -223,7 +224,7 @@ class Soak:
 
 
 def memory_growth(samples: list[dict[str, float]], warm_up: float) -> float:
-    """By how many bytes memory grows from the warm-up to the end, as the straight line through it says."""
+    """The growth of memory in bytes from the warm-up to the end, by linear regression."""
     points = [(sample["at_s"], sample["memory"]) for sample in samples if sample["at_s"] >= warm_up]
     if len(points) < 3:
         return 0.0
@@ -248,7 +249,7 @@ async def reachable(port: int) -> bool:
 
 
 def free_port() -> int:
-    """Below the range that the kernel gives out by itself: nobody takes it while its server is away."""
+    """A port below the ephemeral range, so that no other program takes it while its server is down."""
     for port in random.sample(range(20000, 32000), 100):
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))

@@ -1,9 +1,9 @@
-"""How far one call walks through our code: `make walk`.
+"""Counts the functions and files that one call passes through: `make walk`.
 
 Serves a gateway in this process as `toolyard serve` does, with one HTTP upstream in another process, and
 sends it warm requests from a third. The interpreter's profiler records every function of `src/toolyard`
-that runs between the request's first byte and the reply's last. Prints a table, and writes the ways
-themselves, function by function, to build/walk.json.
+that runs between the request's first byte and the reply's last. Prints a table, and writes the paths,
+function by function, to build/walk.json.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ Step = tuple[str, str]
 
 
 class Recorder:
-    """Records the functions of ours that are entered. A coroutine that is resumed is not entered anew."""
+    """Records the entered functions of the package. Resuming a coroutine does not count."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -66,7 +66,7 @@ class Recorder:
 
 
 def _first(code: CodeType) -> int:
-    """Where a generator stands that has not begun: on the instruction that made it."""
+    """The instruction at which a generator that has not begun stands."""
     return _FIRST.setdefault(code, _resume_offset(code))
 
 
@@ -89,8 +89,8 @@ def measured(steps: list[Step]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def served(view: str, port: int) -> AsyncGenerator[int, None]:
-    """The port of a gateway that is served in this process."""
+async def served(view: Any, port: int) -> AsyncGenerator[int, None]:
+    """Serves a gateway in this process; yields its port."""
     with tempfile.TemporaryDirectory() as folder:
         upstream = ServerConfig(name="up", where=Http(url=f"http://{HOST}:{port}/mcp"))
         settings = GatewayConfig(view=view, state_dir=folder)
@@ -108,7 +108,7 @@ async def served(view: str, port: int) -> AsyncGenerator[int, None]:
 
 
 class Connection:
-    """One kept connection. Not one of our clients: their functions would be counted too."""
+    """One keep-alive connection. Not our own client, whose functions would be counted too."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -152,7 +152,7 @@ async def connected(port: int) -> AsyncGenerator[Connection, None]:
 
 
 async def walk(port: int, name: str, arguments: dict[str, Any], proof: str) -> dict[str, Any]:
-    """`proof` stands in the result when the call did what it was for."""
+    """Records one call. `proof` is text that its result must contain."""
     async with connected(port) as connection:
         for _ in range(WARM):
             await connection.call(name, arguments)

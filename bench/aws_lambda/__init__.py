@@ -1,1 +1,1 @@
-"""What the tiflux function costs on AWS Lambda, beside its API call alone and beside another way."""
+"""The cost of the tiflux function on AWS Lambda, beside its API call alone and another library."""

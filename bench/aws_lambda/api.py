@@ -1,6 +1,7 @@
-"""`python -m bench.aws_lambda.api --port N`: TiFlux's API as far as `get_ticket` needs it, and no slower.
+"""`python -m bench.aws_lambda.api --port N`: a fast stand-in for the part of TiFlux's API that `get_ticket`
+needs.
 
-Every ticket carries the mark of the key that asked for it, so that a reply can be checked for whose it is.
+Every ticket names the key that requested it, so that replies can be checked for mix-ups.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The API call of `get_ticket` and nothing else, by the function's own client: what cannot be saved.
+"""The API call of `get_ticket` alone, by the function's own client: the minimum cost.
 
 Runs in the function's Python, with the function's folder on its path. Its events are `{"number", "key"}`.
 """

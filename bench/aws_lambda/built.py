@@ -1,7 +1,6 @@
 """The function under test: built by `toolyard deploy lambda`, unpacked, with the Pythons that run it.
 
-Owns where things lie below `build/`. What is measured is what the zip holds, with the variables that the
-template sets.
+Owns the folders below `build/`. Measures the content of the zip, with the variables of the template.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class Built:
 
 @dataclass(frozen=True, slots=True)
 class Pythons:
-    """One version of Python, twice: with the SDK, and with the other way of serving on Lambda."""
+    """Two environments of one Python version: with the SDK, and with the other library for Lambda."""
 
     version: str
     sdk: Path
@@ -50,7 +49,7 @@ def pythons() -> Pythons:
     sdk = f"mcp=={importlib.metadata.version('mcp')}"
     try:
         found = python_environment(f"lambda-{sdk.replace('==', '-')}", [sdk], PYTHONS)
-    except CannotInstall:  # a version that Lambda no longer gives, but all figures are of the same one
+    except CannotInstall:  # Lambda no longer offers this version, but all figures use the same one
         found = python_environment(f"lambda-{sdk.replace('==', '-')}", [sdk], ())
     version = _version(found / "python")
     try:
@@ -61,7 +60,7 @@ def pythons() -> Pythons:
 
 
 def build(version: str) -> Built:
-    """By the command that everybody uses; what it says when it fails is shown."""
+    """Builds with the public command; shows its output if it fails."""
     shutil.rmtree(HOME, ignore_errors=True)
     folder = HOME / "unpacked"
     folder.mkdir(parents=True)
@@ -88,7 +87,7 @@ def _variables(template: Path) -> dict[str, str]:
 
 
 class _Plain(yaml.SafeLoader):
-    """Reads past CloudFormation's own tags: `!Ref` and its like are nothing that we could set."""
+    """Ignores CloudFormation's own tags, such as `!Ref`."""
 
 
 _Plain.add_multi_constructor("!", lambda loader, suffix, node: None)

@@ -19,7 +19,7 @@ Event = dict[str, Any]
 
 
 def get_ticket(number: int, key: str, era: Era) -> Event:
-    """A legacy call has no session: it is what `curl` sends, and all that the other way understands."""
+    """A legacy call without a session, as `curl` sends it; the other library understands nothing else."""
     params: dict[str, Any] = {"name": "get_ticket", "arguments": {"ticket_number": str(number)}}
     headers = {
         "accept": "application/json, text/event-stream",
@@ -71,7 +71,7 @@ def _post(path: str, headers: dict[str, str], body: str) -> Event:
 
 
 def check(reply: Any, number: int, key: str) -> None:
-    """It must answer this very call with this tenant's ticket; anything else is never timed."""
+    """Checks that the reply answers this call with this tenant's ticket; wrong replies are not timed."""
     try:
         message = json.loads(reply["body"])
         data = message["result"]["structuredContent"]["data"]

@@ -1,6 +1,6 @@
-"""What is done while the figures are taken. Rounds are interleaved, so that a drift of the machine meets all.
+"""Takes the figures. Rounds are interleaved, so that drift of the machine affects all subjects alike.
 
-Every reply is checked outside of what is timed. Ours and the bare client are told the same numbers.
+Replies are checked outside the timed part. Our function and the bare client request the same tickets.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TENANTS, REQUESTS = 50, 1000
 
 @dataclass(slots=True)
 class Found:
-    """CPU seconds by what was measured, one figure a round."""
+    """CPU seconds by subject, one figure per round."""
 
     starts: Rounds = field(default_factory=dict[str, list[float]])
     calls: Rounds = field(default_factory=dict[str, list[float]])
@@ -39,7 +39,7 @@ class Found:
 
 
 def starts(built: Built, pythons: Pythons, env: Mapping[str, str], rounds: int, progress: Progress) -> Rounds:
-    """Fresh processes. `plain` is without the variables that make freed memory be overwritten."""
+    """Cold starts. `plain` is without the variables that overwrite freed memory."""
     event = HOME / "event.json"
     event.write_text(json.dumps(get_ticket(1, KEY, "modern")), encoding="utf-8")
     given = [str(built.folder), str(event)]
@@ -124,10 +124,12 @@ def _bare(client: Warm, numbers: range) -> float:
 
 
 def tenants(built: Built, pythons: Pythons, env: Mapping[str, str], progress: Progress) -> tuple[float, int]:
-    """Many tenants at one warm instance, in an order without order; how many replies were the asker's own."""
+    """Many tenants at one warm instance, in random order; counts the replies with the right tenant's data."""
     progress(f"tenants: {REQUESTS} requests of {TENANTS}")
     keys = [f"bench-key-of-tenant-{number}" for number in range(TENANTS)]
-    asked = [(number, keys[number % TENANTS], ERAS[number // TENANTS % 2]) for number in range(REQUESTS)]
+    asked: list[tuple[int, str, Era]] = [
+        (number, keys[number % TENANTS], ERAS[number // TENANTS % 2]) for number in range(REQUESTS)
+    ]
     random.Random(7).shuffle(asked)
     variables = {**env, **built.variables}
     with warm(pythons.sdk, built.folder, "function", variables, LOGS / "lambda-tenants.log") as function:

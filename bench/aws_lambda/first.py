@@ -1,7 +1,7 @@
-"""Run by the function's Python: what a fresh process spends until `MODULE` is there, and on the first event.
+"""Run by the function's Python: CPU of a fresh process to import `MODULE`, and for the first event.
 
-`first.py MODULE [FOLDER EVENT]` prints the CPU seconds of either as JSON. It imports nothing before what it
-measures, because that would be a gift to it.
+`first.py MODULE [FOLDER EVENT]` prints the CPU seconds of either as JSON. It imports nothing else before,
+which would make the measured import cheaper.
 """
 
 import sys

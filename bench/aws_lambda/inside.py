@@ -1,8 +1,8 @@
-"""Run by the function's Python: keeps `FOLDER/MODULE.handler` warm, and says what batches of events cost it.
+"""Run by the function's Python: keeps `FOLDER/MODULE.handler` warm and measures batches of events.
 
 `inside.py FOLDER MODULE`; each line on stdin is a JSON list of events, each of them as text. Each line on
 stdout has the CPU seconds of the process and of the children that it waited for meanwhile, and the replies,
-as text. What the handler itself prints goes to stderr.
+as text. Output of the handler goes to stderr.
 """
 
 import json
@@ -28,7 +28,7 @@ for line in sys.stdin:
     texts, replies = json.loads(line), []
     before, spent = children(), 0.0
     for text in texts:
-        # As in a real instance there is one event at a time: a handler that collects garbage meets no others.
+        # One event at a time, as in a real instance: a handler that collects garbage finds no other events.
         event, context = json.loads(text), Context()
         started = time.process_time()
         reply = handler(event, context)

@@ -1,4 +1,4 @@
-"""What the figures mean: the rows, the targets and the verdicts, and the table on the server's page."""
+"""Rows, targets and verdicts, and the table in the server's documentation."""
 
 from __future__ import annotations
 
@@ -110,5 +110,5 @@ def _ms(rounds: Sequence[float]) -> float:
 
 
 def _ratio(one: Sequence[float], other: Sequence[float]) -> float:
-    """The median of the ratios within each round: a drift from round to round cancels out."""
+    """The median of the ratios within each round: drift between rounds cancels out."""
     return median(a / b for a, b in zip(one, other, strict=True))

@@ -1,7 +1,7 @@
-"""The processes that are measured: what each is told, and what it says of itself.
+"""The measured processes: their input and their reported figures.
 
-A function runs as Lambda runs it, with nothing on its path but its own folder, and writes no `.pyc`: the
-folder is read-only there.
+A function runs as on Lambda, with only its own folder on its path, and writes no `.pyc`, because the folder
+is read-only there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Spent:
 
 
 class Warm:
-    """A function that stays, as an instance does between invocations."""
+    """A warm function, like an instance between invocations."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         assert process.stdin
@@ -77,7 +77,7 @@ def warm(
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """CPU seconds of a fresh process: until the module is there, and of its first event."""
+    """CPU seconds of a fresh process: for the import of the module, and for its first event."""
 
     ready: float
     first: float

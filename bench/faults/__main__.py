@@ -1,4 +1,5 @@
-"""`python -m bench.faults`: measures each row, shows and writes the table; 1 when a row is over its limit."""
+"""`python -m bench.faults`: measures each row, prints and writes the table; exits with 1 if a row is over
+its limit."""
 
 import argparse
 import asyncio

@@ -1,6 +1,6 @@
-"""Playing one row with a clock: quiet, the fault, quiet again; the same load all the time.
+"""Measures one row: quiet, the fault, quiet again, under the same load.
 
-Owns the windows and what is asked of the faulty upstreams meanwhile. What the figures mean is `report`'s.
+Owns the windows and the calls to the faulty upstreams. `report` judges the figures.
 """
 
 import asyncio
@@ -37,13 +37,13 @@ class Times:
 async def play(row: Row, folder: Path, seconds: float, rounds: int) -> Times:
     async with AsyncExitStack() as stack:
         stage = await stack.enter_async_context(on_stage(row, folder))
-        twin = await started(_sub(folder, "twin"), good_places(folder / "twin", stage.good_port))
-        stack.push_async_callback(twin.kill)
-        ports = (stage.gateway.port, twin.port, stage.good_port)
+        control = await started(_sub(folder, "control"), good_places(folder / "control", stage.good_port))
+        stack.push_async_callback(control.kill)
+        ports = (stage.gateway.port, control.port, stage.good_port)
         window = await stack.enter_async_context(probing(*ports))
         await stage.everybody_answers()
         times = Times()
-        await _quiet(stage, window, seconds / 2, Times())  # what is new to everybody is not measured
+        await _quiet(stage, window, seconds / 2, Times())  # the first calls are not measured
         await _quiet(stage, window, seconds, times)
         for _ in range(rounds):
             stage.fall_ill()
@@ -70,14 +70,15 @@ def _add(samples: Samples, more: Samples) -> None:
 
 
 async def _provoked(stage: Stage, window: Window, seconds: float) -> Samples:
-    """A window in which every upstream that is, or will be, faulty is called, and the list looked at."""
+    """A window in which every faulty upstream is called and the list is read."""
     until = time.monotonic() + seconds
     calls = [
         _call_again_and_again(stage, faulty, until)
         for faulty in stage.row.upstreams
         for _ in range(stage.row.callers)
     ]
-    samples, *_ = await asyncio.gather(window(seconds), *calls, _look_at_the_list(stage, until))
+    others = asyncio.gather(*calls, _look_at_the_list(stage, until))
+    samples, _ = await asyncio.gather(window(seconds), others)
     return samples
 
 
@@ -96,10 +97,10 @@ async def _look_at_the_list(stage: Stage, until: float) -> None:
 
 
 @asynccontextmanager
-async def probing(gateway: int, twin: int, upstream: int) -> AsyncIterator[Window]:
-    """A function that calls the good tools for some seconds and gives back how long each call took."""
+async def probing(gateway: int, control: int, upstream: int) -> AsyncIterator[Window]:
+    """A function that calls the good tools for some seconds and returns the time of each call."""
     program = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "bench.faults.prober", str(gateway), str(twin), str(upstream), *GOOD),
+        *(sys.executable, "-m", "bench.faults.prober", str(gateway), str(control), str(upstream), *GOOD),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         limit=2**24,

@@ -1,12 +1,12 @@
-"""`python -m bench.faults.prober GATEWAY TWIN UPSTREAM TOOL…`: calls the good tools with a clock.
+"""`python -m bench.faults.prober GATEWAY CONTROL UPSTREAM TOOL…`: times calls of the good tools.
 
-The arguments are ports. A lane for each tool calls it through the gateway, then through the twin; the first
-lane calls the upstream itself too. A process of its own, so that what the benchmark does meanwhile (reading
-hundreds of megabytes, say) is not measured as a gateway's.
+The arguments are ports. A lane for each tool calls it through the gateway, then through the control; the
+first lane calls the upstream itself too. A separate process, so that other work of the benchmark, such as
+reading hundreds of megabytes, is not measured as the gateway's.
 
-It says `ready` on a line. The line `go` on standard input starts a window, the line `stop` ends it; one JSON
-object comes out for each: the seconds of every call by place and tool, and what was wrong with those that
-failed.
+It prints a line `ready`. The line `go` on standard input starts a window, the line `stop` ends it. For
+each window it prints one JSON object: the seconds of every call by gateway and tool, and the errors of
+failed calls.
 """
 
 import asyncio
@@ -23,8 +23,8 @@ PAUSE_S = 0.002
 
 
 class Prober:
-    def __init__(self, gateway: int, twin: int, upstream: int, tools: list[str]) -> None:
-        self._lanes = [[("gateway", gateway, tool), ("twin", twin, tool)] for tool in tools]
+    def __init__(self, gateway: int, control: int, upstream: int, tools: list[str]) -> None:
+        self._lanes = [[("gateway", gateway, tool), ("control", control, tool)] for tool in tools]
         self._lanes[0].append(("direct", upstream, DIRECT))
         self._seconds: dict[str, dict[str, list[float]]] = {}
         self._failures: list[str] = []
@@ -70,5 +70,5 @@ class Prober:
 
 
 if __name__ == "__main__":
-    gc.disable()  # between windows it is collected by hand
+    gc.disable()  # collected between windows
     asyncio.run(Prober(*map(int, sys.argv[1:4]), tools=sys.argv[4:]).run())

@@ -1,9 +1,9 @@
-"""What the times of a row mean: p99s, the ratio that is judged, a table, `build/faults.json`.
+"""Judges the times of a row: p99s, their ratio, a table, `build/faults.json`.
 
-A row holds when the p99 of calls through the gateway during the fault is at most twice the quiet one. The
-quiet one is that of the same gateway before and after the fault, or that of its twin in the very seconds of
-the fault, whichever is longer: a p99 is a few milliseconds, and what a busy machine does to every process in
-those seconds is not the fault's doing. Both are in the table, so that the strict ratio can be read too.
+A row passes if the p99 of calls through the gateway during the fault is at most twice the quiet p99. The
+quiet p99 is that of the same gateway before and after the fault, or that of the control during the fault,
+whichever is longer: a p99 is a few milliseconds, and a busy machine delays every process. Both are in the
+table, so that the strict ratio can be read too.
 """
 
 import json
@@ -41,7 +41,7 @@ class Judged:
     direct_quiet: float
     direct_during: float
     by_kind: dict[str, tuple[float, float, float]]
-    """Quiet, during, and the twin's during, for each kind of good upstream."""
+    """For each kind of good upstream: quiet, during the fault, and the control during the fault."""
 
     @property
     def strict(self) -> float:
@@ -71,15 +71,15 @@ def judge(row: str, times: Times) -> Judged:
         len(together(times.during, "gateway")),
         ms(times.quiet, "gateway"),
         ms(times.during, "gateway"),
-        ms(times.quiet, "twin"),
-        ms(times.during, "twin"),
+        ms(times.quiet, "control"),
+        ms(times.during, "control"),
         ms(times.quiet, "direct"),
         ms(times.during, "direct"),
         {
             kind: (
                 ms(times.quiet, "gateway", tool),
                 ms(times.during, "gateway", tool),
-                ms(times.during, "twin", tool),
+                ms(times.during, "control", tool),
             )
             for tool, kind in KINDS.items()
         },
@@ -91,8 +91,8 @@ HEADER = (
     "calls",
     "quiet",
     "fault",
-    "twin quiet",
-    "twin fault",
+    "control quiet",
+    "control fault",
     "direct quiet",
     "direct fault",
     "strict",

@@ -1,1 +1,1 @@
-"""What results that fit cost: the stage for small ones, shaping for big ones, and reading them back."""
+"""The cost of shaping results: the stage for small ones, shaping of big ones, and reading them back."""

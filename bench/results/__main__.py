@@ -1,4 +1,4 @@
-"""`python -m bench.results`: what results that fit cost.
+"""`python -m bench.results`: the cost of shaping results.
 
 Owns the command line. A full run writes its table into `docs/`.
 """

@@ -1,6 +1,6 @@
-"""What a result of 50 MiB costs: shaping it beside decoding it once, memory, and pages of it later.
+"""The cost of a result of 50 MiB: shaping compared with decoding once, memory, and reading pages.
 
-Owns the results and the processes they are measured in: each in one of its own, so that its peak is its own.
+Owns the results and their processes: one for each, so that its peak memory is its own.
 `python -m bench.results.big KIND` is such a process; it prints what it measured.
 """
 
@@ -59,7 +59,7 @@ class Big(Struct, frozen=True):
 
 
 class Pages(Struct, frozen=True):
-    """Of a stored list, as one who asks for them waits."""
+    """Waiting times for pages of a stored list."""
 
     size: int
     first_s: float
@@ -117,7 +117,7 @@ def _lines() -> Iterator[bytes]:
 
 
 def _spooled(kind: str) -> Spooled:
-    """As an upstream leaves one: in a file."""
+    """A result in a file, as an upstream leaves it."""
     spool = Spool(bound=2**20, limit=8 * SIZE)
     if kind == "text":
         spool.write(b'{"content":[{"type":"text","text":"')
@@ -165,7 +165,7 @@ async def _measure(kind: str, folder: Path) -> Big:
     peak = 0
     answer: dict[str, Any] = {}
     for _ in range(ROUNDS):
-        # Made in a process of its own: what making it took would hide what shaping it takes.
+        # Made in a separate process, whose memory would hide that of shaping.
         result = _from_child(kind)
         sizes.append(result.size)
         _forget_peak()
@@ -200,7 +200,7 @@ def _from_child(kind: str) -> Spooled:
 
 
 async def _decoding(kind: str) -> float:
-    """Of the list alone, not of the result around it."""
+    """CPU of decoding the list alone, not the result around it."""
     is_text = kind == "text"
     body = b"".join([chunk async for chunk in _spooled(kind).chunks()]) if is_text else _records()
     taken: list[float] = []
@@ -215,7 +215,7 @@ async def _pages(store: LocalArtifactStore, id: str) -> tuple[float, float]:
     reader = ResultReader(store, ResultsConfig())
     started = _cpu()
     await _page(reader, id, 0)
-    await reader.close()  # from here on what its worker took is counted
+    await reader.close()  # from here on the worker counts
     first = _cpu() - started
     reader = ResultReader(store, ResultsConfig())
     try:
@@ -236,7 +236,7 @@ async def _page(reader: ResultReader, id: str, offset: int) -> None:
 
 
 def _cpu() -> float:
-    """Of this process, and of those that it started and that have ended."""
+    """CPU of this process and of its ended children."""
     of_children = resource.getrusage(resource.RUSAGE_CHILDREN)
     return time.process_time() + of_children.ru_utime + of_children.ru_stime
 

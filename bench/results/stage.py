@@ -1,8 +1,7 @@
-"""What the stage costs a call whose result fits, beside the same gateway without it.
+"""The cost of the stage for a small result, compared with the same gateway without it.
 
-Owns the two gateways, what is called through them, and in which order. Rounds are short and many and
-alternate, so that a drift of the machine meets both alike; of each the quicker quarter counts, which others
-disturbed least.
+Owns the two gateways, the calls and their order. Many short rounds alternate, so that drift of the machine
+affects both alike; the fastest quarter of each counts, as the least disturbed.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ class Cost:
 
 
 class Sender(Client):
-    """Sends what comes back as a result of some size."""
+    """Sends a call whose result has some size."""
 
     size = SIZES[0]
 
@@ -47,7 +46,7 @@ class Sender(Client):
         call = super().prepare(number)
         if self.size == SIZES[0]:
             return call
-        # So many commas that a glance does not do: the result has to be looked into.
+        # Enough commas that the stage has to parse the result.
         text = msgspec.json.encode(
             [
                 {"id": number + at, "state": "open", "title": f"Thing number {at}", "tags": ["a", "b"]}
@@ -99,7 +98,7 @@ def measured(*, calls: int, rounds: int, progress: Progress) -> list[Cost]:
 def _in_turn(
     clients: Mapping[tuple[str, str, str], list[Sender]], turn: int
 ) -> Sequence[tuple[tuple[str, str, str], list[Sender]]]:
-    """Now the one first and now the other: who comes second meets a warmer machine."""
+    """Alternates the order, because the second runs on a warmer machine."""
     pairs = list(clients.items())
     if turn % 2 == 0:
         return pairs

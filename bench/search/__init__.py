@@ -1,1 +1,1 @@
-"""How well and how fast tools are found: ours beside other ways, on public sets of tools and queries."""
+"""Quality and speed of tool search: ours compared with others, on public sets of tools and queries."""

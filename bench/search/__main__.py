@@ -1,4 +1,4 @@
-"""`python -m bench.search`: how well tools are found, beside other ways, and with --scale what it costs.
+"""`python -m bench.search`: the quality of tool search compared with others, and with --scale its cost.
 
 Owns the command line and the order of things. A full run writes its tables and picture into `docs/`.
 """
@@ -40,7 +40,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--no-peers", action="store_true", help="only ours")
     parser.add_argument("--out", type=Path, default=ROOT / "build", help="the folder for the figures")
     options = parser.parse_args()
-    # Tables of half the figures would replace those of all of them.
+    # Tables of some figures would replace the tables of all.
     options.write = not options.set and not options.no_peers and (options.minilm or options.scale)
     return options
 

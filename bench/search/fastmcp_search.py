@@ -15,7 +15,7 @@ def rankings(task: Task) -> list[Sequence[int]]:
 
 
 async def _rankings(task: Task) -> list[Sequence[int]]:
-    # A second of imports that only this needs.
+    # One second of imports.
     from fastmcp.server.transforms.search import BM25SearchTransform
     from fastmcp.tools.base import Tool
 
@@ -23,7 +23,7 @@ async def _rankings(task: Task) -> list[Sequence[int]]:
     places: dict[str, int] = {}
     tools: list[Tool] = []
     for at, tool in enumerate(task.tools):
-        # As a mounted server's tools are called; its own search splits names at the same places.
+        # The names of a mounted server's tools; its search splits names at the same places.
         name = re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{tool['server']}_{tool['name']}")[:110].strip("._-")
         name = name if name not in places else f"{name}_{at}"
         places[name] = at

@@ -1,4 +1,4 @@
-"""What a ranking is worth: recall, the rank of the first find, and nDCG, each averaged over the queries."""
+"""Measures of a ranking: recall, reciprocal rank of the first hit, and nDCG, averaged over the queries."""
 
 from __future__ import annotations
 

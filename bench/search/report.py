@@ -1,6 +1,6 @@
 """The tables: on the terminal, and in `docs/concepts/search.md` between two marks.
 
-Owns how figures are shown, and what is aimed at.
+Owns the form of the tables, and the targets.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def beaten(quality: Quality) -> list[str]:
 
 
 def write(name: str, text: str, page: Path = PAGE) -> None:
-    """Put what was measured in its place on the page."""
+    """Writes the tables into the page."""
     body = page.read_text(encoding="utf-8")
     start, end = f"<!-- {name}: written by `make bench-search` -->", f"<!-- end of {name} -->"
     pattern = re.compile(f"{re.escape(start)}.*?{re.escape(end)}", re.DOTALL)

@@ -1,4 +1,4 @@
-"""What ten thousand tools cost: building, asking, memory, starting from disk, one server more.
+"""The cost of ten thousand tools: building, searching, memory, starting from disk, adding a server.
 
 `python -m bench.search.scale FOLDER` is what is measured; it prints its figures as JSON. Times are
 CPU of that process and the least of three: others on a shared machine cost a process cache as well as time.
@@ -30,7 +30,7 @@ NEWCOMER = "newcomer"
 
 
 def measured(folder: Path) -> dict[str, float]:
-    """In a process of its own, so that its memory is its own."""
+    """Measures in a separate process, for its memory."""
     command = [sys.executable, "-m", "bench.search.scale", str(folder)]
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, cwd=ROOT)
     return json.loads(done.stdout)
@@ -71,7 +71,7 @@ def run(folder: Path) -> dict[str, float]:
 
 
 def _tools(folder: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Real ones as far as they go, then copies under other names."""
+    """Real tools, then copies under other names."""
     found = sets.tools(folder)
     for at in range(max(0, TOOLS + MORE - len(found))):
         found.append(found[at] | {"server": f"{found[at]['server']} {at}"})

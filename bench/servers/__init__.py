@@ -1,1 +1,1 @@
-"""What the bundled servers cost, where a figure was promised."""
+"""The cost of the bundled servers, where the documentation states a figure."""

@@ -1,4 +1,4 @@
-"""`python -m bench.servers [NAME]...`: what the bundled servers cost, beside what the least would cost.
+"""`python -m bench.servers [NAME]...`: the cost of the bundled servers, compared with the minimum.
 
 Owns the command line; each server's figures are in a module of its name.
 """

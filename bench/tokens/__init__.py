@@ -1,1 +1,1 @@
-"""What a task costs in tokens when its tools are searched for, beside listing everything."""
+"""The cost of a task in tokens with tool search, compared with listing every tool."""

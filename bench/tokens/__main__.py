@@ -1,4 +1,4 @@
-"""`python -m bench.tokens`: what a whole task costs in tokens, beside listing everything.
+"""`python -m bench.tokens`: the cost of a whole task in tokens, compared with listing every tool.
 
 Owns the command line. A full run writes its table and picture into `docs/`. With --estimate it holds our own
 estimate of tokens against the tokeniser instead; with --answers it counts what tools answer, directly and

@@ -49,12 +49,12 @@ class Figures(NamedTuple):
 
 
 async def figures(sample: Sample, count: Count) -> Figures:
-    servers = mount(sample.tools, sample.count)
+    servers = mount(sample.tools, sample.mounted)
     async with connected(servers, "all") as client:
         tools = await client.list_tools()
         about = await client.request("server/discover")
         schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
-        # One by one: the tokeniser takes no text as long as all of them.
+        # One by one: together they are too long for the tokeniser.
         everything = sum(count(_json(tool)) for tool in tools) + count(about.get("instructions", ""))
     listed = [_direct(task, schemas, everything, count) for task in sample.tasks]
     searched: list[Cost] = []
@@ -127,7 +127,7 @@ def _direct(task: Task, schemas: dict[str, Any], everything: int, count: Count) 
 
 
 def arguments_for(schema: dict[str, Any]) -> dict[str, Any]:
-    """Something for every argument that is required; the same however the tool was found."""
+    """Values for the required arguments; the same however the tool was found."""
     members: dict[str, Any] = schema.get("properties") or {}
     return {name: _value(members.get(name)) for name in schema.get("required") or []}
 

@@ -1,4 +1,4 @@
-"""How good `results.tokens.estimated` is, which counts without a tokeniser: by kinds of text."""
+"""The error of `results.measure.estimate_tokens`, which counts without a tokeniser, by kind of text."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def test_the_log_has_one_line_for_each_request_and_no_key():
     (failed,) = [line for line in rest if "exception" in line]
     assert "RuntimeError: not foreseen" in failed["exception"]
     assert failed["request_id"] == "request-1"
-    assert any("no HTTP request" in line["message"] for line in rest)
+    assert any("not an HTTP request" in line["message"] for line in rest)
 
 
 def test_with_a_key_of_its_own_a_function_has_nothing_to_warn_of():
@@ -143,7 +143,7 @@ async def test_several_servers_are_at_a_path_each():
 def test_a_function_of_nothing_or_of_what_is_not_there_is_not_made():
     with pytest.raises(ValueError, match="at least one server"):
         build([])
-    with pytest.raises(ValueError, match="two servers have one name: keyed, keyed"):
+    with pytest.raises(ValueError, match="two servers have the same name: keyed, keyed"):
         build([TARGET, TARGET])
     with pytest.raises(LoadError, match="no module 'nowhere'"):
         build(["nowhere"])

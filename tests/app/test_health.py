@@ -4,7 +4,8 @@ import logging
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,17 @@ from tests.app.speaker import Speaker, free_port, silent, speaking, tool
 from tests.app.yard import Yard, at, yard
 from tests.stores import PASSWORD, RedisServer
 from tests.waiting import until
-from toolyard.app import storage
-from toolyard.config import ResultsConfig, ServerConfig, StateConfig, Stdio, StoreConfig, TelemetryConfig
+from toolyard.app.storage import GatewayStorage
+from toolyard.config import (
+    Config,
+    ResultsConfig,
+    ServerConfig,
+    StateConfig,
+    Stdio,
+    StoreConfig,
+    TelemetryConfig,
+)
+from toolyard.wire.seal import Sealer
 
 ROOT = Path(__file__).parents[2]
 
@@ -26,40 +36,60 @@ def redis() -> Iterator[RedisServer]:
         yield server
 
 
-@pytest.fixture
-def looks_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every look at /health asks anew."""
-    monkeypatch.setattr(storage, "CHECKED_SECONDS", 0.0)
-
-
 def kept_in(url: str) -> dict[str, Any]:
     return {"tables": {"state": StateConfig(url=url, key="0" * 64)}}
 
 
-# What is kept elsewhere
+@asynccontextmanager
+async def probed(url: str, **options: float) -> AsyncIterator[GatewayStorage]:
+    """A gateway's storage by itself, whose probes have time limits of the test's own."""
+    config = Config(state=StateConfig(url=url, key="0" * 64), results=ResultsConfig(shape=False))
+    storage = GatewayStorage(config, None, Sealer(b"0" * 32, "health"), **options)
+    try:
+        yield storage
+    finally:
+        await storage.close()
 
 
-async def test_health_is_not_ok_while_redis_is_away_and_says_so(redis: RedisServer, looks_again: None):
+# State and store
+
+
+async def test_health_names_the_state(redis: RedisServer):
     async with yard(**kept_in(redis.url)) as front:
         shown = await front.health()
         assert (shown["status"], shown["state"]) == ("ok", {"kind": "redis", "state": "up"})
-        redis.stop()
+
+
+async def test_health_is_degraded_while_redis_is_away(redis: RedisServer):
+    redis.stop()
+    async with yard(**kept_in(redis.url)) as front:
         shown = await front.health()
         assert (shown["status"], shown["state"]["state"]) == ("degraded", "down")
         assert f"127.0.0.1:{redis.port}" in shown["state"]["reason"]
         assert PASSWORD not in str(shown)
+
+
+async def test_a_probe_follows_redis_down_and_up_again(redis: RedisServer):
+    async with probed(redis.url, probe_max_age=0.0) as storage:
+
+        async def state() -> str:
+            await storage.check()
+            return storage.probes["state"].as_dict()["state"]
+
+        assert await state() == "up"
+        redis.stop()
+        assert await state() == "down"
         redis.start()
-        shown = await front.until_health(lambda health: health["status"] == "ok")
-        assert shown["state"] == {"kind": "redis", "state": "up"}
+        assert await state() == "up"
 
 
-async def test_health_does_not_hang_on_a_redis_that_does(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(storage, "CHECK_SECONDS", 0.1)
+async def test_a_probe_does_not_hang_on_a_redis_that_does():
     with silent() as url:
-        async with yard(**kept_in(url.replace("http:", "redis:").removesuffix("/mcp") + "/0")) as front:
-            shown = await front.health()
-            assert shown["status"] == "degraded"
-            assert shown["state"]["reason"] == "it gave no answer within 0.1 s"
+        hanging = url.replace("http:", "redis:").removesuffix("/mcp") + "/0"
+        async with probed(hanging, probe_timeout=0.1) as storage:
+            await storage.check()
+            shown = storage.probes["state"].as_dict()
+            assert (shown["state"], shown["reason"]) == ("down", "no answer within 0.1 s")
 
 
 async def test_who_may_not_see_it_all_is_still_told_that_all_is_not_well(redis: RedisServer):
@@ -71,7 +101,7 @@ async def test_who_may_not_see_it_all_is_still_told_that_all_is_not_well(redis: 
         assert await front.health() == {"status": "degraded"}
 
 
-async def test_health_names_the_store_of_whole_results(tmp_path: Path, looks_again: None):
+async def test_health_names_the_store_of_whole_results(tmp_path: Path):
     place = tmp_path / "results"
     store = StoreConfig(url=f"local:{place}")
     async with yard(results=ResultsConfig(), tables={"store": store}) as front:

@@ -160,7 +160,7 @@ async def test_a_server_that_was_down_is_forgotten_when_it_is_removed():
 
 @asynccontextmanager
 async def watched(front: Yard, path: Path, again: asyncio.Event | None = None) -> Any:
-    watching = asyncio.create_task(watch(front.gateway, path, again=again, look_every=0.02))
+    watching = asyncio.create_task(watch(front.gateway, path, reload_now=again, interval=0.02))
     await asyncio.sleep(0)  # it looks at the file for the first time
     try:
         yield
@@ -258,7 +258,7 @@ async def test_a_read_is_forced_though_nothing_seems_changed(tmp_path: Path):
         raise ConfigError("seen")
 
     async with yard() as front:
-        watching = asyncio.create_task(watch(front.gateway, path, reading, again, look_every=60))
+        watching = asyncio.create_task(watch(front.gateway, path, reading, again, interval=60))
         again.set()
         await asyncio.wait_for(read.wait(), PATIENCE)
         await front.until_health(lambda health: health.get("config") == "seen")

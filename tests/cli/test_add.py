@@ -6,6 +6,7 @@ import stat
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def where(toolyard: Toolyard, name: str, file: str = "toolyard.toml") -> Stdio | Http | InProcess:
+def where(toolyard: Toolyard, name: str, file: str = "toolyard.toml") -> Any:
     return next(server.where for server in load(toolyard.folder / file, {}).servers if server.name == name)
 
 
@@ -138,7 +139,7 @@ def test_a_name_that_is_taken_is_refused(toolyard: Toolyard):
     file = toolyard.write("toolyard.toml", COMMENTED)
     outcome = toolyard("add", "--no-check", "git", "https://example.com/mcp")
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err == "error: toolyard.toml has a server 'git' already\nhint: --force replaces it\n"
+    assert outcome.err == "error: toolyard.toml already has a server 'git'\nhint: --force replaces it\n"
     assert file.read_text() == COMMENTED
 
 
@@ -252,7 +253,7 @@ def test_what_is_not_ready_yet_is_told(toolyard: Toolyard):
     assert outcome.status == 0
     lines = outcome.err.splitlines()
     assert lines[0].startswith("warning: 'git' cannot be used yet: 'env.TOKEN' needs the variable 'NOT_SET'")
-    assert lines[1] == "warning: there is no program 'no-such-program' on PATH"
+    assert lines[1] == "warning: no program 'no-such-program' on PATH"
 
 
 def test_a_secret_in_the_file_gives_a_hint_that_does_not_repeat_it(toolyard: Toolyard):
@@ -260,7 +261,7 @@ def test_a_secret_in_the_file_gives_a_hint_that_does_not_repeat_it(toolyard: Too
         "add", "--no-check", "docs", "https://x.example", "--header", "Authorization: Bearer hush"
     )
     assert outcome.status == 0
-    assert outcome.err.startswith("hint: 'headers.Authorization' is in the file as it is; '${VARIABLE}'")
+    assert outcome.err.startswith("hint: 'headers.Authorization' is stored in the file; '${VARIABLE}'")
     assert "hush" not in outcome.err
     assert (
         "is in the file"
@@ -302,7 +303,7 @@ def test_a_file_of_another_program_gets_an_entry_as_that_program_writes_it(tooly
     }
     assert json.loads(file.read_text()) == {"other": 1, "mcpServers": entries}
     outcome = toolyard("add", "--no-check", "d", "--module", "m", "--config", "mcp.json")
-    assert outcome.err.startswith("error: mcp.json is another program's: it has no modules")
+    assert outcome.err.startswith("error: mcp.json is another program's, which has no modules")
 
 
 def test_json_with_comments_is_not_changed(toolyard: Toolyard):
@@ -380,7 +381,7 @@ def test_a_module_is_loaded(toolyard: Toolyard):
     assert (outcome.status, outcome.out) == (2, "")
     first, second = outcome.err.splitlines()
     assert first.startswith("error: 'nope' does not work: no file ")
-    assert second == "hint: nothing was written; --no-check adds it as it is"
+    assert second == "hint: nothing was written; --no-check adds it without trying it"
     assert "nope" not in (toolyard.folder / "toolyard.toml").read_text()
 
 
@@ -390,7 +391,7 @@ def test_a_program_that_fails_is_not_added_and_its_own_words_say_why(toolyard: T
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err.startswith("error: 'shop' does not work: ")
     assert "SHOP_KEY is not set" in outcome.err
-    assert "hint: nothing was written; --no-check adds it as it is" in outcome.err
+    assert "hint: nothing was written; --no-check adds it without trying it" in outcome.err
     assert not (toolyard.folder / "toolyard.toml").exists()
     assert toolyard("add", "--no-check", "shop", sys.executable, str(program)).status == 0
 
@@ -408,7 +409,7 @@ def test_a_server_that_worked_before_is_tried_anew(toolyard: Toolyard):
 def test_a_program_that_is_not_there_is_not_added(toolyard: Toolyard):
     outcome = toolyard("add", "git", "no-such-program")
     assert (outcome.status, outcome.out) == (2, "")
-    assert outcome.err.startswith("error: there is no program 'no-such-program' on PATH\nhint: install it")
+    assert outcome.err.startswith("error: no program 'no-such-program' on PATH\nhint: install it")
     assert not (toolyard.folder / "toolyard.toml").exists()
 
 

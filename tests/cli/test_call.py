@@ -108,8 +108,8 @@ def test_a_tool_without_a_schema_for_its_arguments_takes_what_looks_like_json_as
         ("flag=yes", "argument 'flag' must be true or false, not 'yes'"),
         ("numbers=1,2", "argument 'numbers' must be a JSON array, not '1,2'"),
         ("point=5", "argument 'point' must be a JSON object or null, not '5'"),
-        ("count", "'count' is not key=value"),
-        ("=5", "'=5' is not key=value"),
+        ("count", "'count' is not KEY=VALUE"),
+        ("=5", "'=5' is not KEY=VALUE"),
     ],
 )
 def test_a_value_that_does_not_fit_is_refused_with_what_the_tool_takes(
@@ -191,7 +191,7 @@ def test_progress_goes_to_standard_error_line_by_line(toolyard: Toolyard):
 def test_a_question_without_a_terminal_is_declined_with_a_hint(toolyard: Toolyard):
     outcome = toolyard("call", "ask_name")
     assert (outcome.status, outcome.out) == (0, "Hello, whoever you are.\n")
-    assert outcome.err.startswith("hint: the tool asked 'What should I call you?' and was told no; ")
+    assert outcome.err.startswith("hint: declined the tool's question 'What should I call you?': ")
 
 
 def test_every_kind_of_content_has_a_line(types: Toolyard):

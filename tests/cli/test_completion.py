@@ -82,7 +82,7 @@ def test_the_lines_for_each_shell_are_printed(toolyard: Toolyard, shell: str):
     assert (outcome.status, outcome.err) == (0, "")
     assert f"_TOOLYARD_COMPLETE={shell}_complete" in outcome.out
     assert toolyard("completion", SHELL=f"/usr/bin/{shell}") == outcome
-    assert toolyard("completion", SHELL="/bin/odd").err.startswith("error: no shell was named")
+    assert toolyard("completion", SHELL="/bin/odd").err.startswith("error: no completion for the shell 'odd'")
 
 
 def test_bash_itself_completes_with_those_lines(toolyard: Toolyard, tmp_path: Path):

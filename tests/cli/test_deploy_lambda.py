@@ -340,9 +340,9 @@ def test_a_package_without_a_wheel_is_named_and_its_step_is_not_ticked_off(tmp_p
     arguments = ("deploy", "lambda", "shop.py", "--no-lint", "--python", "3.13", "--arch", "arm64")
     with Toolyard(tmp_path).terminal(*arguments, PYTHONPATH=str(installed)) as terminal:
         assert terminal.end() == 2
-    assert "✓ which files are needed" in terminal.seen
+    assert "✓ finding the files" in terminal.seen
     assert "✓ packages" not in terminal.seen
-    assert "error: there is no wheel of 'toolyard-tests-own==1.0' for Python 3.13 on arm64" in terminal.seen
+    assert "error: no wheel of 'toolyard-tests-own==1.0' for Python 3.13 on arm64" in terminal.seen
 
 
 def test_without_a_network_no_package_is_said_to_be_missing(tmp_path: Path):
@@ -350,7 +350,7 @@ def test_without_a_network_no_package_is_said_to_be_missing(tmp_path: Path):
     nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:1/", "PIP_FIND_LINKS": "", "PIP_CONFIG_FILE": os.devnull}
     done = deploy(tmp_path, "shop.py", PIP_RETRIES="1", PIP_NO_CACHE_DIR="1", **nowhere)
     assert done.status == 2
-    assert "pip cannot reach where it gets packages from" in done.err
+    assert "pip cannot reach its package index" in done.err
     assert "no wheel" not in done.err
 
 
@@ -358,16 +358,16 @@ def test_without_a_network_no_package_is_said_to_be_missing(tmp_path: Path):
     ("arguments", "said"),
     [
         (["demos"], "no server 'demos'"),
-        (["browser"], "'browser' cannot be a function"),
+        (["browser"], "'browser' cannot run in a function"),
         (["missing.py"], "no file 'missing.py'"),
         (["missing.toml"], "no file 'missing.toml'"),
         (["rest", "-o", "table=crm.toml"], "name the table: toolyard deploy lambda crm.toml"),
-        (["demo", "--name", "a b"], "'a b' is no name for a function"),
+        (["demo", "--name", "a b"], "'a b' is not a valid function name"),
         (["demo", "-o", "locale=pt"], "takes no options"),
         (["render", "-o", "locale"], "--option 'locale' is not NAME=VALUE"),
-        (["render", "-o", "colour=red"], "no setting 'colour'"),
+        (["render", "-o", "colour=red"], "unknown setting 'colour'"),
         (["render", "demo", "-o", "locale=pt"], "as in render.locale=pt"),
-        (["render", "demo", "-o", "sql.locale=pt"], "there is no server 'sql'"),
+        (["render", "demo", "-o", "sql.locale=pt"], "no server 'sql'"),
         (["demo", "--memory", "64"], "--memory"),
     ],
 )

@@ -265,7 +265,7 @@ def test_serve_finds_the_configuration_here_and_says_what_is_left_out(yard: Tool
     unset = '[servers.unset]\nurl = "${NO_SUCH_VARIABLE_HERE}"'
     yard.write("toolyard.toml", configured(yard.folder, "garden", more=unset))
     with yard.serving() as served:
-        assert "left out: unset" in served.welcome
+        assert "skipped: unset" in served.welcome
         assert "NO_SUCH_VARIABLE_HERE" in served.welcome
 
 

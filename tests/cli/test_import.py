@@ -87,7 +87,7 @@ def test_what_claude_code_has_turned_off_here_is_marked_and_imported_turned_off(
     config = load(here / "toolyard.toml")
     assert {server.name for server in config.servers} == {"local", "user", "project"}
     assert set(config.disabled) == off
-    assert "hint: 7 servers are turned off where they came from, and here too" in outcome.err
+    assert "hint: 7 servers imported as disabled" in outcome.err
     found = {one["name"]: one["enabled"] for one in json.loads(toolyard("import", "--json").out)}
     assert {name for name, enabled in found.items() if not enabled} == off
 
@@ -123,7 +123,7 @@ def test_new_ones_come_in_the_same_stay_and_conflicts_are_kept(toolyard: Toolyar
         "new   home/.cursor/mcp.json  stdio  new\n"
     )
     assert "imported 1 server into toolyard.toml" in outcome.err
-    assert "hint: what differs was kept as it is here; --force replaces it" in outcome.err
+    assert "hint: servers that differ were not changed; --force replaces them" in outcome.err
     assert file.read_text().startswith(text)
 
     outcome = toolyard("import", "--force")
@@ -149,7 +149,7 @@ def test_secrets_go_into_a_file_for_their_user_alone_and_are_shown_nowhere(tooly
     file = toolyard.folder / "toolyard.toml"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert load(file).servers[0].where == Stdio(command="npx", args=("-y", "fs"), env={"API_KEY": "hush"})
-    assert "hint: secrets were copied as they are; '${VARIABLE}' in their place" in outcome.err
+    assert "hint: secrets were copied; '${VARIABLE}' instead" in outcome.err
     assert "hush" not in outcome.out + outcome.err
     assert "hush" not in toolyard("import", "--json").out
 
@@ -157,7 +157,9 @@ def test_secrets_go_into_a_file_for_their_user_alone_and_are_shown_nowhere(tooly
 def test_a_file_that_others_can_read_is_warned_of(toolyard: Toolyard, home: Path):
     put(home / ".cursor" / "mcp.json", {"mcpServers": {"fs": FS}})
     toolyard.write("toolyard.toml", "").chmod(0o644)
-    assert "warning: others can read toolyard.toml\nhint: chmod 600 toolyard.toml" in toolyard("import").err
+    assert (
+        "warning: other users can read toolyard.toml\nhint: chmod 600 toolyard.toml" in toolyard("import").err
+    )
 
 
 def test_a_named_file_is_read_whatever_its_name(toolyard: Toolyard):
@@ -191,7 +193,7 @@ def test_one_that_needs_something_is_imported_with_a_warning_and_one_that_makes_
         "warning: 'gh' of .vscode/mcp.json cannot be used yet: 'headers.Authorization' uses ${input"
         in outcome.err
     )
-    assert "warning: 'bad' of .vscode/mcp.json was left out: 'command' must be text" in outcome.err
+    assert "warning: 'bad' of .vscode/mcp.json was not imported: 'command' must be text" in outcome.err
     config = load(toolyard.folder / "toolyard.toml")
     assert (config.servers, [broken.name for broken in config.broken]) == ((), ["gh"])
 
@@ -218,7 +220,7 @@ def test_what_is_included_already_is_not_imported_again(toolyard: Toolyard, home
     assert outcome.status == 0
     assert [row[3] for row in rows(outcome.out)[1:]] == ["conflict", "same"]
     assert (
-        "'a' of .mcp.json was left out: toolyard.toml includes another one from home/.cursor" in outcome.err
+        "'a' of .mcp.json was not imported: toolyard.toml includes another from home/.cursor" in outcome.err
     )
     assert file.read_text() == text
 
@@ -246,7 +248,7 @@ def test_where_nothing_was_found_the_places_are_named(toolyard: Toolyard):
     outcome = toolyard("import", "--from", "cursor")
     assert (outcome.status, outcome.out) == (2, "")
     first, second, third = outcome.err.splitlines()
-    assert first == "error: no servers of Cursor were found"
+    assert first == "error: found no servers of Cursor"
     assert second == "hint: looked at .cursor/mcp.json, home/.cursor/mcp.json"
     assert third == "hint: toolyard import FILE"
 

@@ -20,7 +20,7 @@ def ping() -> str:
 """
 ENDLESS = TARGET + "threading.Thread(target=threading.Event().wait, name='scheduler').start()"
 POOL = TARGET + "pool = ThreadPoolExecutor(); pool.submit(int).result()"
-WARNING = "warning: left while the target's threads still ran: scheduler\n"
+WARNING = "warning: exited while threads of the target still ran: scheduler\n"
 
 
 def test_serve_ends_on_sigterm(toolyard: Toolyard):

@@ -64,8 +64,8 @@ def test_a_template_is_filled_with_key_and_value(shelf: Toolyard):
     assert missing.status == 2
     assert missing.err.startswith(f"error: {template!r} needs 'title'\nhint: ")
     unknown = shelf("read", template, "author=x", "title=y", "colour=z")
-    assert unknown.err.startswith(f"error: {template!r} has no 'colour'\n")
-    assert shelf("read", "shelf://note", "a=b").err.startswith("error: 'shelf://note' has no 'a'\n")
+    assert unknown.err.startswith(f"error: {template!r} has no variable 'colour'\n")
+    assert shelf("read", "shelf://note", "a=b").err.startswith("error: 'shelf://note' has no variable 'a'\n")
 
 
 def test_bytes_go_into_a_pipe_or_a_file_and_never_to_a_terminal(shelf: Toolyard):
@@ -85,7 +85,7 @@ def test_bytes_go_into_a_pipe_or_a_file_and_never_to_a_terminal(shelf: Toolyard)
     assert (shelf.folder / "picture.png").read_bytes() == whole
     again = shelf("read", "shelf://note", "-o", "picture.png")
     assert again.status == 2
-    assert again.err == "error: 'picture.png' is there already\nhint: --force writes over it\n"
+    assert again.err == "error: 'picture.png' exists\nhint: --force overwrites it\n"
     assert shelf("read", "shelf://note", "-o", "picture.png", "--force").status == 0
     assert (shelf.folder / "picture.png").read_text() == "evil \x1b[2J note"
 
@@ -143,10 +143,13 @@ def test_what_a_prompt_needs_and_does_not_take_is_told(toolyard: Toolyard):
     assert missing.status == 2
     assert missing.err == "error: prompt 'explain' needs 'topic'\nhint: explain takes topic, audience?\n"
     unknown = toolyard("prompt", "explain", "topic=x", "audiense=y")
-    assert unknown.err == "error: prompt 'explain' takes no 'audiense'\nhint: did you mean 'audience'?\n"
+    assert (
+        unknown.err
+        == "error: prompt 'explain' takes no argument 'audiense'\nhint: did you mean 'audience'?\n"
+    )
     twice = toolyard("prompt", "explain", "topic=x", "topic=y")
-    assert twice.err.startswith("error: 'topic' was given twice")
-    assert toolyard("prompt", "explain", "topic").err.startswith("error: 'topic' is not key=value")
+    assert twice.err.startswith("error: argument 'topic' was given twice")
+    assert toolyard("prompt", "explain", "topic").err.startswith("error: 'topic' is not KEY=VALUE")
     nearest = toolyard("prompt", "explane", "topic=x")
     assert nearest.err.startswith("error: no prompt 'explane'\nhint: did you mean 'explain'?")
 

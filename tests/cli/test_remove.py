@@ -77,7 +77,7 @@ def test_one_that_is_included_is_told_with_its_file(toolyard: Toolyard):
     assert outcome.status == 2
     assert outcome.err == (
         "error: 'git' is not in toolyard.toml itself: it is included from mcp.json\n"
-        "hint: `toolyard remove git --config mcp.json` takes it out there\n"
+        "hint: `toolyard remove git --config mcp.json` removes it there\n"
     )
     assert toolyard("remove", "git", "--config", "mcp.json").status == 0
     left = json.loads((toolyard.folder / "mcp.json").read_text())
@@ -97,7 +97,7 @@ def test_a_file_that_does_not_load_can_be_repaired_entry_by_entry(toolyard: Tool
     file = toolyard.write("toolyard.toml", "[servers.a]\ncomand = 1\n[servers.b]\ntimeout = 0\n")
     outcome = toolyard("remove", "a")
     assert outcome.status == 0
-    assert outcome.err.startswith("warning: toolyard.toml could not be loaded before this\n")
+    assert outcome.err.startswith("warning: toolyard.toml could not be loaded before the change\n")
     assert file.read_text() == "[servers.b]\ntimeout = 0\n"
 
 

@@ -114,7 +114,7 @@ def test_a_public_address_is_served_with_a_warning_about_the_host_check(toolyard
         refused = post(served, "initialize", {}, Host="yard.example")
         outcome = served.stop(signal.SIGTERM)
     assert refused.status == 403
-    assert "warning: requests are refused unless they are addressed to localhost" in outcome.err
+    assert "warning: requests to host names other than localhost are refused" in outcome.err
     assert "hint: add --allow-host NAME" in outcome.err
 
 
@@ -196,7 +196,7 @@ def test_without_a_place_for_the_key_it_serves_with_a_random_one_and_says_so(too
     with toolyard.serving() as served:
         outcome = served.stop(signal.SIGTERM)
     assert outcome.status == 0
-    assert "warning: no place for the session key" in outcome.err
+    assert "warning: cannot store the session key" in outcome.err
     assert "hint: set TOOLYARD_KEY, or name a file with --key-file" in outcome.err
 
 
@@ -221,7 +221,7 @@ def test_where_a_gateway_listens_and_by_which_names_it_is_called_can_stand_in_th
     try:
         welcome = Served(process).welcome
         assert "\n  https://tools.example.com/mcp\n" in welcome
-        found = re.search(r"listens on 0\.0\.0\.0, port (\d+)", welcome)
+        found = re.search(r"listening on 0\.0\.0\.0, port (\d+)", welcome)
         assert found
         port = int(found[1])
         for host, status in (

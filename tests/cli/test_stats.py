@@ -29,10 +29,10 @@ def test_a_table_says_what_was_kept_out(tmp_path: Path):
     assert told.status == 0, told.err
     assert told.out == (
         "This week 40.8 MB became 304 kB, in 5 calls.\n"
-        "tool                calls     came  went on  tokens saved  kept out\n"
-        "mcp__git__git_log       3  40.8 MB   300 kB    11,571,429       99%\n"
-        "mcp__notes__search      1    900 B    900 B             0        0%\n"
-        "read_result             1      0 B   3.1 kB             0        0%\n"
+        "tool                calls  received    sent  tokens saved  saved\n"
+        "mcp__git__git_log       3   40.8 MB  300 kB    11,571,429    99%\n"
+        "mcp__notes__search      1     900 B   900 B             0     0%\n"
+        "read_result             1       0 B  3.1 kB             0     0%\n"
     )
 
 
@@ -67,7 +67,7 @@ def test_it_reads_the_folder_of_the_configuration(tmp_path: Path):
 
 def test_where_nothing_was_counted_it_says_so(tmp_path: Path):
     toolyard = Toolyard(tmp_path)
-    assert toolyard("stats").out == "Nothing was counted in the last 7 days.\n"
+    assert toolyard("stats").out == "No calls in the last 7 days.\n"
     assert toolyard("stats", "--json").out == "[]\n"
     broken = toolyard.state / "toolyard" / "ledger.db"
     broken.parent.mkdir(parents=True)
@@ -107,8 +107,8 @@ def test_only_this_configuration_is_counted_though_several_share_a_folder(tmp_pa
     assert {row["name"] for row in files} == {str(tmp_path / "one.toml"), str(tmp_path / "two.toml")}
     toolyard.write("three.toml", YARD.format(name="three", module=module))
     told = toolyard("stats", "--config", "three.toml")
-    assert told.out == "Nothing was counted in the last 7 days.\n"
-    assert told.err == "hint: other configurations have been counted; --all shows them too\n"
+    assert told.out == "No calls in the last 7 days.\n"
+    assert told.err == "hint: --all shows other configurations, which have calls\n"
 
 
 def test_what_an_earlier_version_counted_is_among_all_of_it(tmp_path: Path):

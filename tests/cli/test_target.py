@@ -82,10 +82,10 @@ def test_a_server_of_the_configuration_in_the_place_of_a_target_is_told_where_it
     outcome = toolyard("list", name)
     assert (outcome.status, outcome.out) == (2, "")
     _, hint = outcome.err.splitlines()
-    assert hint == f"hint: {name!r} is a server of toolyard.toml: `toolyard list` without a TARGET has it"
+    assert hint == f"hint: {name!r} is a server of toolyard.toml: use `toolyard list` without a TARGET"
     called = toolyard("call", "now", "--target", name)
     assert called.err.endswith(
-        f"{name!r} is a server of toolyard.toml: `toolyard call` without --target has it\n"
+        f"{name!r} is a server of toolyard.toml: use `toolyard call` without --target\n"
     )
 
 
@@ -152,16 +152,16 @@ def test_a_key_that_is_too_short_is_told_before_anything_is_loaded(toolyard: Too
     outcome = toolyard("list", TOOLYARD_KEY="short")
     assert outcome.status == 2
     assert "error: TOOLYARD_KEY has 5 bytes and needs at least 16" in outcome.err
-    assert "hint: make one: " in outcome.err
+    assert "hint: create one: " in outcome.err
 
 
 @pytest.mark.parametrize(
     ("command", "hint"),
     [
-        (["list", "toolyard.toml"], "`toolyard list --config toolyard.toml` takes it"),
-        (["call", "x", "--target", "toolyard.toml"], "`toolyard call --config toolyard.toml` takes it"),
-        (["run", "toolyard.toml"], "`toolyard serve --config toolyard.toml` serves it"),
-        (["deploy", "lambda", "toolyard.toml", "--no-lint"], "name servers, as in toolyard deploy lambda"),
+        (["list", "toolyard.toml"], "`toolyard list --config toolyard.toml`"),
+        (["call", "x", "--target", "toolyard.toml"], "`toolyard call --config toolyard.toml`"),
+        (["run", "toolyard.toml"], "`toolyard serve --config toolyard.toml`"),
+        (["deploy", "lambda", "toolyard.toml", "--no-lint"], "name servers instead: toolyard deploy lambda"),
     ],
 )
 def test_a_configuration_in_the_place_of_a_table_is_sent_to_an_option_that_exists(

@@ -109,7 +109,7 @@ def test_a_form_is_filled_field_by_field(toolyard: Toolyard, demo: Served, remot
         terminal.expect("What should I call you?  (Ctrl-D declines)")
         terminal.expect("Your name: ")
         terminal.type("\n")
-        terminal.expect("an answer is needed")
+        terminal.expect("this field is required")
         terminal.type("Ada\n")
         terminal.expect("Manner (formal, warm) [warm]: ")
         terminal.type("rude\n")
@@ -130,11 +130,11 @@ def test_every_kind_of_field_is_checked_before_it_is_sent(toolyard: Toolyard):
         terminal.type("18\n")
         terminal.expect("colours (several of red, green, blue): ")
         terminal.type("red, blue\n")
-        terminal.expect("size (Small, Large) [nothing]: ")
+        terminal.expect("size (Small, Large) [optional]: ")
         terminal.type("large\n")
         terminal.expect("agree (yes, no) [yes]: ")
         terminal.type("no\n")
-        terminal.expect("note [nothing]: ")
+        terminal.expect("note [optional]: ")
         terminal.type("\n")
         expected = {"age": 18, "colours": ["red", "blue"], "size": "l", "agree": False}
         terminal.expect(f"accept {expected}")
@@ -153,7 +153,7 @@ def test_a_link_is_shown_and_waits_for_enter(toolyard: Toolyard):
     toolyard.write("form.py", FORM)
     with toolyard.terminal("call", "visit", "--target", "form.py") as terminal:
         terminal.expect("https://pay.example/1")
-        terminal.expect("open it in a browser, then press Enter: ")
+        terminal.expect("open this URL in a browser, then press Enter: ")
         terminal.type("\n")
         terminal.expect("accept")
         assert terminal.end() == 0
@@ -241,9 +241,9 @@ def test_a_form_cannot_steer_the_terminal_or_begin_a_line(toolyard: Toolyard):
     with toolyard.terminal("call", "form", "--target", "hostile.py", NO_COLOR="1") as terminal:
         terminal.expect(f"  one (date{spelt}): ")
         terminal.type("today\n")
-        terminal.expect(f"  two error: fake{spelt} [nothing]: ")
+        terminal.expect(f"  two error: fake{spelt} [optional]: ")
         terminal.type("\n")
-        terminal.expect(f"  three (red error: fake{spelt}, blue) [nothing]: ")
+        terminal.expect(f"  three (red error: fake{spelt}, blue) [optional]: ")
         terminal.type("green\n")
         terminal.expect(f"it must be one of red error: fake{spelt}, blue")
         terminal.type("blue\n")
@@ -257,6 +257,6 @@ def test_a_form_cannot_steer_the_terminal_or_begin_a_line(toolyard: Toolyard):
 
 def test_stdio_in_a_terminal_says_that_it_waits_for_a_client(toolyard: Toolyard):
     with toolyard.terminal("stdio") as terminal:
-        terminal.expect("hint: this waits for an MCP client on standard input")
+        terminal.expect("hint: waiting for an MCP client on standard input")
         terminal.type("\x04")
         assert terminal.end() == 0

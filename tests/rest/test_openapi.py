@@ -329,7 +329,7 @@ async def test_a_document_becomes_a_table_that_is_listed_called_and_pages(api: L
     assert "12 tools in shop.toml" in outcome.out
     assert "warning: HEAD /books: no tool is made of this method" in outcome.err
     again = await run("openapi", "shop.yaml", "--output", "shop.toml")
-    assert (again.status, "already" in again.err) == (2, True)
+    assert (again.status, "exists" in again.err) == (2, True)
 
     api.on("GET /v2/books", reply({"books": [{"id": 1, "title": "Solaris"}], "total": 31}))
     key = {"BOOKSHOP_API_KEY": "sesame"}
@@ -371,4 +371,4 @@ def test_a_file_that_is_no_document_is_told_without_a_traceback(text: str, told:
     assert outcome.status == 2
     assert told in outcome.err
     assert "Traceback" not in outcome.err
-    assert "not foreseen" not in outcome.err
+    assert "unexpected error" not in outcome.err

@@ -1,4 +1,4 @@
-"""`get_ticket` on the SDK's low-level server over stdio: the least that a server of the SDK can be."""
+"""`get_ticket` on the SDK's low-level server over stdio: the smallest server of the SDK."""
 
 import json
 import os

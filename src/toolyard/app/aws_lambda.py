@@ -1,8 +1,8 @@
-"""Servers as an AWS Lambda function: loaded once, then answering one event after the other.
+"""Servers as an AWS Lambda function: loaded once, then answering one event after another.
 
-Owns what an instance keeps for its life (servers, event loop, log), what a function cannot offer
-(tasks, change notifications), and results over AWS's limit. `edge` reads events and writes responses.
-`results` is imported late: a cold start does without it.
+Owns the objects of an instance (servers, event loop, log), the removal of features that a function lacks
+(tasks, change notifications), and results over AWS's limit. `edge.aws` reads events and writes responses.
+`results` is imported when it is needed: a cold start does not need it.
 """
 
 import asyncio
@@ -40,9 +40,9 @@ _NEEDS_STREAMS = frozenset({"listChanged", "subscribe"})
 
 
 def limited_to_function(server: Server) -> Server:
-    """Without tasks, which are work that goes on when the answer is out.
+    """Remove tasks, which would run on after the response.
 
-    And where callers can bring keys they must: the function's own would serve anybody who finds its address.
+    Require a key where callers can send one: the function's own would serve anyone who knows its URL.
     """
     for tool in server.tools.values():
         tool.long = None
@@ -53,16 +53,16 @@ def limited_to_function(server: Server) -> Server:
 
 
 class FunctionService:
-    """The service of such a server.
+    """The service of a server in a function.
 
-    It does not declare that it tells of changes. Its listed output schemas admit what may take the place of
-    a result, which else would not fit the tool's own.
+    It does not declare change notifications. Its listed output schemas also admit the preview that replaces
+    a result over AWS's limit.
     """
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._service = server.service
-        self._wide: set[int] = set()
+        self._widened: set[int] = set()
         self.listen = self._service.listen
         self.end_session = self._service.end_session
         self.close = self._service.close
@@ -70,34 +70,36 @@ class FunctionService:
 
     async def handle(self, call: Call) -> Any:
         if call.method == "tools/list":
-            self._widen()
+            self._widen_schemas()
         result = await self._service.handle(call)
         if call.method in ("initialize", "server/discover"):
-            result.capabilities = {name: _without_streams(told) for name, told in result.capabilities.items()}
+            result.capabilities = {
+                name: _without_streams(capability) for name, capability in result.capabilities.items()
+            }
         return result
 
-    def _widen(self) -> None:
-        """Each tool once; there may be new ones."""
-        from ..results.preview import either_schema  # 13 ms of CPU that a cold start does without
+    def _widen_schemas(self) -> None:
+        """Widen the output schema of each tool once; a server may add tools."""
+        from ..results.preview import either_schema  # 13 ms of CPU that a cold start does not need
 
         for tool in self._server.tools.values():
-            if tool.info.output_schema is not None and tool.serial not in self._wide:
+            if tool.info.output_schema is not None and tool.serial not in self._widened:
                 tool.info = replace(tool.info, output_schema=either_schema(tool.info.output_schema))
-                self._wide.add(tool.serial)
+                self._widened.add(tool.serial)
 
 
-def _without_streams(told: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in told.items() if name not in _NEEDS_STREAMS}
+def _without_streams(capability: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in capability.items() if name not in _NEEDS_STREAMS}
 
 
 SHAPED_BYTES = 64_000
 PREVIEW_ITEMS = 50
 PREVIEW_CHARS = 16_000
-TOO_BIG = "it is over what a function can send in one answer; ask for fewer items, or for a part"
+TOO_BIG = "it is larger than a response of a function may be; ask for fewer items, or for a part"
 
 
 async def fit_result(call: Call, result: Raw) -> Raw:
-    """What takes the place of a result that is too big; itself where there is no such thing."""
+    """Replace a result over the limit by its summary and preview; images and the like stay as they are."""
     from ..results.limits import Limits
     from ..results.measure import find_oversized
     from ..results.payload import parse_payload
@@ -110,7 +112,7 @@ async def fit_result(call: Call, result: Raw) -> Raw:
     )
     payload = parse_payload(bytes(result))
     measured = find_oversized(payload, limits.by_bytes_alone())
-    if not measured:  # pictures or the like, of which no part would be one
+    if not measured:  # images and the like cannot be cut
         return result
     tool = decode_params(call.params, CallToolParams).name
     answer = preview_answer(
@@ -127,62 +129,61 @@ PATH = "/mcp"
 TABLES = (".toml", ".json")
 _SERVERS = "toolyard.servers"
 MARGIN = 0.05
-"""Of the time that is left, what is kept for saying that it is over."""
-MARGIN_LEAST, MARGIN_MOST = 0.25, 1.0
+"""The share of the remaining time that is reserved for a timeout response."""
+MIN_MARGIN, MAX_MARGIN = 0.25, 1.0
 
 
 class LambdaFunction:
-    """What AWS calls: `handler(event, context)`. `answer` is for a runtime that streams."""
+    """The handler that AWS calls: `handler(event, context)`. A runtime that streams calls `answer`."""
 
-    def __init__(self, edge: LambdaEdge, tidy: Callable[[], object] = lambda: None) -> None:
-        """`tidy` is called when a request has been answered."""
+    def __init__(self, edge: LambdaEdge, after_request: Callable[[], object] = lambda: None) -> None:
         self._edge = edge
         self._loop = asyncio.new_event_loop()
-        self._turn = threading.Lock()
-        self._tidy = tidy
+        self._lock = threading.Lock()
+        self._after_request = after_request
         self._init_ms: float | None = uptime_ms()
 
     def __call__(self, event: Any, context: Any = None) -> dict[str, Any]:
-        """One answer as a whole."""
-        outlet = BufferedResponse(kind_of(event))
-        self.run(event, context, outlet)
-        return outlet.reply()
+        """Answer with one whole response."""
+        writer = BufferedResponse(kind_of(event))
+        self.run(event, context, writer)
+        return writer.reply()
 
-    def run(self, event: Any, context: Any, outlet: ResponseWriter) -> None:
-        """Answer into an outlet; whoever calls from another thread waits for its turn."""
-        with self._turn:
-            self._loop.run_until_complete(self.answer(event, context, outlet))
+    def run(self, event: Any, context: Any, writer: ResponseWriter) -> None:
+        """Answer into a writer; calls from other threads wait."""
+        with self._lock:
+            self._loop.run_until_complete(self.answer(event, context, writer))
 
     @property
     def loop(self) -> asyncio.AbstractEventLoop:
         return self._loop
 
-    async def answer(self, event: Any, context: Any, outlet: ResponseWriter) -> None:
+    async def answer(self, event: Any, context: Any, writer: ResponseWriter) -> None:
         try:
-            await self._serve(read_event(event), context, outlet)
+            await self._serve(read_event(event), context, writer)
         except BadEventError as error:
-            await self._refuse(outlet, error)
+            await self._refuse(writer, error)
         finally:
-            self._tidy()
+            self._after_request()
 
-    async def _serve(self, request: EventRequest, context: Any, outlet: ResponseWriter) -> None:
+    async def _serve(self, request: EventRequest, context: Any, writer: ResponseWriter) -> None:
         started = time.perf_counter()
         request_id = str(getattr(context, "aws_request_id", ""))
-        it = await self._edge.serve(request, outlet, seconds_left(context), request_id)
+        invocation = await self._edge.serve(request, writer, seconds_left(context), request_id)
         init_ms, self._init_ms = self._init_ms, None
-        log_invocation(it, time.perf_counter() - started, init_ms)
+        log_invocation(invocation, time.perf_counter() - started, init_ms)
 
-    async def _refuse(self, outlet: ResponseWriter, error: BadEventError) -> None:
-        logger.warning("an event that is no HTTP request was refused: %s", error)
-        await outlet.start(400, [(b"content-type", b"application/json")])
-        await outlet.write(encode_error(None, InvalidRequest(str(error))))
+    async def _refuse(self, writer: ResponseWriter, error: BadEventError) -> None:
+        logger.warning("refused an event that is not an HTTP request: %s", error)
+        await writer.start(400, [(b"content-type", b"application/json")])
+        await writer.write(encode_error(None, InvalidRequest(str(error))))
 
 
 class GarbageCollector:
-    """Collects what a request leaves behind at once: errors and the frames they came through hold each other,
-    and a frame may hold a caller's key.
+    """Collects the garbage of a request at once: errors and their frames form cycles, and a frame may hold
+    a caller's key.
 
-    What was imported stays anyway, so it is not looked at: a collection costs 20 µs then, else 10 ms.
+    Imported modules are frozen, which makes a collection take 20 µs instead of 10 ms.
     """
 
     def __init__(self) -> None:
@@ -191,46 +192,44 @@ class GarbageCollector:
 
     def __call__(self) -> None:
         gc.collect()
-        # Not while an error passes by: it and the frames that it holds would stay for good.
+        # Not while an error is handled: it and its frames would be frozen for good.
         if len(sys.modules) != self._modules and sys.exc_info()[0] is None:
             self._modules = len(sys.modules)
             gc.freeze()
 
 
 def seconds_left(context: Any) -> float | None:
-    """How long an answer may take, so that it comes before the function's time is up."""
+    """The time limit of a request, so that the response comes before the function times out."""
     remaining = getattr(context, "get_remaining_time_in_millis", None)
     if remaining is None:
         return None
     left = max(0.0, remaining() / 1000)
-    margin = min(MARGIN_MOST, max(MARGIN_LEAST, left * MARGIN), left / 2)
+    margin = min(MAX_MARGIN, max(MIN_MARGIN, left * MARGIN), left / 2)
     return left - margin
 
 
 def function(
     servers: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None
 ) -> LambdaFunction:
-    """What the module of a function makes, once: `build`, with the process's log and collector taken over."""
+    """Make the handler of a function's module: `build`, and set up the log and the garbage collector."""
     setup("json")
     made = build(servers, options)
     if not os.environ.get(KEY_VARIABLE):
-        logger.warning(
-            "%s is not set: sessions end with this instance, and no other one knows them", KEY_VARIABLE
-        )
+        logger.warning("%s is not set: sessions are valid in this instance only", KEY_VARIABLE)
     return LambdaFunction(made, GarbageCollector())
 
 
 def build(servers: Sequence[str], options: Mapping[str, Mapping[str, Any]] | None = None) -> LambdaEdge:
-    """These servers behind one edge: names of bundled ones, targets, or files with tables.
+    """Load servers behind one edge: names of bundled servers, targets, or tables.
 
-    One is at `/mcp`; several are at `/mcp/NAME` each. `options` are settings, by the same names.
+    One server is at `/mcp`, several are at `/mcp/NAME`. `options` are settings by the same names.
     """
     loaded = [_loaded(target, (options or {}).get(target)) for target in servers]
     if not loaded:
         raise ValueError("a function needs at least one server")
     entries = {PATH if len(loaded) == 1 else f"{PATH}/{server.name}": _entry(server) for server in loaded}
     if len(entries) != len(loaded):
-        raise ValueError(f"two servers have one name: {', '.join(server.name for server in loaded)}")
+        raise ValueError(f"two servers have the same name: {', '.join(server.name for server in loaded)}")
     origins = [origin.strip() for origin in os.environ.get(ORIGIN_VARIABLE, "").split(",") if origin.strip()]
     return LambdaEdge(entries, origins=origins, fit=fit_result)
 
@@ -242,9 +241,9 @@ def _loaded(target: str, options: Mapping[str, Any] | None) -> Server:
 
 
 def _module(target: str) -> str:
-    """The module of a bundled server, by its name; anything else as it is.
+    """The module of a bundled server; other targets stay as they are.
 
-    Looked for among the modules, since the list of them is in `config`: 17 ms of CPU at every start.
+    Found with `find_spec`, because importing the list in `config` takes 17 ms of CPU at every start.
     """
     bundled = f"{_SERVERS}.{target}"
     return bundled if target.isidentifier() and find_spec(bundled) is not None else target

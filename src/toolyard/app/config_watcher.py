@@ -1,6 +1,6 @@
 """Reloads the gateway when its configuration files change.
 
-Polls them twice a second: cheap, and it works on every file system.
+Polls them twice a second, which is cheap and works on every file system.
 """
 
 import asyncio
@@ -14,7 +14,7 @@ from .gateway import Gateway
 
 logger = logging.getLogger("toolyard.app")
 
-LOOK_EVERY = 0.5
+POLL_SECONDS = 0.5
 
 _FileStamps = dict[Path, tuple[int, int, int] | None]
 
@@ -23,27 +23,27 @@ async def watch(
     gateway: Gateway,
     path: Path,
     read: Callable[[Path], Config] = load,
-    again: asyncio.Event | None = None,
-    look_every: float = LOOK_EVERY,
+    reload_now: asyncio.Event | None = None,
+    interval: float = POLL_SECONDS,
 ) -> None:
-    """Runs until cancelled. Setting `again` has the files read at once, changed or not."""
+    """Run until cancelled. Setting `reload_now` reads the files at once, changed or not."""
     files = gateway.config.files or (path,)
-    marks: _FileStamps = {}  # read once more at first: it may have changed since
-    seen: _FileStamps = {}
+    loaded: _FileStamps = {}  # empty: the files may have changed since the gateway read them
+    previous: _FileStamps = {}
     while True:
-        forced = await _pause(again, look_every)
+        forced = await _wait(reload_now, interval)
         now = _stamps(files)
-        # What is wrong may be put right in a file that we do not know of, such as a missing include.
-        if now == marks and not forced and gateway.config_fault is None:
+        # An error may be fixed in a file that is not known yet, such as a missing include.
+        if now == loaded and not forced and gateway.config_fault is None:
             continue
-        # One that is still being written may look whole, with half of its servers: wait until it rests.
-        settled, seen = now == seen, now
-        if not settled and not forced:
+        # A file that is still being written may be valid with half of its servers: wait until it rests.
+        is_at_rest, previous = now == previous, now
+        if not is_at_rest and not forced:
             continue
         try:
             config = read(path)
         except ConfigError as error:
-            marks = now
+            loaded = now
             if gateway.config_fault != str(error):
                 gateway.config_fault = str(error)
                 logger.error("the changed configuration is not used: %s", error)
@@ -52,25 +52,25 @@ async def watch(
         if config != gateway.config:
             try:
                 await gateway.reload(config)
-            except Exception as error:  # whoever watches goes on watching
-                logger.error("the changed configuration could not be taken over", exc_info=error)
-            logger.info("the configuration was read again: %d servers", len(config.servers))
-        # The marks are those from before reading: a change since then is read next time.
+            except Exception as error:  # a supervisor: it goes on watching
+                logger.error("the changed configuration could not be applied", exc_info=error)
+            logger.info("the configuration was reloaded: %d servers", len(config.servers))
+        # Stamps from before reading, so that a later change is read next time.
         files = config.files or (path,)
-        marks = {file: now.get(file, _stamp(file)) for file in files}
+        loaded = {file: now.get(file, _stamp(file)) for file in files}
 
 
-async def _pause(again: asyncio.Event | None, seconds: float) -> bool:
-    """Whether we were woken."""
-    if again is None:
+async def _wait(event: asyncio.Event | None, seconds: float) -> bool:
+    """Whether the event was set."""
+    if event is None:
         await asyncio.sleep(seconds)
         return False
     try:
         async with asyncio.timeout(seconds):
-            await again.wait()
+            await event.wait()
     except TimeoutError:
         return False
-    again.clear()
+    event.clear()
     return True
 
 

@@ -396,7 +396,7 @@ class Gateway:
     def health(self) -> dict[str, Any]:
         servers = {name: self._server_health(mounted) for name, mounted in self._mounted.items()}
         broken = {item.name: {"state": "broken", "reason": item.reason} for item in self.config.broken}
-        places = {name: place.shown() for name, place in self.keeping.places.items()}
+        places = {name: probe.as_dict() for name, probe in self.keeping.probes.items()}
         whole = all(one["state"] != "down" for one in (*servers.values(), *places.values())) and not broken
         found: dict[str, Any] = {
             "status": "ok" if whole and self.config_fault is None else "degraded",

@@ -1,6 +1,7 @@
 """The gateway as an ASGI app.
 
-Its view is at `/mcp`, each upstream at `/mcp/NAME`; beside them /health, /metrics and /results/<token>.
+Its view is at `/mcp`, each upstream at `/mcp/NAME`, and beside them /health, /metrics and downloads of stored
+results at /results/<token>. The MCP endpoints themselves are in `edge.http`.
 """
 
 import asyncio
@@ -30,8 +31,8 @@ from .gateway import Gateway
 logger = logging.getLogger("toolyard.app")
 
 CHUNK_BYTES = 256 * 1024
-WORTH_COMPRESSING = 1024
-# It is somebody else's text: nothing that opens it may take it for a page of ours.
+MIN_COMPRESSED = 1024
+# The content comes from tools: a browser must not treat it as a page of ours.
 _SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"content-security-policy", b"default-src 'none'; sandbox"),
@@ -41,13 +42,15 @@ _SECURITY_HEADERS = [
 
 
 class Downloads:
+    """Serves stored results at signed links."""
+
     def __init__(self, store: ArtifactStore, links: ResultLinks) -> None:
         self._store = store
         self._links = links
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in ("GET", "HEAD"):
-            await _refuse(send, 405, "a result can only be read", [(b"allow", b"GET, HEAD")])
+            await _refuse(send, 405, "use GET or HEAD", [(b"allow", b"GET, HEAD")])
             return
         found = self._links.open(unquote(scope["path"].removeprefix(LINK_PATH)))
         try:
@@ -56,34 +59,34 @@ class Downloads:
             await _refuse(send, 503, f"the result cannot be read now: {error.reason}")
             return
         if reading is None:
-            await _refuse(send, 404, "no such result; links expire, and so do results")
+            await _refuse(send, 404, "unknown or expired result")
             return
         try:
             await _send(reading, scope, receive, send)
         except ArtifactStoreError as error:
-            # The answer stays without its end, so that nobody takes it for whole.
-            logger.warning("a download of a result broke off: %s", error.reason)
+            # The response stays incomplete, so that the client notices.
+            logger.warning("the download of a result failed: %s", error.reason)
         finally:
             await reading.close()
 
 
 async def _send(reading: ArtifactReader, scope: Scope, receive: Receive, send: Send) -> None:
     artifact = reading.artifact
-    gzip = artifact.size > WORTH_COMPRESSING and _takes_gzip(scope)
+    gzip = artifact.size > MIN_COMPRESSED and _accepts_gzip(scope)
     await send({"type": "http.response.start", "status": 200, "headers": _headers(artifact, gzip)})
     if scope["method"] == "GET":
-        leaving = asyncio.ensure_future(_disconnected(receive))
+        disconnected = asyncio.ensure_future(_wait_for_disconnect(receive))
         try:
             async for piece in _compressed(_chunks(reading)) if gzip else _chunks(reading):
-                if leaving.done():
+                if disconnected.done():
                     return
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
         finally:
-            leaving.cancel()
+            disconnected.cancel()
     await send({"type": "http.response.body", "body": b""})
 
 
-def _takes_gzip(scope: Scope) -> bool:
+def _accepts_gzip(scope: Scope) -> bool:
     accepted = b",".join(value for name, value in scope["headers"] if name == b"accept-encoding").lower()
     for one in accepted.split(b","):
         name, _, weight = one.partition(b";")
@@ -93,14 +96,13 @@ def _takes_gzip(scope: Scope) -> bool:
 
 
 def _headers(artifact: Artifact, gzip: bool) -> list[tuple[bytes, bytes]]:
-    """As long as it is not packed on the way, its length is known."""
+    """The length is known unless the response is compressed."""
     size = (b"content-encoding", b"gzip") if gzip else (b"content-length", b"%d" % artifact.size)
     kind = (b"content-type", artifact.content_type.encode())
     return [kind, size, (b"vary", b"accept-encoding"), *_SECURITY_HEADERS]
 
 
-async def _disconnected(receive: Receive) -> None:
-    """Until the client is gone."""
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -118,7 +120,7 @@ async def _chunks(reading: ArtifactReader) -> AsyncIterator[bytes]:
 async def _compressed(pieces: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     packer = zlib.compressobj(6, wbits=31)
     async for piece in pieces:
-        packed = await asyncio.to_thread(packer.compress, piece)  # 256 KiB take it 5 ms
+        packed = await asyncio.to_thread(packer.compress, piece)  # 256 KiB take 5 ms
         if packed:
             yield packed
     yield packer.flush()
@@ -142,9 +144,9 @@ def asgi(
     on_start: Callable[[], Awaitable[Any]] | None = None,
     on_stop: Callable[[], Awaitable[Any]] | None = None,
 ) -> PathRouter:
-    """`on_start` and `on_stop` are for whoever needs the gateway running, such as a watcher of its file.
+    """Build the app. `on_start` runs after the gateway has started, `on_stop` before it closes.
 
-    Hosts and origins that are not given are those of the configuration; that of `public_url` may always call.
+    Hosts and origins default to those of the configuration; the host of `public_url` is always allowed.
     """
     settings = gateway.config.gateway
     hosts = [*(settings.allowed_hosts if allowed_hosts is None else allowed_hosts), *_public_host(settings)]

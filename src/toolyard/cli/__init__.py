@@ -1,7 +1,7 @@
-"""The `toolyard` command: one module per subcommand, loaded when it is asked for.
+"""The `toolyard` command: a group whose subcommands are imported when they are called.
 
-Data goes to standard output, everything else to standard error. Exit status: 0 for success, 1 when a
-tool says it failed, 2 when the command could not do its work, 130 when interrupted.
+Data goes to standard output, everything else to standard error. Exit status: 0 for success, 1 if a
+tool reports an error, 2 if the command fails, 3 if `list` misses servers, 130 if interrupted.
 """
 
 import os
@@ -16,11 +16,11 @@ from .commands.options import wants_debug
 from .process import exit_despite_threads
 from .ui.messages import CommandError, report_error, unexpected_error
 
-# The command's name, and the module that has it; after a colon, what it is called there if not `command`.
+# The command's name and its module; after a colon its name there, if that is not `command`.
 COMMANDS = {
     "serve": "commands.serve:serve",
     "stdio": "commands.serve:stdio",
-    "run": "commands.serve:run_bundled",
+    "run": "commands.serve:run",
     "list": "commands.list",
     "search": "commands.search",
     "show": "commands.show",
@@ -36,8 +36,8 @@ COMMANDS = {
     "completion": "commands.completion",
 }
 INTERRUPTED = 130
-# What `main`, or click below it, knows how to leave with.
-FORESEEN = (
+# Handled by `main`, or by click itself.
+EXPECTED_ERRORS = (
     click.ClickException,
     click.exceptions.Exit,
     click.Abort,
@@ -47,7 +47,7 @@ FORESEEN = (
 )
 
 
-class Commands(click.Group):
+class CommandGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(COMMANDS)
 
@@ -71,8 +71,8 @@ class Commands(click.Group):
         )
 
     def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        """Every failure leaves in the same form, click's own included."""
-        extra.setdefault("complete_var", "_TOOLYARD_COMPLETE")  # however the program is called
+        """Report every error in the same form, click's own included."""
+        extra.setdefault("complete_var", "_TOOLYARD_COMPLETE")  # whatever the program is called
         if not standalone_mode:
             return super().main(*args, standalone_mode=False, **extra)
         try:
@@ -82,28 +82,28 @@ class Commands(click.Group):
             status = error.exit_code
         except click.Abort:
             status = INTERRUPTED
-        except SystemExit as left:
-            status = 2 if isinstance(left.code, str) else left.code
+        except SystemExit as exit:
+            status = 2 if isinstance(exit.code, str) else exit.code
         status = status if isinstance(status, int) else 0
         exit_despite_threads(status)
         sys.exit(status)
 
     def invoke(self, ctx: click.Context) -> Any:
-        """What nobody foresaw is a failure too."""
+        """Report unexpected exceptions as a CommandError."""
         try:
             return super().invoke(ctx)
-        except FORESEEN:
+        except EXPECTED_ERRORS:
             raise
         except BaseException as error:
             raise unexpected_error(error, wants_debug(ctx)) from error
 
 
 @click.group(
-    cls=Commands,
+    cls=CommandGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Without a TARGET, commands use the servers of toolyard.toml, in this folder or in your"
-    " configuration, and the bundled demo where there is none. `toolyard COMMAND -h` tells more.",
+    epilog="Without a TARGET, commands use the servers of toolyard.toml in this folder or in your"
+    " configuration folder. If there is none, they use the bundled demo. See `toolyard COMMAND -h`.",
 )
 @click.version_option(__version__, "-V", "--version", prog_name="toolyard", message="%(prog)s %(version)s")
 @click.pass_context

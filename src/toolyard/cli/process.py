@@ -1,4 +1,4 @@
-"""The command's own process: its standard streams, its logs, and how it exits when threads are left."""
+"""The process of a command: its standard streams, its logs, and its exit while threads still run."""
 
 import atexit
 import os
@@ -11,7 +11,7 @@ from .ui.messages import warn
 
 @contextmanager
 def stdout_for_data() -> Generator[None, None, None]:
-    """What a target prints goes to standard error, and what its children and its C code print too."""
+    """Send to standard error what the target prints to standard output, its children and C code included."""
     for fd in (1, 2):
         _open_if_closed(fd)
     _flush_stdout()
@@ -21,13 +21,13 @@ def stdout_for_data() -> Generator[None, None, None]:
         with redirect_stdout(sys.stderr):
             yield
     finally:
-        _flush_stdout()  # what was printed by somebody who held on to the stream
+        _flush_stdout()  # printed by code that kept a reference to the stream
         os.dup2(kept, 1)
         os.close(kept)
 
 
 def _open_if_closed(fd: int) -> None:
-    """A stream that was closed before we started leads nowhere; its number must not go to another file."""
+    """Open /dev/null in place of a closed stream, so that no other file gets its number."""
     try:
         os.fstat(fd)
     except OSError:
@@ -46,9 +46,9 @@ GRACE = 1.0
 
 
 def exit_despite_threads(status: int) -> None:
-    """End the process with `status` once the threads that are left have had a moment.
+    """Exit with `status`, GRACE seconds after the main thread, even if other threads still run.
 
-    They are waited for by Python as it exits, since some end only then (those of idle pools do).
+    Python waits for them as it exits, and some end only then, such as those of idle pools.
     """
     threading = sys.modules.get("threading")
     if threading is None:
@@ -58,7 +58,7 @@ def exit_despite_threads(status: int) -> None:
     if not left:
         return
     ended = threading.Event()
-    # Run when the threads have ended, before what anybody else registered: that may take its time.
+    # Runs when the threads have ended, before the handlers of others, which may take long.
     atexit.register(ended.set)
 
     def watch() -> None:
@@ -66,7 +66,10 @@ def exit_despite_threads(status: int) -> None:
             return
         alive = [thread.name for thread in left if thread.is_alive()]
         try:
-            warn(f"left while the target's threads still ran: {', '.join(alive)}", "make them daemon threads")
+            warn(
+                f"exited while threads of the target still ran: {', '.join(alive)}",
+                "make them daemon threads",
+            )
             _flush_streams()
         finally:  # standard error may have no reader
             os._exit(status)

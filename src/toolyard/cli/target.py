@@ -1,4 +1,4 @@
-"""The server that a TARGET names: loaded from a module, a file, a table, or the bundled servers."""
+"""Loads the server that a TARGET names: a module, a file, a table, or a bundled server."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -18,35 +18,35 @@ DEMO = "toolyard.servers.demo:server"
 
 
 def load(target: str | None, debug: bool = False, options: Mapping[str, Any] | None = None) -> "Server":
-    """The server that `target` names (a bundled one by its name, a table by its file); Failure when none."""
+    """Load the server that `target` names, a bundled one by its name, a table by its file."""
     check_key_variable()
-    from ..kit import loader  # the target is made of the kit; other commands do without it
+    from ..kit import loader  # other commands do not need the kit
 
     module, settings = module_and_options(target or DEMO, options or {})
     try:
         return loader.load(module, debug, settings)
     except loader.LoadError as error:
-        # Of a table, its own file and line say enough.
+        # For a table, the message names the file and line already.
         message = error.message.removeprefix(f"{module_of('rest')!r}: ")
         meant = (_config_hint(target) or _mounted_hint(target)) if target else None
         raise CommandError(message, *([meant] if meant else error.hints), details=error.details) from error
 
 
 def _config_hint(target: str) -> str | None:
-    """What to do with the other file of Toolyard's, which people name where a table is meant."""
+    """A hint for a configuration file that was given as a table."""
     data: Mapping[str, Any] = _read(Path(target).expanduser()) if is_table(target) else {}
     if not ("servers" in data or "mcpServers" in data) or "base_url" in data:
         return None
     context = click.get_current_context()
     if any("--config" in parameter.opts for parameter in context.command.params):
-        return f"`{context.command_path} --config {target}` takes it"
+        return f"it is a configuration: `{context.command_path} --config {target}`"
     if context.info_name == "lambda":
-        return "a configuration cannot be a function; name servers, as in toolyard deploy lambda sql crm.toml"
-    return f"`toolyard serve --config {target}` serves it"
+        return "it is a configuration; name servers instead: toolyard deploy lambda sql crm.toml"
+    return f"it is a configuration: `toolyard serve --config {target}`"
 
 
 def _mounted_hint(target: str) -> str | None:
-    """What to do with a server of the configuration, which people name to see it alone."""
+    """A hint for the name of a server of the configuration, given as a target."""
     from ..config import find
 
     context = click.get_current_context()
@@ -58,7 +58,7 @@ def _mounted_hint(target: str) -> str | None:
         return None
     optional = any("--target" in parameter.opts for parameter in context.command.params)
     without = "--target" if optional else "a TARGET"
-    return f"{target!r} is a server of {file.name}: `{context.command_path}` without {without} has it"
+    return f"{target!r} is a server of {file.name}: use `{context.command_path}` without {without}"
 
 
 def _read(file: Path) -> Mapping[str, Any]:

@@ -16,6 +16,7 @@ from ...config.servers import is_table
 from ..client.connection import READY, ConnectOptions
 from ..configuration.file import ConfigFile, config_path, edited_file_option, secrets_in
 from ..process import stdout_for_data
+from ..ui.arguments import is_utf8
 from ..ui.messages import CommandError, hint, warn
 from ..ui.tables import SECTIONS, counted
 from ..ui.terminal import Terminal
@@ -23,7 +24,8 @@ from . import completion
 from .options import debug_option
 
 _ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-NOTHING_WRITTEN = "nothing was written; --no-check adds it as it is"
+NOTHING_WRITTEN = "nothing was written; --no-check adds it without trying it"
+INSTALL_HINT = "install it, or give its full path"
 FORMS = "toolyard add NAME COMMAND [ARGS...], or NAME URL, or NAME --module MODULE:ATTRIBUTE"
 
 
@@ -37,21 +39,36 @@ class AddCommand(click.Command):
             raise CommandError(f"no option {error.option_name!r}", *near, advice) from None
 
 
-@click.command("add", cls=AddCommand, short_help="AddCommand a server to the configuration.")
+@click.command("add", cls=AddCommand, short_help="Add a server to the configuration.")
 @click.argument("name")
 @click.argument("words", nargs=-1, metavar="[COMMAND [ARGS]... | URL]")
-@click.option("--module", metavar="M", help="A server of the kit to run in process, as for `serve`.")
+@click.option("--module", metavar="M", help="A module to run in process: a TARGET as for `serve`.")
 @click.option(
-    "-o", "--option", "options", multiple=True, metavar="K=V", help="A setting of the module, as for `run`."
+    "-o",
+    "--option",
+    "options",
+    multiple=True,
+    metavar="K=V",
+    help="A setting of the module, as for `run`; may be repeated.",
 )
-@click.option("--env", "variables", multiple=True, metavar="K=V", help="A variable for the command.")
-@click.option("--cwd", metavar="FOLDER", help="ConnectOptions the command runs.")
-@click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header for the URL.")
+@click.option(
+    "--env",
+    "variables",
+    multiple=True,
+    metavar="K=V",
+    help="An environment variable for the command; may be repeated.",
+)
+@click.option("--cwd", metavar="FOLDER", help="The working folder of the command.")
+@click.option(
+    "--header", "headers", multiple=True, metavar="NAME:VALUE", help="A header for the URL; may be repeated."
+)
 @click.option("--transport", type=click.Choice(["auto", "sse"]), help="sse: the URL speaks only HTTP+SSE.")
-@click.option("--description", metavar="TEXT", help="What it is for; tells servers of one kind apart.")
+@click.option(
+    "--description", metavar="TEXT", help="What the server is for; distinguishes servers of one kind."
+)
 @edited_file_option
 @click.option("--force", is_flag=True, help="Replace a server of the same name.")
-@click.option("--no-check", is_flag=True, help="AddCommand it without trying whether it works.")
+@click.option("--no-check", is_flag=True, help="Do not try the server first.")
 @debug_option
 def add(
     name: str,
@@ -63,46 +80,46 @@ def add(
     headers: tuple[str, ...],
     transport: str | None,
     description: str | None,
-    file: Path | None,
+    config: Path | None,
     force: bool,
     no_check: bool,
     debug: bool,
 ) -> None:
     """Add the server NAME: a COMMAND to start, a URL, or a --module.
 
-    It is tried first, a command started and an address connected to, and not added if that fails.
-    Options of the command come after `--`: toolyard add git -- uvx mcp-server-git --repository .
-    A value such as '${TOKEN}' is filled in from the environment when the file is read.
+    The server is started or connected to first; if that fails, nothing is written. Options of the command
+    go after `--`: toolyard add git -- uvx mcp-server-git --repository . Variables such as '${TOKEN}' are
+    replaced when the file is read.
     """
     _check_text((name, *words, *options, *variables, *headers, module or "", cwd or "", description or ""))
-    edited = ConfigFile(config_path(file))
-    fields: dict[str, Any] = _where(words, module, edited.path.parent)
-    fields |= {"options": _settings(options, module, edited.path.parent)} if options else {}
+    file = ConfigFile(config_path(config))
+    fields: dict[str, Any] = _where(words, module, file.path.parent)
+    fields |= {"options": _settings(options, module, file.path.parent)} if options else {}
     fields |= {"env": _pairs(variables, "=", "--env", "K=V")} if variables else {}
-    fields |= {"cwd": _from_here(cwd, edited.path.parent)} if cwd else {}
+    fields |= {"cwd": _from_here(cwd, file.path.parent)} if cwd else {}
     fields |= {"headers": _pairs(headers, ":", "--header", "'NAME: VALUE'")} if headers else {}
     fields |= {"transport": transport} if transport else {}
     fields |= {"description": description} if description else {}
-    _refuse_taken(name, edited, force)
-    replaced = name in edited.servers
-    edited.put(name, edited.worded(fields))
-    config = edited.check()
-    found = "" if no_check else _try_server(name, fields, config, debug)
-    edited.save()
+    _refuse_taken(name, file, force)
+    replaced = name in file.servers
+    file.set_server(name, file.adapt_fields(fields))
+    checked = file.check()
+    found = "" if no_check else _try_server(name, fields, checked, debug)
+    file.save()
     done = f"replaced {name!r} in" if replaced else f"added {name!r} to"
-    click.echo(f"{done} {edited.label}{found}")
-    _advise(name, fields, config, edited)
+    click.echo(f"{done} {file.label}{found}")
+    _advise(name, fields, checked, file)
 
 
 def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) -> str:
-    """What the server has, as `: 12 tools`; Failure if it does not work."""
-    from ..client.gateway import GatewayClient  # 150 ms of CPU with all that a gateway is made of
+    """Start the server and count its items, as `: 12 tools`; CommandError if it does not work."""
+    from ..client.gateway import GatewayClient  # 150 ms of CPU
 
     own = tuple(replace(server, start="eager") for server in config.servers if server.name == name)
-    if not own:  # it lacks a variable, which the advice names
+    if not own:  # a variable is missing, and `_advise` names it
         return ", unchecked"
-    _refuse_absent(fields)
-    # Without the rest of the file: a store that cannot be reached says nothing about this server.
+    _check_program(fields)
+    # Alone, because an unreachable store of the file says nothing about this server.
     alone = Config(servers=own, gateway=replace(config.gateway, view="all"), files=config.files)
     where = ConnectOptions(None, None, None, (), 0.0, debug, wait=math.inf, fresh=True)
     with Terminal() as user, stdout_for_data():
@@ -117,19 +134,22 @@ def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) 
     return f": {counts[0]}" if standing.holds["tools"] else f": {', '.join(counts)}"
 
 
-def _refuse_absent(fields: dict[str, Any]) -> None:
+def _check_program(fields: dict[str, Any]) -> None:
+    if program := _missing_program(fields):
+        raise CommandError(f"no program {program!r} on PATH", INSTALL_HINT, NOTHING_WRITTEN)
+
+
+def _missing_program(fields: dict[str, Any]) -> str:
+    """The command, if it is not installed."""
     program = fields.get("command", "")
-    if program and "${" not in program and shutil.which(os.path.expanduser(program)) is None:
-        raise CommandError(
-            f"there is no program {program!r} on PATH", "install it, or give its whole path", NOTHING_WRITTEN
-        )
+    is_missing = program and "${" not in program and shutil.which(os.path.expanduser(program)) is None
+    return program if is_missing else ""
 
 
 def _check_text(words: tuple[str, ...]) -> None:
-    """Python carries the bytes of an argument that it cannot decode as lone surrogates."""
     for word in words:
-        if any("\ud800" <= character <= "\udfff" for character in word):
-            raise CommandError(f"{word!r} is not UTF-8", "other bytes cannot be written into the file")
+        if not is_utf8(word):
+            raise CommandError(f"{word!r} is not UTF-8", "the file cannot hold other bytes")
 
 
 def _where(words: tuple[str, ...], module: str | None, folder: Path) -> dict[str, Any]:
@@ -159,7 +179,7 @@ def _settings(given: tuple[str, ...], module: str | None, folder: Path) -> dict[
 
 
 def _from_here(path: str, folder: Path) -> str:
-    """The file looks for paths in its own folder; what was typed was meant from here."""
+    """Make a typed path absolute, because the file resolves paths from its own folder."""
     if path.startswith(("~", "${")) or os.path.isabs(path) or folder == Path.cwd().resolve():
         return path
     return os.path.abspath(path)
@@ -170,63 +190,62 @@ def _pairs(given: tuple[str, ...], sign: str, option: str, form: str) -> dict[st
     for pair in given:
         key, found, value = pair.partition(sign)
         if not found or not key.strip():
-            # What was given is not quoted: it may be the secret itself.
+            # The value is not quoted: it may be a secret.
             raise CommandError(f"{option} is not {form}", f"as in {option} {form}")
         pairs[key.strip()] = value.strip() if sign == ":" else value
     return pairs
 
 
-def _refuse_taken(name: str, edited: ConfigFile, force: bool) -> None:
-    if name in edited.servers:
+def _refuse_taken(name: str, file: ConfigFile, force: bool) -> None:
+    if name in file.servers:
         if not force:
-            raise CommandError(f"{edited.label} has a server {name!r} already", "--force replaces it")
+            raise CommandError(f"{file.label} already has a server {name!r}", "--force replaces it")
         return
-    if file := edited.included_from(name):
+    if source := file.included_from(name):
         raise CommandError(
-            f"{name!r} is taken: {edited.label} includes it from {file}",
-            f"choose another name, or `toolyard remove {name} --config {file}`",
+            f"{name!r} is taken: {file.label} includes it from {source}",
+            f"choose another name, or `toolyard remove {name} --config {source}`",
         )
 
 
-def _advise(name: str, fields: dict[str, Any], config: Config, edited: ConfigFile) -> None:
+def _advise(name: str, fields: dict[str, Any], config: Config, file: ConfigFile) -> None:
     for broken in config.broken:
         if broken.name == name:
             warn(f"{name!r} cannot be used yet: {broken.reason}")
-    program = fields.get("command", "")
-    if program and "${" not in program and shutil.which(os.path.expanduser(program)) is None:
-        warn(f"there is no program {program!r} on PATH", "install it, or give its whole path")
+    if program := _missing_program(fields):
+        warn(f"no program {program!r} on PATH", INSTALL_HINT)
     for key in secrets_in(fields):
-        hint(f"{key!r} is in the file as it is; '${{VARIABLE}}' in its place keeps a secret out of it")
-    hint(f"`toolyard list --config {edited.label}` shows its tools; a running gateway takes it up by itself")
+        hint(f"{key!r} is stored in the file; '${{VARIABLE}}' instead keeps a secret out of it")
+    hint(f"`toolyard list --config {file.label}` shows its tools; a running gateway reloads the file")
 
 
 @click.command("remove", short_help="Remove a server from the configuration.")
 @click.argument("name", shell_complete=completion.servers)
 @edited_file_option
 @debug_option
-def remove(name: str, file: Path | None, debug: bool) -> None:
-    """Remove the server NAME. Comments that are not inside its entry stay."""
-    edited = ConfigFile(config_path(file))
-    if edited.is_new:
-        raise CommandError(f"no file {edited.label!r}", "--config FILE names another")
-    if name not in edited.servers:
-        raise _unknown_server(name, edited)
-    loaded = edited.loads_now()
-    edited.drop(name)
+def remove(name: str, config: Path | None, debug: bool) -> None:
+    """Remove the server NAME. Comments outside its entry stay."""
+    file = ConfigFile(config_path(config))
+    if file.is_new:
+        raise CommandError(f"no file {file.label!r}", "--config FILE names another")
+    if name not in file.servers:
+        raise _unknown_server(name, file)
+    loaded = file.is_loadable()
+    file.remove_server(name)
     if loaded:
-        edited.check()
-    edited.save()
-    click.echo(f"removed {name!r} from {edited.label}")
+        file.check()
+    file.save()
+    click.echo(f"removed {name!r} from {file.label}")
     if not loaded:
-        warn(f"{edited.label} could not be loaded before this", f"toolyard list --config {edited.label}")
+        warn(f"{file.label} could not be loaded before the change", f"toolyard list --config {file.label}")
 
 
-def _unknown_server(name: str, edited: ConfigFile) -> CommandError:
-    if source := edited.included_from(name):
+def _unknown_server(name: str, file: ConfigFile) -> CommandError:
+    if source := file.included_from(name):
         return CommandError(
-            f"{name!r} is not in {edited.label} itself: it is included from {source}",
-            f"`toolyard remove {name} --config {source}` takes it out there",
+            f"{name!r} is not in {file.label} itself: it is included from {source}",
+            f"`toolyard remove {name} --config {source}` removes it there",
         )
-    known = list(edited.servers)
+    known = list(file.servers)
     advice = nearest_or_all(name, known) if known else "it has no servers"
-    return CommandError(f"no server {name!r} in {edited.label}", advice)
+    return CommandError(f"no server {name!r} in {file.label}", advice)

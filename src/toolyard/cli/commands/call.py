@@ -3,7 +3,7 @@
 import re
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 from urllib.parse import quote
 
 import click
@@ -13,7 +13,7 @@ from ...wire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND,
 from ..client.connection import CliClient, ConnectOptions, connected
 from ..client.lists import find_tool, read_named_list, unknown_name_error
 from ..json_values import JsonMapping, as_list, as_object
-from ..ui.arguments import read_arguments
+from ..ui.arguments import read_arguments, read_pairs
 from ..ui.messages import CommandError, is_terminal
 from ..ui.output import (
     MediaFolder,
@@ -26,7 +26,7 @@ from ..ui.output import (
 )
 from ..ui.terminal import Terminal
 from . import completion
-from .options import config_option, debug_option, json_option, remote_options, target_option
+from .options import ServerOptions, debug_option, json_option, server_options, target_option
 
 TOOL_FAILED = 1
 
@@ -35,11 +35,13 @@ TOOL_FAILED = 1
 @click.argument("tool", shell_complete=completion.tools)
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
 @click.option(
-    "--args", "whole", metavar="JSON", help="The arguments as one JSON object; - reads it from stdin."
+    "--args",
+    "whole",
+    metavar="JSON",
+    help="All arguments as one JSON object; - reads it from standard input.",
 )
 @target_option
-@config_option
-@remote_options
+@server_options
 @click.option(
     "--save", type=click.Path(path_type=Path, file_okay=False), help="Write images and audio to this folder."
 )
@@ -49,22 +51,17 @@ def call(
     tool: str,
     pairs: tuple[str, ...],
     whole: str | None,
-    server: str | None,
-    config: Path | None,
-    url: str | None,
-    headers: tuple[str, ...],
-    timeout: float,
     save: Path | None,
     as_json: bool,
-    debug: bool,
+    **options: Unpack[ServerOptions],
 ) -> None:
     """Call TOOL with arguments such as `text=hello` or `count=3`.
 
-    Values are read as the tool's schema says: numbers, true and false, JSON for lists and objects.
-    Exit status: 0, 1 when the tool says it failed, 2 when it could not be called.
+    The tool's schema decides how a value is read: as text, a number, true or false, or JSON for lists and
+    objects. Exit status: 0, 1 if the tool reports an error, 2 if the call failed.
     """
     given = _stdin() if whole == "-" else whole
-    where = ConnectOptions(server, config, url, headers, timeout, debug, wanted=tool)
+    where = ConnectOptions(**options, wanted=tool)
     with Terminal() as user, connected(where, user) as client:
         definition = find_tool(client, tool, where)
         result = client.call_tool(definition, read_arguments(pairs, given, definition))
@@ -80,27 +77,7 @@ def call(
 
 
 def _stdin() -> bytes:
-    return sys.stdin.buffer.read() if sys.stdin else b""  # None when it was closed before we started
-
-
-_EXPRESSION = re.compile(r"\{([+#./;?&]?)([^{}]+)\}")
-_RESERVED = ":/?#[]@!$&'()*+,;="
-# By the operator of RFC 6570: what comes first and what between, whether names are written, and what is left
-# as it is.
-_FORMS = {
-    "": ("", ",", False, ""),
-    "+": ("", ",", False, _RESERVED),
-    "#": ("#", ",", False, _RESERVED),
-    ".": (".", ".", False, ""),
-    "/": ("/", "/", False, ""),
-    ";": (";", ";", True, ""),
-    "?": ("?", "&", True, ""),
-    "&": ("&", "&", True, ""),
-}
-_OPTIONAL = ("?", "&", ";", "#")
-
-
-# read
+    return sys.stdin.buffer.read() if sys.stdin else b""  # None if it was closed before we started
 
 
 @click.command("read", short_help="Read a resource and print it.")
@@ -111,12 +88,11 @@ _OPTIONAL = ("?", "&", ";", "#")
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Write it to this file.",
+    help="Write to this file.",
 )
-@click.option("--force", is_flag=True, help="With --output: write over a file that is there.")
+@click.option("--force", is_flag=True, help="With --output: overwrite the file.")
 @target_option
-@config_option
-@remote_options
+@server_options
 @json_option
 @debug_option
 def read(
@@ -124,22 +100,17 @@ def read(
     pairs: tuple[str, ...],
     output: Path | None,
     force: bool,
-    server: str | None,
-    config: Path | None,
-    url: str | None,
-    headers: tuple[str, ...],
-    timeout: float,
     as_json: bool,
-    debug: bool,
+    **options: Unpack[ServerOptions],
 ) -> None:
-    """Read the resource at URI: text as it is; bytes into a pipe or, by --output, into a file.
+    """Read the resource at URI and print it. Binary content needs a pipe or --output.
 
-    A template such as demo://planets/{planet} is filled in: toolyard read demo://planets/{planet} planet=mars
+    KEY=VALUE fills in a template: toolyard read 'demo://planets/{planet}' planet=mars
     """
-    address = _expand_template(uri, _read_pairs(pairs))
+    address = _expand_template(uri, read_pairs(pairs))
     if output is not None and output.exists() and not force:
-        raise CommandError(f"{str(output)!r} is there already", "--force writes over it")
-    where = ConnectOptions(server, config, url, headers, timeout, debug, wanted=address)
+        raise CommandError(f"{str(output)!r} exists", "--force overwrites it")
+    where = ConnectOptions(**options, wanted=address)
     with Terminal() as user, connected(where, user) as client:
         answer = _resource(client, address, where)
     if as_json:
@@ -153,7 +124,7 @@ def read(
 
 
 class ResourceContent(Struct, frozen=True):
-    """One content of a resource: text, or bytes."""
+    """One content of a resource: text or bytes."""
 
     kind: str
     value: str | bytes
@@ -175,7 +146,7 @@ def _resource(client: CliClient, uri: str, where: ConnectOptions) -> dict[str, A
             raise
         known = [item["uri"] for item in read_named_list(client, "resources")]
         known += [item["uriTemplate"] for item in read_named_list(client, "resourceTemplates")]
-        if uri in known:  # it is there, and something else is wrong
+        if uri in known:  # the error is about something else
             raise
         raise unknown_name_error("resource", uri, known, client, where) from None
 
@@ -216,14 +187,31 @@ def _write(file: Path, parts: list[ResourceContent]) -> None:
     click.echo(f"wrote {file}: {kinds}, {len(data)} bytes", err=True)
 
 
+_EXPRESSION = re.compile(r"\{([+#./;?&]?)([^{}]+)\}")
+_RESERVED = ":/?#[]@!$&'()*+,;="
+# By the operator of RFC 6570: prefix, separator, whether names are written, and the characters that are not
+# encoded.
+_FORMS = {
+    "": ("", ",", False, ""),
+    "+": ("", ",", False, _RESERVED),
+    "#": ("#", ",", False, _RESERVED),
+    ".": (".", ".", False, ""),
+    "/": ("/", "/", False, ""),
+    ";": (";", ";", True, ""),
+    "?": ("?", "&", True, ""),
+    "&": ("&", "&", True, ""),
+}
+_OPTIONAL = ("?", "&", ";", "#")
+
+
 def _expand_template(uri: str, values: dict[str, str]) -> str:
-    """A template with its variables filled in, as RFC 6570 has it; any other address as it is."""
+    """Fill in a template as RFC 6570 says; other URIs stay as they are."""
     expressions: list[tuple[str, str]] = _EXPRESSION.findall(uri)
     names = [name for _, body in expressions for name in _variable_names(body)]
     for key in values:
         if key not in names:
             advice = f"it has {', '.join(names)}" if names else "it is not a template"
-            raise CommandError(f"{uri!r} has no {key!r}", advice)
+            raise CommandError(f"{uri!r} has no variable {key!r}", advice)
     needed = [name for sign, body in expressions if sign not in _OPTIONAL for name in _variable_names(body)]
     if missing := [name for name in needed if name not in values]:
         given = " ".join(f"{name}=…" for name in names)
@@ -244,34 +232,25 @@ def _expand_expression(sign: str, names: list[str], values: dict[str, str]) -> s
     return first + between.join(texts) if texts else ""
 
 
-# prompt
-
-
 @click.command("prompt", short_help="Fill in a prompt and print it.")
 @click.argument("name", shell_complete=completion.prompts)
 @click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
 @target_option
-@config_option
-@remote_options
+@server_options
 @json_option
 @debug_option
 def prompt(
     name: str,
     pairs: tuple[str, ...],
-    server: str | None,
-    config: Path | None,
-    url: str | None,
-    headers: tuple[str, ...],
-    timeout: float,
     as_json: bool,
-    debug: bool,
+    **options: Unpack[ServerOptions],
 ) -> None:
     """Fill in the prompt NAME and print its messages.
 
-    One message of the user is printed as it is; several come each after a line with its role.
+    A single user message is printed as it is. Several are printed each after a line with its role.
     """
-    given = _read_pairs(pairs)
-    where = ConnectOptions(server, config, url, headers, timeout, debug, wanted=name)
+    given = read_pairs(pairs)
+    where = ConnectOptions(**options, wanted=name)
     with Terminal() as user, connected(where, user) as client:
         prompts = {item["name"]: item for item in read_named_list(client, "prompts")}
         if name not in prompts:
@@ -295,7 +274,7 @@ def _check_arguments(prompt: JsonMapping, given: dict[str, str]) -> None:
 
             near = get_close_matches(key, names, 1)
             hint = f"did you mean {near[0]!r}?" if near else advice
-            raise CommandError(f"prompt {prompt['name']!r} takes no {key!r}", hint)
+            raise CommandError(f"prompt {prompt['name']!r} takes no argument {key!r}", hint)
     needed = [str(item.get("name")) for item in arguments if item.get("required") is True]
     if missing := [name for name in needed if name not in given]:
         raise CommandError(f"prompt {prompt['name']!r} needs {' and '.join(map(repr, missing))}", advice)
@@ -309,17 +288,3 @@ def _print_messages(messages: list[JsonMapping]) -> None:
         content = message.get("content")
         for block in as_list(content) or [content]:
             print_text(format_block(as_object(block), None))
-
-
-def _read_pairs(pairs: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise CommandError(f"{pair!r} is not key=value")
-        if key in found:
-            raise CommandError(f"{key!r} was given twice")
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            raise CommandError(f"{pair!r} is not UTF-8", "other bytes cannot be sent as JSON")
-        found[key] = value
-    return found

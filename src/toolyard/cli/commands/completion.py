@@ -1,6 +1,6 @@
-"""`toolyard completion` and the names that a shell completes.
+"""`toolyard completion`, and the completions of names.
 
-Starts no server and uses no network: names are those that were last seen.
+Starts no server and uses no network: names come from the catalogue on disk.
 """
 
 import os
@@ -21,36 +21,32 @@ if TYPE_CHECKING:
 VARIABLE = "_TOOLYARD_COMPLETE"
 SHELLS = ("bash", "zsh", "fish")
 MAX_ITEMS = 500
-# bash puts a completion into the line as it is, where `$(…)` or `;` in a stranger's address would be run.
+# bash inserts a completion as it is, so `$(…)` or `;` in the URI of an untrusted server would be run.
 _SAFE = re.compile(r"[A-Za-z0-9_./:@%+=,-]+")
 
 
-@click.command("completion", short_help="Print what sets up completion in a shell.")
+@click.command("completion", short_help="Print a shell's completion script.")
 @click.argument("shell", required=False, type=click.Choice(SHELLS))
 @click.pass_context
 def command(ctx: click.Context, shell: str | None) -> None:
-    """Print the lines that have SHELL complete commands, options and names of tools.
+    """Print the script with which SHELL completes commands, options and names of tools.
 
-    For bash: eval "$(toolyard completion bash)" in ~/.bashrc. For zsh the same in ~/.zshrc, after compinit.
-    For fish: toolyard completion fish > ~/.config/fish/completions/toolyard.fish. Without SHELL it is yours.
+    For bash, put eval "$(toolyard completion bash)" into ~/.bashrc. For zsh, put the same with zsh into
+    ~/.zshrc, after compinit. For fish: toolyard completion fish > ~/.config/fish/completions/toolyard.fish.
+    SHELL defaults to your own.
     """
     chosen = shell or os.path.basename(os.environ.get("SHELL", ""))
     found = get_completion_class(chosen) if chosen in SHELLS else None
     if found is None:
-        raise CommandError(
-            "no shell was named, and yours is not one of them", f"known are {', '.join(SHELLS)}"
-        )
+        raise CommandError(f"no completion for the shell {chosen!r}", f"SHELL is one of {', '.join(SHELLS)}")
     root = ctx.find_root().command
     click.echo(_source(found, root), nl=False)
 
 
 def _source(kind: Any, root: click.Command) -> str:
-    """The lines without the check of bash's version, which is meant for whoever runs them."""
+    """The script, without click's check of the version of the bash on PATH."""
     completion = kind(root, {}, "toolyard", VARIABLE)
     return completion.source_template % completion.source_vars()
-
-
-# What a word may be
 
 
 def tools(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
@@ -66,14 +62,14 @@ def resources(ctx: click.Context, param: click.Parameter, incomplete: str) -> li
 
 
 def servers(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Those of the configuration."""
+    """Servers of the configuration."""
     config = _config(ctx)
     names = [] if config is None else [one.name for one in (*config.servers, *config.broken)]
     return [CompletionItem(name) for name in names if name.startswith(incomplete)]
 
 
 def targets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Servers that come with Toolyard, and files."""
+    """Bundled servers, and files."""
     return [*bundled(ctx, param, incomplete), CompletionItem(incomplete, type="file")]
 
 
@@ -85,17 +81,17 @@ def bundled(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 
 
 def _config(ctx: click.Context) -> "Config | None":
-    given = ctx.params.get("config") or ctx.params.get("file")
+    given = ctx.params.get("config")
     try:
-        file = loader.config_file(ctx.params.get("server"), Path(given) if given else None)
+        file = loader.config_file(ctx.params.get("target"), Path(given) if given else None)
         return None if file is None else loader.load_config(file)
     except CommandError:
         return None
 
 
 def _known_names(ctx: click.Context, kind: str, incomplete: str) -> list[CompletionItem]:
-    if ctx.params.get("url") or ctx.params.get("server"):
-        return []  # what they have is not known without asking them
+    if ctx.params.get("url") or ctx.params.get("target"):
+        return []  # unknown without asking the server
     found: list[CompletionItem] = []
     for name, about in _names(ctx, kind):
         if name.startswith(incomplete) and _SAFE.fullmatch(name):
@@ -121,9 +117,9 @@ def _names(ctx: click.Context, kind: str) -> Iterator[tuple[str, str]]:
 
     store = CatalogueStore(state_folder(config))
     for number, server in enumerate(config.servers):
-        shelf = ServerCatalogue(server, number, lambda item: item)
-        store.load(server, shelf)
-        for entry in shelf.entries[kind]:
+        catalogue = ServerCatalogue(server, number, lambda item: item)
+        store.load(server, catalogue)
+        for entry in catalogue.entries[kind]:
             about = msgspec.json.decode(b"{" + entry.item.rest).get("description")
             name = entry.bare if config.gateway.view == "bare" else entry.name
             yield name, first_sentence(str(about or ""))

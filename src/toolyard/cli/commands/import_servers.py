@@ -1,11 +1,10 @@
 """`toolyard import`: copy servers from the configuration files of other programs.
 
-Owns where Claude, Cursor and VS Code keep those files, and how a server there compares with the ones here.
+Owns the locations of those files, and the comparison of a server there with the ones here.
 """
 
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,12 @@ from ...config.errors import ConfigValueError, UnusableEntryError
 from ...config.files import display_path, read
 from ...config.loader import is_foreign, server_tables
 from ...config.servers import COMMON, SWITCHES, ServerEntry, own_fields, server_config
-from ..configuration.file import ConfigFile, config_error, config_path, edited_file_option, secrets_in
+from ..configuration.file import ConfigFile, config_path, edited_file_option, secrets_in
+from ..configuration.loader import config_error
 from ..json_values import JsonMapping, as_list, as_object
-from ..ui.messages import CommandError, hint, is_terminal, one_line, warn
+from ..ui.messages import CommandError, hint, one_line, warn
 from ..ui.output import print_json
+from ..ui.tables import counted, print_table
 from .options import debug_option, json_option
 
 CLAUDE_DESKTOP, CLAUDE_CODE, CURSOR, VSCODE = "claude-desktop", "claude-code", "cursor", "vscode"
@@ -40,7 +41,7 @@ class ProgramFile(Struct, frozen=True):
 
 
 def program_files(folder: Path) -> list[ProgramFile]:
-    """Every place there could be, whichever system this is; those of the folder come first."""
+    """All files that may exist, on any system; those of the folder come first."""
     home = Path(os.path.expanduser("~"))
     roots = _settings_folders(home)
     return [
@@ -55,7 +56,7 @@ def program_files(folder: Path) -> list[ProgramFile]:
 
 
 def _settings_folders(home: Path) -> list[Path]:
-    """Of macOS, of Windows, and of everything else."""
+    """The settings folders of macOS, Windows and other systems."""
     windows = os.environ.get("APPDATA")
     given = os.environ.get("XDG_CONFIG_HOME", "")
     rest = Path(given) if os.path.isabs(given) else home / ".config"
@@ -63,18 +64,18 @@ def _settings_folders(home: Path) -> list[Path]:
 
 
 def entries_in(file: Path, folder: Path) -> list[ServerEntry]:
-    """The servers in a file, with those that Claude Code keeps for this folder; ConfigError if unreadable.
+    """The servers in a file, and those of Claude Code for this folder; ConfigError if unreadable.
 
-    What is turned off there has `disabled` among its fields, wherever that is said.
+    A server that is disabled, in whichever file, has `disabled` among its fields.
     """
     data = read(file)
     here = _project(data, folder)
     entries = [*_entries(file, here, f"projects.{folder.name}."), *_entries(file, data, "")]
     off = {*_names(here.get("disabledMcpServers")), *_rejected(file)}
-    return [_turned_off(entry) if entry.name in off else entry for entry in entries]
+    return [_disabled(entry) if entry.name in off else entry for entry in entries]
 
 
-def _turned_off(entry: ServerEntry) -> ServerEntry:
+def _disabled(entry: ServerEntry) -> ServerEntry:
     return replace(entry, fields=entry.fields | {"disabled": True})
 
 
@@ -84,7 +85,7 @@ def _project(data: JsonMapping, folder: Path) -> JsonMapping:
 
 
 def _rejected(file: Path) -> Iterator[str]:
-    """Servers of a project's .mcp.json that its user does not want; any settings of Claude Code say so."""
+    """Servers of a project's .mcp.json that the user has disabled in a settings file of Claude Code."""
     if file.name != ".mcp.json":
         return
     folder, home = file.parent, Path(os.path.expanduser("~"))
@@ -123,45 +124,14 @@ def _entries(file: Path, data: Any, prefix: str) -> Iterator[ServerEntry]:
             yield ServerEntry(name, dict(as_object(fields)), file, f"{prefix}{table}", foreign)
 
 
-ImportRow = tuple[str, str, str, str, bool]
-"""Name, where it was found, kind, status, and whether it is turned on there."""
-HEADINGS = ("name", "where", "kind", "status")
-_COLOURS = {"new": "green", "conflict": "yellow", "unusable": "red"}
-
-
-def print_candidates(findings: list[ImportRow]) -> None:
-    rows = [
-        tuple(one_line(cell) for cell in (name, where, kind, status if enabled else f"{status} (disabled)"))
-        for name, where, kind, status, enabled in findings
-    ]
-    if is_terminal(sys.stdout):
-        _draw(rows)
-        return
-    widths = [max(len(row[column]) for row in (HEADINGS, *rows)) for column in range(len(HEADINGS))]
-    for row in (HEADINGS, *rows):
-        click.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
-
-
-def _draw(rows: list[tuple[str, ...]]) -> None:
-    from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
-    for heading in HEADINGS:
-        table.add_column(heading, overflow="fold", style="cyan" if heading == "name" else "")
-    for row in rows:
-        colour = _COLOURS.get(row[-1].partition(" ")[0], "")
-        table.add_row(*(Text(cell, colour if at == len(row) - 1 else "") for at, cell in enumerate(row)))
-    Console(highlight=False).print(table)
-
-
 NEW, SAME, CONFLICT, UNUSABLE = "new", "same", "conflict", "unusable"
-_DECIDED = {*COMMON, *SWITCHES}
+HEADINGS = ("name", "where", "kind", "status")
+_COLOURS = {NEW: "green", CONFLICT: "yellow", UNUSABLE: "red"}
+_SETTINGS = {*COMMON, *SWITCHES}
 
 
 class ImportCandidate(Struct, frozen=True):
-    """A server in another program's file, and what becomes of it here."""
+    """A server in another program's file, and its status here."""
 
     name: str
     where: str
@@ -170,14 +140,12 @@ class ImportCandidate(Struct, frozen=True):
     fields: dict[str, Any]
     reason: str | None = None
     enabled: bool = True
-    """Whether it is turned on where it is found; it is imported as it is there."""
+    """Whether it is enabled there; it is imported with the same state."""
 
 
 @click.command("import", short_help="Import servers from Claude, Cursor and VS Code.")
 @click.argument("files", nargs=-1, metavar="[FILE]...", type=click.Path(path_type=Path, dir_okay=False))
-@click.option(
-    "--from", "program", type=click.Choice(list(PROGRAMS)), help="Look only at this program's files."
-)
+@click.option("--from", "program", type=click.Choice(list(PROGRAMS)), help="Read only this program's files.")
 @click.option("--dry-run", is_flag=True, help="Show what would be imported and write nothing.")
 @click.option("--force", is_flag=True, help="Replace servers that differ.")
 @edited_file_option
@@ -188,27 +156,27 @@ def command(
     program: str | None,
     dry_run: bool,
     force: bool,
-    file: Path | None,
+    config: Path | None,
     as_json: bool,
     debug: bool,
 ) -> None:
     """Import the servers in FILE, or in the files of Claude Desktop, Claude Code, Cursor and VS Code.
 
-    Servers that are there already stay as they are, unless --force replaces those that differ. What is
-    turned off there is imported turned off.
+    Servers that exist here stay as they are; --force replaces those that differ. A disabled server is
+    imported as disabled.
     """
     if files and program:
         raise CommandError("a file and --from at once", "give one of them")
-    edited = ConfigFile(config_path(file))
-    entries = _entries_of_files(files) if files else _entries_of_programs(program, edited.path)
-    found = _candidates(entries, edited)
+    target = ConfigFile(config_path(config))
+    entries = _entries_of_files(files) if files else _entries_of_programs(program, target.path)
+    found = _candidates(entries, target)
     _show(found, as_json)
-    wanted = [one for one in found if one.status == NEW] + (_replacements(found, edited) if force else [])
+    wanted = [one for one in found if one.status == NEW] + (_replacements(found, target) if force else [])
     if dry_run:
         click.echo("nothing was written (--dry-run)", err=True)
     elif wanted:
-        _write(wanted, edited)
-    _advise(found, wanted, edited, force, dry_run)
+        _write(wanted, target)
+    _advise(found, wanted, target, force, dry_run)
 
 
 def _entries_of_files(files: tuple[Path, ...]) -> list[ServerEntry]:
@@ -235,11 +203,11 @@ def _entries_of_programs(program: str | None, own: Path) -> list[ServerEntry]:
         try:
             entries += entries_in(place.file, _folder())
         except ConfigError as error:
-            warn(f"{PROGRAMS[place.program]}: {error.message}; it is left out")
+            warn(f"{PROGRAMS[place.program]}: {error.message}; this file was skipped")
     if not entries:
         names = PROGRAMS[program] if program else "Claude Desktop, Claude Code, Cursor and VS Code"
         where = ", ".join(display_path(place.file) for place in looked)
-        raise CommandError(f"no servers of {names} were found", f"looked at {where}", "toolyard import FILE")
+        raise CommandError(f"found no servers of {names}", f"looked at {where}", "toolyard import FILE")
     return entries
 
 
@@ -247,14 +215,14 @@ def _folder() -> Path:
     return Path(os.getcwd())
 
 
-def _candidates(entries: list[ServerEntry], edited: ConfigFile) -> list[ImportCandidate]:
-    """Each against what is here and against those before it: the first of a name is the one that counts."""
+def _candidates(entries: list[ServerEntry], target: ConfigFile) -> list[ImportCandidate]:
+    """Compare each entry with the servers here and with the entries before it: the first of a name wins."""
     here: dict[str, dict[str, Any] | None] = {
-        entry.name: _connection_fields(entry) for entry in edited.included
+        entry.name: _connection_fields(entry) for entry in target.included
     }
-    for table, names in edited.tables.items():
+    for table, names in target.tables.items():
         here |= {
-            name: _connection_fields(ServerEntry(name, fields, edited.path, table, True))
+            name: _connection_fields(ServerEntry(name, fields, target.path, table, True))
             for name, fields in names.items()
         }
     found: list[ImportCandidate] = []
@@ -270,7 +238,7 @@ def _candidate(entry: ServerEntry, here: dict[str, dict[str, Any] | None]) -> Im
     where, reason = display_path(entry.file), None
     try:
         server_config(entry, os.environ)
-    except UnusableEntryError as error:  # it can be used once its user has done something about it
+    except UnusableEntryError as error:  # the user can fix it later
         reason = f"{error.message}; {error.hint}" if entry.enabled else None
     except ConfigValueError as error:
         return ImportCandidate(entry.name, where, "?", UNUSABLE, {}, error.message)
@@ -281,18 +249,18 @@ def _candidate(entry: ServerEntry, here: dict[str, dict[str, Any] | None]) -> Im
     return ImportCandidate(entry.name, where, _kind(fields), status, fields, reason, entry.enabled)
 
 
-def _replacements(found: list[ImportCandidate], edited: ConfigFile) -> list[ImportCandidate]:
-    """What takes the place of servers in this file; of several with one name it is the first."""
+def _replacements(found: list[ImportCandidate], target: ConfigFile) -> list[ImportCandidate]:
+    """The first candidate for each server of this file that differs."""
     firsts = {
-        one.name: one for one in reversed(found) if one.status == CONFLICT and one.name in edited.servers
+        one.name: one for one in reversed(found) if one.status == CONFLICT and one.name in target.servers
     }
     return [one for one in found if firsts.get(one.name) is one]
 
 
 def _connection_fields(entry: ServerEntry) -> dict[str, Any] | None:
-    """How a server is reached, without what its user decided about it; None for one that makes no sense."""
+    """The fields that say how a server is reached, without settings; None if they are invalid."""
     try:
-        return {key: value for key, value in own_fields(entry).items() if key not in _DECIDED}
+        return {key: value for key, value in own_fields(entry).items() if key not in _SETTINGS}
     except ConfigValueError:
         return None
 
@@ -305,50 +273,62 @@ def _kind(fields: dict[str, Any]) -> str:
 
 def _show(found: list[ImportCandidate], as_json: bool) -> None:
     if as_json:
-        # Without the fields, which have secrets in them.
+        # Not the fields, which may contain secrets.
         shown_keys = ("name", "where", "kind", "status", "enabled", "reason")
         print_json([{key: getattr(one, key) for key in shown_keys} for one in found])
     else:
-        print_candidates([(one.name, one.where, one.kind, one.status, one.enabled) for one in found])
+        _print_candidates(found)
 
 
-def _write(wanted: list[ImportCandidate], edited: ConfigFile) -> None:
+def _print_candidates(found: list[ImportCandidate]) -> None:
+    rows = [
+        tuple(
+            one_line(cell)
+            for cell in (
+                one.name,
+                one.where,
+                one.kind,
+                one.status if one.enabled else f"{one.status} (disabled)",
+            )
+        )
+        for one in found
+    ]
+    print_table(HEADINGS, rows, last_style=lambda status: _COLOURS.get(status.partition(" ")[0], ""))
+
+
+def _write(wanted: list[ImportCandidate], target: ConfigFile) -> None:
     for one in wanted:
-        edited.put(one.name, edited.worded(one.fields))
-    edited.check()
-    edited.save()
-    count = f"{len(wanted)} server{'' if len(wanted) == 1 else 's'}"
-    click.echo(f"imported {count} into {edited.label}", err=True)
+        target.set_server(one.name, target.adapt_fields(one.fields))
+    target.check()
+    target.save()
+    click.echo(f"imported {counted(len(wanted), 'servers')} into {target.label}", err=True)
 
 
 def _advise(
     found: list[ImportCandidate],
     wanted: list[ImportCandidate],
-    edited: ConfigFile,
+    target: ConfigFile,
     force: bool,
     dry_run: bool,
 ) -> None:
     for one in found:
         if one.reason is not None and one.status != SAME:
-            verb = "was left out" if one.status == UNUSABLE else "cannot be used yet"
+            verb = "was not imported" if one.status == UNUSABLE else "cannot be used yet"
             warn(f"{one.name!r} of {one.where} {verb}: {one.reason}")
     kept = [one for one in found if one.status == CONFLICT and one not in wanted]
     for one in kept:
-        if file := edited.included_from(one.name):
-            warn(f"{one.name!r} of {one.where} was left out: {edited.label} includes another one from {file}")
+        if file := target.included_from(one.name):
+            warn(f"{one.name!r} of {one.where} was not imported: {target.label} includes another from {file}")
     if kept and not force:
-        hint("what differs was kept as it is here; --force replaces it")
+        hint("servers that differ were not changed; --force replaces them")
     if dry_run or not wanted:
         return
     if off := [one for one in wanted if not one.enabled]:
-        are = (
-            "1 server is turned off where it"
-            if len(off) == 1
-            else f"{len(off)} servers are turned off where they"
+        hint(
+            f"{counted(len(off), 'servers')} imported as disabled, as in the original; enabled = true enables"
         )
-        hint(f"{are} came from, and here too; enabled = true turns it on")
     if any(True for one in wanted for _ in secrets_in(one.fields)):
-        hint("secrets were copied as they are; '${VARIABLE}' in their place keeps them out of the file")
-        if os.name == "posix" and stat.S_IMODE(edited.path.stat().st_mode) & 0o077:
-            warn(f"others can read {edited.label}", f"chmod 600 {edited.label}")
-    hint(f"`toolyard list --config {edited.label}` shows their tools")
+        hint("secrets were copied; '${VARIABLE}' instead keeps them out of the file")
+        if os.name == "posix" and stat.S_IMODE(target.path.stat().st_mode) & 0o077:
+            warn(f"other users can read {target.label}", f"chmod 600 {target.label}")
+    hint(f"`toolyard list --config {target.label}` shows their tools")

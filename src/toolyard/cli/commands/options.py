@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypedDict, TypeVar
 
 import click
 
@@ -11,9 +11,71 @@ from . import completion
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_TIMEOUT = 60.0
-
-
 _DEBUG = "toolyard.debug"
+
+
+class ServerOptions(TypedDict):
+    """The values of `target_argument` or `target_option`, of `server_options` and of `debug_option`."""
+
+    target: str | None
+    config: Path | None
+    url: str | None
+    headers: tuple[str, ...]
+    timeout: float
+    debug: bool
+
+
+def target_argument(command: F) -> F:
+    return click.argument("target", metavar="[TARGET]", required=False, shell_complete=completion.targets)(
+        command
+    )
+
+
+def target_option(command: F) -> F:
+    return click.option(
+        "--target",
+        metavar="TARGET",
+        shell_complete=completion.targets,
+        help="The server, as for `serve`. Default: the servers of the configuration.",
+    )(command)
+
+
+def server_options(command: F) -> F:
+    """Which server a command talks to, if not TARGET."""
+    for option in (
+        click.option(
+            "--timeout",
+            metavar="SECONDS",
+            type=click.FloatRange(min=0, min_open=True),
+            default=DEFAULT_TIMEOUT,
+            show_default=True,
+            help="With --url: time limit for an answer, or for its next event.",
+        ),
+        click.option(
+            "--header",
+            "headers",
+            multiple=True,
+            metavar="NAME:VALUE",
+            help="With --url: a header to send; may be repeated.",
+        ),
+        click.option("--url", metavar="URL", help="A running server, instead of TARGET."),
+        config_option,
+    ):
+        command = option(command)
+    return command
+
+
+def config_option(command: F) -> F:
+    return click.option(
+        "--config",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="The configuration file. Default: the toolyard.toml that is found.",
+    )(command)
+
+
+def json_option(command: F) -> F:
+    return click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")(command)
 
 
 def debug_option(command: F) -> F:
@@ -28,52 +90,5 @@ def _remember(ctx: click.Context, parameter: click.Parameter, value: bool) -> bo
 
 
 def wants_debug(ctx: click.Context) -> bool:
-    """Whether --debug was given, to this command or to one below it."""
+    """Whether --debug was given, to this command or to a subcommand."""
     return ctx.meta.get(_DEBUG) is True
-
-
-def config_option(command: F) -> F:
-    return click.option(
-        "--config",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
-        help="The servers to put behind one endpoint; toolyard.toml is found by itself.",
-    )(command)
-
-
-def target_option(command: F) -> F:
-    return click.option(
-        "--target",
-        "server",
-        metavar="TARGET",
-        shell_complete=completion.targets,
-        help="The server, as for `serve`; without it as configured.",
-    )(command)
-
-
-def json_option(command: F) -> F:
-    return click.option("--json", "as_json", is_flag=True, help="Print everything, as JSON.")(command)
-
-
-def remote_options(command: F) -> F:
-    """Where a server is, when it is not one of this process."""
-    for option in (
-        click.option(
-            "--timeout",
-            metavar="SECONDS",
-            type=click.FloatRange(min=0, min_open=True),
-            default=DEFAULT_TIMEOUT,
-            show_default=True,
-            help="With --url: how long the server may take for an answer or the next event of one.",
-        ),
-        click.option(
-            "--header",
-            "headers",
-            multiple=True,
-            metavar="NAME:VALUE",
-            help="With --url: a header to send; may be repeated.",
-        ),
-        click.option("--url", metavar="URL", help="A running server, instead of one in this process."),
-    ):
-        command = option(command)
-    return command

@@ -1,4 +1,4 @@
-"""`toolyard search`: find the tools that fit a use case, and show why they rank as they do."""
+"""`toolyard search`: find tools for a use case, and explain their scores."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ from ..serving.session_key import check_key_variable
 from ..target import DEMO
 from ..ui.messages import CommandError, hint, one_line, warn
 from ..ui.output import print_json
-from ..ui.tables import LEAST_TEXT, TextLayout
+from ..ui.tables import MIN_TEXT, TextLayout
 from ..ui.terminal import Terminal
 from . import completion
 from .options import config_option, debug_option, json_option
@@ -29,8 +29,8 @@ _Cells = tuple[str, ...]
 GAP = "  "
 
 
-def print_results(found: "Sequence[ToolMatch]", explain: bool) -> None:
-    """Names are never cut, since they are there to be copied; only the descriptions are."""
+def _print_results(found: "Sequence[ToolMatch]", explain: bool) -> None:
+    """Print the table. Names are for copying, so only descriptions are cut."""
     if not found:
         return
     page = TextLayout()
@@ -38,7 +38,7 @@ def print_results(found: "Sequence[ToolMatch]", explain: bool) -> None:
     headings = ("tool", "server", "score", *parts, "what it does")
     rows = [_row(one, parts) for one in found]
     widths = [max(map(page.measure, column)) for column in list(zip(headings, *rows, strict=True))[:-1]]
-    room = max(LEAST_TEXT, page.width - sum(widths) - len(GAP) * len(widths))
+    room = max(MIN_TEXT, page.width - sum(widths) - len(GAP) * len(widths))
     click.echo(click.style(_line(headings, widths, page, room), bold=True))
     for row, one in zip(rows, found, strict=True):
         name, rest = _line(row[:1], widths, page, room), _line(row[1:], widths[1:], page, room)
@@ -46,13 +46,13 @@ def print_results(found: "Sequence[ToolMatch]", explain: bool) -> None:
 
 
 def _line(cells: Sequence[str], widths: list[int], page: TextLayout, room: int) -> str:
-    """As many cells as are given; the one beyond the last width is the description."""
+    """Join cells; a cell beyond the last width is the description."""
     padded = [page.padded(cell, width) + GAP for cell, width in zip(cells, widths, strict=False)]
     return "".join([*padded, *(page.cut(cell, room) for cell in cells[len(widths) :])])
 
 
 def _parts(found: "Sequence[ToolMatch]") -> list[str]:
-    """Where the scores came from, the weightiest first."""
+    """The parts that scores are made of, the largest first."""
     totals: dict[str, float] = {}
     for one in found:
         for name, value in one.parts.items():
@@ -73,7 +73,7 @@ def _row(one: "ToolMatch", parts: list[str]) -> _Cells:
     )
 
 
-MOST = 25
+MAX_LIMIT = 25
 
 
 @click.command("search", short_help="Find the tools that fit a use case.")
@@ -86,7 +86,9 @@ MOST = 25
     shell_complete=completion.servers,
     help="Only tools of this server.",
 )
-@click.option("--limit", type=click.IntRange(1, MOST), help="How many; without it as configured.")
+@click.option(
+    "--limit", type=click.IntRange(1, MAX_LIMIT), help="How many results. Default: limit of the file."
+)
 @click.option("--explain", is_flag=True, help="Show what each score is made of.")
 @config_option
 @json_option
@@ -102,8 +104,8 @@ def command(
 ) -> None:
     """Find tools for USE_CASE among the servers of a configuration, as an agent's search_tools does.
 
-    --config or the toolyard.toml found here says which servers; without one it is the bundled demo.
-    Servers that are missing are shown with the reason.
+    Searches the servers of --config or of the toolyard.toml that is found; if there is none, the bundled
+    demo. Warns of servers that are missing, with the reason.
     """
     from ...search.documents import ToolQuery
 
@@ -112,25 +114,25 @@ def command(
     if not use_case:
         raise CommandError("the use case is empty", 'toolyard search "send an email to a customer"')
     chosen = _config(config)
-    # What goes wrong with a server is shown as a warning of the command, not as a log line too.
+    # The command warns of servers that fail; a log line would say it twice.
     log_to_stderr(debug) if debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
     with stdout_for_data(), Terminal() as user:
         answer = asyncio.run(_searched(chosen, ToolQuery(use_case, server=only, limit=limit), user))
     (finding,) = answer.findings
     if as_json:
-        print_json(_shown(answer, explain))
+        print_json(_as_json(answer, explain))
         return
-    print_results(finding.results, explain)
+    _print_results(finding.results, explain)
     for name, reason in {**{item.name: item.reason for item in chosen.broken}, **answer.missing}.items():
         warn(f"{name}: {reason}")
     if not finding.results:
-        warn(f"nothing fits {use_case!r}")
+        warn(f"no tool fits {use_case!r}")
     elif finding.total > len(finding.results):
-        hint(f"--limit shows more: there are {finding.total} that may fit")
+        hint(f"--limit shows more: {finding.total} tools may fit")
 
 
 def _config(given: Path | None) -> "Config":
-    """Whatever the gateway would show its clients, here everything is searched."""
+    """The configuration with the search view, whatever view its gateway has."""
     from msgspec.structs import replace
 
     from ...config import Config, InProcess, ServerConfig
@@ -161,7 +163,7 @@ async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnsw
 
 
 async def _started(gateway: "Gateway", wait: float, user: Terminal) -> None:
-    """With a fresh look at what is new or was not well; a reason from last time may be out of date."""
+    """Start the gateway and wait for servers that are new or failed last time."""
     from ..client.gateway import wait_for_servers
 
     await gateway.start()
@@ -169,7 +171,7 @@ async def _started(gateway: "Gateway", wait: float, user: Terminal) -> None:
     await wait_for_servers([shelf for shelf in shelves if shelf.fault or not shelf.known], wait, user)
 
 
-def _shown(answer: "SearchAnswer", explain: bool) -> dict[str, Any]:
+def _as_json(answer: "SearchAnswer", explain: bool) -> dict[str, Any]:
     shown = answer.shown()
     if explain:
         for finding, entry in zip(answer.findings, shown["results"], strict=True):

@@ -2,8 +2,7 @@
 
 import shlex
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import click
 import msgspec
@@ -18,13 +17,13 @@ from ..ui.output import print_json
 from ..ui.tables import TextLayout
 from ..ui.terminal import Terminal
 from . import completion
-from .options import config_option, debug_option, json_option, remote_options, target_option
+from .options import ServerOptions, debug_option, json_option, server_options, target_option
 
 MAX_DEPTH = 8
 MAX_ROWS = 200
 MAX_CELL = 200
-"""Longer than that, a default or a list of values is cut."""
-LEAST_TEXT = 20
+"""Longer defaults and lists of values are cut."""
+MIN_DESCRIPTION = 20
 HEADINGS = ("name", "type", "required", "default", "limits", "description")
 NARROW = ("name", "type", "required", "description")
 _ANNOTATIONS = {
@@ -62,7 +61,7 @@ class PropertyRow(Struct, frozen=True):
 
     @property
     def few_cells(self) -> tuple[str, ...]:
-        """For a narrow page: what is known of it in one cell."""
+        """For a narrow layout: limits, default and description in one cell."""
         name, kind, required, default, limits, about = self.cells
         default = f"default {default}" if default else ""
         return name, kind, required, "; ".join(text for text in (limits, default, about) if text)
@@ -71,31 +70,21 @@ class PropertyRow(Struct, frozen=True):
 @click.command("show", short_help="Show one tool with its arguments.")
 @click.argument("tool", shell_complete=completion.tools)
 @target_option
-@config_option
-@remote_options
+@server_options
 @json_option
 @debug_option
-def command(
-    tool: str,
-    server: str | None,
-    config: Path | None,
-    url: str | None,
-    headers: tuple[str, ...],
-    timeout: float,
-    as_json: bool,
-    debug: bool,
-) -> None:
-    """Show TOOL: its description, its arguments and its result as tables, and an example of a call."""
-    where = ConnectOptions(server, config, url, headers, timeout, debug, wanted=tool)
+def command(tool: str, as_json: bool, **options: Unpack[ServerOptions]) -> None:
+    """Show TOOL: its description, its arguments and its result as tables, and an example call."""
+    where = ConnectOptions(**options, wanted=tool)
     with Terminal() as user, connected(where, user) as client:
         definition = find_tool(client, tool, where)
     if as_json:
         print_json(definition)
     else:
-        click.echo("\n".join(_shown(definition, where)))
+        click.echo("\n".join(_format_tool(definition, where)))
 
 
-def _shown(tool: JsonMapping, where: ConnectOptions) -> Iterator[str]:
+def _format_tool(tool: JsonMapping, where: ConnectOptions) -> Iterator[str]:
     page = TextLayout()
     title = as_object(tool.get("annotations")).get("title") or tool.get("title")
     name = click.style(one_line(str(tool["name"])), fg="cyan", bold=True)
@@ -112,7 +101,7 @@ def _shown(tool: JsonMapping, where: ConnectOptions) -> Iterator[str]:
 
 
 def _annotations(tool: JsonMapping) -> str:
-    """All that it says of itself, the noes too."""
+    """The tool's annotations, false ones included."""
     said = as_object(tool.get("annotations"))
     words = [yes if said[key] else no for key, (yes, no) in _ANNOTATIONS.items() if key in said]
     return ", ".join(words)
@@ -142,7 +131,7 @@ def _rows(
     for name, given in as_object(schema.get("properties")).items():
         prop = follow_reference(as_object(given), root)
         inner = _inner(prop, root)
-        # A reference that leads back to where it stands would have no end.
+        # A circular reference would never end.
         circular = inner is not None and id(inner) in (*above, id(schema))
         about = str(as_object(given).get("description") or prop.get("description") or "")
         yield PropertyRow(
@@ -159,7 +148,7 @@ def _rows(
 
 
 def _inner(prop: JsonMapping, root: JsonMapping) -> JsonMapping | None:
-    """The object whose properties are shown below: its own, those of its items, or of one alternative."""
+    """The object whose properties are shown below: the property, its items, or one alternative."""
     for _ in range(MAX_DEPTH):
         if as_object(prop.get("properties")):
             return prop
@@ -182,7 +171,7 @@ def _kind(prop: JsonMapping, root: JsonMapping) -> str:
 
 
 def _limits(prop: JsonMapping, root: JsonMapping) -> str:
-    """`1 to 10`, `3 characters or more`, `one of …`, as texts."""
+    """`1 to 10`, `3 characters or more`, and so on."""
     found: list[str] = []
     if values := as_list(prop.get("enum")):
         found.append(_cell(", ".join(value if isinstance(value, str) else _json(value) for value in values)))
@@ -198,7 +187,7 @@ def _limits(prop: JsonMapping, root: JsonMapping) -> str:
     for key, sign in (("exclusiveMinimum", "more than"), ("exclusiveMaximum", "less than")):
         found += [f"{sign} {_json(prop[key])}"] if key in prop else []
     found += [f"a multiple of {_json(prop['multipleOf'])}"] if "multipleOf" in prop else []
-    found += ["no item twice"] if prop.get("uniqueItems") is True else []
+    found += ["unique items"] if prop.get("uniqueItems") is True else []
     found += [_cell(f"{key} {prop[key]}") for key in ("format", "pattern") if prop.get(key)]
     if not found and (options := as_list(prop.get("anyOf")) or as_list(prop.get("oneOf"))):
         each = [_limits(option, root) for option in map(as_object, options) if "anyOf" not in option]
@@ -233,13 +222,13 @@ def _cell(text: str) -> str:
 
 
 def _table(rows: list[PropertyRow], page: TextLayout) -> Iterator[str]:
-    """Columns without a word are left out; the last one is wrapped into what is left of the page."""
+    """Omit empty columns, and wrap the last one into the rest of the width."""
     table = _used([HEADINGS, *(row.cells for row in rows)])
     widths = _widths(table, page)
-    if page.width - _taken(widths) < LEAST_TEXT:
+    if page.width - _taken(widths) < MIN_DESCRIPTION:
         table = _used([NARROW, *(row.few_cells for row in rows)])
         widths = _widths(table, page)
-    room = max(LEAST_TEXT, page.width - _taken(widths))
+    room = max(MIN_DESCRIPTION, page.width - _taken(widths))
     for number, row in enumerate(table):
         parts = [page.folded(cell, room) if at == len(widths) else [cell] for at, cell in enumerate(row)]
         for line in range(len(parts[-1])):
@@ -258,20 +247,17 @@ def _used(table: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 def _widths(table: list[tuple[str, ...]], page: TextLayout) -> list[int]:
-    """Of all columns but the last."""
+    """The widths of all columns but the last."""
     return [max(page.measure(row[at]) for row in table) for at in range(len(table[0]) - 1)]
 
 
 def _taken(widths: list[int]) -> int:
-    """By all columns but the last, with what is between them."""
+    """The width of all columns but the last, with the gaps."""
     return 2 + sum(widths) + 2 * len(widths)
 
 
-# An example
-
-
 def _example(tool: JsonMapping, schema: JsonMapping, where: ConnectOptions) -> str:
-    """A call with the required arguments, each with a value that its schema admits as far as one can tell."""
+    """A call with the required arguments, with values that should fit their schemas."""
     resolved_schema = follow_reference(schema, schema)
     properties = as_object(resolved_schema.get("properties"))
     required = [name for name in as_list(resolved_schema.get("required")) if isinstance(name, str)]

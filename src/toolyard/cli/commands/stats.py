@@ -1,22 +1,22 @@
 """`toolyard stats`: how much tools returned, and how much of it was sent to models."""
 
 import sqlite3
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ..configuration import loader
-from ..ui.messages import CommandError, hint, is_terminal, one_line
+from ..ui.messages import CommandError, hint, one_line
 from ..ui.output import print_json
+from ..ui.tables import format_size, print_table
 from .options import config_option, json_option
 
 if TYPE_CHECKING:
     from ...telemetry.usage import UsageRow
 
 
-@click.command("stats", short_help="How much tools returned, and how much models were sent.")
+@click.command("stats", short_help="Show how much tools returned and models received.")
 @click.option(
     "--by",
     type=click.Choice(["tool", "server", "agent", "tenant", "day", "config"]),
@@ -26,14 +26,16 @@ if TYPE_CHECKING:
 )
 @click.option("--days", type=click.IntRange(1, 400), default=7, show_default=True, help="How many days back.")
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="How many rows.")
-@click.option("--all", "everything", is_flag=True, help="Other configurations of this state folder too.")
+@click.option(
+    "--all", "everything", is_flag=True, help="Include other configurations with the same state folder."
+)
 @config_option
 @json_option
 def command(by: str, days: int, limit: int, everything: bool, config: Path | None, as_json: bool) -> None:
-    """Show how much tools returned and how much of it went on to models, as the gateway counted it.
+    """Show how much tools returned through the gateway, and how much of it was sent to models.
 
-    It is that of this configuration; with --all, or where there is none, of every one. Tokens are estimated.
-    The figures are added to a file in the gateway's state folder every few seconds.
+    Counts this configuration; with --all, or without a configuration, all of them. Tokens are estimated.
+    A running gateway writes the figures to its state folder every few seconds.
     """
     from ...config import Config
     from ...config.files import config_identity, state_folder
@@ -44,7 +46,7 @@ def command(by: str, days: int, limit: int, everything: bool, config: Path | Non
     own = None if everything or file is None else config_identity(settings)
     folder = state_folder(settings)
     if folder is None:
-        raise CommandError("there is no state folder to read from", "set state_dir in [gateway]")
+        raise CommandError("no state folder", "set state_dir in [gateway]")
     try:
         found = usage_rows(folder, by, days, own)
         others = not found and own is not None and bool(usage_rows(folder, by, days))
@@ -54,13 +56,13 @@ def command(by: str, days: int, limit: int, everything: bool, config: Path | Non
         print_json([_object(row) for row in found[:limit]])
         return
     if not found:
-        click.echo(f"Nothing was counted in the last {days} days.")
+        click.echo(f"No calls in the last {days} days.")
         if others:
-            hint("other configurations have been counted; --all shows them too")
+            hint("--all shows other configurations, which have calls")
         return
     click.echo(_headline(found, days))
     shown = [_cells(row) for row in found[:limit]]
-    _draw(by, shown) if is_terminal(sys.stdout) else _align(by, shown)
+    print_table((by, *_HEADINGS), shown, numbers=True)
     if len(found) > limit:
         click.echo(f"… and {len(found) - limit} more")
 
@@ -81,43 +83,21 @@ def _headline(found: "list[UsageRow]", days: int) -> str:
     when = {1: "Today", 7: "This week"}.get(days, f"In the last {days} days")
     calls = sum(row.calls for row in found)
     counted = f"{calls:,} call{'' if calls == 1 else 's'}"
-    return f"{when} {_size(came)} became {_size(went)}, in {counted}."
+    return f"{when} {format_size(came)} became {format_size(went)}, in {counted}."
 
 
-_HEADINGS = ("calls", "came", "went on", "tokens saved", "kept out")
+_HEADINGS = ("calls", "received", "sent", "tokens saved", "saved")
 
 
 def _cells(row: "UsageRow") -> tuple[str, ...]:
     saved = max(0, row.tokens_received - row.tokens_sent)
     share = 0 if not row.received else max(0.0, 1 - row.sent / row.received)
     name = one_line(row.name)
-    return name, f"{row.calls:,}", _size(row.received), _size(row.sent), f"{saved:,}", f"{share:.0%}"
-
-
-def _size(count: int) -> str:
-    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
-        if count >= size:
-            return f"{count / size:.3g} {unit}"
-    return f"{count} B"
-
-
-def _align(by: str, rows: list[tuple[str, ...]]) -> None:
-    table = [(by, *_HEADINGS), *rows]
-    widths = [max(len(row[at]) for row in table) for at in range(len(table[0]))]
-    for first, *rest in table:
-        cells = [f"{cell:>{width}}" for cell, width in zip(rest, widths[1:], strict=True)]
-        click.echo("  ".join([f"{first:<{widths[0]}}", *cells]))
-
-
-def _draw(by: str, rows: list[tuple[str, ...]]) -> None:
-    from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 0, 0, 2))
-    table.add_column(by, style="cyan", overflow="fold")
-    for heading in _HEADINGS:
-        table.add_column(heading, justify="right")
-    for row in rows:
-        table.add_row(*(Text(cell) for cell in row))
-    Console(highlight=False).print(table)
+    return (
+        name,
+        f"{row.calls:,}",
+        format_size(row.received),
+        format_size(row.sent),
+        f"{saved:,}",
+        f"{share:.0%}",
+    )

@@ -1,6 +1,6 @@
-"""A configuration file that a command changes: read, changed in memory, checked, written in one step.
+"""A configuration file that a command edits: read, changed in memory, checked, written in one step.
 
-The new text is loaded before it is written, so that the file never ends up broken.
+The new text is loaded before it is written, so that the file is never broken.
 """
 
 import json
@@ -21,34 +21,30 @@ from ..commands.options import F
 from ..json_values import as_object
 from ..ui.messages import CommandError
 from . import toml_text
+from .loader import config_error
 
 DEFAULT_FILE = "toolyard.toml"
 NEW_FILE_MODE = 0o600  # there may be secrets in it
-# What the user decided about a server, however it is reached.
+# Settings of the user that do not depend on how a server is reached.
 KEPT_KEYS = (*COMMON, *(key for key in SWITCHES if key != "type"))
 
 
 def edited_file_option(command: F) -> F:
     return click.option(
         "--config",
-        "file",
         metavar="FILE",
         type=click.Path(path_type=Path, dir_okay=False),
-        help=f"The file to change; else the one that is found, else ./{DEFAULT_FILE}.",
+        help=f"The file to edit. Default: the one that is found, else ./{DEFAULT_FILE}.",
     )(command)
 
 
-def config_path(file: Path | None) -> Path:
-    """The file to change: as an absolute path, links followed, so that a link stays one."""
-    return Path(os.path.realpath(os.path.expanduser(file or find() or DEFAULT_FILE)))
-
-
-def config_error(error: ConfigError) -> CommandError:
-    return CommandError(error.message, *([error.hint] if error.hint else []))
+def config_path(config: Path | None) -> Path:
+    """The file to edit, as an absolute path with links resolved, so that a link stays a link."""
+    return Path(os.path.realpath(os.path.expanduser(config or find() or DEFAULT_FILE)))
 
 
 class ConfigFile:
-    """A file being changed. Nothing is written before `save`."""
+    """A file being edited. Nothing is written before `save`."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -61,8 +57,8 @@ class ConfigFile:
         return display_path(self.path)
 
     @property
-    def foreign(self) -> bool:
-        """Whether it is another program's, which knows neither our keys nor our kinds."""
+    def is_foreign(self) -> bool:
+        """Whether it is another program's, which does not know our keys."""
         return is_foreign(self.path, self.data, asked=True)
 
     @property
@@ -75,16 +71,16 @@ class ConfigFile:
 
     @property
     def servers(self) -> dict[str, str]:
-        """The names in this file, and the table that each is in."""
+        """The table of each server in this file."""
         return {name: table for table, entries in self.tables.items() for name in entries}
 
-    def worded(self, fields: dict[str, Any]) -> dict[str, Any]:
-        """Fields as this file wants them: other programs need a `type`, and have no servers in process."""
-        if not self.foreign:
+    def adapt_fields(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """Adapt fields to a foreign file: other programs need a `type`, and have no modules."""
+        if not self.is_foreign:
             return fields
         if "module" in fields:
             raise CommandError(
-                f"{self.label} is another program's: it has no modules", "--config toolyard.toml"
+                f"{self.label} is another program's, which has no modules", "--config toolyard.toml"
             )
         rest = {key: value for key, value in fields.items() if key != "transport"}
         kind = "stdio" if "command" in fields else "sse" if fields.get("transport") == "sse" else "http"
@@ -92,7 +88,7 @@ class ConfigFile:
 
     @property
     def included(self) -> list[ServerEntry]:
-        """The servers that come from the files it includes."""
+        """The servers of the included files."""
         if self.is_new:
             return []
         try:
@@ -103,11 +99,11 @@ class ConfigFile:
     def included_from(self, name: str) -> str | None:
         return next((display_path(entry.file) for entry in self.included if entry.name == name), None)
 
-    def put(self, name: str, fields: Mapping[str, Any]) -> None:
-        """A new server, or other fields for one that is there: what was decided about it stays."""
+    def set_server(self, name: str, fields: Mapping[str, Any]) -> None:
+        """Add a server, or replace its fields; the settings in KEPT_KEYS stay."""
         self._change(self.servers.get(name, self._table), name, fields)
 
-    def drop(self, name: str) -> None:
+    def remove_server(self, name: str) -> None:
         self._change(self.servers[name], name, None)
 
     def check(self) -> Config:
@@ -116,8 +112,8 @@ class ConfigFile:
         except ConfigError as error:
             raise config_error(error) from None
 
-    def loads_now(self) -> bool:
-        """Whether the file as it is on disk can be used."""
+    def is_loadable(self) -> bool:
+        """Whether the file on disk can be loaded."""
         try:
             check(self.path, self._before)
         except ConfigError:
@@ -138,12 +134,12 @@ class ConfigFile:
 
     @property
     def _table(self) -> str:
-        """Where a new server goes."""
+        """The table for a new server."""
         present = [table for table, _ in server_tables(self.data)] or ["mcpServers"]
-        return present[-1] if self.foreign else "servers"
+        return present[-1] if self.is_foreign else "servers"
 
     def _change(self, table: str, name: str, fields: Mapping[str, Any] | None) -> None:
-        """Whatever form the file has: the entry becomes these fields, or goes, and nothing else changes."""
+        """Set or remove the entry, and check that nothing else changes, whatever form the file has."""
         wanted = _entries(self.data)
         if fields is None:
             del wanted[table, name]
@@ -155,9 +151,7 @@ class ConfigFile:
         except (toml_text.TomlEditError, ConfigError):
             data = text = None
         if data is None or text is None or _entries(data) != wanted:
-            raise CommandError(
-                f"{self.label} has a form that cannot be changed safely", "change it in an editor"
-            )
+            raise CommandError(f"{self.label} cannot be edited safely", "change it in an editor")
         self._text, self.data = text, data
 
     def _changed(self, table: str, name: str, fields: Mapping[str, Any] | None) -> str:
@@ -188,7 +182,7 @@ def _kept_fields(old: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str,
 
 
 def _entries(data: Mapping[str, Any]) -> dict[Any, Any]:
-    """Servers one by one, beside everything else that a file holds."""
+    """Everything in a file, with the servers one by one."""
     tables = dict(server_tables(data))
     rest = {key: value for key, value in data.items() if key not in tables and key != "mcp"}
     servers = {
@@ -207,7 +201,7 @@ def _read(path: Path) -> str:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """In one step, and with the mode that the file had."""
+    """Replace the file in one step, and keep its mode."""
     mode = path.stat().st_mode & 0o7777 if path.exists() else NEW_FILE_MODE
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
@@ -233,9 +227,9 @@ _SECRET_VALUES = re.compile(
 
 
 def secrets_in(fields: Mapping[str, Any]) -> Iterator[str]:
-    """The keys, as `env.TOKEN`, whose values look like secrets. A `${VARIABLE}` is none."""
+    """The keys, as `env.TOKEN`, whose values look like secrets; `${VARIABLE}` does not."""
     for table in ("env", "headers"):
         for name, value in as_object(fields.get(table)).items():
-            written_out = isinstance(value, str) and value and "${" not in value
-            if written_out and (_SECRET_NAMES.search(name) or _SECRET_VALUES.match(value)):
+            is_literal = isinstance(value, str) and value and "${" not in value
+            if is_literal and (_SECRET_NAMES.search(name) or _SECRET_VALUES.match(value)):
                 yield f"{table}.{name}"

@@ -11,14 +11,16 @@ from ..ui.messages import CommandError
 
 if TYPE_CHECKING:
     from ...app import Gateway
-    from ...config import Config
+    from ...config import Config, ConfigError
+    from ...state.store import StateError
+    from ...telemetry.tracing import TracesUnavailableError
 
 
 MAX_NESTING = 3
 
 
 def config_file(target: str | None, given: Path | None) -> Path | None:
-    """The file to use; None when the command is about a target, or there is nothing but the demo."""
+    """The file to use; None for a target, or if no file is found."""
     if target is not None:
         if given is not None:
             raise CommandError("a target and --config at once", "give one of them")
@@ -36,27 +38,27 @@ def load_config(file: Path) -> "Config":
     try:
         return load(file)
     except ConfigError as error:
-        raise config_failure(error) from None
+        raise config_error(error) from None
 
 
-def config_failure(error: Exception) -> CommandError:
-    hint = getattr(error, "hint", None)
-    return CommandError(str(error), *([hint] if hint else []))
+def config_error(error: "ConfigError | StateError | TracesUnavailableError") -> CommandError:
+    return CommandError(error.message, *([error.hint] if error.hint else []))
 
 
 def make_gateway(config: "Config", key: bytes | None) -> "Gateway":
-    from ...app import Gateway  # 150 ms of CPU with all that it mounts servers by
+    from ...app import Gateway  # 150 ms of CPU
     from ...config import ConfigError
     from ...state.store import StateError
     from ...telemetry.tracing import TracesUnavailableError
     from ...upstream.stdio.launch import NESTING, nesting
 
     if nesting(os.environ) > MAX_NESTING:
-        # An entry that starts this very gateway, as `import` may bring one along, would never end.
+        # An entry that starts this gateway itself, which `import` may have copied, would never end.
         raise CommandError(
-            f"gateways start gateways, {MAX_NESTING} deep", f"see {NESTING} and who starts this one"
+            f"gateways are nested more than {MAX_NESTING} deep",
+            f"remove the entry that starts this gateway; {NESTING} counts them",
         )
     try:
         return Gateway(config, key)
     except (ConfigError, TracesUnavailableError, StateError) as error:
-        raise CommandError(error.message, *([error.hint] if error.hint else [])) from None
+        raise config_error(error) from None

@@ -1,7 +1,7 @@
-"""Adds, replaces and removes server entries in the text of a TOML file; the rest stays to the letter.
+"""Adds, replaces and removes server entries in the text of a TOML file; all other text stays as it is.
 
 Entries with their own header (`[servers.git]`) are edited as lines, because a comment above the next
-header belongs to what follows it. Other forms (`git = { ... }`, `git.command = ...`) are edited by
+header belongs to that header. Other forms (`git = { ... }`, `git.command = ...`) are edited by
 tomlkit.
 """
 
@@ -32,12 +32,12 @@ Lines = list[str]
 
 
 class TomlEditError(Exception):
-    """TOML that is fine, but that tomlkit cannot change."""
+    """Valid TOML that tomlkit cannot edit."""
 
 
 class TomlSection(Struct, frozen=True):
-    """A header and the lines under it. `end` is past its own last line; blanks and comments that lead over
-    to the next header are from there to `stop`."""
+    """A header and the lines under it, up to `end`. Blanks and comments before the next header are from
+    `end` to `stop`."""
 
     path: tuple[str, ...]
     start: int
@@ -46,7 +46,7 @@ class TomlSection(Struct, frozen=True):
 
 
 def add_entry(text: str, table: str, name: str, fields: Mapping[str, Any]) -> str:
-    """At the end, under a header of its own."""
+    """Append the entry under its own header."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = [f"[{_key(table)}.{_key(name)}]", *(f"{_key(key)} = {_value(fields[key])}" for key in fields), ""]
     if text and not text.endswith("\n"):
@@ -65,7 +65,7 @@ def remove_entry(text: str, table: str, name: str) -> str:
 
 
 def replace_entry(text: str, table: str, name: str, fields: Mapping[str, Any], keep: tuple[str, ...]) -> str:
-    """The entry with these fields; of its old ones only those in `keep` stay, with their comments."""
+    """Replace the fields of an entry; the old ones in `keep` stay, with their comments."""
     lines = _LINE.findall(text)
     sections = _sections_of(lines, table, name)
     main = next((section for section in sections if len(section.path) == 2), None)
@@ -83,7 +83,7 @@ def replace_entry(text: str, table: str, name: str, fields: Mapping[str, Any], k
 
 
 def _edited(body: str, table: str, name: str, fields: Mapping[str, Any], keep: tuple[str, ...]) -> str:
-    import tomlkit  # 11 ms of CPU, and most changes do without it
+    import tomlkit  # 11 ms of CPU, and most edits do not need it
 
     with _editing():
         document: Any = tomlkit.parse(body)
@@ -129,7 +129,7 @@ def _sections_of(lines: Lines, table: str, name: str) -> list[TomlSection]:
 
 def _cut(lines: Lines, section: TomlSection) -> None:
     del lines[section.start : section.end]
-    # The blank lines around it become those around nothing.
+    # Blank lines on both sides would add up.
     at = section.start
     while at and not lines[at - 1].strip() and (at == len(lines) or not lines[at].strip()):
         at -= 1
@@ -147,9 +147,9 @@ def _sections(lines: Lines) -> Iterator[TomlSection]:
 
 
 def _end(lines: Lines, start: int, stop: int) -> int:
-    """Comments right under the last key are the section's own, unless the next header is right under them."""
+    """Comments right under the last key belong to the section, unless the next header follows directly."""
     last = stop
-    while last > start + 1 and _leads_over(lines[last - 1]):
+    while last > start + 1 and _is_blank_or_comment(lines[last - 1]):
         last -= 1
     blank = next((number for number in range(last, stop) if not lines[number].strip()), None)
     if blank is None:
@@ -157,12 +157,12 @@ def _end(lines: Lines, start: int, stop: int) -> int:
     return blank
 
 
-def _leads_over(line: str) -> bool:
+def _is_blank_or_comment(line: str) -> bool:
     return not line.strip() or line.lstrip().startswith("#")
 
 
 def _headers(lines: Lines) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """Where tables begin, and their names. Brackets in strings, arrays and comments begin none."""
+    """The line and path of each table header. Brackets in strings, arrays and comments do not count."""
     text = "".join(lines)
     number, line_start, depth = 0, 0, 0
     for token in _TOKEN.finditer(text):
@@ -193,7 +193,7 @@ def _key(name: str) -> str:
 
 
 def _string(value: str) -> str:
-    # TOML's escapes are those of JSON; it wants one more character escaped.
+    # TOML escapes as JSON does, and one more character.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

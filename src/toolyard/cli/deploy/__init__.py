@@ -1,13 +1,13 @@
-"""`toolyard deploy`: everything that another place needs to run servers, made ready to be handed over."""
+"""`toolyard deploy`: packages servers for a platform that runs them."""
 
 import click
 
 from .aws_lambda import command as aws_lambda
 
 
-@click.group("deploy", short_help="Make what another place needs to run servers.")
+@click.group("deploy", short_help="Package servers for AWS Lambda.")
 def command() -> None:
-    """Make what another place needs to run servers. Nothing is uploaded."""
+    """Package servers for a platform that runs them. Nothing is uploaded."""
 
 
 command.add_command(aws_lambda)

@@ -1,29 +1,29 @@
-"""`toolyard deploy lambda`: servers as one function of AWS Lambda, with an address of its own."""
+"""`toolyard deploy lambda`: package servers as one AWS Lambda function with its own URL."""
 
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from .. import target as targets
 from ..commands.options import debug_option
+from ..target import load
 from ..ui.messages import CommandError, warn
 from .selection import SelectedServer, select_server
-from .template import FunctionPlan, render_template
+from .template import FunctionPlan, lint, render_template, require_linter
 
 if TYPE_CHECKING:
     from ...kit import Server
 
 PYTHONS = ("3.11", "3.12", "3.13", "3.14")
-# What CloudWatch takes.
+# The values that CloudWatch accepts.
 LOG_DAYS = ("1", "3", "5", "7", "14", "30", "60", "90", "120", "150", "180", "365", "400", "545", "731",
             "1096", "1827", "2192", "2557", "2922", "3288", "3653")  # fmt: skip
 NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
 
 
-@click.command("lambda", short_help="Make an AWS Lambda function of servers.")
+@click.command("lambda", short_help="Package servers as an AWS Lambda function.")
 @click.argument("servers", nargs=-1, required=True, metavar="SERVER...")
 @click.option(
     "--output",
@@ -32,18 +32,38 @@ NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
     show_default=True,
     help="The folder for function.zip and template.yaml.",
 )
-@click.option("--python", type=click.Choice(PYTHONS), default="3.12", show_default=True, help="The runtime.")
-@click.option("--arch", type=click.Choice(["x86_64", "arm64"]), default="x86_64", show_default=True)
-@click.option("--stream", is_flag=True, help="Send events while a call runs, instead of all at its end.")
-@click.option("--name", help="The function's name; SERVER-mcp when there is none.")
-@click.option("--memory", type=click.IntRange(128, 10240), default=512, show_default=True, help="In MB.")
-@click.option("--timeout", type=click.IntRange(1, 900), default=30, show_default=True, help="In seconds.")
+@click.option(
+    "--python",
+    type=click.Choice(PYTHONS),
+    default="3.12",
+    show_default=True,
+    help="The version of the runtime.",
+)
+@click.option(
+    "--arch",
+    type=click.Choice(["x86_64", "arm64"]),
+    default="x86_64",
+    show_default=True,
+    help="The processor.",
+)
+@click.option("--stream", is_flag=True, help="Send events while a call runs, not only at its end.")
+@click.option("--name", help="The function's name. Default: SERVER-mcp.")
+@click.option(
+    "--memory", type=click.IntRange(128, 10240), default=512, show_default=True, help="Memory in MB."
+)
+@click.option(
+    "--timeout",
+    type=click.IntRange(1, 900),
+    default=30,
+    show_default=True,
+    help="Time limit of a request in seconds.",
+)
 @click.option(
     "--concurrency",
     type=click.IntRange(0, 10000),
     default=10,
     show_default=True,
-    help="How many requests are served at once at most, set aside for this function; 0: no limit.",
+    help="Reserved concurrency: at most so many requests at once; 0: no limit.",
 )
 @click.option(
     "--log-days",
@@ -51,7 +71,7 @@ NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
     default="30",
     metavar="DAYS",
     show_default=True,
-    help="How long logs are kept.",
+    help="How many days logs are kept.",
 )
 @click.option(
     "-o",
@@ -59,7 +79,7 @@ NAME = re.compile(r"[A-Za-z0-9-]{1,64}")
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="A setting of the server, given to it as a variable; SERVER.NAME=VALUE with several servers.",
+    help="A setting of the server, passed as a variable; SERVER.NAME=VALUE with several servers.",
 )
 @click.option("--no-lint", is_flag=True, help="Do not check the template with cfn-lint.")
 @debug_option
@@ -78,23 +98,23 @@ def command(
     no_lint: bool,
     debug: bool,
 ) -> None:
-    """Make a function of AWS Lambda: a zip with these servers, and a template to deploy it with.
+    """Package servers as an AWS Lambda function: a zip, and a template to deploy it with.
 
-    SERVER is one that comes with Toolyard, package.module:attribute, path/to/file.py:attribute, or a table of
-    a REST API (.toml). Nothing is uploaded: the commands for that are printed.
+    SERVER is a bundled server, package.module:attribute, path/to/file.py:attribute, or a table of a REST
+    API (.toml). Nothing is uploaded: the command prints what to run next.
     """
     from . import function_zip, report, selection
-    from . import template as linting
 
     if not no_lint:
-        linting.require_linter()
-    chosen = [select_server(server) for server in dict.fromkeys(servers)]
-    given = selection.read_options(options, chosen)
-    loaded = [_load(server, given[server.name], debug) for server in chosen]
-    _refuse_same_names(loaded)
-    found = selection.option_variables({server.name: _prefix(server) for server in chosen}, given)
+        require_linter()
+    selected = [select_server(server) for server in dict.fromkeys(servers)]
+    settings = selection.read_options(options, selected)
+    # A server must load here before it is deployed; it also knows which key its callers send.
+    loaded = [load(server.target, debug, settings[server.name]) for server in selected]
+    _check_names(loaded)
+    variables = selection.option_variables({server.name: _prefix(server) for server in selected}, settings)
     plan = FunctionPlan(
-        name=_name(name or f"{chosen[0].name}-mcp"),
+        name=_name(name or f"{selected[0].name}-mcp"),
         python=python,
         arch=arch,
         servers=tuple(server.name for server in loaded),
@@ -103,37 +123,32 @@ def command(
         concurrency=concurrency,
         log_days=int(log_days),
         stream=stream,
-        variables=found.plain,
-        secrets=tuple(found.secret),
+        variables=variables.plain,
+        secrets=tuple(variables.secret),
     )
-    work = function_zip.BuildRequest(chosen, python, arch, {**found.plain, **found.secret})
+    request = function_zip.BuildRequest(selected, python, arch, {**variables.plain, **variables.secret})
     output.mkdir(parents=True, exist_ok=True)
     file = output / "template.yaml"
-    with report.report_steps() as tell:
-        made = function_zip.build_function(work, output, tell)
+    with report.report_steps() as report_step:
+        archive = function_zip.build_function(request, output, report_step)
         file.write_text(render_template(plan), "utf-8")
         if not no_lint:
-            tell("cfn-lint")
-            linting.lint(file)
-    report.print_archive(made, file, not no_lint)
+            report_step("cfn-lint")
+            lint(file)
+    report.print_archive(archive, file, not no_lint)
     report.print_next_steps(plan, file, loaded)
-    _warn_if_open(loaded)
+    _warn_if_public(loaded)
 
 
-def _load(server: SelectedServer, options: dict[str, Any], debug: bool) -> "Server":
-    """It must work here before it is sent elsewhere; and it says which key callers bring."""
-    return targets.load(server.target, debug, options)
-
-
-def _refuse_same_names(servers: "list[Server]") -> None:
+def _check_names(servers: "list[Server]") -> None:
     names = [server.name for server in servers]
     for name in names:
         if names.count(name) > 1:
-            raise CommandError(f"two servers are called {name!r}, and each needs an address of its own")
+            raise CommandError(f"two servers are called {name!r}; each needs its own path")
 
 
 def _prefix(server: SelectedServer) -> str:
-    """What the names of its variables begin with, as its module says; it has been loaded by now."""
+    """The prefix of its variables, as its module says; the module is loaded by now."""
     from ...kit.loader import ENVIRONMENT
 
     return getattr(sys.modules.get(server.module), ENVIRONMENT, "")
@@ -141,11 +156,13 @@ def _prefix(server: SelectedServer) -> str:
 
 def _name(name: str) -> str:
     if not NAME.fullmatch(name):
-        raise CommandError(f"{name!r} is no name for a function", "letters, digits and hyphens, 64 at most")
+        raise CommandError(
+            f"{name!r} is not a valid function name", "letters, digits and hyphens, at most 64"
+        )
     return name
 
 
-def _warn_if_open(servers: "list[Server]") -> None:
+def _warn_if_public(servers: "list[Server]") -> None:
     for server in servers:
         if server.caller_keys is None:
-            warn(f"whoever knows the address can use {server.name!r}: it asks its callers for no key")
+            warn(f"{server.name!r} is public: it does not require a key")

@@ -1,6 +1,6 @@
-"""Builds `function.zip`: gathers sources and packages, adds the entry files, compiles, tries it, packs it.
+"""Builds `function.zip`: collects sources and packages, adds the entry files, compiles, tries and zips them.
 
-The same files give the same bytes, whoever builds and when.
+The same files give the same bytes, on any machine and at any time.
 """
 
 import hashlib
@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from ..ui.messages import CommandError, warn
 from . import interpreter, wheels
-from . import interpreter as bytecode
 from .selection import SelectedServer
 from .sources import SourceFiles, gather
 
@@ -24,7 +23,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)
 PLAIN, PROGRAM = 0o644, 0o755
 UNIX = 3
 LEVEL = 6
-"""9 takes more than twice as long for half a hundredth less."""
+"""9 takes more than twice as long, and saves 0.5 %."""
 OWN_FILES = "(function)"
 
 
@@ -34,11 +33,11 @@ class FunctionArchive(Struct, frozen=True):
     unpacked: int
     sha256: str
     parts: dict[str, tuple[int, int]]
-    """By what stands at the top of it: bytes in the zip, bytes unpacked."""
+    """Bytes in the zip and unpacked, by package."""
 
 
 def write_archive(folder: Path, file: Path, programs: frozenset[str]) -> FunctionArchive:
-    """Zip a folder. The `programs` among its files can be executed, all others only be read."""
+    """Zip a folder. The `programs` are executable, other files are not."""
     parts: dict[str, tuple[int, int]] = {}
     draft = file.with_name(f"{file.name}.part")
     with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
@@ -67,7 +66,7 @@ def _file_names(folder: Path) -> list[str]:
 
 
 def _package_of(name: str) -> str:
-    """The package that a file belongs to; its licences and its bytecode count with it."""
+    """The package that a file belongs to, licences and bytecode included."""
     top = name.removeprefix("__pycache__/").partition("/")[0]
     package = top.partition("-" if top.endswith(".dist-info") else ".")[0]
     return OWN_FILES if package in ("function", "bootstrap") else package
@@ -77,10 +76,10 @@ HANDLER = "function.handler"
 BOOTSTRAP = "bootstrap"
 
 
-def function_source(chosen: Iterable[SelectedServer]) -> str:
+def function_source(servers: Iterable[SelectedServer]) -> str:
     """The source of `function.py`."""
-    names = ", ".join(_target_expression(server) for server in chosen)
-    return f'''"""Made by `toolyard deploy lambda`; make it anew rather than change it."""
+    names = ", ".join(_target_expression(server) for server in servers)
+    return f'''"""Made by `toolyard deploy lambda`. Do not edit; run it again."""
 
 from pathlib import Path
 
@@ -94,8 +93,8 @@ handler = function([{names}])
 def bootstrap_source(python: str) -> str:
     """The source of `bootstrap`, for AWS_LAMBDA_EXEC_WRAPPER or a custom runtime."""
     return f"""#!/bin/sh
-# Made by `toolyard deploy lambda`: speaks the Runtime API itself, for AWS's own loop cannot stream Python.
-# As a wrapper it is given the command that it stands for, whose first word is the interpreter.
+# Made by `toolyard deploy lambda`: speaks the Runtime API, because AWS's own loop cannot stream Python.
+# As a wrapper it gets the command that it replaces, whose first word is the interpreter.
 here=$(cd "$(dirname "$0")" && pwd)
 for python in "$1" /var/lang/bin/python{python} python{python}; do
     command -v "$python" >/dev/null 2>&1 && break
@@ -106,56 +105,55 @@ exec "$python" -m toolyard.edge.aws.runtime
 
 
 def _target_expression(server: SelectedServer) -> str:
-    return f"str(HERE / {server.called!r})" if server.table is not None else repr(server.called)
+    target = repr(server.function_target)
+    return f"str(HERE / {target})" if server.table is not None else target
 
 
-MOST_UNPACKED = 250 * 1024 * 1024
-"""What AWS takes, layers included."""
+MAX_UNPACKED = 250 * 1024 * 1024
+"""The limit of AWS, layers included."""
 LEGAL = ("LICENSE", "NOTICE")
 
 ReportStep = Callable[[str], None]
-"""Says what is being done now."""
+"""Called with each step as it begins."""
 
 
 class BuildRequest(Struct, frozen=True):
-    """What to build, and for which machines."""
+    """The servers to build, and the machines to build for."""
 
-    chosen: list[SelectedServer]
+    servers: list[SelectedServer]
     python: str
     arch: str
     variables: dict[str, str]
-    """The settings that its servers are given."""
+    """The settings of the servers."""
 
 
-def build_function(work: BuildRequest, output: Path, tell: ReportStep) -> FunctionArchive:
+def build_function(request: BuildRequest, output: Path, report_step: ReportStep) -> FunctionArchive:
     """Write `function.zip` into `output`. The same servers, versions and Python give the same bytes."""
-    python, arch, chosen = work.python, work.arch, work.chosen
-    tell("which files are needed")
-    sources = gather(chosen)
-    if sources.suspects:
-        warn(
-            f"the zip has what may be secrets: {', '.join(sources.suspects[:5])}", "keep them elsewhere if so"
-        )
+    python, arch, servers = request.python, request.arch, request.servers
+    report_step("finding the files")
+    sources = gather(servers)
+    if secrets := sources.possible_secrets:
+        warn(f"the zip has files that may be secrets: {', '.join(secrets[:5])}", "if so, move them elsewhere")
     wanted, missing = wheels.requirements(sources.packages)
     if missing:
-        tell(f"not installed here, and so left out: {', '.join(missing)}")
+        report_step(f"omitting packages that are not installed here: {', '.join(missing)}")
     with tempfile.TemporaryDirectory(prefix="toolyard-deploy-") as place:
         folder = Path(place, "function")
         folder.mkdir()
-        tell(f"packages for Python {python} on {arch}: {', '.join(wanted)}")
+        report_step(f"packages for Python {python} on {arch}: {', '.join(wanted)}")
         wheels.install(wanted, folder, python, arch)
         _copy(sources, folder)
-        _write_tables(chosen, folder)
-        _write_entry(chosen, folder, python)
-        _compile_and_start(work, folder, tell)
-        tell("the zip")
-        made = write_archive(folder, output / "function.zip", frozenset({BOOTSTRAP}))
-    if made.unpacked > MOST_UNPACKED:
+        _write_tables(servers, folder)
+        _write_entry(servers, folder, python)
+        _compile_and_start(request, folder, report_step)
+        report_step("writing the zip")
+        archive = write_archive(folder, output / "function.zip", frozenset({BOOTSTRAP}))
+    if archive.unpacked > MAX_UNPACKED:
         raise CommandError(
-            f"the function has {made.unpacked:,} bytes unpacked, and AWS takes {MOST_UNPACKED:,}",
+            f"the function has {archive.unpacked:,} bytes unpacked; the limit of AWS is {MAX_UNPACKED:,}",
             "choose fewer servers, or serve them from a container",
         )
-    return made
+    return archive
 
 
 def _copy(sources: SourceFiles, folder: Path) -> None:
@@ -177,9 +175,9 @@ def _licence_files() -> Iterator[Path]:
             yield Path(str(file.locate()))
 
 
-def _write_tables(chosen: list[SelectedServer], folder: Path) -> None:
-    """REST tables as JSON: reading so much TOML takes longer than all the rest of a cold start."""
-    for server in chosen:
+def _write_tables(servers: list[SelectedServer], folder: Path) -> None:
+    """Write REST tables as JSON: parsing their TOML takes longer than the rest of a cold start."""
+    for server in servers:
         if server.table is not None:
             _compile_table(server.table, folder)
     for file in sorted(folder.glob("toolyard/servers/*/*.toml")):
@@ -202,29 +200,27 @@ def _compile_table(file: Path, folder: Path) -> None:
         (folder / f"{file.stem}.{locale}.json").write_bytes(compiled(table))
 
 
-def _write_entry(chosen: list[SelectedServer], folder: Path, python: str) -> None:
-    (folder / "function.py").write_text(function_source(chosen), "utf-8")
+def _write_entry(servers: list[SelectedServer], folder: Path, python: str) -> None:
+    (folder / "function.py").write_text(function_source(servers), "utf-8")
     (folder / BOOTSTRAP).write_text(bootstrap_source(python), "utf-8")
 
 
-def _compile_and_start(work: BuildRequest, folder: Path, tell: ReportStep) -> None:
-    """Compile it, and see whether it starts; both need the function's Python on this machine."""
-    program = interpreter.find_interpreter(work.python)
-    if program is None:
-        tell(
-            f"no Python {work.python} here: not compiled, so that a cold start takes longer, and not started"
-        )
+def _compile_and_start(request: BuildRequest, folder: Path, report_step: ReportStep) -> None:
+    """Compile the function and try to start it; both need the function's Python on this machine."""
+    python = interpreter.find_interpreter(request.python)
+    if python is None:
+        report_step(f"no Python {request.python} here: not compiled, which slows a cold start, and not tried")
         return
-    tell("bytecode")
-    bytecode.compile_all(program, folder)
-    if not interpreter.runs_here(work.arch):
-        tell(f"not started, since this machine is no {work.arch}")
+    report_step("compiling")
+    interpreter.compile_all(python, folder)
+    if not interpreter.runs_here(request.arch):
+        report_step(f"not tried: this machine is not {request.arch}")
         return
-    tell("does it start?")
-    said = interpreter.start_failure(program, folder, work.variables)
-    if said is not None:
+    report_step("starting it once")
+    output = interpreter.start_failure(python, folder, request.variables)
+    if output is not None:
         raise CommandError(
-            f"the function does not start: {said.rstrip().rpartition(chr(10))[2]}",
-            "what is imported by a name that is only known at run time is not found by reading the source",
-            details=said,
+            f"the function does not start: {output.rstrip().rpartition(chr(10))[2]}",
+            "modules that are imported by a computed name are not found",
+            details=output,
         )

@@ -10,27 +10,27 @@ from pathlib import Path
 
 from .wheels import MACHINES
 
-# Run by an interpreter that sees no packages but those of the function.
+# Run by an interpreter that sees only the packages of the function.
 START = "import sys; sys.dont_write_bytecode = True; sys.path.insert(0, sys.argv[1]); import function"
 START_TIMEOUT = 60
-"""Seconds; AWS itself has ten."""
+"""In seconds; AWS allows ten."""
 REGION = "us-east-1"
 
 
 def find_interpreter(python: str) -> str | None:
-    """An interpreter of that version; bytecode of another is of no use."""
+    """Find an interpreter of that version, because bytecode of another is useless."""
     if python == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     return next((found for found in _candidates(python) if _has_version(found, python)), None)
 
 
 def runs_here(arch: str) -> bool:
-    """Whether what is made for those machines of AWS runs on this one."""
+    """Whether code for that processor of AWS runs on this machine."""
     return sys.platform == "linux" and platform.machine() == MACHINES[arch]
 
 
 def start_failure(program: str, folder: Path, variables: Mapping[str, str]) -> str | None:
-    """Start the function as AWS would; None when it is ready, else what it said."""
+    """Start the function as AWS does; None if it is ready, else its error output."""
     given = {
         "PATH": os.defpath,
         "AWS_REGION": REGION,
@@ -48,14 +48,14 @@ def start_failure(program: str, folder: Path, variables: Mapping[str, str]) -> s
             timeout=START_TIMEOUT,
         )
     except subprocess.TimeoutExpired:
-        return f"it was not ready after {START_TIMEOUT} seconds"
+        return f"not ready after {START_TIMEOUT} seconds"
     return done.stderr if done.returncode else None
 
 
 def _candidates(python: str) -> Iterator[str]:
     for folder in os.environ.get("PATH", "").split(os.pathsep):
         yield os.path.join(folder or ".", f"python{python}")
-    # Those of pyenv stand on PATH only where they are chosen.
+    # pyenv puts only the chosen version on PATH.
     versions = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     with suppress(PermissionError):  # it may be the folder of another user
         yield from (str(found) for found in sorted(versions.glob(f"{python}.*/bin/python{python}")))
@@ -73,16 +73,16 @@ def _has_version(program: str, python: str) -> bool:
 
 
 ROOT = "/var/task"
-"""Where AWS unpacks a function; tracebacks name the files there."""
+"""The folder into which AWS unpacks a function, for tracebacks."""
 
 
 def compile_all(program: str, folder: Path) -> None:
-    """Compile what is in the folder with that interpreter, for its version."""
-    # Fixed hashes: the order of a frozenset in bytecode depends on them, and with it the bytes of the zip.
+    """Compile the folder with that interpreter, for its version."""
+    # A fixed hash seed: the order of a frozenset in bytecode depends on it.
     subprocess.run(
         [program, "-S", "-m", "compileall", "-q", "-f", "-j", "1", "--invalidation-mode",
          "unchecked-hash", "-s", str(folder), "-p", ROOT, str(folder)],
-        check=False,  # a file that does not compile is none that is imported
+        check=False,  # files that do not compile are not imported
         capture_output=True,
         env={**_clean_environment(), "PYTHONHASHSEED": "0"},
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""What `toolyard deploy` prints: the steps while they run, what was built, and the commands to deploy it."""
+"""Prints the output of `toolyard deploy`: the steps, the archive, and the commands to deploy it."""
 
 import json
 import re
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ..ui.messages import is_terminal, one_line
+from ..ui.tables import format_size
 from .function_zip import FunctionArchive, ReportStep
 from .template import FunctionPlan, parameter
 
@@ -25,7 +26,7 @@ JSON_TYPE = "Content-Type: application/json"
 
 @contextmanager
 def report_steps() -> Generator[ReportStep]:
-    """On a terminal what is being done moves, and is ticked off afterwards; in a pipe each is a line."""
+    """Show steps with a spinner on a terminal, as lines in a pipe."""
     if not is_terminal(sys.stderr):
         yield lambda step: click.echo(f"… {step}", err=True)
         return
@@ -36,28 +37,28 @@ def report_steps() -> Generator[ReportStep]:
     with console.status("") as status:
         done: list[str] = []
 
-        def tell(step: str) -> None:
+        def report_step(step: str) -> None:
             for earlier in done:
                 console.print(f"✓ {earlier}", style="dim")
             done[:] = [one_line(step)]
             status.update(escape(done[0]))
 
-        yield tell
+        yield report_step
         for last in done:
             console.print(f"✓ {last}", style="dim")
 
 
 def print_archive(archive: FunctionArchive, template: Path, is_checked: bool) -> None:
-    click.echo(f"{archive.file}  {_size(archive.size)}, {_size(archive.unpacked)} unpacked")
+    click.echo(f"{archive.file}  {format_size(archive.size)}, {format_size(archive.unpacked)} unpacked")
     width = max(len(part) for part in archive.parts)
     for part, (packed, unpacked) in sorted(archive.parts.items(), key=lambda row: -row[1][0]):
-        click.echo(f"  {part:<{width}}  {_size(packed):>9}  {_size(unpacked):>9}")
+        click.echo(f"  {part:<{width}}  {format_size(packed):>9}  {format_size(unpacked):>9}")
     click.echo(f"  sha256 {archive.sha256}")
     click.echo(f"{template}  {'checked by cfn-lint' if is_checked else 'not checked'}")
 
 
 def print_next_steps(plan: FunctionPlan, template: Path, servers: "list[Server]") -> None:
-    """The commands of SAM, a few requests, and the entries for a client."""
+    """Print the commands of SAM, a few requests, and the entries for a client."""
     requests = "\n".join(_requests(server, _path(server, servers)) for server in servers)
     entries = {server.name: _entry(server, _path(server, servers)) for server in servers}
     parts = [
@@ -74,7 +75,7 @@ def _path(server: "Server", servers: "list[Server]") -> str:
 
 
 def _header(server: "Server") -> str:
-    """Where its callers put their keys."""
+    """The header for the keys of callers."""
     return server.caller_keys.headers[0] if server.caller_keys is not None else ""
 
 
@@ -85,8 +86,8 @@ def _deploying(plan: FunctionPlan, template: Path) -> str:
     first += f"    --parameter-overrides {' '.join([f'ToolyardKey={NEW_KEY}', *secrets])}"
     url = f"  URL=$(aws lambda get-function-url-config --function-name {plan.name} \\\n"
     url += "    --query FunctionUrl --output text)"
-    later = "Later on without --parameter-overrides: the stack keeps the key."
-    return f"Deploy it:\n{first}\n{later}\nIts address, which ends in a slash:\n{url}"
+    later = "To update it, omit --parameter-overrides: the stack keeps the key."
+    return f"Deploy it:\n{first}\n{later}\nGet its URL, which ends in a slash:\n{url}"
 
 
 def _requests(server: "Server", path: str) -> str:
@@ -103,7 +104,7 @@ def _requests(server: "Server", path: str) -> str:
 
 
 def _example(server: "Server") -> dict[str, object] | None:
-    """A tool that only reads, and wants one text at most."""
+    """A call of a read-only tool with at most one required string."""
     for tool in server.tools.values():
         hints = tool.info.annotations
         wanted = tool.info.input_schema.get("required", [])
@@ -117,23 +118,16 @@ def _example(server: "Server") -> dict[str, object] | None:
 
 
 def _entry(server: "Server", path: str) -> dict[str, object]:
-    """What starts mcp-remote, with the caller's key from a variable."""
+    """A client entry that starts mcp-remote, with the key from a variable."""
     header = _header(server)
     variable = f"{re.sub('[^A-Za-z0-9]+', '_', server.name).upper()}_API_KEY"
     arguments = ["-y", "mcp-remote", f"https://….on.aws/{path}"]
     if not header:
         return {"command": "npx", "args": arguments}
-    # No blank after the colon: Claude Desktop on Windows splits arguments there.
+    # No space after the colon: Claude Desktop on Windows splits arguments there.
     arguments += ["--header", f"{header}:{_value(header, '${' + variable + '}')}"]
     return {"command": "npx", "args": arguments, "env": {variable: "…"}}
 
 
 def _value(header: str, key: str) -> str:
     return f"Bearer {key}" if header == "authorization" else key
-
-
-def _size(count: int) -> str:
-    for unit, size in (("MB", 1_000_000), ("kB", 1_000)):
-        if count >= size:
-            return f"{count / size:.1f} {unit}"
-    return f"{count} B"

@@ -1,4 +1,4 @@
-"""The servers that a function is made of: where their code is, and their settings as variables."""
+"""The servers selected for a function: the location of their code, and their settings as variables."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,15 +8,16 @@ from typing import Any
 from msgspec import Struct
 
 from ...config.servers import BUNDLED, is_table, module_of
-from .. import target as targets
 from ..configuration.file import secrets_in
+from ..target import split
+from ..ui.arguments import read_setting
 from ..ui.messages import CommandError
 
 PACKAGE = Path(__file__).resolve().parents[2]
 """The folder of Toolyard itself."""
 ANY_TABLE = "rest"
-UNSUITABLE = {"browser": "it needs Chromium; the guide on containers has a way to run it"}
-"""Servers that come with Toolyard and cannot work in a function, and why."""
+UNSUITABLE = {"browser": "it needs Chromium; docs/guides/containers.md shows how to run it"}
+"""Bundled servers that cannot run in a function, and why."""
 RESERVED = {"function", "bootstrap", PACKAGE.name}
 
 
@@ -24,40 +25,38 @@ class SelectedServer(Struct, frozen=True):
     target: str
     """As it was typed."""
     name: str
-    """Short, for names that are made of it."""
+    """Short, as a part of other names."""
     module: str
     folder: Path
-    """Where that module is found."""
-    called: str
-    """What the function is told to load: a bundled name, a module of the zip or a table in it."""
+    """The folder of that module."""
+    function_target: str
+    """What the function loads: a bundled name, a module of the zip, or a table in it."""
     table: Path | None = None
 
 
 def select_server(target: str) -> SelectedServer:
-    """What the user typed, or Failure when there is no such thing."""
+    """Find the server that the user named; CommandError if there is none."""
     if target == ANY_TABLE:
-        raise CommandError(
-            f"{target!r} alone serves nothing", "name the table: toolyard deploy lambda crm.toml"
-        )
+        raise CommandError(f"{target!r} needs a table", "name the table: toolyard deploy lambda crm.toml")
     if target in UNSUITABLE:
-        raise CommandError(f"{target!r} cannot be a function", UNSUITABLE[target])
+        raise CommandError(f"{target!r} cannot run in a function", UNSUITABLE[target])
     if target in BUNDLED:
         return SelectedServer(target, target, module_of(target), PACKAGE.parent, target)
     if is_table(target):
         return _table(target)
-    place, attribute = targets.split(target)
+    place, attribute = split(target)
     file = Path(place).expanduser()
     if place.endswith(".py") or "/" in place:
         if not file.is_file():
-            raise CommandError(f"no file {place!r}", "name a server of Toolyard, a file or a module")
+            raise CommandError(f"no file {place!r}", "name a bundled server, a file or a module")
         return _own(target, file.stem, file.resolve().parent, attribute)
     top = place.partition(".")[0]
     folder = Path.cwd()
     if not (folder / top).is_dir() and not (folder / f"{top}.py").is_file():
         raise CommandError(
             f"no server {target!r}",
-            f"those that come with Toolyard: {', '.join(BUNDLED)}",
-            "a module or a file of your own must be in this folder",
+            f"bundled servers: {', '.join(BUNDLED)}",
+            "your own module or file must be in this folder",
         )
     return _own(target, place, folder, attribute)
 
@@ -96,35 +95,40 @@ class FunctionVariables(Struct, frozen=True):
     secret: dict[str, str]
 
 
-def read_options(options: Iterable[str], chosen: list[SelectedServer]) -> ServerOptions:
+def read_options(options: Iterable[str], servers: list[SelectedServer]) -> ServerOptions:
     """`NAME=VALUE`, or `SERVER.NAME=VALUE` where there are several."""
-    found: ServerOptions = {server.name: {} for server in chosen}
+    found: ServerOptions = {server.name: {} for server in servers}
     for given in options:
-        name, equals, value = given.partition("=")
-        server, dot, setting = name.rpartition(".")
-        if not equals or not setting:
-            raise CommandError(f"--option {given!r} is not NAME=VALUE", "such as --option locale=pt")
-        if not dot and len(chosen) > 1:
+        prefix, dot, rest = _split_prefix(given)
+        setting, value = read_setting(rest)
+        if not dot and len(servers) > 1:
             raise CommandError(
-                f"--option {given!r} does not say whose it is", f"as in {chosen[0].name}.{given}"
+                f"--option {given!r} does not name its server", f"as in {servers[0].name}.{given}"
             )
-        server = server or chosen[0].name
+        server = prefix or servers[0].name
         if server not in found:
-            raise CommandError(f"--option {given!r}: there is no server {server!r}", f"of {', '.join(found)}")
-        found[server][setting.replace("-", "_")] = value
+            raise CommandError(
+                f"--option {given!r}: no server {server!r}", f"the servers are {', '.join(found)}"
+            )
+        found[server][setting] = value
     return found
 
 
+def _split_prefix(option: str) -> tuple[str, str, str]:
+    """`SERVER`, `.` and `NAME=VALUE`; a dot may be in the value too."""
+    name, equals, value = option.partition("=")
+    server, dot, setting = name.rpartition(".")
+    return server, dot, f"{setting}{equals}{value}"
+
+
 def option_variables(prefixes: Mapping[str, str], options: ServerOptions) -> FunctionVariables:
-    """As the servers will find them. What looks like a secret is for the template by name only."""
+    """The settings as variables. The template has only the names of those that look like secrets."""
     plain: dict[str, str] = {}
     secret: dict[str, str] = {}
     for server, settings in options.items():
         for name, value in settings.items():
             if not (prefix := prefixes.get(server, "")):
-                raise CommandError(
-                    f"{server!r} reads no settings from variables", "set what it needs in its code"
-                )
+                raise CommandError(f"{server!r} reads no settings from variables", "set them in its code")
             variable = prefix + name.upper()
             if {**plain, **secret}.get(variable, value) != value:
                 raise CommandError(

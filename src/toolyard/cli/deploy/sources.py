@@ -1,4 +1,4 @@
-"""The files that a function needs: the modules that its servers import, and the data beside them.
+"""Finds the files that a function needs: the modules that its servers import, and the data beside them.
 
 Found by parsing; nothing is imported. Imports under `if TYPE_CHECKING`, or tried with
 `except ImportError`, do not count.
@@ -19,11 +19,11 @@ _ABSENT = {"ImportError", "ModuleNotFoundError"}
 
 class Import(NamedTuple):
     module: str
-    """The whole dotted name. Of `from a import b` it is `a`."""
+    """The dotted name; for `from a import b` it is `a`."""
     names: tuple[str, ...]
-    """What is taken from it; any of them may be a module."""
+    """The imported names; any of them may be a module."""
     is_early: bool
-    """Whether it happens as soon as the module itself is imported."""
+    """Whether it runs when the module itself is imported."""
 
 
 def imports_of(source: str, module: str, is_package: bool) -> list[Import]:
@@ -76,7 +76,7 @@ def _is_optional(statement: ast.Try) -> bool:
     return any(isinstance(node, ast.Name) and node.id in _ABSENT for node in caught)
 
 
-# What a function starts with, and what only matters where there is no function around the server.
+# The entry points of a function, and modules that it never uses.
 ENTRIES = ("toolyard.app.aws_lambda", "toolyard.edge.aws.runtime")
 EXCLUDED_MODULES = (
     "toolyard.cli",
@@ -93,7 +93,7 @@ _SECRETS = re.compile(r".*\.(pem|key|p12|pfx|jks|kdbx)|id_(rsa|dsa|ecdsa|ed25519
 
 
 class SourceFiles:
-    """The files that were found, by their path in the zip, and the names of others' packages."""
+    """Files by their path in the zip, and the names of third-party packages."""
 
     def __init__(self) -> None:
         self.files: dict[str, Path] = {}
@@ -101,7 +101,7 @@ class SourceFiles:
         self._modules: dict[str, Path] = {}
 
     def add(self, module: str, folder: Path) -> None:
-        """Take up a module of `folder`, and everything that it needs."""
+        """Add a module of `folder` and everything it imports."""
         waiting = [module]
         while waiting:
             name = waiting.pop()
@@ -112,9 +112,9 @@ class SourceFiles:
                 continue
             self._modules[name] = file
             waiting.append(name.rpartition(".")[0])
-            waiting.extend(self._needs(name, file, folder))
+            waiting.extend(self._dependencies(name, file, folder))
 
-    def _needs(self, name: str, file: Path, folder: Path) -> Iterator[str]:
+    def _dependencies(self, name: str, file: Path, folder: Path) -> Iterator[str]:
         try:
             found = imports_of(file.read_text("utf-8"), name, file.name == "__init__.py")
         except (SyntaxError, ValueError) as error:
@@ -130,7 +130,7 @@ class SourceFiles:
                 self.packages.add(top)
 
     def finish(self) -> None:
-        """Put the files of the modules, and the data beside them, where the zip will have them."""
+        """Map the files of the modules, and the data beside them, to paths in the zip."""
         packages = {name: file.parent for name, file in self._modules.items() if file.name == "__init__.py"}
         for name, file in self._modules.items():
             where = name.replace(".", "/")
@@ -140,14 +140,14 @@ class SourceFiles:
                 self.files[f"{name.replace('.', '/')}/{file.relative_to(folder).as_posix()}"] = file
 
     @property
-    def suspects(self) -> list[str]:
-        """Data files that look like secrets; a certificate of somebody else's is none, and looks the same."""
+    def possible_secrets(self) -> list[str]:
+        """Data files that look like secrets; a public certificate looks the same."""
         return [
             name for name in self.files if _SECRETS.fullmatch(PurePosixPath(name).name) and _is_no_code(name)
         ]
 
     def _data(self, package: str, folder: Path) -> Iterator[Path]:
-        """A file that is called as a module is, such as `demo.html`, belongs to that module."""
+        """The data of a package. A file named after a module, such as `demo.html`, belongs to that module."""
         for path in sorted(folder.iterdir()):
             stem = path.name.partition(".")[0]
             is_of_another = _file_of(stem, folder) is not None and f"{package}.{stem}" not in self._modules
@@ -157,18 +157,18 @@ class SourceFiles:
                 yield path
 
 
-def gather(chosen: Iterable[SelectedServer]) -> SourceFiles:
+def gather(servers: Iterable[SelectedServer]) -> SourceFiles:
     sources = SourceFiles()
     for entry in ENTRIES:
         sources.add(entry, PACKAGE.parent)
-    for server in chosen:
+    for server in servers:
         sources.add(server.module, server.folder)
     sources.finish()
     return sources
 
 
 def _modules(one: Import) -> list[str]:
-    """What is taken from a package may be a module of it; what is none is not found, and that is all."""
+    """The module and its imported names, which may be modules too; other names are not found."""
     return [one.module, *(f"{one.module}.{name}" for name in one.names)]
 
 
@@ -181,7 +181,7 @@ def _is_left_out(name: str) -> bool:
 
 
 def _is_data(path: Path, folder: Path) -> bool:
-    """What is hidden (`.env`, `.git`), or a link to somewhere else, was not put there for the server."""
+    """Whether it is data of the server: not hidden (`.env`, `.git`), and not a link to elsewhere."""
     inside = path.relative_to(folder).parts
     is_hidden = any(part.startswith(".") or part == "node_modules" for part in inside)
     if is_hidden or not path.is_file() or path.suffix in CODE_SUFFIXES:

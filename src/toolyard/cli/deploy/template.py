@@ -21,7 +21,7 @@ MEMORY_WIPING = {
     "MALLOC_PERTURB_": "165",
     "GLIBC_TUNABLES": "glibc.malloc.tcache_count=0",
 }
-"""Memory that is given back is overwritten at once: a caller's key is not left lying in it."""
+"""Freed memory is overwritten at once, so that no key of a caller stays in it."""
 STREAMING = {"AWS_LAMBDA_EXEC_WRAPPER": "/var/task/bootstrap"}
 
 
@@ -33,12 +33,12 @@ class FunctionPlan(Struct, frozen=True):
     memory: int = 512
     timeout: int = 30
     concurrency: int = 10
-    """0: not limited."""
+    """0: no limit."""
     log_days: int = 30
     stream: bool = False
     variables: dict[str, str] = {}
     secrets: tuple[str, ...] = ()
-    """Variables whose values are asked for when it is deployed, and shown nowhere."""
+    """Variables whose values are parameters of the template and never shown."""
 
 
 def render_template(plan: FunctionPlan) -> str:
@@ -53,7 +53,7 @@ Parameters:
     Type: String
     NoEcho: true
     MinLength: 16
-    Description: Signs session ids, so that every instance of the function knows them. Keep it secret.
+    Description: Signs session ids, so that every instance of the function accepts them. Keep it secret.
 {_parameters(plan)}
 Resources:
   Function:
@@ -75,10 +75,10 @@ Resources:
         Variables:
 {_variables(plan)}
       FunctionUrlConfig:
-        # Whoever calls brings a key of its own, which the function asks for and hands on. SAM adds the rights
-        # that a public address needs.
+        # Callers send their own key, which the function requires and forwards. SAM adds the permissions of a
+        # public URL.
         AuthType: NONE
-        # No Cors here: the function answers for it, and the headers must not come twice.
+        # No Cors here: the function sends the headers itself, and they must not come twice.
         InvokeMode: {"RESPONSE_STREAM" if plan.stream else "BUFFERED"}
 
   Logs:
@@ -109,7 +109,7 @@ Resources:
 
 Outputs:
   Url:
-    Description: The address; the endpoint is mcp below it.
+    Description: The base URL; the endpoint is mcp below it.
     Value: !GetAtt FunctionUrl.FunctionUrl
   Arn:
     Value: !GetAtt Function.Arn
@@ -147,7 +147,7 @@ def _text(value: Any) -> str:
 
 
 PROGRAM = "import sys; from cfnlint.runner import main; sys.exit(main())"
-INSTALL = "pip install 'toolyard[deploy]', or leave the check out with --no-lint"
+INSTALL = "pip install 'toolyard[deploy]', or skip the check with --no-lint"
 
 
 def require_linter() -> None:
@@ -156,7 +156,7 @@ def require_linter() -> None:
 
 
 def lint(file: Path) -> None:
-    """Failure when the template has errors; what is less than that is a warning."""
+    """CommandError if the template has errors; other findings are warnings."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "--format", "json", "--", str(file)],
         capture_output=True,

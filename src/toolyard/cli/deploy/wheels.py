@@ -1,4 +1,4 @@
-"""Third-party packages for AWS's machines: the versions that are installed here, as wheels for there."""
+"""Third-party packages for AWS: wheels for its machines, in the versions that are installed here."""
 
 import re
 import shutil
@@ -12,17 +12,17 @@ from pathlib import Path
 from ..ui.messages import CommandError
 
 MACHINES = {"x86_64": "x86_64", "arm64": "aarch64"}
-# From 3.12 on, the runtimes stand on Amazon Linux 2023 (glibc 2.34), before that on Amazon Linux 2 (2.26).
+# Runtimes from 3.12 on use Amazon Linux 2023 (glibc 2.34), earlier ones Amazon Linux 2 (glibc 2.26).
 GLIBC = ("2_34", "2_31", "2_28")
 OLD_GLIBC = ("2_26", "2_24", "2_17")
-# What runs; and what says whose it is. METADATA is how a scanner for known faults knows the version.
+# Licences, and METADATA, by which vulnerability scanners know the version.
 KEPT_INFO = re.compile(r"(METADATA|entry_points\.txt|.*(licen[cs]e|notice|copying|authors).*)", re.I)
 DROPPED_SUFFIXES = {".pyi", ".pyx", ".pxd", ".c", ".h", ".cpp", ".hpp", ".pyc"}
 DROPPED_FOLDERS = {"tests", "__pycache__"}
 
 
 def requirements(packages: Iterable[str]) -> tuple[list[str], list[str]]:
-    """What to install for packages of these import names, and which of them are not installed here."""
+    """The requirements for packages with these import names, and the names that are not installed here."""
     owners = metadata.packages_distributions()
     extras = _extras()
     found: set[str] = set()
@@ -38,7 +38,7 @@ def requirements(packages: Iterable[str]) -> tuple[list[str], list[str]]:
 def install(wanted: list[str], folder: Path, python: str, arch: str) -> None:
     """Unpack the wheels for a function's Python and machine into `folder`."""
     if find_spec("pip") is None:
-        raise CommandError(f"there is no pip in {sys.prefix}", "python -m ensurepip")
+        raise CommandError(f"no pip in {sys.prefix}", "python -m ensurepip")
     pins = folder.with_name("pins.txt")
     pins.write_text("".join(f"{name}=={version}\n" for name, version in sorted(_installed().items())))
     platforms = [f"--platform={platform}" for platform in _platforms(python, MACHINES[arch])]
@@ -51,20 +51,18 @@ def install(wanted: list[str], folder: Path, python: str, arch: str) -> None:
     )  # fmt: skip
     if done.returncode:
         raise _install_error(done.stderr, python, arch)
-    _tidy(folder)
+    _remove_unneeded(folder)
 
 
 def _install_error(said: str, python: str, arch: str) -> CommandError:
     named = re.search(r"(?:No matching distribution found for|Cannot install) ([^\s(]+)", said)
-    if "connection broken" in said:  # then pip calls everything missing that it could not ask for
-        return CommandError(
-            "pip cannot reach where it gets packages from", "is there a network?", details=said
-        )
+    if "connection broken" in said:  # pip then reports packages as missing that it could not look up
+        return CommandError("pip cannot reach its package index", "check the network", details=said)
     if named is None:
-        return CommandError("pip could not get the packages of the function", details=said)
+        return CommandError("pip could not install the packages of the function", details=said)
     return CommandError(
-        f"there is no wheel of {named[1]!r} for Python {python} on {arch}",
-        "try another --python or --arch, or install a version here that has one",
+        f"no wheel of {named[1]!r} for Python {python} on {arch}",
+        "try another --python or --arch, or install a version that has one",
         details=said,
     )
 
@@ -85,7 +83,7 @@ def _installed() -> dict[str, str]:
 
 
 def _extras() -> dict[str, str]:
-    """The extras with which Toolyard asks for a package, such as `psycopg[binary]`."""
+    """The extras with which Toolyard requires a package, such as `psycopg[binary]`."""
     try:
         asked = metadata.requires("toolyard") or []
     except metadata.PackageNotFoundError:
@@ -98,8 +96,8 @@ def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _tidy(folder: Path) -> None:
-    """Leave what is needed to run, and the licences."""
+def _remove_unneeded(folder: Path) -> None:
+    """Delete everything that is not needed to run, except licences."""
     shutil.rmtree(folder / "bin", ignore_errors=True)
     for path in sorted(folder.rglob("*"), reverse=True):
         if path.is_dir():

@@ -13,6 +13,8 @@ import click
 
 from ... import __version__
 from ..configuration import loader
+from ..ui.messages import CommandError
+from ..ui.tables import counted
 from .http import ServeOptions, client_snippets, default_hosts, listen, program_name, run_http, warn_if_public
 from .session_key import check_key_variable, session_key
 
@@ -21,20 +23,22 @@ if TYPE_CHECKING:
     from ...config import Config
 
 
-def serve_gateway(file: Path, asked: ServeOptions, debug: bool) -> None:
+def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
     from ...app import asgi
 
     check_key_variable()
     config = loader.load_config(file)
     _setup_logging(config, debug)
-    place = asked.place(config.gateway)
-    gateway = loader.make_gateway(config, session_key(place.key_file))
+    settings = options.settings(config.gateway)
+    gateway = loader.make_gateway(config, session_key(settings.key_file))
     watch, stop = _config_watcher(gateway, file)
-    listening = listen(place.host, place.port)
-    url = place.url(listening)
+    listening = listen(settings.host, settings.port)
+    url = settings.url(listening)
     links = gateway.keeping.links
-    links.base = config.store.public_url.rstrip("/") or place.base(listening)
-    listens = f"  (listens on {place.host}, port {listening.getsockname()[1]})" if place.public_url else ""
+    links.base = config.store.public_url.rstrip("/") or settings.base(listening)
+    listens = (
+        f"  (listening on {settings.host}, port {listening.getsockname()[1]})" if settings.public_url else ""
+    )
 
     async def start() -> None:
         await watch()
@@ -42,37 +46,37 @@ def serve_gateway(file: Path, asked: ServeOptions, debug: bool) -> None:
 
     edge = asgi(
         gateway,
-        path=place.path.rstrip("/") or "/",
-        allowed_hosts=[*default_hosts(place.host), *place.hosts],
-        allowed_origins=list(place.origins),
+        path=settings.path.rstrip("/") or "/",
+        allowed_hosts=[*default_hosts(settings.host), *settings.allowed_hosts],
+        allowed_origins=list(settings.allowed_origins),
         on_start=start,
         on_stop=stop,
     )
     with listening:
-        warn_if_public(place.host, place.hosts)
+        warn_if_public(settings.host, settings.allowed_hosts)
         run_http(
             edge, listening, debug, keep_alive=config.gateway.keep_alive, max_idle=config.gateway.max_idle
         )
 
 
 def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
-    """One client. What the catalogue misses is read while the client introduces itself."""
+    """Serve one client. The upstreams start with its first request."""
     from ...edge.stdio import run
 
     check_key_variable()
     config = loader.load_config(file)
     _setup_logging(config, debug)
     if server is not None and server not in {item.name for item in config.servers}:
-        raise loader.CommandError(f"no server {server!r} in {file}", f"it has {_names(config)}")
+        raise CommandError(f"no server {server!r} in {file}", f"it has {_names(config)}")
     gateway = loader.make_gateway(config, session_key(None))
     gateway.serve_one_client()
     start, stop = _config_watcher(gateway, file)
-    alive = _StdioGateway(gateway, server, start, stop)
-    run(alive, alive.end)
+    service = _StdioGateway(gateway, server, start, stop)
+    run(service, service.end)
 
 
 class _StdioGateway:
-    """The gateway's view as a service that starts it with the first call and ends it when closed."""
+    """The gateway's view as a service: starts the gateway with the first call, ends it with the process."""
 
     def __init__(
         self,
@@ -115,16 +119,16 @@ class _StdioGateway:
 def _config_watcher(
     gateway: "Gateway", file: Path
 ) -> tuple[Callable[[], Awaitable[None]], Callable[[], Awaitable[None]]]:
-    """Follows changes of the file while the gateway runs; SIGHUP has it read at once."""
+    """Functions that start and stop watching the file. SIGHUP reloads it at once."""
     from ...app import watch
 
     tasks: list[asyncio.Task[None]] = []
 
     async def start() -> None:
-        again = asyncio.Event()
+        reload_now = asyncio.Event()
         with suppress(NotImplementedError, AttributeError, ValueError, RuntimeError):
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, again.set)
-        tasks.append(asyncio.create_task(watch(gateway, file, again=again)))
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload_now.set)
+        tasks.append(asyncio.create_task(watch(gateway, file, reload_now=reload_now)))
 
     async def stop() -> None:
         for task in tasks:
@@ -145,7 +149,7 @@ def _names(config: "Config") -> str:
 
 
 def _ready(config: "Config", url: str, file: Path, listens: str) -> None:
-    # What is there by now stays; looking for garbage in it again and again was a tenth of every call's CPU.
+    # What exists now stays for good. Collecting it again and again took a tenth of the CPU of a call.
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
@@ -153,10 +157,10 @@ def _ready(config: "Config", url: str, file: Path, listens: str) -> None:
 
 
 def _print_banner(config: "Config", url: str, file: Path, listens: str) -> None:
-    count = f"{len(config.servers)} server{'' if len(config.servers) == 1 else 's'}"
+    count = counted(len(config.servers), "servers")
     lines = [
         f"Toolyard {__version__} serves {count} of {file}: {_names(config)}",
-        *(f"  left out: {item.name}: {item.reason}" for item in config.broken),
+        *(f"  skipped: {item.name}: {item.reason}" for item in config.broken),
         "",
         f"  {click.style(url, bold=True)}",
         *([listens] if listens else []),
@@ -165,7 +169,7 @@ def _print_banner(config: "Config", url: str, file: Path, listens: str) -> None:
         "In another terminal:",
         f"  {program_name()} list --url {url}",
         "",
-        "Ctrl-C stops it; changes of the file are taken over while it runs.",
+        "Ctrl-C stops it. Changes of the file are applied while it runs.",
     ]
     click.echo("\n".join(lines))
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Serving over HTTP: the socket, the names and the URL that reach it, and the banner once it is ready."""
+"""Serving over HTTP: the socket, its host names and URL, the server loop, and the banner when it is ready."""
 
 import errno
 import json
@@ -21,6 +21,7 @@ from ...config.servers import BUNDLED, is_table
 from ...wire.seal import Sealer
 from ..target import split
 from ..ui.messages import CommandError, warn
+from ..ui.tables import counted
 from .session_key import session_key
 
 if TYPE_CHECKING:
@@ -28,8 +29,8 @@ if TYPE_CHECKING:
     from ...kit import Server
 
 
-def print_banner(server: "Server", url: str, target: str | None) -> None:
-    """Once, to standard output, and at once even into a pipe."""
+def _print_banner(server: "Server", url: str, target: str | None) -> None:
+    """Print to standard output, and flush, also into a pipe."""
     name = re.sub(r"[^A-Za-z0-9_-]+", "-", server.name).strip("-") or "toolyard"
     lines = [
         f"Toolyard {__version__} serves {_summary(server)}",
@@ -46,14 +47,18 @@ def print_banner(server: "Server", url: str, target: str | None) -> None:
 
 
 def _summary(server: "Server") -> str:
-    counts = {"tool": server.count_tools(), "resource": len(server.resources), "prompt": len(server.prompts)}
-    parts = [f"{count} {kind}{'' if count == 1 else 's'}" for kind, count in counts.items() if count]
+    counts = {
+        "tools": server.count_tools(),
+        "resources": len(server.resources),
+        "prompts": len(server.prompts),
+    }
+    parts = [counted(count, kind) for kind, count in counts.items() if count]
     label = server.implementation.title or server.name
     return f"{label!r}: {', '.join(parts) or 'nothing yet'}"
 
 
 def _key_header(server: "Server") -> tuple[str, str] | None:
-    """The header without which callers are turned away, and what to put into it."""
+    """The header that callers must send, and a placeholder for its value."""
     if server.caller_keys is None or not server.caller_keys.required:
         return None
     name = server.caller_keys.headers[0]
@@ -67,14 +72,14 @@ def _snippet(name: str, entry: dict[str, object]) -> str:
 def client_snippets(
     name: str, url: str, arguments: list[str], header: tuple[str, str] | None = None
 ) -> list[str]:
-    """What to paste where; `arguments` are how a client starts the same on stdio, from whatever folder."""
-    program_name = shutil.which("toolyard")
-    start = [program_name] if program_name else [sys.executable, "-m", "toolyard"]
+    """Lines to paste into clients. `arguments` start the same on stdio, from any folder."""
+    program = shutil.which("toolyard")
+    start = [program] if program else [sys.executable, "-m", "toolyard"]
     entry: dict[str, object] = {"url": url, **({"headers": dict([header])} if header else {})}
     return [
         "Claude Code:",
         f"  claude mcp add --transport http {name} {url}{_header_option(header)}",
-        "Cursor and other clients that take an address:",
+        "Cursor and other clients that take a URL:",
         f"  {_snippet(name, entry)}",
         "Claude Desktop and other clients that start the server themselves:",
         f"  {_snippet(name, {'command': start[0], 'args': [*start[1:], *arguments]})}",
@@ -106,7 +111,7 @@ def _try_it(server: "Server", url: str) -> list[str]:
 
 
 def program_name() -> str:
-    """What another terminal in this folder can call; it may have another PATH than ours."""
+    """The command to type in another terminal in this folder, whose PATH may differ."""
     found = Path(sys.argv[0]).absolute()
     if found.name == "toolyard" and found.is_relative_to(Path.cwd()):
         return str(found.relative_to(Path.cwd()))
@@ -119,18 +124,18 @@ DEFAULTS = GatewayConfig()
 
 
 class ServeSettings(Struct, frozen=True, kw_only=True):
-    """Where to serve, as the options say, or the file where they say nothing."""
+    """Where and how to serve: the options, with defaults from the file."""
 
     host: str = DEFAULTS.host
     port: int = DEFAULTS.port
     path: str = "/mcp"
-    hosts: tuple[str, ...] = ()
-    origins: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
     key_file: Path | None = None
     public_url: str = ""
 
     def url(self, listening: socket.socket) -> str:
-        """Where clients find the endpoint."""
+        """The URL of the endpoint."""
         return f"{self.base(listening)}{self.path}"
 
     def base(self, listening: socket.socket) -> str:
@@ -138,35 +143,35 @@ class ServeSettings(Struct, frozen=True, kw_only=True):
 
 
 class ServeOptions(Struct, frozen=True, kw_only=True):
-    """What was given on the command line; None and nothing: it was not."""
+    """The options of the command line; None or empty if not given."""
 
     host: str | None
     port: int | None
     path: str
-    hosts: tuple[str, ...]
-    origins: tuple[str, ...]
+    allowed_hosts: tuple[str, ...]
+    allowed_origins: tuple[str, ...]
     key_file: Path | None
 
-    def place(self, settings: GatewayConfig) -> ServeSettings:
+    def settings(self, file: GatewayConfig) -> ServeSettings:
         """Options win over the file."""
         return ServeSettings(
-            host=settings.host if self.host is None else self.host,
-            port=settings.port if self.port is None else self.port,
+            host=file.host if self.host is None else self.host,
+            port=file.port if self.port is None else self.port,
             path=self.path,
-            hosts=self.hosts or settings.allowed_hosts,
-            origins=self.origins or settings.allowed_origins,
+            allowed_hosts=self.allowed_hosts or file.allowed_hosts,
+            allowed_origins=self.allowed_origins or file.allowed_origins,
             key_file=self.key_file,
-            public_url=settings.public_url,
+            public_url=file.public_url,
         )
 
 
 def _without_path(path: str, url: str) -> str:
-    """A public address is where everything is found; many would write it with the endpoint's path."""
+    """The public URL without the endpoint's path, which many people add to it."""
     return url.rstrip("/").removesuffix(path.rstrip("/"))
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket: from here on clients can connect, even before the first is accepted."""
+    """Open a listening socket. Clients can connect from here on, before the first is accepted."""
     try:
         found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
         family, kind, protocol, _, address = min(found, key=lambda info: info[0] != socket.AF_INET)
@@ -180,7 +185,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def _bound(listening: socket.socket, address: Any) -> socket.socket:
-    # Not `socket.create_server`: it names no protocol, and without one asyncio leaves Nagle's delay on.
+    # Not `socket.create_server`: it sets no protocol, and without one asyncio leaves Nagle's delay on.
     try:
         if os.name == "posix":
             listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -199,7 +204,7 @@ def _listen_failure(error: OSError, host: str, port: int) -> tuple[str, str]:
             "--port 0 takes a free one, or stop the program that has it",
         )
     if error.errno == errno.EACCES:
-        return f"port {port} needs more rights than you have", "choose one from 1024 on, such as --port 8321"
+        return f"no permission to listen on port {port}", "choose a port from 1024 on, such as --port 8321"
     if error.errno == errno.EADDRNOTAVAIL:
         return f"{host} is not an address of this machine", "--host 127.0.0.1, or 0.0.0.0 for all addresses"
     return f"cannot listen on {host}, port {port}: {error.strerror}", "--host 127.0.0.1 --port 0"
@@ -215,7 +220,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def default_hosts(host: str) -> list[str]:
-    """The name that was asked for by --host is one that clients may use."""
+    """Clients may use the name given as --host."""
     return [] if host in WILDCARDS else [_bracketed(host)]
 
 
@@ -231,25 +236,25 @@ def url_of(host: str, listening: socket.socket, path: str) -> str:
 def warn_if_public(host: str, hosts: tuple[str, ...]) -> None:
     if _is_loopback(host):
         return
-    warn("anybody who can reach this address can call these tools: there is no authentication yet")
+    warn("anyone who can reach this address can call these tools: there is no authentication")
     if not hosts:
         known = "localhost" if host in WILDCARDS else f"{host!r} and localhost"
         advice = "add --allow-host NAME, or allowed_hosts in the file, for each name that clients use"
-        warn(f"requests are refused unless they are addressed to {known}", advice)
+        warn(f"requests to host names other than {known} are refused", advice)
 
 
-def serve_target(found: "Server", named: str | None, place: ServeSettings, debug: bool) -> None:
+def serve_target(server: "Server", target: str | None, settings: ServeSettings, debug: bool) -> None:
     """Serve one server until interrupted."""
-    if place.key_file is not None or not found.has_own_key:
-        found.sealer = Sealer(session_key(place.key_file), found.name)
-    edge = found.asgi(
-        path=place.path,
-        allowed_hosts=[*default_hosts(place.host), *place.hosts],
-        allowed_origins=list(place.origins),
+    if settings.key_file is not None or not server.has_own_key:
+        server.sealer = Sealer(session_key(settings.key_file), server.name)
+    edge = server.asgi(
+        path=settings.path,
+        allowed_hosts=[*default_hosts(settings.host), *settings.allowed_hosts],
+        allowed_origins=list(settings.allowed_origins),
     )
-    with listen(place.host, place.port) as listening:
-        warn_if_public(place.host, place.hosts)
-        run_http(edge, listening, debug, lambda: print_banner(found, place.url(listening), named))
+    with listen(settings.host, settings.port) as listening:
+        warn_if_public(settings.host, settings.allowed_hosts)
+        run_http(edge, listening, debug, lambda: _print_banner(server, settings.url(listening), target))
 
 
 def run_http(
@@ -259,7 +264,7 @@ def run_http(
     on_ready: Callable[[], None] = lambda: None,
     **idle: Any,
 ) -> None:
-    """`idle` says how long, and how many, connections may be idle, as in `uvicorn_server`."""
+    """Serve until interrupted. `idle` limits idle connections, as in `uvicorn_server`."""
     import asyncio
 
     from ...edge.http.server import uvicorn_server  # 35 ms of CPU, most of it uvicorn
@@ -269,15 +274,15 @@ def run_http(
     running = uvicorn_server(edge, host, port, log_level="debug" if debug else "warning", **idle)
 
     async def serve() -> None:
-        # uvicorn stops cleanly and then raises the signal anew; that must not look like a crash.
+        # uvicorn stops cleanly and then raises the signal again, which must not look like a crash.
         for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _leave)
-        # Its turn comes when uvicorn first waits, and by then it minds the signals.
+            signal.signal(number, _exit)
+        # Runs when uvicorn first waits; by then it handles the signals.
         asyncio.get_running_loop().call_soon(on_ready)
         await running.serve(sockets=[listening])
 
     run_to_end(serve(), running.config.get_loop_factory())
 
 
-def _leave(number: int, frame: object) -> NoReturn:
+def _exit(number: int, frame: object) -> NoReturn:
     raise SystemExit(0)

@@ -8,30 +8,30 @@ from ..ui.messages import CommandError, warn
 
 VARIABLE = "TOOLYARD_KEY"
 MIN_BYTES = 16
-MAKE_ONE = "make one: python -c 'import secrets; print(secrets.token_hex(32))'"
+CREATE_HINT = "create one: python -c 'import secrets; print(secrets.token_hex(32))'"
 
 
 def check_key_variable() -> None:
-    """Every server reads TOOLYARD_KEY when it is made; say what is wrong with it before that."""
+    """Check TOOLYARD_KEY before a server reads it."""
     value = os.environ.get(VARIABLE, "").encode()
     if value and len(value) < MIN_BYTES:
-        raise CommandError(f"{VARIABLE} has {len(value)} bytes and needs at least {MIN_BYTES}", MAKE_ONE)
+        raise CommandError(f"{VARIABLE} has {len(value)} bytes and needs at least {MIN_BYTES}", CREATE_HINT)
 
 
 def session_key(file: Path | None) -> bytes | None:
-    """The key to sign with: the file given, or TOOLYARD_KEY, or a file of ours; None for a random one."""
+    """The key: from `file`, TOOLYARD_KEY, or a file in the state folder; None for a random one."""
     if file is not None:
         try:
             return _from_file(file)
         except (OSError, ValueError) as error:
-            raise CommandError(f"--key-file {str(file)!r}: {_reason(error)}", MAKE_ONE) from None
+            raise CommandError(f"--key-file {str(file)!r}: {_reason(error)}", CREATE_HINT) from None
     if value := os.environ.get(VARIABLE, "").encode():
         return value
     try:
         return _from_file(_state_folder() / "key")
     except (OSError, ValueError, RuntimeError) as error:
         advice = f"set {VARIABLE}, or name a file with --key-file"
-        warn(f"no place for the session key ({_reason(error)}); sessions will not outlive a restart", advice)
+        warn(f"cannot store the session key ({_reason(error)}); sessions will end with this process", advice)
         return None
 
 
@@ -55,10 +55,10 @@ def _from_file(path: Path) -> bytes:
 
 def _create(path: Path) -> None:
     import secrets
-    import tempfile  # with its own imports 8 ms, once in the life of a key
+    import tempfile  # 8 ms, and only when a key is created
 
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    # Written whole elsewhere and then linked, so that two processes that start together agree.
+    # Written to a temporary file and then linked, so that two processes that start together agree.
     handle, draft = tempfile.mkstemp(dir=path.parent)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,7 +1,6 @@
-"""Typed text as JSON values, read as a JSON Schema says: one value, or all arguments of a tool."""
+"""Reads typed text as JSON values by a JSON Schema: one value, `KEY=VALUE` pairs, a tool's arguments."""
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
@@ -11,11 +10,11 @@ from .messages import CommandError
 
 
 class InvalidValueError(ValueError):
-    """A text that is no value of its schema; the message says what was expected."""
+    """A text does not fit its schema; the message says what was expected."""
 
 
 def read_value(text: str, schema: JsonMapping, root: JsonMapping) -> Any:
-    """The value that `text` stands for under `schema`; Unreadable when there is none."""
+    """Read `text` as a value of `schema`; InvalidValueError if it is not one."""
     kinds = json_types(schema, root)
     for kind, read in _READERS.items():
         if kind in kinds:
@@ -29,10 +28,10 @@ def read_value(text: str, schema: JsonMapping, root: JsonMapping) -> Any:
 
 
 def json_types(schema: JsonMapping, root: JsonMapping) -> set[str]:
-    """The JSON types that a schema admits; all of them when it does not say."""
+    """The JSON types that a schema admits; all of them if it does not say."""
     try:
         return _json_types(schema, root, set()) or set(_READERS)
-    except RecursionError:  # a thousand references in a row say nothing either
+    except RecursionError:  # a thousand references in a row
         return set(_READERS)
 
 
@@ -56,7 +55,7 @@ def _json_types(schema: JsonMapping, root: JsonMapping, seen: set[str]) -> set[s
 
 
 def follow_reference(schema: JsonMapping, root: JsonMapping) -> JsonMapping:
-    """The schema that a reference leads to, or the schema itself; what leads nowhere is empty."""
+    """Resolve a schema's `$ref`, if it has one; an unknown reference gives an empty schema."""
     seen: set[str] = set()
     while isinstance(reference := schema.get("$ref"), str) and reference not in seen:
         seen.add(reference)
@@ -95,7 +94,7 @@ def _integer(text: str) -> int:
     return int(value)
 
 
-# In the order they are tried: where a string is admitted, what fits nothing before it is one.
+# In the order they are tried: a text that fits nothing else is a string, if the schema admits one.
 _READERS: dict[str, Callable[[str], Any]] = {
     "integer": _integer,
     "number": _json_of(int, float),
@@ -123,19 +122,10 @@ def format_types(schema: JsonMapping, root: JsonMapping) -> str:
 
 
 def read_arguments(pairs: tuple[str, ...], whole: str | bytes | None, tool: JsonMapping) -> dict[str, Any]:
-    """`--args` and then the `key=value` pairs, which win."""
+    """Merge `--args` with the `KEY=VALUE` pairs, which win, and check them by the tool's schema."""
     schema = as_object(tool.get("inputSchema"))
     arguments = _read_object(whole) if whole is not None else {}
-    given: set[str] = set()
-    for pair in pairs:
-        if not _is_text(pair):
-            raise CommandError(f"{pair!r} is not UTF-8", "other bytes cannot be sent as JSON")
-        key, equals, text = pair.partition("=")
-        if not equals or not key:
-            raise CommandError(f"{pair!r} is not key=value", usage(tool))
-        if key in given:
-            raise CommandError(f"argument {key!r} was given twice", "a list is written as JSON: key='[1, 2]'")
-        given.add(key)
+    for key, text in read_pairs(pairs, usage(tool), "a list is written as JSON: key='[1, 2]'").items():
         try:
             arguments[key] = read_value(text, _property(key, schema, tool), schema)
         except InvalidValueError as error:
@@ -143,8 +133,31 @@ def read_arguments(pairs: tuple[str, ...], whole: str | bytes | None, tool: Json
     return arguments
 
 
-def _is_text(argument: str) -> bool:
-    """Python carries the bytes of an argument that it cannot decode as lone surrogates."""
+def read_pairs(pairs: tuple[str, ...], form_hint: str = "", twice_hint: str = "") -> dict[str, str]:
+    """The `KEY=VALUE` pairs of a command, each key once."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        if not is_utf8(pair):
+            raise CommandError(f"{pair!r} is not UTF-8", "JSON cannot carry other bytes")
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise CommandError(f"{pair!r} is not KEY=VALUE", *filter(None, [form_hint]))
+        if key in found:
+            raise CommandError(f"argument {key!r} was given twice", *filter(None, [twice_hint]))
+        found[key] = value
+    return found
+
+
+def read_setting(option: str) -> tuple[str, str]:
+    """The NAME and VALUE of one `--option`."""
+    name, equals, value = option.partition("=")
+    if not equals or not name:
+        raise CommandError(f"--option {option!r} is not NAME=VALUE", "such as --option locale=pt")
+    return name.replace("-", "_"), value
+
+
+def is_utf8(argument: str) -> bool:
+    """Whether it could be decoded: Python keeps the other bytes of an argument as lone surrogates."""
     return not any("\ud800" <= character <= "\udfff" for character in argument)
 
 
@@ -161,6 +174,8 @@ def _property(key: str, schema: JsonMapping, tool: JsonMapping) -> JsonMapping:
         return as_object(properties[key])
     rest = schema.get("additionalProperties")
     if rest is False:
+        from difflib import get_close_matches  # 5 ms, and only a mistake needs it
+
         near = get_close_matches(key, list(properties), 1)
         advice = f"did you mean {near[0]!r}?" if near else usage(tool)
         raise CommandError(f"tool {tool['name']!r} takes no argument {key!r}", advice)
@@ -168,12 +183,12 @@ def _property(key: str, schema: JsonMapping, tool: JsonMapping) -> JsonMapping:
 
 
 def usage(tool: JsonMapping) -> str:
-    """What a tool takes, in a line: `add takes a: number, b: number`."""
+    """The arguments of a tool in one line: `add takes a: number, b: number`."""
     return f"{tool['name']} takes {signature(tool) or 'no arguments'}"
 
 
 def signature(tool: JsonMapping) -> str:
-    """`a: number, b: string?`, where the question mark means it may be left out."""
+    """`a: number, b: string?`; a question mark means optional."""
     schema = as_object(tool.get("inputSchema"))
     required = as_list(schema.get("required"))
     return ", ".join(

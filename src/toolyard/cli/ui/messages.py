@@ -12,7 +12,7 @@ import click
 
 _CONTROLS = r"\x00-\x08\x0b-\x1f\x7f-\x9f"  # but for tabs and line feeds
 _SEPARATORS = r"\u2028\u2029"  # a line ends there for some terminals and for no others
-# What Unicode calls default ignorable (nothing is drawn for it), and the marks around annotations.
+# The default ignorable characters of Unicode, which are not drawn, and the marks around annotations.
 _INVISIBLE = (
     r"\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f"
     r"\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -24,12 +24,12 @@ _SELECTORS = re.compile(r"[\ufe00-\ufe0f\U000e0100-\U000e01ef]")
 
 
 def is_terminal(stream: TextIO | None) -> bool:
-    """A stream that was closed before we started is None."""
+    """Whether it is one; a stream that was closed before we started is None."""
     return stream is not None and stream.isatty()
 
 
 def printable(text: str) -> str:
-    """The text with characters that steer a terminal or cannot be seen spelt out (`\\x1b`, `\\ufeff`)."""
+    """Spell out characters that control a terminal or are invisible (`\\x1b`, `\\ufeff`)."""
     return _HIDDEN.sub(_escaped, text.replace("\r\n", "\n"))
 
 
@@ -43,7 +43,7 @@ def _escaped(found: re.Match[str]) -> str:
 
 
 def _changes_display(before: str, character: str, after: str) -> bool:
-    """Whether it changes what is drawn: between emoji and in some scripts, but never among Latin letters."""
+    """Whether it changes the display, as between emoji and in some scripts, never among Latin letters."""
     from unicodedata import category  # 1 ms, and few texts have any of these
 
     def drawn(other: str) -> bool:
@@ -51,19 +51,19 @@ def _changes_display(before: str, character: str, after: str) -> bool:
 
     if character in _JOINERS:
         return drawn(before) and drawn(after) and after not in _JOINERS
-    # A digit with a selector is the first part of a keycap. A second selector in a row shows nothing.
+    # A digit with a selector is the first part of a keycap. A second selector in a row has no effect.
     if not before or _SELECTORS.match(before):
         return False
     return drawn(before) or category(before) in ("Nd", "Po")
 
 
 def one_line(text: str) -> str:
-    """Its first paragraph on one line, for tables."""
+    """The first paragraph on one line, for tables."""
     return " ".join(printable(text).strip().split("\n\n")[0].split())
 
 
 class CommandError(click.ClickException):
-    """The command could not do its work. `details` (a traceback) come before the error itself."""
+    """Ends a command with an `error:` line and `hint:` lines. `details`, a traceback, come first."""
 
     exit_code = 2
 
@@ -74,13 +74,13 @@ class CommandError(click.ClickException):
 
 
 def unexpected_error(error: BaseException, debug: bool) -> CommandError:
-    """For what should have been told in better words. Whatever was raised, it does not get any further."""
-    import traceback  # 10 ms, and never needed
+    """For exceptions that no command expects."""
+    import traceback  # 10 ms, and rarely needed
 
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if debug:
         return CommandError(what, details="".join(traceback.format_exception(error)))
-    return CommandError(what, "this was not foreseen; --debug shows where it happened")
+    return CommandError(what, "unexpected error; --debug shows the traceback")
 
 
 def report_error(error: click.ClickException) -> None:
@@ -108,7 +108,7 @@ def say(kind: str, message: str, *hints: str) -> None:
 
 
 def _line(label: str, colour: str, text: str) -> None:
-    # click leaves colours out when standard error is not a terminal, but does not know NO_COLOR.
+    # click omits colours if standard error is not a terminal, but ignores NO_COLOR.
     colours = False if os.environ.get("NO_COLOR") else None
     styled = click.style(f"{label}:", fg=colour, bold=True)
     click.echo(f"{styled} {printable(text)}", err=True, color=colours)

@@ -1,4 +1,4 @@
-"""Results and JSON on standard output: readable on a terminal, plain data in a pipe."""
+"""Prints results and JSON to standard output: readable on a terminal, plain data in a pipe."""
 
 import base64
 import binascii
@@ -16,12 +16,12 @@ from .messages import CommandError, is_terminal, printable
 
 
 def fold_json(text: str, width: int) -> str:
-    """`text` as msgspec indents it. The outermost brackets stay as they are."""
+    """Put short objects and lists of msgspec's indented `text` on one line; not the outermost."""
     done: list[str] = []
     opened: list[int] = []
     for line in text.split("\n"):
         done.append(line)
-        # Texts end in a quote, so what ends in a bracket opens something.
+        # A string ends in a quote, so a bracket at the end opens something.
         if line.endswith(("{", "[")):
             opened.append(len(done) - 1)
         elif line.lstrip().startswith(("}", "]")):
@@ -39,7 +39,7 @@ def _fold(done: list[str], start: int, width: int) -> None:
 
 
 def print_json(value: Any) -> None:
-    """In colour and indented on a terminal, on one line in a pipe."""
+    """Print in colour and indented on a terminal, on one line in a pipe."""
     text = msgspec.json.encode(value).decode()
     if not is_terminal(sys.stdout):
         click.echo(text)
@@ -48,19 +48,19 @@ def print_json(value: Any) -> None:
     from rich.highlighter import JSONHighlighter
 
     console = Console()
-    # Not `print_json`, which reads and writes the text anew, direction marks and all.
+    # Not `Console.print_json`, which decodes the text again and would print direction marks.
     shown = fold_json(printable(msgspec.json.format(text)), console.width)
     console.print(JSONHighlighter()(shown), soft_wrap=True)
 
 
 def print_text(text: str, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
-    # `color` keeps click from taking escape sequences out of what is, in a pipe, data.
+    # `color` keeps click from removing escape sequences, which are data in a pipe.
     click.echo(printable(text) if is_terminal(stream) else text, err=err, color=True)
 
 
 def print_result(result: JsonMapping, save: "MediaFolder | None") -> None:
-    """Content first, then the structured part, unless one of them only repeats the other."""
+    """Print the content, then the structured content, unless one repeats the other."""
     structured = result.get("structuredContent")
     if _is_wrapped_text(result, structured):
         structured = None
@@ -73,7 +73,7 @@ def print_result(result: JsonMapping, save: "MediaFolder | None") -> None:
 
 def print_error(result: JsonMapping) -> None:
     text = "\n".join(format_block(block, None) for block in _blocks(result))
-    print_text(text or "the tool failed and does not say why", err=True)
+    print_text(text or "the tool failed without a message", err=True)
 
 
 def _blocks(result: JsonMapping) -> Iterator[JsonMapping]:
@@ -82,15 +82,15 @@ def _blocks(result: JsonMapping) -> Iterator[JsonMapping]:
 
 
 def _is_wrapped_text(result: JsonMapping, structured: Any) -> bool:
-    """Whether the structured part is the text in a field of its own, as servers send a file that was read."""
+    """Whether the structured content is the text in a single field, as file servers send it."""
     texts = [block.get("text") for block in _blocks(result)]
     fields = as_object(structured)
-    # A server's own wrapping of a bare value, `result`, stays JSON: who pipes it into jq relies on it.
+    # A bare value that the server wraps as `result` stays JSON, for pipes into jq.
     return len(fields) == 1 and list(fields) != ["result"] and texts == list(fields.values())
 
 
 def _repeats_structured(block: JsonMapping, structured: Any) -> bool:
-    """Whether a text only repeats the structured part, or the bare value that the server wrapped for it."""
+    """Whether a text repeats the structured content, or the bare value wrapped in it."""
     if block.get("type") != "text":
         return False
     text = str(block.get("text"))
@@ -105,7 +105,7 @@ def _repeats_structured(block: JsonMapping, structured: Any) -> bool:
 
 
 def format_block(block: JsonMapping, save: "MediaFolder | None") -> str:
-    """A content block as text; of images and audio their type and size."""
+    """A content block as text; for images and audio, the type and size."""
     kind = block.get("type")
     if kind == "text":
         return str(block.get("text", ""))
@@ -122,7 +122,7 @@ def format_block(block: JsonMapping, save: "MediaFolder | None") -> str:
 
 
 def decode_base64(encoded: Any) -> bytes | None:
-    """The bytes of a base64 text; None when it is none."""
+    """Decode base64; None if it is not."""
     try:
         return base64.b64decode(encoded, validate=True) if isinstance(encoded, str) else None
     except (binascii.Error, ValueError):
@@ -138,7 +138,7 @@ def _media(mime_type: str, encoded: Any, save: "MediaFolder | None") -> str:
 
 
 class MediaFolder:
-    """Where --save writes. Names are ours, never the server's; nothing is overwritten."""
+    """The folder of --save. File names are ours, never the server's; nothing is overwritten."""
 
     def __init__(self, path: Path, stem: str) -> None:
         self._path = path

@@ -1,42 +1,35 @@
-"""A server's lists as text: one line for each item, or everything that is known of it.
+"""Text laid out for the output: widths, wrapping, tables, counts and sizes.
 
-The layout is as wide as the terminal; in a pipe it is 120 characters, so that output is the same everywhere.
+Output is as wide as the terminal. In a pipe it is 120 characters wide, so that it is the same everywhere.
 """
 
 import re
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 
 import click
 
-from ..client.connection import DISABLED, DOWN, READY, STARTING, UNUSABLE, ServerDescription, ServerStatus
-from ..client.lists import ServerLists
-from ..json_values import JsonMapping, as_list, as_object
-from .arguments import signature
 from .messages import is_terminal, one_line, printable
 
 PIPE_WIDTH = 120
-NARROWEST = 20
-LEAST_TEXT = 10
-"""Fewer characters of a description say nothing."""
-
+MIN_WIDTH = 20
+MIN_TEXT = 10
+"""Columns that a description needs to be worth showing."""
 SECTIONS = {
     "tools": "Tools",
     "resources": "Resources",
     "resourceTemplates": "Resource templates",
     "prompts": "Prompts",
 }
-_HINTS = {"readOnlyHint": "read-only", "destructiveHint": "destructive", "openWorldHint": "open world"}
-_COLOURS = {READY: "green", STARTING: "yellow", DOWN: "red", UNUSABLE: "red", DISABLED: "bright_black"}
-# A point that ends a sentence: not the one of an abbreviation, nor one within a sentence.
+# A full stop that ends a sentence, not an abbreviation.
 _ABBREVIATED = r"(?<!\be\.g)(?<!\bi\.e)(?<!\betc)(?<!\bcf)(?<!\bvs)"
 _SENTENCE_END = re.compile(rf"{_ABBREVIATED}[.!?](?=\s+[^a-z\s])|[\u3002\uff01\uff1f]")
 
 
 class TextLayout:
-    """How wide the output may be, and how wide a text is on it."""
+    """The width of the output, and the width of a text on it."""
 
     def __init__(self) -> None:
         self._cells: Callable[[str], int] = len
@@ -45,7 +38,7 @@ class TextLayout:
             from rich.cells import cell_len  # 20 ms of CPU, and only a terminal needs it
 
             self._cells = cell_len
-            self.width = max(NARROWEST, shutil.get_terminal_size().columns)
+            self.width = max(MIN_WIDTH, shutil.get_terminal_size().columns)
 
     def padded(self, text: str, width: int) -> str:
         return text + " " * (width - self._cells(text))
@@ -54,7 +47,7 @@ class TextLayout:
         return self._cells(text)
 
     def cut(self, text: str, room: int) -> str:
-        """As much of it as there is room for."""
+        """Cut the text to `room` columns."""
         if self._cells(text) <= room:
             return text
         kept = text[: max(0, room - 1)]
@@ -63,13 +56,13 @@ class TextLayout:
         return f"{kept.rstrip()}…"
 
     def folded(self, text: str, room: int) -> list[str]:
-        """A cell in as many lines as it takes; blanks at its beginning stay."""
+        """Wrap a cell; blanks at its beginning stay."""
         indent = text[: len(text) - len(text.lstrip())]
         return self._parts(text, room, indent[: room // 2]) if text else [""]
 
     def wrapped(self, text: str, indent: int) -> list[str]:
-        """Whole, in lines that begin `indent` further in; its own lines stay."""
-        room = max(NARROWEST, self.width - indent)
+        """Wrap a text, indented by `indent`; its own line breaks stay."""
+        room = max(MIN_WIDTH, self.width - indent)
         given = printable(text).strip().split("\n")
         lines = [part for line in given for part in self._parts(line, room, _indent(line))]
         return [f"{' ' * indent}{line}".rstrip() for line in lines]
@@ -78,53 +71,62 @@ class TextLayout:
         parts = textwrap.wrap(line.rstrip(), room, subsequent_indent=indent) or [""]
         if all(self._cells(part) <= room for part in parts):
             return parts
-        # Letters of double width: what textwrap takes for a line may be two.
+        # Letters of double width: a line of textwrap may be two on the terminal.
         return textwrap.wrap(line.rstrip(), max(1, room // 2)) or [""]
 
 
 def _indent(line: str) -> str:
-    return line[: min(len(line) - len(line.lstrip()), NARROWEST // 2)]
+    return line[: min(len(line) - len(line.lstrip()), MIN_WIDTH // 2)]
 
 
-def print_lists(about: ServerDescription, offers: ServerLists, long: bool) -> None:
-    page = TextLayout()
-    lines = [click.style(_heading(about), bold=True)]
-    if about.servers:
-        for server in about.servers:
-            lines += ["", *_group(server, offers, page, long)]
-    else:
-        for kind, title in SECTIONS.items():
-            if offers[kind]:
-                lines += ["", click.style(title, bold=True), *_rows(kind, offers[kind], page, long)]
-    click.echo("\n".join(lines))
+def print_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: bool = False,
+    last_style: Callable[[str], str] = lambda cell: "",
+) -> None:
+    """Print a table; `numbers` aligns all columns but the first to the right."""
+    if is_terminal(sys.stdout):
+        _draw_table(headings, rows, numbers, last_style)
+        return
+    widths = [max(len(row[column]) for row in (headings, *rows)) for column in range(len(headings))]
+    for first, *rest in (headings, *rows):
+        cells = [
+            f"{cell:>{width}}" if numbers else f"{cell:<{width}}"
+            for cell, width in zip(rest, widths[1:], strict=True)
+        ]
+        click.echo("  ".join([f"{first:<{widths[0]}}", *cells]).rstrip())
 
 
-def _heading(about: ServerDescription) -> str:
-    name = str(about.info.get("title") or about.info.get("name") or "a server without a name")
-    return one_line(f"{name} {about.info.get('version', '')}")
+def _draw_table(
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    numbers: bool,
+    last_style: Callable[[str], str],
+) -> None:
+    from rich.console import Console  # 20 ms of CPU, and only a terminal needs it
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold")
+    for column, heading in enumerate(headings):
+        first = column == 0
+        table.add_column(
+            heading,
+            overflow="fold",
+            style="cyan" if first else "",
+            justify="right" if numbers and not first else "left",
+        )
+    for *cells, last in rows:
+        table.add_row(*map(Text, cells), Text(last, last_style(last)))
+    Console(highlight=False).print(table)
 
 
-def _group(server: ServerStatus, offers: ServerLists, page: TextLayout, long: bool) -> Iterator[str]:
-    """One server of a configuration: how it stands, and what it has."""
-    kinds = {kind: server.holds.get(kind, frozenset[str]()) for kind in SECTIONS}
-    held = {kind: [item for item in offers[kind] if _name(item) in names] for kind, names in kinds.items()}
-    counts = [counted(len(items), SECTIONS[kind].lower()) for kind, items in held.items() if items]
-    if server.state == READY:
-        state = ", ".join([READY, *(counts or ["nothing"])])
-    else:
-        state = ", ".join([one_line(server.shown), *(f"{count} as last seen" for count in counts[:1])])
-    name, colour = one_line(server.name), _COLOURS[server.state]
-    room = max(NARROWEST, page.width - page.measure(name) - 2)
-    # A reason is for reading, whole; what a server that starts wrote last is not.
-    whole = page.folded(state, room) if server.state in (DOWN, UNUSABLE) else [state]
-    first, *more = whole if long or len(whole) > 1 else [page.cut(state, room)]
-    yield f"{click.style(name, bold=True)}: {click.style(first, fg=colour)}"
-    yield from (f"  {click.style(line, fg=colour)}" for line in more)
-    for kind, title in SECTIONS.items():
-        if held[kind]:
-            inside = [] if kind == "tools" else [f"  {click.style(title, dim=True)}"]
-            rows = _rows(kind, held[kind], page, long, "    " if inside else "  ")
-            yield from (*inside, *rows)
+def first_sentence(description: str) -> str:
+    """The first sentence of a description, on one line."""
+    text = one_line(description)
+    end = _SENTENCE_END.search(text)
+    return text[: end.end()] if end else text
 
 
 def counted(number: int, things: str) -> str:
@@ -132,59 +134,9 @@ def counted(number: int, things: str) -> str:
     return f"{number} {things.removesuffix('s') if number == 1 else things}"
 
 
-def _name(item: JsonMapping) -> str:
-    return str(item.get("name") if "uri" not in item and "uriTemplate" not in item else _address(item))
-
-
-def _address(item: JsonMapping) -> str:
-    return str(item.get("uriTemplate") or item.get("uri"))
-
-
-def _rows(
-    kind: str, items: list[dict[str, object]], page: TextLayout, long: bool, indent: str = "  "
-) -> Iterator[str]:
-    if long:
-        for item in items:
-            yield from _whole(kind, item, page, indent)
-        return
-    names = [one_line(_name(item)) for item in items]
-    column = min(max(map(page.measure, names)), page.width // 2)
-    for name, item in zip(names, items, strict=True):
-        about = first_sentence(str(item.get("description") or item.get("title") or ""))
-        start = page.padded(name, column)
-        room = page.width - len(indent) - page.measure(start) - 2
-        text = page.cut(about, room) if room >= LEAST_TEXT else ""
-        yield f"{indent}{click.style(start if text else name, fg='cyan')}{f'  {text}' if text else ''}"
-
-
-def first_sentence(description: str) -> str:
-    """Of the first paragraph, on one line."""
-    text = one_line(description)
-    end = _SENTENCE_END.search(text)
-    return text[: end.end()] if end else text
-
-
-def _whole(kind: str, item: JsonMapping, page: TextLayout, indent: str) -> Iterator[str]:
-    """The name with what it takes, then the whole description."""
-    taken = {"tools": signature, "prompts": _prompt_signature}.get(kind)
-    name = one_line(_name(item))
-    rest = one_line(f"({taken(item)})") if taken else one_line(f"  {item.get('mimeType') or ''}").rstrip()
-    room, further = page.width - len(indent), len(indent) + 4
-    first, *more = textwrap.wrap(f"{name}{rest}", room, subsequent_indent=" " * 6) or [name]
-    yield f"{indent}{click.style(first[: len(name)], fg='cyan')}{click.style(first[len(name) :], dim=True)}"
-    yield from (f"{indent}{click.style(line, dim=True)}" for line in more)
-    about = str(item.get("description") or item.get("title") or "")
-    yield from page.wrapped(about, further) if about.strip() else []
-    if kind == "tools" and (words := annotation_words(item)):
-        yield f"{' ' * further}{click.style(words, dim=True)}"
-
-
-def annotation_words(tool: JsonMapping) -> str:
-    """`read-only, open world`: what a tool says of itself."""
-    annotations = as_object(tool.get("annotations"))
-    return ", ".join(word for key, word in _HINTS.items() if annotations.get(key) is True)
-
-
-def _prompt_signature(prompt: JsonMapping) -> str:
-    arguments = [as_object(item) for item in as_list(prompt.get("arguments"))]
-    return ", ".join(f"{item.get('name')}{'' if item.get('required') else '?'}" for item in arguments)
+def format_size(count: int) -> str:
+    """`512 B`, `1.5 kB`, `12.3 MB`."""
+    for unit, size in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if count >= 0.9995 * size:  # 999,600 would be `1e+03 kB`
+            return f"{count / size:.3g} {unit}"
+    return f"{count} B"

@@ -1,7 +1,4 @@
-"""The user at the terminal: shows progress and logs, and fills in the forms that a server asks for.
-
-All of it is on standard error.
-"""
+"""Shows progress and logs to the user, and lets the user fill in a server's forms, on standard error."""
 
 import sys
 from collections.abc import Callable
@@ -35,7 +32,7 @@ def answer_elicitation(params: JsonMapping) -> dict[str, Any]:
     """The answer to an `elicitation/create`."""
     message = str(params.get("message", ""))
     if not is_terminal(sys.stdin):
-        hint(f"the tool asked {one_line(message)!r} and was told no; run it in a terminal to answer")
+        hint(f"declined the tool's question {one_line(message)!r}: run it in a terminal to answer")
         return {"action": "decline"}
     _write(f"{printable(message)}  (Ctrl-D declines)\n")
     try:
@@ -50,7 +47,7 @@ def answer_elicitation(params: JsonMapping) -> dict[str, Any]:
 
 def _open_url(url: str) -> None:
     _write(f"  {one_line(url)}\n")
-    _read_line("  open it in a browser, then press Enter: ")
+    _read_line("  open this URL in a browser, then press Enter: ")
 
 
 def _fill(schema: JsonMapping) -> dict[str, Any]:
@@ -64,7 +61,7 @@ def _fill(schema: JsonMapping) -> dict[str, Any]:
 
 
 def _ask(name: str, prop: JsonMapping, required: bool) -> tuple[bool, Any]:
-    """One field: whether it was filled, and with what."""
+    """Ask for one field: whether it was filled in, and its value."""
     read, expected = _reader(prop)
     check = _checker(prop)
     default = prop.get("default")
@@ -72,7 +69,7 @@ def _ask(name: str, prop: JsonMapping, required: bool) -> tuple[bool, Any]:
         _write(click.style(f"  {one_line(str(about))}", dim=True) + "\n")
     label = one_line(str(prop.get("title") or name))
     marks = f" ({expected})" if expected else ""
-    marks += f" [{_shown(default)}]" if default is not None else "" if required else " [nothing]"
+    marks += f" [{_shown(default)}]" if default is not None else "" if required else " [optional]"
     while True:
         text = _read_line(f"  {label}{marks}: ").strip()
         if not text and default is not None:
@@ -86,7 +83,7 @@ def _ask(name: str, prop: JsonMapping, required: bool) -> tuple[bool, Any]:
 
 
 def _answer_needed() -> Any:
-    raise ValueError("an answer is needed")
+    raise ValueError("this field is required")
 
 
 def _shown(value: Any) -> str:
@@ -96,7 +93,7 @@ def _shown(value: Any) -> str:
 
 
 def _reader(prop: JsonMapping) -> tuple[Read, str]:
-    """How a field's text becomes its value, and what to tell the user about it."""
+    """A function that reads the field's value from text, and a note on its form for the user."""
     kinds = json_types(prop, {})
     if kinds == {"array"}:
         options = _options(as_object(prop.get("items")))
@@ -120,7 +117,7 @@ def _reader(prop: JsonMapping) -> tuple[Read, str]:
 
 
 def _options(prop: JsonMapping) -> dict[str, Any]:
-    """The choices of a field, by what the user types: the value itself or its title."""
+    """The choices of a field by title, or by value if they have none."""
     titled = [as_object(item) for item in as_list(prop.get("oneOf")) or as_list(prop.get("anyOf"))]
     pairs = [(str(item.get("title", item["const"])), item["const"]) for item in titled if "const" in item]
     values = as_list(prop.get("enum"))
@@ -153,12 +150,12 @@ def _yes_or_no(text: str) -> bool:
 
 
 def _checker(prop: JsonMapping) -> Callable[[Any], Any]:
-    """The rest of what the schema asks: lengths, limits, patterns."""
+    """Checks the rest of the schema: lengths, limits, patterns."""
     from ...kit.schema.validation import SchemaValidator
 
     try:
         return SchemaValidator(prop)
-    except ValueError:  # the server's schema is its own problem, and it checks again
+    except ValueError:  # an invalid schema is the server's problem, and it checks again
         return lambda value: value
 
 
@@ -175,7 +172,7 @@ def _write(text: str) -> None:
 
 
 class Terminal:
-    """Use it as a context: leaving it takes away what moves."""
+    """Progress bar, spinner, log lines and forms. A context manager, which removes bar and spinner."""
 
     def __init__(self) -> None:
         self._bar: Progress | None = None
@@ -200,7 +197,7 @@ class Terminal:
         return answer_elicitation(params)
 
     def waiting(self, done: int, total: int, message: str) -> None:
-        """On a terminal alone: in a pipe, what is missing at the end is warned of."""
+        """Show which servers are awaited, on a terminal only; an empty message ends it."""
         if not message:
             self._stop()
         elif is_terminal(sys.stderr):
