@@ -28,7 +28,7 @@ from rich.table import Table
 from bench.process import HOST, free_port, running
 from toolyard.app import Gateway, asgi
 from toolyard.config import Config, GatewayConfig, Http, ServerConfig
-from toolyard.edge.http.server import server as http_server
+from toolyard.edge.http.server import uvicorn_server
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = str(ROOT / "src" / "toolyard") + "/"
@@ -98,7 +98,7 @@ async def served(view: Any, port: int) -> AsyncGenerator[int, None]:
         with socket.socket() as listening:
             listening.bind((HOST, 0))
             listening.listen()
-            server = http_server(app, HOST, 0)
+            server = uvicorn_server(app, HOST, 0)
             serving = asyncio.create_task(server.serve(sockets=[listening]))
             try:
                 yield listening.getsockname()[1]

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolyard.edge.http.app import Endpoint, HttpEdge
-from toolyard.edge.http.server import server as uvicorn_server
+from toolyard.edge.http.server import uvicorn_server
 
 PATIENCE = 20.0
 """Seconds to wait for what should happen at once. Reached only when a test fails."""

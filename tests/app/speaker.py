@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from tests.serving import MODERN, PATIENCE, PREFIX
-from toolyard.edge.http.server import server as uvicorn_server
+from toolyard.edge.http.server import uvicorn_server
 
 LEGACY = "2025-11-25"
 TOOLS_CHANGED = "notifications/tools/list_changed"

@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.aws.proxy import Proxy
 from tests.aws.rie import emulated
 from tests.aws.runtime_api import running
-from toolyard.edge.http.server import server as uvicorn_server
+from toolyard.edge.http.server import uvicorn_server
 
 STREAMING = (sys.executable, "-m", "toolyard.edge.aws.runtime")
 

@@ -60,8 +60,8 @@ def test_files_that_include_each_other_are_refused_with_the_circle(refused: Refu
     (folder / "a.toml").write_text('include = ["b.toml"]')
     (folder / "b.toml").write_text('include = ["./a.toml"]')
     error = refused('include = ["a.toml"]')
-    assert error.message == "files include each other in a circle: a.toml -> b.toml -> a.toml"
-    assert "in a circle: own.toml -> own.toml" in refused('include = ["own.toml"]', "own.toml").message
+    assert error.message == "circular include: a.toml -> b.toml -> a.toml"
+    assert "circular include: own.toml -> own.toml" in refused('include = ["own.toml"]', "own.toml").message
 
 
 def test_a_file_that_is_included_twice_counts_once(loaded: Load, folder: Path):
@@ -75,7 +75,7 @@ def test_two_servers_with_one_name_are_refused_with_both_files(refused: Refused,
     (folder / "other.json").write_text(mcp("git"))
     error = refused('include = ["other.json"]\n[servers.git]\ncommand = "x"')
     assert error.message == (
-        "server 'git' is there twice: [servers.git] in toolyard.toml and [mcpServers.git] in other.json"
+        "server 'git' is defined twice: [servers.git] in toolyard.toml and [mcpServers.git] in other.json"
     )
     assert "enabled = false" in (error.hint or "")
     both = refused('[servers.git]\ncommand = "x"\n[mcpServers.git]\ncommand = "x"')

@@ -93,5 +93,5 @@ def test_what_only_an_editor_can_fill_in_is_a_reason_not_an_error(loaded: Load, 
 @pytest.mark.parametrize("text", ["${", "${}", "${A-B}", "${A", "${1}", "${A:+x}"])
 def test_braces_that_hold_no_variable_are_a_mistake(refused: Refused, text: str):
     error = refused(f"{GIT}args = ['{text}']", A="x")
-    assert "'args' has a ${ that begins no variable" in error.message
+    assert "'args' has an invalid variable reference" in error.message
     assert "$${" in (error.hint or "")

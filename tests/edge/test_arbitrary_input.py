@@ -472,13 +472,13 @@ class Wire:
     async def feed(self, lines: list[bytes]) -> None:
         for line in lines:
             async with asyncio.timeout(IN_TIME):
-                await self.duplex.feed(line)
+                await self.duplex.receive(line)
 
     async def assert_well(self) -> None:
         """It still answers a good request, and all it has written are messages."""
         params = {"name": "echo", "arguments": {"text": "well"}, "_meta": meta()}
         request = {"jsonrpc": "2.0", "id": "is it well?", "method": "tools/call", "params": params}
-        await self.duplex.feed(json.dumps(request).encode())
+        await self.duplex.receive(json.dumps(request).encode())
         while True:
             async with asyncio.timeout(IN_TIME):
                 line = await self.written.get()

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.serving import Client, encoded, modern, serving
-from toolyard.edge.http import server as patience
+from toolyard.edge.http import server as server_module
 from toolyard.edge.http.app import HttpEdge
 from toolyard.edge.request import Headers, Receive, Scope, Send
 from toolyard.kit import Context, Identity, Server
@@ -256,7 +256,7 @@ async def test_the_body_of_a_request_that_asks_for_an_upgrade_is_its_body(
 async def test_a_request_that_is_never_finished_is_given_up(
     monkeypatch: pytest.MonkeyPatch, before: bytes, part: bytes
 ):
-    monkeypatch.setattr(patience, "REQUEST_SECONDS", 0.05)
+    monkeypatch.setattr(server_module, "REQUEST_SECONDS", 0.05)
     async with serving(server().asgi(), keep_alive=3600) as client:
         line = await client.connect()
         if before:

@@ -103,7 +103,7 @@ async def test_a_legacy_client_cannot_be_asked_and_a_modern_one_can():
     client = client_of(Workshop())
     begun = await session(client, capabilities={"elicitation": {}})
     error = (await begun.call("greet")).error
-    assert "'elicitation/create' cannot be asked" in error["message"]
+    assert "'elicitation/create' is not available" in error["message"]
     answer = await client.modern(
         "tools/call", {"name": "greet", "arguments": {}}, capabilities={"elicitation": {}}
     )
@@ -210,7 +210,7 @@ async def test_a_call_is_stopped_and_answered_before_the_time_is_up():
     client = LambdaClient(edge_of(shop), seconds=1.0)
     answer = await client.modern("tools/call", {"name": "wait", "arguments": {}})
     assert (answer.status, answer.result["isError"], answer.result["resultType"]) == (200, True, "complete")
-    assert "time was up" in answer.result["content"][0]["text"]
+    assert "timed out" in answer.result["content"][0]["text"]
     assert shop.cancelled.is_set()
     begun = await session(client)
     assert (await begun.call("wait")).result["isError"]
@@ -274,7 +274,7 @@ def test_a_reply_weighs_at_least_what_the_runtime_makes_of_it(text: str):
         chunk = text * size
         as_sent = len(json.dumps(chunk, ensure_ascii=sys.version_info < (3, 12)).encode()) - 2
         assert (
-            as_sent <= BufferedResponse("v2").weight(chunk.encode()) <= max(3 * len(chunk.encode()), as_sent)
+            as_sent <= BufferedResponse("v2").size_of(chunk.encode()) <= max(3 * len(chunk.encode()), as_sent)
         )
 
 
@@ -299,7 +299,7 @@ async def test_a_call_that_cannot_be_stopped_is_answered_in_time_too():
     try:
         for tool in ("blocks", "stubborn"):
             answer = await client.modern("tools/call", {"name": tool, "arguments": {}})
-            assert "time was up" in answer.result["content"][0]["text"]
+            assert "timed out" in answer.result["content"][0]["text"]
         again = await client.modern("tools/call", {"name": "echo", "arguments": {"text": "again"}})
         assert again.result["content"][0]["text"] == "again"
     finally:
@@ -350,7 +350,7 @@ async def test_a_gate_that_never_answers_does_not_cost_the_answer():
     headers, message = modern("tools/list")
     late = await client.post(headers | {"x-tiflux-api-key": "waits"}, message)
     assert late.status == 504
-    assert "time was up" in late.error["message"]
+    assert "timed out" in late.error["message"]
 
 
 async def test_a_session_belongs_to_the_key_that_began_it():

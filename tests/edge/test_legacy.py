@@ -712,7 +712,7 @@ async def test_one_session_cannot_use_up_the_questions_of_all(client: Client):
     for line in lines:
         await until(line, "elicitation/create")
     refused = await greedy.call("greet", id="one more")
-    assert "Too many questions" in refused.error["message"]
+    assert "Too many requests to the client" in refused.error["message"]
     other = await LegacyClient.start(client, capabilities={"elicitation": {}})
     asked = await until(await other.open_call("greet"), "elicitation/create")
     assert (await other.respond(asked["id"], {"action": "decline"})).status == 202

@@ -576,7 +576,7 @@ async def test_a_tool_that_cancels_its_own_task_is_answered_all_the_same():
     duplex = Duplex(server.service, answers.put)
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     for id, method, params in ((1, "initialize", hello), (2, "tools/call", {"name": "give_up"})):
-        await duplex.feed(
+        await duplex.receive(
             json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params}).encode()
         )
         async with asyncio.timeout(10):

@@ -224,7 +224,7 @@ async def test_an_error_whose_data_cannot_be_sent_is_an_error_all_the_same(serve
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "broken", "_meta": meta}}
-    await duplex.feed(msgspec.json.encode(call))
+    await duplex.receive(msgspec.json.encode(call))
     await soon(arrived.wait())
     await duplex.close(0)
     assert b'"error"' in sent[0]

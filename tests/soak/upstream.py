@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.cli.old import old_edge
 from toolyard.edge import stdio
-from toolyard.edge.http import server as serving
+from toolyard.edge.http import server as server_module
 from toolyard.kit import Context, Message, Server, user
 from toolyard.wire.call import Call, Service
 from toolyard.wire.errors import MethodNotFound
@@ -114,7 +114,7 @@ def main() -> None:
         stdio.run(server.service if era == "modern" else OldService(server.service))
     else:
         app = server.asgi() if era == "modern" else old_edge(server)
-        serving.run(app, "127.0.0.1", int(where))
+        server_module.run(app, "127.0.0.1", int(where))
 
 
 if __name__ == "__main__":

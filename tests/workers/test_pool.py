@@ -27,7 +27,7 @@ LONG = 600.0
 
 @pytest.fixture
 async def pool() -> AsyncIterator[WorkerPool]:
-    made = WorkerPool(TASKS, most=2)
+    made = WorkerPool(TASKS, max_workers=2)
     yield made
     await made.close()
 
@@ -35,7 +35,7 @@ async def pool() -> AsyncIterator[WorkerPool]:
 async def ask(
     pool: WorkerPool, request: str, *, seconds: float = LONG, longest: int = 100_000, **others: Any
 ) -> str:
-    return (await pool.ask(request.encode(), seconds=seconds, longest=longest, **others)).decode()
+    return (await pool.ask(request.encode(), seconds=seconds, max_bytes=longest, **others)).decode()
 
 
 async def _begun(mark: Path) -> int:
@@ -76,7 +76,7 @@ async def test_requests_run_side_by_side_up_to_the_number_of_workers(pool: Worke
     one, other, end = tmp_path / "one", tmp_path / "other", tmp_path / "end"
     asked = [
         asyncio.create_task(
-            pool.ask(f"wait {mark} {end}".encode(), seconds=LONG, longest=100, caller=mark.name)
+            pool.ask(f"wait {mark} {end}".encode(), seconds=LONG, max_bytes=100, caller=mark.name)
         )
         for mark in (one, other)
     ]
@@ -88,7 +88,7 @@ async def test_requests_run_side_by_side_up_to_the_number_of_workers(pool: Worke
 async def test_one_who_asks_much_leaves_room_for_another(pool: WorkerPool, tmp_path: Path):
     hogs = [asyncio.create_task(ask(pool, f"wait {tmp_path / str(number)}")) for number in range(4)]
     await _begun(tmp_path / "0")
-    answer = await pool.ask(b"say hello", seconds=LONG, longest=100, caller="another")
+    answer = await pool.ask(b"say hello", seconds=LONG, max_bytes=100, caller="another")
     assert answer == b"hello"
     for hog in hogs:
         hog.cancel()
@@ -130,7 +130,7 @@ async def test_a_request_whose_worker_was_killed_by_somebody_is_given_to_another
 
 async def test_a_fresh_worker_takes_the_place_of_an_idle_one(pool: WorkerPool):
     first = int(await ask(pool, "pid"))
-    second = int(await pool.ask(b"pid", seconds=LONG, longest=100, fresh=True))
+    second = int(await pool.ask(b"pid", seconds=LONG, max_bytes=100, fresh=True))
     assert second != first
     assert not _is_running(first)
     assert int(await ask(pool, "pid")) == second
@@ -154,7 +154,7 @@ async def test_an_idle_worker_of_another_kind_ends_where_there_is_no_room_beside
 
 
 async def test_the_worker_that_was_asked_about_a_subject_is_asked_about_it_again(tmp_path: Path):
-    pool = WorkerPool(TASKS, most=3)
+    pool = WorkerPool(TASKS, max_workers=3)
     end = tmp_path / "end"
     asked = [
         asyncio.create_task(ask(pool, f"wait {tmp_path / name} {end}", subject=name, caller=name))
@@ -172,7 +172,7 @@ async def test_the_worker_that_was_asked_about_a_subject_is_asked_about_it_again
 
 
 async def test_more_than_may_wait_and_who_has_waited_long_enough_are_told(tmp_path: Path):
-    pool = WorkerPool(TASKS, most=1, most_waiting=1)
+    pool = WorkerPool(TASKS, max_workers=1, max_waiting=1)
     asked = [asyncio.create_task(ask(pool, f"wait {tmp_path / 'mark'}"))]
     await _begun(tmp_path / "mark")
     with pytest.raises(WaitedTooLongError):
@@ -234,7 +234,7 @@ async def test_a_worker_inherits_neither_descriptors_nor_secrets(
 
 
 async def test_a_worker_that_nobody_needs_ends():
-    pool = WorkerPool(TASKS, most=1, idle_seconds=0.01)
+    pool = WorkerPool(TASKS, max_workers=1, idle_seconds=0.01)
     pid = int(await ask(pool, "pid"))
     await _gone(pid)
     assert int(await ask(pool, "pid")) != pid
@@ -242,7 +242,7 @@ async def test_a_worker_that_nobody_needs_ends():
 
 
 async def test_closing_ends_every_worker(tmp_path: Path):
-    pool = WorkerPool(TASKS, most=4)
+    pool = WorkerPool(TASKS, max_workers=4)
     idle = int(await ask(pool, "pid"))
     asked = asyncio.create_task(ask(pool, f"wait {tmp_path / 'mark'}"))
     busy = await _begun(tmp_path / "mark")
@@ -256,7 +256,7 @@ async def test_closing_ends_every_worker(tmp_path: Path):
 
 
 async def test_closing_ends_a_worker_that_is_just_being_started():
-    pool = WorkerPool(TASKS, most=1)
+    pool = WorkerPool(TASKS, max_workers=1)
     before = children_of(os.getpid())
     asked = asyncio.create_task(ask(pool, "pid"))
     await asyncio.sleep(0)
@@ -267,7 +267,7 @@ async def test_closing_ends_a_worker_that_is_just_being_started():
 
 
 async def test_a_worker_that_cannot_start_says_why():
-    pool = WorkerPool("tests.workers.nothing_here", most=1)
+    pool = WorkerPool("tests.workers.nothing_here", max_workers=1)
     with pytest.raises(WorkerStartError, match="No module named"):
         await ask(pool, "pid")
     await pool.close()
@@ -276,7 +276,8 @@ async def test_a_worker_that_cannot_start_says_why():
 _PARENT = """
 import asyncio, sys
 from toolyard.workers.pool import WorkerPool
-asyncio.run(WorkerPool("tests.workers.tasks", most=1).ask(sys.argv[1].encode(), seconds=600, longest=100))
+pool = WorkerPool("tests.workers.tasks", max_workers=1)
+asyncio.run(pool.ask(sys.argv[1].encode(), seconds=600, max_bytes=100))
 """
 
 

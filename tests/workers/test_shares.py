@@ -20,8 +20,8 @@ async def cancelled(tasks: list[asyncio.Task[Any]]) -> None:
 class Queue:
     """Some work that ends when it is told to."""
 
-    def __init__(self, places: int = 3, most_waiting: int | None = None) -> None:
-        self.shares = FairLimiter(places, most_waiting=most_waiting)
+    def __init__(self, places: int = 3, max_waiting: int | None = None) -> None:
+        self.shares = FairLimiter(places, max_waiting=max_waiting)
         self.running: list[tuple[str, asyncio.Event]] = []
         self.order: list[str] = []
         self.tasks: list[asyncio.Task[None]] = []
@@ -31,7 +31,7 @@ class Queue:
         await settled()
 
     async def _work(self, holder: str, name: str) -> None:
-        async with self.shares.place(holder):
+        async with self.shares.slot(holder):
             ended = asyncio.Event()
             self.running.append((holder, ended))
             self.order.append(name)
@@ -98,16 +98,16 @@ async def test_a_place_goes_on_when_its_query_is_cancelled_at_any_moment():
 
 async def test_who_waits_for_too_long_is_told_and_leaves_the_queue():
     shares = FairLimiter(1)
-    async with shares.place("a"):
+    async with shares.slot("a"):
         with pytest.raises(WaitedTooLongError):
-            async with shares.place("b", 0.01):
+            async with shares.slot("b", 0.01):
                 raise AssertionError
-    async with shares.place("c"):
+    async with shares.slot("c"):
         pass
 
 
 async def test_one_more_than_may_wait_is_refused_and_others_are_not():
-    queue = Queue(places=2, most_waiting=2)
+    queue = Queue(places=2, max_waiting=2)
     for at in range(4):
         await queue.ask("a", f"a{at}")
     assert queue.order == ["a0"]
@@ -137,7 +137,7 @@ async def test_a_request_that_is_given_up_costs_its_holder_no_turn():
 @given(st.lists(st.tuples(st.sampled_from(["ask", "end", "cancel"]), st.integers(0, 9)), max_size=40))
 def test_places_are_neither_lost_nor_given_twice(steps: list[tuple[str, int]]):
     async def check() -> None:
-        queue = Queue(most_waiting=3)
+        queue = Queue(max_waiting=3)
         for what, at in steps:
             if what == "ask":
                 await queue.ask("abcd"[at % 4])

@@ -27,7 +27,7 @@ from ..edge.aws.events import (
     kind_of,
     read_event,
 )
-from ..edge.aws.function import LambdaEdge, LambdaRoute, log_invocation, since_start
+from ..edge.aws.function import LambdaEdge, LambdaRoute, log_invocation, uptime_ms
 from ..kit.loader import load
 from ..kit.server import KEY_VARIABLE, Server
 from ..telemetry.logs import setup
@@ -139,7 +139,7 @@ class LambdaFunction:
         self._loop = asyncio.new_event_loop()
         self._lock = threading.Lock()
         self._after_request = after_request
-        self._init_ms: float | None = since_start()
+        self._init_ms: float | None = uptime_ms()
 
     def __call__(self, event: Any, context: Any = None) -> dict[str, Any]:
         """Answer with one whole response."""

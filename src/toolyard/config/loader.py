@@ -12,7 +12,7 @@ from .files import display_path, is_toml, parse, read
 from .models import Broken, Config, GatewayConfig, ServerConfig
 from .servers import ServerEntry, check_keys, server_config
 from .tables import gateway, results, search, state, store, telemetry
-from .values import filled, table, texts
+from .values import nonempty, table, texts
 
 _OURS = ("include", "gateway", "search", "state", "results", "store", "telemetry")
 KEYS = (*_OURS, "servers", "mcpServers")
@@ -41,7 +41,7 @@ def _gather(file: Path, above: tuple[Path, ...], found: dict[Path, ConfigSource]
     identity = Path(os.path.realpath(file))
     if identity in above:
         circle = " -> ".join(display_path(step) for step in (*above[above.index(identity) :], identity))
-        raise ConfigError(f"files include each other in a circle: {circle}", "take one of the includes out")
+        raise ConfigError(f"circular include: {circle}", "remove one of the includes")
     if identity in found:
         return
     found[identity] = source = _source(file, read(file) if draft is None else parse(draft, file), not above)
@@ -113,7 +113,7 @@ def _entry(name: str, fields: Any, file: Path, key: str, lenient: bool) -> Serve
 def _includes(source: ConfigSource) -> tuple[str, ...]:
     given: Any = [] if source.foreign else source.data.get("include", [])
     try:
-        return tuple(filled(name) for name in texts(given))
+        return tuple(nonempty(name) for name in texts(given))
     except ConfigValueError as error:
         hint = 'as in include = ["~/.cursor/mcp.json"]'
         raise ConfigError(f"{display_path(source.file)}: 'include' {error.message}", hint) from None
@@ -128,15 +128,15 @@ def load(path: Path, env: Mapping[str, str] = os.environ) -> Config:
     ConfigError for what the user has to repair. An entry that lacks a variable, and a bad one of another
     program, only breaks itself.
     """
-    return _built(config_files(path), env)
+    return _build(config_files(path), env)
 
 
 def check(path: Path, draft: str, env: Mapping[str, str] = os.environ) -> Config:
     """What `load` would give if the file held `draft`."""
-    return _built(config_files(path, draft), env)
+    return _build(config_files(path, draft), env)
 
 
-def _built(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
+def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
     asked = read[0]
     all_entries = [entry for source in read for entry in source.entries]
     entries = _unique(all_entries)
@@ -145,11 +145,11 @@ def _built(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
         _check_tables(source, env)
     own = {} if asked.foreign else asked.data
     settings = gateway(asked.data, asked.file, env) if not asked.foreign else GatewayConfig()
-    _check_bare(settings, [entry.name for entry in entries], asked.file)
+    _check_bare_view(settings, [entry.name for entry in entries], asked.file)
     return Config(
         servers=servers,
         broken=broken,
-        disabled=_turned_off(all_entries),
+        disabled=_disabled(all_entries),
         gateway=settings,
         search=search(own, asked.file),
         state=state(own, asked.file, env),
@@ -199,14 +199,14 @@ def _unique(entries: list[ServerEntry]) -> list[ServerEntry]:
         other = found.setdefault(entry.name, entry)
         if other is not entry:
             raise ConfigError(
-                f"server {entry.name!r} is there twice: {other.label} in {display_path(other.file)}"
+                f"server {entry.name!r} is defined twice: {other.label} in {display_path(other.file)}"
                 f" and {entry.label} in {display_path(entry.file)}",
                 "rename one of them, or turn one off with enabled = false",
             )
     return list(found.values())
 
 
-def _turned_off(entries: list[ServerEntry]) -> tuple[str, ...]:
+def _disabled(entries: list[ServerEntry]) -> tuple[str, ...]:
     """Of two entries with one name, the one that is turned on counts."""
     on = {entry.name for entry in entries if entry.enabled}
     return tuple(dict.fromkeys(entry.name for entry in entries if entry.name not in on))
@@ -221,7 +221,7 @@ def _check_tables(source: ConfigSource, env: Mapping[str, str]) -> None:
         telemetry(source.data, source.file)
 
 
-def _check_bare(settings: GatewayConfig, names: list[str], file: Path) -> None:
+def _check_bare_view(settings: GatewayConfig, names: list[str], file: Path) -> None:
     if settings.server and settings.server not in names:
         hint = nearest_or_all(settings.server, names) if names else "there are no servers yet"
         raise ConfigError(

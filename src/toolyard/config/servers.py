@@ -15,26 +15,26 @@ from .errors import ConfigValueError, UnusableEntryError, nearest, nearest_or_al
 from .models import Composio, Http, InProcess, ResultLimits, ServerConfig, ServerResults, Stdio
 from .values import (
     Reader,
-    filled,
     flag,
     header_name,
     header_names,
     headers,
+    integer,
     kind_of,
     names,
+    nonempty,
     one_of,
     renames,
     seconds,
     short_text,
     size,
-    size_or_none,
+    size_or_zero,
     substitute,
     table,
     template,
     texts,
     url,
     variables,
-    whole,
 )
 
 BUNDLED = {
@@ -73,9 +73,9 @@ def module_and_options(target: str, options: Mapping[str, Any]) -> tuple[str, Ma
 _LIMITS: dict[str, Reader] = {
     "shape": flag,
     "max_bytes": size,
-    "max_items": whole(1),
-    "max_lines": whole(1),
-    "bounded": size_or_none,
+    "max_items": integer(1),
+    "max_lines": integer(1),
+    "bounded": size_or_zero,
 }
 
 
@@ -108,7 +108,7 @@ def _options(value: Any) -> dict[str, Any]:
 
 # What makes an entry one of its kind, and what only that kind has.
 KINDS: dict[str, dict[str, Reader]] = {
-    "command": {"args": texts, "env": variables, "cwd": filled, "max_memory": size},
+    "command": {"args": texts, "env": variables, "cwd": nonempty, "max_memory": size},
     "url": {
         "headers": headers,
         "transport": one_of("auto", "sse"),
@@ -118,7 +118,7 @@ KINDS: dict[str, dict[str, Reader]] = {
     },
     "module": {"options": _options},
     "composio": {
-        "api_key": filled,
+        "api_key": nonempty,
         "user_id": template("tenant", "agent", "thread"),
         "base_url": url,
         "api": one_of("router", "labs"),
@@ -140,8 +140,8 @@ COMMON: dict[str, Reader] = {
     "timeout": seconds,
     "connect_timeout": seconds,
     "start_timeout": seconds,
-    "concurrency": whole(1),
-    "retries": whole(0),
+    "concurrency": integer(1),
+    "retries": integer(0),
     "max_result": size,
     "start": one_of("lazy", "eager"),
     "results": _results,
@@ -158,9 +158,9 @@ TYPES = {
     "composio": ("composio",),
 }
 _READERS: dict[str, Reader] = {
-    "command": filled,
+    "command": nonempty,
     "url": url,
-    "module": filled,
+    "module": nonempty,
     **{key: read for keys in KINDS.values() for key, read in keys.items()},
     **COMMON,
     **SWITCHES,

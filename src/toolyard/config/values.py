@@ -50,7 +50,7 @@ def text(value: Any) -> str:
     return value
 
 
-def filled(value: Any) -> str:
+def nonempty(value: Any) -> str:
     if not text(value).strip():
         raise ConfigValueError("is empty")
     return value
@@ -75,7 +75,7 @@ def flag(value: Any) -> bool:
     return value
 
 
-def whole(least: int) -> Reader:
+def integer(least: int) -> Reader:
     def read(value: Any) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ConfigValueError(f"must be a whole number, not {kind_of(value)}")
@@ -90,7 +90,7 @@ def seconds(value: Any) -> float:
     return _seconds(value, zero=False)
 
 
-def seconds_or_none(value: Any) -> float:
+def seconds_or_zero(value: Any) -> float:
     return _seconds(value, zero=True)
 
 
@@ -105,13 +105,13 @@ def _seconds(value: Any, zero: bool) -> float:
 
 
 def size(value: Any) -> int:
-    count = size_or_none(value)
+    count = size_or_zero(value)
     if count < 1:
         raise ConfigValueError("must be more than 0 bytes")
     return count
 
 
-def size_or_none(value: Any) -> int:
+def size_or_zero(value: Any) -> int:
     """0 for none."""
     if isinstance(value, int) and not isinstance(value, bool):
         count = value
@@ -222,11 +222,9 @@ def template(*fields: str) -> Reader:
     known = ", ".join(f"{{{field}}}" for field in fields)
 
     def read(value: Any) -> str:
-        for found in _PLACE.findall(filled(value)):
+        for found in _PLACE.findall(nonempty(value)):
             if found not in fields:
-                raise ConfigValueError(
-                    f"has {{{found}}} in it, which stands for nothing", f"known are {known}"
-                )
+                raise ConfigValueError(f"has an unknown placeholder {{{found}}}", f"known are {known}")
         return value
 
     return read
@@ -282,7 +280,7 @@ def origins(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
-def url_or_nothing(value: Any) -> str:
+def url_or_empty(value: Any) -> str:
     return url(value) if value != "" else ""
 
 
@@ -371,4 +369,4 @@ def _not_a_variable(body: str, key: str) -> ConfigValueError:
             "use an environment variable in its place: ${NAME}",
         )
     hint = "write ${NAME} or ${NAME:-default}; a ${ that is to stay is written $${"
-    return ConfigValueError("has a ${ that begins no variable", hint)
+    return ConfigValueError("has an invalid variable reference", hint)

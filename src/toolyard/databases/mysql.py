@@ -221,7 +221,7 @@ class BlockingThreads:
     async def run(
         self, work: Callable[[], T], *, interrupt: Callable[[], None], seconds: float, caller: str
     ) -> T:
-        async with self._limiter.place(caller):
+        async with self._limiter.slot(caller):
             running = asyncio.get_running_loop().run_in_executor(self._pool, work)
             try:
                 done, _ = await asyncio.wait({running}, timeout=seconds)

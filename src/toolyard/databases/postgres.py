@@ -59,7 +59,7 @@ class PostgresDatabase(CachedTables):
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
         statement = clean_statement(sql)
-        async with self._limiter.place(caller):
+        async with self._limiter.slot(caller):
             connection = await self._begin(seconds)
             try:
                 async with asyncio.timeout(seconds + _GRACE):
@@ -86,7 +86,7 @@ class PostgresDatabase(CachedTables):
             await self._idle.pop().close()
 
     async def _read_tables(self) -> list[Table]:
-        async with self._limiter.place(TABLES_CALLER):
+        async with self._limiter.slot(TABLES_CALLER):
             connection = await self._begin(TABLES_SECONDS)
             try:
                 tables = await read_tables(connection.driver)

@@ -331,16 +331,14 @@ def _key_in(headers: RequestHeaders, name: str) -> str | None:
     if not value:
         return None
     if not is_usable_key(value):
-        message = (
-            f"The key in {name!r} cannot be used: one of printable ASCII is needed, without blanks or commas"
-        )
+        message = f"Invalid key in {name!r}: use printable ASCII without spaces or commas"
         raise Refused(401, message, [_CHALLENGE])
     return value
 
 
 def _missing_key(headers: tuple[str, ...]) -> str:
     ways = [f"'{name}: Bearer …'" if name == AUTHORIZATION else f"{name!r}" for name in headers]
-    return f"Your key is missing: send it in the header {' or '.join(ways)}"
+    return f"Missing key: send it in the header {' or '.join(ways)}"
 
 
 MAX_LENGTH_DIGITS = 18

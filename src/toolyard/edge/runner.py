@@ -64,7 +64,7 @@ def run_to_end(
     finally:
         loop = runner.get_loop()
         if not loop.run_until_complete(_all_ended(loop)) or not stop_threads(GRACE):
-            logger.warning("leaving while a tool still runs and does not react")
+            logger.warning("exiting although a tool is still running")
             sys.stderr.flush()
             os._exit(0)
         runner.close()

@@ -74,9 +74,9 @@ class LegacySessions:
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
         self._ended: OrderedDict[str, None] = OrderedDict()
-        self._remembered: OrderedDict[str, LegacySession] = OrderedDict()
-        self._held: dict[str, LegacySession] = {}
-        self._opened: dict[tuple[str, Identity], OpenedSession] = {}
+        self._saved: OrderedDict[str, LegacySession] = OrderedDict()
+        self._pinned: dict[str, LegacySession] = {}
+        self._cache: dict[tuple[str, Identity], OpenedSession] = {}
 
     def start(self, params: InitializeParams, identity: Identity) -> tuple[str, Caller, LegacySession]:
         """A new session: its id, who opened it, and what it begins with."""
@@ -96,7 +96,7 @@ class LegacySessions:
             raise InvalidParams("clientInfo and capabilities are too large to open a session with")
         return id, _caller_of(token, identity), LegacySession(token.nonce)
 
-    def passing(self, version: str, identity: Identity) -> OpenedSession:
+    def anonymous(self, version: str, identity: Identity) -> OpenedSession:
         """For one request that has no session: nothing of it is kept."""
         token = SessionToken(
             secrets.token_urlsafe(12), version, 0, identity.tenant, identity.agent, "unknown", "", _NONE
@@ -105,7 +105,7 @@ class LegacySessions:
 
     def find(self, id: str, identity: Identity) -> OpenedSession | None:
         """The session of an id, or None when it is forged, foreign, expired or ended."""
-        opened = self._opened.get((id, identity)) or self._open(id, identity)
+        opened = self._cache.get((id, identity)) or self._open(id, identity)
         if opened is None:
             return None
         token = opened.token
@@ -124,27 +124,27 @@ class LegacySessions:
             return None
         opened = OpenedSession(token, _caller_of(token, identity), LegacySession(token.nonce))
         # Opening costs a tenth of a call; a few recent ones are worth keeping.
-        if len(self._opened) >= MAX_OPENED:
-            self._opened.clear()
-        self._opened[id, identity] = opened
+        if len(self._cache) >= MAX_OPENED:
+            self._cache.clear()
+        self._cache[id, identity] = opened
         return opened
 
     def end(self, nonce: str) -> None:
-        self._remembered.pop(nonce, None)
+        self._saved.pop(nonce, None)
         self._ended[nonce] = None
         while len(self._ended) > MAX_REMEMBERED:
             self._ended.popitem(last=False)
 
     def state(self, opened: OpenedSession) -> LegacySession:
         nonce = opened.token.nonce
-        return self._held.get(nonce) or self._remembered.get(nonce) or opened.session
+        return self._pinned.get(nonce) or self._saved.get(nonce) or opened.session
 
-    def hold(self, session: LegacySession) -> None:
+    def pin(self, session: LegacySession) -> None:
         """While a listening stream is open, the stream and later requests must see one and the same state."""
-        self._held[session.id] = session
+        self._pinned[session.id] = session
 
-    def release(self, id: str) -> None:
-        session = self._held.pop(id, None)
+    def unpin(self, id: str) -> None:
+        session = self._pinned.pop(id, None)
         if session is not None:
             self.remember(session)
 
@@ -152,10 +152,10 @@ class LegacySessions:
         """Keep a session that has something to remember; the others cost nothing."""
         if session.log_level is None and not session.subscriptions:
             return
-        self._remembered[session.id] = session
-        self._remembered.move_to_end(session.id)
-        while len(self._remembered) > MAX_REMEMBERED:
-            self._remembered.popitem(last=False)
+        self._saved[session.id] = session
+        self._saved.move_to_end(session.id)
+        while len(self._saved) > MAX_REMEMBERED:
+            self._saved.popitem(last=False)
 
 
 def _caller_of(token: SessionToken, identity: Identity) -> Caller:
@@ -185,7 +185,7 @@ def anonymous_session(
     known = SESSION_HEADER in headers.raw
     if known or not isinstance(message.id, int | str) or message.method in (UNSET, *NEEDS_SESSION):
         return None
-    return sessions.passing(headers.version or ASSUMED_VERSION, identity)
+    return sessions.anonymous(headers.version or ASSUMED_VERSION, identity)
 
 
 def session_error(headers: RequestHeaders, id: Any = None) -> tuple[int, bytes]:

@@ -86,15 +86,15 @@ class Duplex:
         self._legacy: Caller | None = None
         self._session = LegacySession()
         self._reader = ModernReader()
-        self._talk = _DuplexChannel(self)
+        self._channel = _DuplexChannel(self)
         self._running: dict[Id, asyncio.Task[None]] = {}
-        self._asked: dict[str, asyncio.Future[Raw]] = {}
+        self._pending: dict[str, asyncio.Future[Raw]] = {}
         self._subscriptions: set[asyncio.Task[None]] = set()
-        """Of those, the ones that end only with the service."""
-        self._minded: set[asyncio.Task[None]] = set()
+        """Those that end only with the service."""
+        self._background: set[asyncio.Task[None]] = set()
         self._listening: asyncio.Task[None] | None = None
 
-    async def feed(self, body: bytes) -> None:
+    async def receive(self, body: bytes) -> None:
         """Take one message. Returns at once; answers are written when they are ready."""
         try:
             message = parse(body)
@@ -115,7 +115,7 @@ class Duplex:
             if id in self._running:
                 raise InvalidRequest(f"Request id {id!r} is already in use")
             if len(self._running) >= MAX_RUNNING:
-                raise Unavailable(f"Already {MAX_RUNNING} requests are under way; wait for some answers")
+                raise Unavailable(f"Too many requests in progress ({MAX_RUNNING}); wait for responses")
             call = self._call(body, message, id)
         except McpError as error:
             await self.write(encode_error(id, error))
@@ -130,7 +130,7 @@ class Duplex:
         assert isinstance(method, str)
         if is_modern(body, params, None) or method == "server/discover":
             caller, token = self._reader.read(method, params, None, self._identity)
-            return Call(method, params, caller, self._talk, id, token)
+            return Call(method, params, caller, self._channel, id, token)
         if method == "initialize":
             opening = decode_params(params, InitializeParams)
             version = negotiate(opening.protocol_version)
@@ -142,7 +142,7 @@ class Duplex:
                 "Not initialized: send 'initialize' first, or speak 2026-07-28 with its params._meta"
             )
         token = read_legacy_progress_token(body, params)
-        return Call(method, params, self._legacy, self._talk, id, token, self._session)
+        return Call(method, params, self._legacy, self._channel, id, token, self._session)
 
     async def _answer(self, call: Call, id: Id) -> None:
         try:
@@ -175,30 +175,30 @@ class Duplex:
             if task is not None:
                 # Its id is free again at once; it is waited for all the same.
                 task.cancel()
-                self._mind(task)
+                self._track(task)
             return
         if self._legacy is None or not message.method.startswith("notifications/"):
             return
-        call = Call(message.method, message.params, self._legacy, self._talk, session=self._session)
+        call = Call(message.method, message.params, self._legacy, self._channel, session=self._session)
         if message.method == "notifications/initialized":
             if self._listening is None:
                 self._listening = asyncio.create_task(self._service.listen(call))
         else:
-            self._mind(asyncio.create_task(take_notification(self._service, call)))
+            self._track(asyncio.create_task(take_notification(self._service, call)))
 
-    def _mind(self, task: asyncio.Task[None]) -> None:
+    def _track(self, task: asyncio.Task[None]) -> None:
         """Keep a task that nobody awaits, until it ends or we close."""
-        self._minded.add(task)
-        task.add_done_callback(self._minded.discard)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _response(self, message: JsonRpcMessage) -> None:
-        future = self._asked.pop(str(message.id), None)
+        future = self._pending.pop(str(message.id), None)
         if future is not None:
             resolve_response(message, future)
 
     async def ask(self, method: str, params: Any) -> Raw:
         id = f"ask-{secrets.token_urlsafe(9)}"
-        future = self._asked[id] = asyncio.get_running_loop().create_future()
+        future = self._pending[id] = asyncio.get_running_loop().create_future()
         try:
             await self.write(encode(JsonRpcRequest(id, method, params)))
             return await future
@@ -206,14 +206,14 @@ class Duplex:
             await self.write(encode(JsonRpcNotification("notifications/cancelled", {"requestId": id})))
             raise
         finally:
-            self._asked.pop(id, None)
+            self._pending.pop(id, None)
 
     async def finish(self, grace: float) -> None:
         """The other side has no more to say: let calls be answered, but not for long.
 
         Before the service closes, since what they work with closes with it.
         """
-        for future in self._asked.values():
+        for future in self._pending.values():
             if not future.done():
                 future.set_exception(McpError(-32603, "The client closed the connection"))
         calls = set(self._running.values()) - self._subscriptions
@@ -229,7 +229,7 @@ class Duplex:
         left, self._running = self._running, {}
         tasks = [
             *left.values(),
-            *self._minded,
+            *self._background,
             *([self._listening] if self._listening is not None else []),
         ]
         await cancel_and_wait(tasks)
@@ -241,17 +241,17 @@ ATOMIC = 4096
 GRACE_SECONDS = 2.0
 
 
-Last = Callable[[], Awaitable[None]]
+OnClose = Callable[[], Awaitable[None]]
 
 
 async def _nothing() -> None:
     return None
 
 
-def run(service: Service, last: Last = _nothing) -> None:
-    """`last` is done when every call has been answered: ending what the service stands on."""
+def run(service: Service, on_close: OnClose = _nothing) -> None:
+    """`on_close` runs when every call has been answered, and closes what the service uses."""
     with _protocol_streams() as (source, sink), suppress(KeyboardInterrupt):
-        run_to_end(serve(service, source, sink, last))
+        run_to_end(serve(service, source, sink, on_close))
 
 
 @contextmanager
@@ -279,7 +279,7 @@ def _copy(fd: int, mode: int) -> int:
         return os.open(os.devnull, mode)
 
 
-async def serve(service: Service, source: int, sink: int, last: Last = _nothing) -> None:
+async def serve(service: Service, source: int, sink: int, on_close: OnClose = _nothing) -> None:
     """Serve the messages of one pair of file descriptors until the input ends or we are told to stop."""
     loop = asyncio.get_running_loop()
     stop = asyncio.Event()
@@ -301,7 +301,7 @@ async def serve(service: Service, source: int, sink: int, last: Last = _nothing)
         await service.close()
         await duplex.close(max(0.0, deadline - loop.time()))
         await writer.flush(grace)
-        await last()
+        await on_close()
 
 
 class _Writer:
@@ -333,7 +333,7 @@ class _Writer:
             try:
                 async for piece in pieces:
                     self._enqueue(one_line(piece))
-                    await self.room()
+                    await self.wait_for_room()
             finally:
                 self._enqueue(b"\n")
                 self._long_line = False
@@ -346,7 +346,7 @@ class _Writer:
         if not self._pending and len(line) <= ATOMIC and self._try(line):
             return
         self._enqueue(line)
-        await self.room()
+        await self.wait_for_room()
 
     def _try(self, line: bytes) -> bool:
         """Write at once, if the pipe has room for all of it. Up to this size it takes all or nothing."""
@@ -400,7 +400,7 @@ class _Writer:
         if not self._pending:
             self._idle.set()
 
-    async def room(self) -> None:
+    async def wait_for_room(self) -> None:
         """Wait until the client has taken enough of what we said for us to hear more."""
         while self._pending > MAX_PENDING:
             self._drained.clear()
@@ -422,13 +422,13 @@ async def _read(source: int, duplex: Duplex, writer: _Writer) -> None:
         with os.fdopen(os.dup(source), "rb") as file:
             while line := await asyncio.to_thread(file.readline, MAX_LINE):
                 await _take(line, duplex)
-                await writer.room()
+                await writer.wait_for_room()
         return
     pipe = os.fdopen(os.dup(source), "rb", buffering=0)
     transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
     try:
         while True:
-            await writer.room()
+            await writer.wait_for_room()
             try:
                 line = await reader.readuntil(b"\n")
             except asyncio.IncompleteReadError as rest:
@@ -453,7 +453,7 @@ def _can_be_watched(fd: int) -> bool:
 async def _take(line: bytes, duplex: Duplex) -> None:
     line = line.strip()
     if line:
-        await duplex.feed(line)
+        await duplex.receive(line)
 
 
 async def _skip_line(reader: asyncio.StreamReader) -> None:

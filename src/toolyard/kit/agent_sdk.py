@@ -221,7 +221,7 @@ class SdkInstance:
             async for item in read:
                 if not isinstance(item, Exception):
                     body = item.message.model_dump_json(by_alias=True, exclude_unset=True)
-                    await duplex.feed(body.encode())
+                    await duplex.receive(body.encode())
         finally:
             await duplex.finish(grace=0)
             await duplex.close(grace=0)

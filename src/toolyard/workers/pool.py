@@ -38,28 +38,28 @@ class WaitedTooLongError(NoSlotError):
 
 
 class FairLimiter:
-    def __init__(self, places: int, *, most_waiting: int | None = None) -> None:
-        """At most `most_waiting` requests of one holder wait; by default there is no end to them."""
+    def __init__(self, places: int, *, max_waiting: int | None = None) -> None:
+        """At most `max_waiting` requests of one holder wait; by default there is no end to them."""
         self._free = places
         self._each = max(1, places - 1)
         """One place is kept for a newcomer."""
-        self._most_waiting = most_waiting
+        self._max_waiting = max_waiting
         self._held: Counter[str] = Counter()
         self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
         """By holder, those who were served longest ago first."""
 
     @asynccontextmanager
-    async def place(self, holder: str, seconds: float | None = None) -> AsyncGenerator[None]:
+    async def slot(self, holder: str, seconds: float | None = None) -> AsyncGenerator[None]:
         """Waits for a place, for so long at most; `holder` is whose share it is taken from."""
-        await self._taken(holder, seconds)
+        await self._acquire(holder, seconds)
         try:
             yield
         finally:
             self._take_back(holder)
 
-    async def _taken(self, holder: str, seconds: float | None) -> None:
+    async def _acquire(self, holder: str, seconds: float | None) -> None:
         waiting = self._waiting.setdefault(holder, deque())
-        if self._most_waiting is not None and len(waiting) >= self._most_waiting:
+        if self._max_waiting is not None and len(waiting) >= self._max_waiting:
             raise TooManyWaitingError(len(waiting))
         given = asyncio.get_running_loop().create_future()
         waiting.append(given)
@@ -112,12 +112,12 @@ logger = logging.getLogger("toolyard.workers")
 IDLE_SECONDS = 60.0
 START_SECONDS = 60.0
 GONE_SECONDS = 5.0
-_TOLD = 2_000
+_STDERR_TAIL = 2_000
 """Bytes of what a worker says at last on its standard error."""
-_PASSED_ON = ("SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
-_FROM_OUTSIDE = tuple(-getattr(signal, name, 0) for name in ("SIGKILL", "SIGTERM"))
+_ENVIRONMENT = ("SYSTEMROOT", "TMPDIR", "LD_LIBRARY_PATH", "TZ")
+_KILLED_BY_OTHERS = tuple(-getattr(signal, name, 0) for name in ("SIGKILL", "SIGTERM"))
 """No limit of ours ends a worker so: somebody else did, and the request may be innocent."""
-_BY_TIMER = -getattr(signal, "SIGALRM", 0)
+_TIMED_OUT = -getattr(signal, "SIGALRM", 0)
 _READ_AHEAD = 2**20
 
 
@@ -148,20 +148,20 @@ class WorkerStartError(WorkerError):
 
 
 class WorkerPool:
-    """Up to `most` processes of `python -m module KIND`, shared by those who ask."""
+    """Up to `max_workers` processes of `python -m module KIND`, shared by those who ask."""
 
     def __init__(
         self,
         module: str,
         *,
-        most: int,
-        most_waiting: int | None = None,
+        max_workers: int,
+        max_waiting: int | None = None,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
-        """At most `most_waiting` requests of one caller wait; by default there is no end to them."""
+        """At most `max_waiting` requests of one caller wait; by default there is no end to them."""
         self._command = [sys.executable, "-P", "-m", module]
-        self._most = most
-        self._shares = FairLimiter(most, most_waiting=most_waiting)
+        self._max_workers = max_workers
+        self._limiter = FairLimiter(max_workers, max_waiting=max_waiting)
         self._idle_seconds = idle_seconds
         self._idle: list[_Worker] = []
         """The one that had a request last is the last."""
@@ -174,33 +174,34 @@ class WorkerPool:
         request: bytes,
         *,
         seconds: float,
-        longest: int,
+        max_bytes: int,
         caller: str = "",
         wait_seconds: float | None = None,
         kind: str = "",
         subject: str = "",
         fresh: bool = False,
     ) -> bytes:
-        """The answer, of at most `longest` bytes. NoPlaceError if no worker is free in time; waiting for one
-        is no part of `seconds`.
+        """Return the answer, of at most `max_bytes` bytes.
+
+        Raises NoPlaceError if no worker is free in time; waiting for one does not count as `seconds`.
 
         A worker has requests of one `kind` only, which it is started with. Of several, the one that had the
         last request about the same `subject` is preferred: it may have that loaded. A `fresh` one has had no
         other request. Cancelling the task ends the work. A request whose worker was killed by somebody else
         is given to another one in the time that is left, so it must do no harm to be done twice.
         """
-        async with self._shares.place(caller, wait_seconds):
+        async with self._limiter.slot(caller, wait_seconds):
             left = seconds
             for may_repeat in (True, False):
                 began = None
                 try:
-                    worker = await (self._replaced(kind) if fresh else self._taken(kind, subject))
+                    worker = await (self._start_fresh(kind) if fresh else self._acquire(kind, subject))
                     worker.subject = subject
                     began = time.monotonic()
-                    return await self._exchanged(worker, request, left, longest)
+                    return await self._exchange(worker, request, left, max_bytes)
                 except WorkerDiedError as error:
                     left -= 0.0 if began is None else time.monotonic() - began
-                    if not may_repeat or left <= 0 or self._closed or error.status not in _FROM_OUTSIDE:
+                    if not may_repeat or left <= 0 or self._closed or error.status not in _KILLED_BY_OTHERS:
                         raise
         raise AssertionError("the second time returns or raises")
 
@@ -210,7 +211,7 @@ class WorkerPool:
         self._idle.clear()
         await asyncio.gather(*self._ending, *map(self._end, list(self._all)), return_exceptions=True)
 
-    async def _taken(self, kind: str, subject: str) -> "_Worker":
+    async def _acquire(self, kind: str, subject: str) -> "_Worker":
         while able := [worker for worker in self._idle if worker.kind == kind]:
             # Without a subject the latest, so that the others may end; with one, what was loaded
             # longest ago makes room for it.
@@ -222,7 +223,7 @@ class WorkerPool:
             await self._end(worker)
         return await self._started(kind)
 
-    async def _replaced(self, kind: str) -> "_Worker":
+    async def _start_fresh(self, kind: str) -> "_Worker":
         able = [worker for worker in self._idle if worker.kind == kind]
         if able:
             self._idle.remove(able[-1])
@@ -230,7 +231,7 @@ class WorkerPool:
         return await self._started(kind)
 
     async def _started(self, kind: str) -> "_Worker":
-        while self._idle and len(self._all) >= self._most:  # idle ones of another kind
+        while self._idle and len(self._all) >= self._max_workers:  # idle ones of another kind
             await self._end(self._idle.pop(0))
         self._check_open()
         worker = _Worker([*self._command, *filter(None, [kind])], kind)
@@ -241,12 +242,12 @@ class WorkerPool:
         except EOFError:
             status = await self._gone(worker)
             self._check_open()
-            if status in _FROM_OUTSIDE:
+            if status in _KILLED_BY_OTHERS:
                 raise WorkerDiedError(status) from None
-            raise WorkerStartError(worker.last_words or f"it ended ({_status(status)})") from None
+            raise WorkerStartError(worker.stderr_tail or f"it ended ({_status(status)})") from None
         except OSError as error:  # TimeoutError is one
             await self._end(worker)
-            said = worker.last_words or error.strerror or f"it was not ready in {START_SECONDS:g} s"
+            said = worker.stderr_tail or error.strerror or f"it was not ready in {START_SECONDS:g} s"
             raise WorkerStartError(said) from None
         except BaseException:
             await self._end(worker)
@@ -257,17 +258,17 @@ class WorkerPool:
         if self._closed:
             raise WorkerStartError("the server is closing")
 
-    async def _exchanged(self, worker: "_Worker", request: bytes, seconds: float, longest: int) -> bytes:
+    async def _exchange(self, worker: "_Worker", request: bytes, seconds: float, max_bytes: int) -> bytes:
         try:
-            answer = await worker.exchange(request, seconds, longest)
+            answer = await worker.exchange(request, seconds, max_bytes)
         except TimeoutError:
             await self._end(worker)
             raise WorkerTimeoutError from None
         except EOFError:
             status = await self._gone(worker)
-            logger.info("a worker ended (%s): %s", _status(status), worker.last_words)
+            logger.info("a worker ended (%s): %s", _status(status), worker.stderr_tail)
             raise (
-                WorkerTimeoutError() if status == _BY_TIMER else WorkerDiedError(status, worker.is_fresh)
+                WorkerTimeoutError() if status == _TIMED_OUT else WorkerDiedError(status, worker.is_fresh)
             ) from None
         except BaseException:  # cancelled: this answer must not become the next one's
             await self._end(worker)
@@ -315,14 +316,14 @@ class _Worker:
         return self._process is not None and self._process.returncode is None
 
     @property
-    def last_words(self) -> str:
+    def stderr_tail(self) -> str:
         lines = self._said.decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else ""
 
     async def start(self) -> None:
         """Until it is ready. OSError or EOFError when it does not get so far."""
         pipe = asyncio.subprocess.PIPE
-        known = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
+        known = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
         env = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), **known}
         # A session of its own: Ctrl-C in a terminal is for us, and we end it.
         options: Any = {"start_new_session": True} if os.name == "posix" else {}
@@ -333,7 +334,7 @@ class _Worker:
         async with asyncio.timeout(START_SECONDS):
             await self._answer(0)
 
-    async def exchange(self, request: bytes, seconds: float, longest: int) -> bytes:
+    async def exchange(self, request: bytes, seconds: float, max_bytes: int) -> bytes:
         """TimeoutError, or EOFError when the process ended instead."""
         if self.resting is not None:
             self.resting.cancel()
@@ -346,13 +347,13 @@ class _Worker:
                 await process.stdin.drain()
             except ConnectionError:
                 raise EOFError from None
-            return await self._answer(longest)
+            return await self._answer(max_bytes)
 
-    async def _answer(self, longest: int) -> bytes:
+    async def _answer(self, max_bytes: int) -> bytes:
         assert self._process is not None
         assert self._process.stdout is not None
         (length,) = ANSWER.unpack(await self._process.stdout.readexactly(ANSWER.size))
-        if length > longest:
+        if length > max_bytes:
             raise WorkerDiedError(None)
         return await self._process.stdout.readexactly(length)
 
@@ -360,8 +361,8 @@ class _Worker:
         """What it says on its standard error is read, or it would wait for that."""
         assert self._process is not None
         assert self._process.stderr is not None
-        while said := await self._process.stderr.read(_TOLD):
-            self._said = (self._said + said)[-_TOLD:]
+        while said := await self._process.stderr.read(_STDERR_TAIL):
+            self._said = (self._said + said)[-_STDERR_TAIL:]
 
     async def gone(self) -> int | None:
         """Its exit status. It says no more, so it ends by itself: killing a process that is just gone would
@@ -390,5 +391,5 @@ class _Worker:
 
 def _status(status: int | None) -> str:
     if status is None:
-        return "it does not end"
+        return "it does not exit"
     return signal.Signals(-status).name if status < 0 else f"status {status}"

@@ -264,14 +264,14 @@ def run_http(
     on_ready: Callable[[], None] = lambda: None,
     **idle: Any,
 ) -> None:
-    """Serve until interrupted. `idle` limits idle connections, as in `edge.http.server.name`."""
+    """Serve until interrupted. `idle` limits idle connections, as in `uvicorn_server`."""
     import asyncio
 
-    from ...edge.http.server import server  # 35 ms of CPU, most of it uvicorn
+    from ...edge.http.server import uvicorn_server  # 35 ms of CPU, most of it uvicorn
     from ...edge.runner import run_to_end
 
     host, port = listening.getsockname()[:2]
-    running = server(edge, host, port, log_level="debug" if debug else "warning", **idle)
+    running = uvicorn_server(edge, host, port, log_level="debug" if debug else "warning", **idle)
 
     async def serve() -> None:
         # uvicorn stops cleanly and then raises the signal again, which must not look like a crash.

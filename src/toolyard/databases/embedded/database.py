@@ -41,7 +41,7 @@ class EmbeddedDatabase(CachedTables):
         self.name = name
         self._path = str(path.absolute()) if path else ""
         self._memory = memory
-        self._workers = WorkerPool("toolyard.databases.embedded.worker", most=STATEMENTS)
+        self._workers = WorkerPool("toolyard.databases.embedded.worker", max_workers=STATEMENTS)
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
         request = StatementRequest(self._path, self._memory, clean_statement(sql), rows, bytes)
@@ -81,7 +81,7 @@ class EmbeddedDatabase(CachedTables):
             answer = await self._workers.ask(
                 msgspec.json.encode(request),
                 seconds=seconds,
-                longest=longest,
+                max_bytes=longest,
                 caller=caller,
                 kind=self.dialect,
                 fresh=fresh,

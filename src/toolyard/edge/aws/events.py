@@ -182,12 +182,12 @@ _ESCAPED = bytes(range(0x7F, 0x100))
 
 class ResponseWriter(Protocol):
     @property
-    def room(self) -> int:
+    def remaining(self) -> int:
         """How many bytes can still be written, as `weight` counts them."""
         ...
 
-    def weight(self, chunk: bytes) -> int:
-        """How much of the room a piece takes."""
+    def size_of(self, chunk: bytes) -> int:
+        """How much of what remains a piece takes."""
         ...
 
     async def start(self, status: int, headers: Headers) -> None:
@@ -205,13 +205,13 @@ class BufferedResponse:
         self.status = 0
         self._headers: Headers = []
         self._chunks: list[bytes] = []
-        self._room = MAX_EVENT_BYTES[kind] - ENVELOPE
+        self._remaining = MAX_EVENT_BYTES[kind] - ENVELOPE
 
     @property
-    def room(self) -> int:
-        return self._room
+    def remaining(self) -> int:
+        return self._remaining
 
-    def weight(self, chunk: bytes) -> int:
+    def size_of(self, chunk: bytes) -> int:
         if len(chunk) <= SMALL:
             return _HEAVIEST * len(chunk)
         size = _in_ascii(chunk) if ASCII_ALONE else len(chunk)
@@ -222,7 +222,7 @@ class BufferedResponse:
         self._headers = headers
 
     async def write(self, chunk: bytes) -> None:
-        self._room -= self.weight(chunk)
+        self._remaining -= self.size_of(chunk)
         self._chunks.append(chunk)
 
     def reply(self) -> dict[str, Any]:

@@ -57,18 +57,18 @@ from .events import MAX_EVENT_BYTES, EventKind, EventRequest, ResponseWriter
 Fit = Callable[[Call, Raw], Awaitable[Raw]]
 """Makes a tool's result small that is too big for a function to send."""
 
-MOST_SPOKEN = 1024 * 1024
+MAX_NOTIFIED = 1024 * 1024
 """Room that notifications leave for the answer."""
 _NOBODY = Caller(ASSUMED_VERSION, {})
 
 
 class FunctionTimeoutError(McpError, TimeoutError):
-    """The function's own time is up; what was asked goes on nowhere."""
+    """The function's time ran out, and the call was cancelled."""
 
     def __init__(self, seconds: float) -> None:
         super().__init__(
             -32603,
-            f"The function's time was up: no answer within {seconds:.1f} seconds, and the call was stopped",
+            f"The function timed out: the call was cancelled after {seconds:.1f} seconds",
         )
 
     @property
@@ -86,7 +86,7 @@ _decode_name = msgspec.json.Decoder(_NameParams).decode
 class Invocation:
     """A request, what is known of it by now, and how it was answered."""
 
-    def __init__(self, request: EventRequest, outlet: ResponseWriter) -> None:
+    def __init__(self, request: EventRequest, writer: ResponseWriter) -> None:
         self.method, self.path, self.body = request.method, request.path, request.body
         self.kind: EventKind = request.kind
         self.head = RequestHeaders.of(request.headers)
@@ -96,10 +96,10 @@ class Invocation:
         self.identity = Identity()
         self.secrets: Mapping[str, Secret] | None = None
         self.call: Call | None = None
-        self.seen = ObservedRequest(method="", server="", caller=_NOBODY, transport="http")
+        self.record = ObservedRequest(method="", server="", caller=_NOBODY, transport="http")
         self.status = 0
         self.outcome: OutcomeLabel = "ok"
-        self._outlet = outlet
+        self._writer = writer
         self._state: Literal["silent", "speaking", "finished"] = "silent"
 
     # Answers
@@ -110,7 +110,7 @@ class Invocation:
         await self.fail(status, InvalidRequest(message))
 
     async def fail(self, status: int, error: McpError, id: Any = None) -> None:
-        self.ended_by(error)
+        self.record_error(error)
         await self.finish(status, encode_error(id, error))
 
     async def empty(self, status: int, headers: Headers | None = None) -> None:
@@ -125,17 +125,17 @@ class Invocation:
         speaking, self._state = self._state == "speaking", "finished"
         if not speaking:
             await self._start(status, [JSON_CONTENT, *self.headers])
-        await self._outlet.write(frame(body) if speaking else body)
+        await self._writer.write(frame(body) if speaking else body)
 
     async def _start(self, status: int, headers: Headers) -> None:
         self.status = status
-        await self._outlet.start(status, headers)
+        await self._writer.start(status, headers)
 
-    def ended_by(self, error: BaseException) -> None:
+    def record_error(self, error: BaseException) -> None:
         """Note how it ended. The error itself is let go: its traceback would hold on to the request."""
-        self.seen.error = error
-        self.outcome = outcome_label(self.seen)
-        self.seen.error = None
+        self.record.error = error
+        self.outcome = outcome_label(self.record)
+        self.record.error = None
 
     # The call
 
@@ -148,21 +148,21 @@ class Invocation:
                 result = await _whole(result)
             if getattr(result, "is_error", False):
                 self.outcome = "tool_error"
-            status, body = 200, await self._fitting(call, result, fit)
+            status, body = 200, await self._fitted_body(call, result, fit)
         except Exception as error:
-            self.ended_by(error)
+            self.record_error(error)
             status, body = error_reply(call, error)
         await self.finish(200 if call.caller.era == "legacy" else status, body)
 
     def take(self, call: Call) -> None:
-        """From here on it is this call: in the log, and when the time is up."""
+        """Use this call in the log and when the time runs out."""
         self.call = call
-        self.seen.method, self.seen.caller, self.seen.rpc_id = call.method, call.caller, call.id
+        self.record.method, self.record.caller, self.record.rpc_id = call.method, call.caller, call.id
         if call.method == "tools/call":
             try:
-                self.seen.name = _decode_name(call.params).name[:128]
+                self.record.name = _decode_name(call.params).name[:128]
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                self.seen.name = None
+                self.record.name = None
 
     def forget(self) -> None:
         """Let go of what came. A call and its channel hold each other, and no collector looks into a call."""
@@ -174,29 +174,31 @@ class Invocation:
             self.secrets = None
         self.head, self.body = RequestHeaders.of([]), b""
 
-    async def _fitting(self, call: Call, result: Any, fit: Fit | None) -> bytes:
-        outlet = self._outlet
+    async def _fitted_body(self, call: Call, result: Any, fit: Fit | None) -> bytes:
+        writer = self._writer
         body = encode(JsonRpcResponse(call.id, result))  # type: ignore[arg-type]
-        size = outlet.weight(body)
-        if size <= outlet.room:
+        size = writer.size_of(body)
+        if size <= writer.remaining:
             return body
         if fit is not None and call.method == "tools/call":
             body = encode(JsonRpcResponse(call.id, await fit(call, Raw(encode(result)))))  # type: ignore[arg-type]
-            if outlet.weight(body) <= outlet.room:
+            if writer.size_of(body) <= writer.remaining:
                 return body
-        message = f"The answer has {size} bytes and a function can send {outlet.room}; ask for less at once"
-        return self._told(call, InternalError(message))
+        message = (
+            f"The result has {size} bytes and a function can send {writer.remaining}; request less at a time"
+        )
+        return self._error_body(call, InternalError(message))
 
-    async def too_late(self, seconds: float) -> None:
+    async def time_out(self, seconds: float) -> None:
         """The time is up. Whoever has been told nothing by now is told that."""
         late = FunctionTimeoutError(seconds)
-        self.ended_by(late)
+        self.record_error(late)
         if self.call is None or self.call.id is None:
             await self.finish(late.http_status, encode_error(None, late))
         else:
-            await self.finish(200, self._told(self.call, late))
+            await self.finish(200, self._error_body(self.call, late))
 
-    def _told(self, call: Call, error: McpError) -> bytes:
+    def _error_body(self, call: Call, error: McpError) -> bytes:
         """An error that a model can do something about comes as the result of its tool."""
         if call.method != "tools/call":
             return encode_error(call.id, error)
@@ -208,21 +210,21 @@ class Invocation:
     # The call's channel
 
     async def notify(self, method: str, params: Any) -> None:
-        """Dropped where the client takes no streams, and where the answer might find no room after it."""
+        """Drop it if the client accepts no streams, or if the response might not fit after it."""
         if not self.accepted.streams or self._state == "finished":
             return
         event = frame(encode(JsonRpcNotification(method, params)))
-        if self._outlet.weight(event) + MOST_SPOKEN // 2 > self._outlet.room:
+        if self._writer.size_of(event) + MAX_NOTIFIED // 2 > self._writer.remaining:
             return
         if self._state == "silent":
             self._state = "speaking"
             await self._start(200, [*SSE_HEADERS, *self.headers])
-        await self._outlet.write(event)
+        await self._writer.write(event)
 
     async def ask(self, method: str, params: Any) -> Raw:
         raise InvalidRequest(
-            f"{method!r} cannot be asked: this server is a stateless function, and a client's answer "
-            "would reach another one; a client of 2026-07-28 can be asked"
+            f"{method!r} is not available: this server is a stateless function and cannot receive "
+            "a client's response; use protocol version 2026-07-28"
         )
 
     async def release(self, retry_ms: int | None) -> None:
@@ -262,8 +264,8 @@ class LambdaEdge:
     def __init__(
         self, entries: Mapping[str, LambdaRoute], *, origins: list[str] | None = None, fit: Fit | None = None
     ) -> None:
-        self._entries = dict(entries)
-        self._tenants = {
+        self._routes = dict(entries)
+        self._key_readers = {
             path: CallerKeyReader(CallerKeySetting(entry.keys), entry.sealer)
             for path, entry in entries.items()
             if entry.keys is not None
@@ -274,161 +276,175 @@ class LambdaEdge:
         self._reader = RequestReader()
 
     async def serve(
-        self, request: EventRequest, outlet: ResponseWriter, seconds: float | None, request_id: str = ""
+        self, request: EventRequest, writer: ResponseWriter, seconds: float | None, request_id: str = ""
     ) -> Invocation:
-        """Answer a request, within so many seconds. The answer is in the outlet, how it went is returned."""
-        it = Invocation(request, outlet)
-        it.seen.request_id = request_id
+        """Answer a request, within so many seconds. The answer is in the writer, how it went is returned."""
+        invocation = Invocation(request, writer)
+        invocation.record.request_id = request_id
         loop = asyncio.get_running_loop()
         # What `asyncio.wait` does, at less than half its price: it was a tenth of a short request.
         ended: asyncio.Future[bool] = loop.create_future()
-        working = asyncio.Task(self._work(it, ended), loop=loop, **_EAGERLY)
+        working = asyncio.Task(self._work(invocation, ended), loop=loop, **_EAGERLY)
         timer = None if seconds is None else loop.call_later(seconds, _settle, ended, False)
         try:
             in_time = await ended
             if timer is not None:
                 timer.cancel()
             if in_time or seconds is None:
-                working.result()  # what the outlet raised: it is lost, and so is the answer
+                working.result()  # what the writer raised: it is lost, and so is the answer
             else:
                 working.cancel()
                 await asyncio.wait({working}, timeout=LAST_MOMENT)
-                await it.too_late(seconds)
+                await invocation.time_out(seconds)
         finally:
-            it.forget()
-        return it
+            invocation.forget()
+        return invocation
 
-    async def _work(self, it: Invocation, ended: "asyncio.Future[bool]") -> None:
-        current.set(it.seen)
+    async def _work(self, invocation: Invocation, ended: "asyncio.Future[bool]") -> None:
+        current.set(invocation.record)
         try:
-            await self._route(it)
+            await self._route(invocation)
         except asyncio.CancelledError as error:
             if ended.done():  # by us: the time is up
                 raise
             # By its own code. AWS's loop does not catch it, so the instance would end.
             logger.error("a request was cancelled from inside", exc_info=error)
-            await it.fail(500, InternalError(), None if it.call is None else it.call.id)
+            await invocation.fail(
+                500, InternalError(), None if invocation.call is None else invocation.call.id
+            )
         except Exception as error:  # the last net: the instance goes on
             logger.error("a request failed", exc_info=error)
-            await it.fail(500, InternalError())
+            await invocation.fail(500, InternalError())
         finally:
             _settle(ended, True)
 
     # Where to
 
-    async def _route(self, it: Invocation) -> None:
-        method, path = it.method, it.path.rstrip("/")
-        refusal = self._guard.refusal(it.head)
+    async def _route(self, invocation: Invocation) -> None:
+        method, path = invocation.method, invocation.path.rstrip("/")
+        refusal = self._guard.refusal(invocation.head)
         if refusal is not None:
-            await it.refuse(*refusal)
+            await invocation.refuse(*refusal)
             return
-        if b"origin" in it.head.raw:
-            it.headers = self._guard.cors(it.head)
+        if b"origin" in invocation.head.raw:
+            invocation.headers = self._guard.cors(invocation.head)
         if path == HEALTH and method in ("GET", "HEAD"):
-            await it.finish(200, b"" if method == "HEAD" else encode(self._health()))
-        elif path != HEALTH and path not in self._entries:
-            known = ", ".join(repr(name) for name in self._entries)
-            await it.refuse(404, f"Nothing at {it.path[:80]!r}; the MCP endpoint is {known}")
+            await invocation.finish(200, b"" if method == "HEAD" else encode(self._health()))
+        elif path != HEALTH and path not in self._routes:
+            known = ", ".join(repr(name) for name in self._routes)
+            await invocation.refuse(404, f"Not found: {invocation.path[:80]!r}. The MCP endpoint is {known}")
         elif method == "OPTIONS":
-            await it.empty(204, self._preflight(it))
+            await invocation.empty(204, self._preflight(invocation))
         elif path == HEALTH:
-            await it.refuse(405, f"{method[:20]} is not allowed here", [(b"allow", b"GET, HEAD, OPTIONS")])
+            await invocation.refuse(
+                405, f"{method[:20]} is not allowed here", [(b"allow", b"GET, HEAD, OPTIONS")]
+            )
         elif method != "POST":
-            await it.refuse(405, f"{method[:20]} is not allowed here: a function keeps no streams", _ALLOWED)
+            await invocation.refuse(
+                405, f"{method[:20]} is not allowed here: a function keeps no streams", _ALLOWED
+            )
         else:
-            await self._enter(it, path)
+            await self._authenticate(invocation, path)
 
     def _health(self) -> object:
-        told = [entry.service.health() for entry in self._entries.values()]
+        told = [entry.service.health() for entry in self._routes.values()]
         return told[0] if len(told) == 1 else {"status": "ok", "servers": told}
 
-    def _preflight(self, it: Invocation) -> Headers:
-        requested = it.head.raw.get(b"access-control-request-headers") or b"content-type"
+    def _preflight(self, invocation: Invocation) -> Headers:
+        requested = invocation.head.raw.get(b"access-control-request-headers") or b"content-type"
         allowed: Headers = [
             (b"access-control-allow-methods", b"GET, POST, OPTIONS"),
             (b"access-control-allow-headers", requested),
             (b"access-control-max-age", b"600"),
         ]
-        return allowed if it.headers else [(b"access-control-allow-origin", b"*"), *allowed]
+        return allowed if invocation.headers else [(b"access-control-allow-origin", b"*"), *allowed]
 
-    async def _enter(self, it: Invocation, path: str) -> None:
-        entry = self._entries[path]
-        it.seen.server = entry.name
-        tenants = self._tenants.get(path)
+    async def _authenticate(self, invocation: Invocation, path: str) -> None:
+        entry = self._routes[path]
+        invocation.record.server = entry.name
+        tenants = self._key_readers.get(path)
         if tenants is not None:
             try:
-                it.identity, it.secrets = await tenants.read(it.head, it.identity)
+                invocation.identity, invocation.secrets = await tenants.read(
+                    invocation.head, invocation.identity
+                )
             except Refused as refused:
-                await it.refuse(refused.status, refused.message, refused.headers)
+                await invocation.refuse(refused.status, refused.message, refused.headers)
                 return
-        await self._post(it, entry)
+        await self._post(invocation, entry)
 
     # What
 
-    async def _post(self, it: Invocation, entry: LambdaRoute) -> None:
-        body = it.body
-        it.accepted = self._accept[it.head.raw.get(b"accept")]
-        wrong = form_error(it.head, it.accepted)
-        most = MAX_EVENT_BYTES[it.kind]
+    async def _post(self, invocation: Invocation, entry: LambdaRoute) -> None:
+        body = invocation.body
+        invocation.accepted = self._accept[invocation.head.raw.get(b"accept")]
+        wrong = form_error(invocation.head, invocation.accepted)
+        most = MAX_EVENT_BYTES[invocation.kind]
         if wrong is None and len(body) > most:
             wrong = 413, f"The body is over the limit of {most} bytes"
         if wrong is not None:
-            await it.refuse(*wrong)
+            await invocation.refuse(*wrong)
             return
         try:
             message = parse(body)
-            call = self._reader.read(it.head, it.identity, it.secrets, body, message, it)
+            call = self._reader.read(
+                invocation.head, invocation.identity, invocation.secrets, body, message, invocation
+            )
         except McpError as error:
-            await it.fail(error.http_status, error, recover_id(body))
+            await invocation.fail(error.http_status, error, recover_id(body))
             return
         if call is None:
-            await self._legacy(it, entry, message)
+            await self._legacy(invocation, entry, message)
         else:
-            await self._answer(it, entry, call)
+            await self._answer(invocation, entry, call)
 
-    async def _answer(self, it: Invocation, entry: LambdaRoute, call: Call) -> None:
+    async def _answer(self, invocation: Invocation, entry: LambdaRoute, call: Call) -> None:
         if call.id is None:
-            it.take(call)
+            invocation.take(call)
             await take_notification(entry.service, call)
-            await it.empty(202)
+            await invocation.empty(202)
         elif call.method in NEEDS_STREAMS:
-            it.take(call)
-            await it.fail(
+            invocation.take(call)
+            await invocation.fail(
                 404, MethodNotFound("subscriptions/listen, by a function: it keeps no streams"), call.id
             )
         else:
-            await it.run(entry.service, call, self._fit)
+            await invocation.run(entry.service, call, self._fit)
 
-    async def _legacy(self, it: Invocation, entry: LambdaRoute, message: JsonRpcMessage) -> None:
+    async def _legacy(self, invocation: Invocation, entry: LambdaRoute, message: JsonRpcMessage) -> None:
         sessions = LegacySessions(entry.sealer)  # made for each request: what it remembers goes with it
         if message.method == "initialize" and message.is_request:
-            await self._initialize(it, entry, message, sessions)
+            await self._initialize(invocation, entry, message, sessions)
             return
-        opened = find_session(sessions, it.head, it.identity) or anonymous_session(
-            sessions, it.head, it.identity, message
+        opened = find_session(sessions, invocation.head, invocation.identity) or anonymous_session(
+            sessions, invocation.head, invocation.identity, message
         )
         if opened is None:
-            it.outcome = "invalid"
-            await it.finish(*session_error(it.head, message.id))
+            invocation.outcome = "invalid"
+            await invocation.finish(*session_error(invocation.head, message.id))
         elif isinstance(message.method, str):
-            call = legacy_call(it.body, message, opened, opened.session, it.secrets, it)
-            await self._answer(it, entry, call)
+            call = legacy_call(
+                invocation.body, message, opened, opened.session, invocation.secrets, invocation
+            )
+            await self._answer(invocation, entry, call)
         else:
-            await it.empty(202)  # the answer to a question that no function asked
+            await invocation.empty(202)  # the answer to a question that no function asked
 
     async def _initialize(
-        self, it: Invocation, entry: LambdaRoute, message: JsonRpcMessage, sessions: LegacySessions
+        self, invocation: Invocation, entry: LambdaRoute, message: JsonRpcMessage, sessions: LegacySessions
     ) -> None:
         assert isinstance(message.method, str)
         assert isinstance(message.id, int | str)
         try:
-            id, caller, session = sessions.start(decode_params(message.params, InitializeParams), it.identity)
+            id, caller, session = sessions.start(
+                decode_params(message.params, InitializeParams), invocation.identity
+            )
         except McpError as error:
-            await it.fail(400, error, message.id)
+            await invocation.fail(400, error, message.id)
             return
-        call = Call(message.method, message.params, caller, it, message.id, session=session)
-        it.headers.append((b"mcp-session-id", id.encode()))
-        await it.run(entry.service, call, None)
+        call = Call(message.method, message.params, caller, invocation, message.id, session=session)
+        invocation.headers.append((b"mcp-session-id", id.encode()))
+        await invocation.run(entry.service, call, None)
 
 
 def _settle(ended: "asyncio.Future[bool]", in_time: bool) -> None:
@@ -443,27 +459,27 @@ _SHOWN = 12
 """Hexadecimal digits of a key's keyed hash."""
 
 
-def log_invocation(it: Invocation, seconds: float, init_ms: float | None) -> None:
-    """`init_ms` comes with an instance's first request: what it took to start it."""
+def log_invocation(invocation: Invocation, seconds: float, init_ms: float | None) -> None:
+    """`init_ms` comes with an instance's first request: what it took to start invocation."""
     if not requests.isEnabledFor(logging.INFO):
         return
-    seen = it.seen
+    record = invocation.record
     fields: dict[str, object] = {
-        "request_id": seen.request_id,
-        "method": seen.method[:80],
-        "tool": (seen.name or "")[:80],
-        "server": seen.server,
-        "key": _key(it.identity.tenant),
-        "http_method": it.method[:20],
-        "path": it.path[:80],
-        "status": it.status,
-        "outcome": it.outcome,
+        "request_id": record.request_id,
+        "method": record.method[:80],
+        "tool": (record.name or "")[:80],
+        "server": record.server,
+        "key": _key(invocation.identity.tenant),
+        "http_method": invocation.method[:20],
+        "path": invocation.path[:80],
+        "status": invocation.status,
+        "outcome": invocation.outcome,
         "duration_ms": round(seconds * 1000, 3),
     }
     extra = {name: value for name, value in fields.items() if value not in ("", None)}
     if init_ms is not None:
         extra |= {"cold_start": 1, "init_ms": round(init_ms, 1)}
-    write_json_line(requests.name, seen.method[:80] or it.method[:20], extra)
+    write_json_line(requests.name, record.method[:80] or invocation.method[:20], extra)
 
 
 def _key(tenant: str) -> str:
@@ -472,7 +488,7 @@ def _key(tenant: str) -> str:
     return hashed[:_SHOWN] if mark else ""
 
 
-def since_start() -> float:
+def uptime_ms() -> float:
     """Milliseconds since this process was started, the interpreter's own start included."""
     try:
         ticks = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])

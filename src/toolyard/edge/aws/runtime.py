@@ -100,7 +100,7 @@ class RuntimeApi:
         except BaseException as error:  # a deadline too: who knows how much of it was sent
             self.close()
             if isinstance(error, OSError):
-                raise RuntimeApiError("the Runtime API takes nothing any more") from None
+                raise RuntimeApiError("cannot write to the Runtime API") from None
             raise
 
     @property
@@ -181,10 +181,10 @@ class StreamedResponse:
         self._api = api
         self._id = id
         self._connection: socket.socket | None = None
-        self.room = STREAM_BYTES
+        self.remaining = STREAM_BYTES
         self.started = False
 
-    def weight(self, chunk: bytes) -> int:
+    def size_of(self, chunk: bytes) -> int:
         return len(chunk)
 
     async def start(self, status: int, headers: Headers) -> None:
@@ -202,7 +202,7 @@ class StreamedResponse:
 
     async def write(self, chunk: bytes) -> None:
         if chunk:
-            self.room -= len(chunk)
+            self.remaining -= len(chunk)
             await self._send(_chunk(chunk))
 
     async def _send(self, data: bytes) -> None:

@@ -166,7 +166,7 @@ class HttpEdge:
         if path == "/health" and method in ("GET", "HEAD"):
             await send_json(send, 200, encode(self._service.health()), [])
         else:
-            error = InvalidRequest(f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}")
+            error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self.path!r}")
             await send_json(send, 404, encode_error(None, error), [])
 
     async def _authenticate(self, request: HttpRequest, scope: Scope) -> bool:
@@ -190,7 +190,7 @@ class HttpEdge:
 
     async def _get_or_delete(self, method: str, request: HttpRequest) -> None:
         if request.headers.version in MODERN_VERSIONS:
-            await _not_allowed(request, "The modern era knows POST only")
+            await _not_allowed(request, "Only POST is allowed in protocol version 2026-07-28")
             return
         try:
             check_duplicates(request.headers)
@@ -294,10 +294,10 @@ PageContent = tuple[str, bytes]
 
 
 class HttpPage(Struct, frozen=True):
-    """A page beside the endpoints: its content type and bytes, and those for whoever may not see it all."""
+    """A page beside the endpoints: its content type and bytes, in full and for those who are not admitted."""
 
-    whole: Callable[[], PageContent | Awaitable[PageContent]]
-    brief: Callable[[], PageContent | Awaitable[PageContent]] | None = None
+    full: Callable[[], PageContent | Awaitable[PageContent]]
+    public: Callable[[], PageContent | Awaitable[PageContent]] | None = None
 
 
 class Endpoint(Protocol):
@@ -342,7 +342,7 @@ class PathRouter:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._lifespan(receive, send)
             return
         path: str = scope["path"]
         if path == self.path or scope["type"] != "http":
@@ -350,7 +350,7 @@ class PathRouter:
             return
         page = self._pages.get(path)
         if page is not None and scope["method"] in ("GET", "HEAD"):
-            await self._show(page, scope, receive, send)
+            await self._serve_page(page, scope, receive, send)
             return
         route = next((app for start, app in self._routes.items() if path.startswith(start)), None)
         if route is not None:
@@ -358,19 +358,19 @@ class PathRouter:
             return
         edge = await self._edge_of(path)
         if edge is None:
-            error = InvalidRequest(f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}")
+            error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self.path!r}")
             await send_json(send, 404, encode_error(None, error), [])
         else:
             await edge(scope, receive, send)
 
-    async def _show(self, page: HttpPage, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _serve_page(self, page: HttpPage, scope: Scope, receive: Receive, send: Send) -> None:
         """Those who would not be let in at the endpoint, or come by another name, see less or nothing."""
         if await self._main.admits(scope, receive):
-            await _send_page(send, page.whole())
-        elif page.brief is not None:
-            await _send_page(send, page.brief())
+            await _send_page(send, page.full())
+        elif page.public is not None:
+            await _send_page(send, page.public())
         else:
-            error = InvalidRequest("Not for you: the Host is not one of ours, or the credentials are missing")
+            error = InvalidRequest("Forbidden: unknown host or missing credentials")
             await send_json(send, 403, encode_error(None, error), [])
 
     async def _edge_of(self, path: str) -> HttpEdge | None:
@@ -389,18 +389,18 @@ class PathRouter:
             self._edges[name] = self._open(name, start + name)
         return self._edges[name]
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
         while True:
             event = await receive()
             if event["type"] == "lifespan.startup":
-                await self.begin()
+                await self.start()
                 await send({"type": "lifespan.startup.complete"})
             elif event["type"] == "lifespan.shutdown":
                 await self.close()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def begin(self) -> None:
+    async def start(self) -> None:
         if not self._started:
             self._started = True
             await self._start()
@@ -422,13 +422,13 @@ async def _send_page(send: Send, shown: PageContent | Awaitable[PageContent]) ->
     await send({"type": "http.response.body", "body": body})
 
 
-def json_page(whole: Callable[[], Awaitable[Any]], brief: Callable[[Any], Any]) -> HttpPage:
-    """`brief` makes of the whole what everybody may see."""
+def json_page(content: Callable[[], Awaitable[Any]], public: Callable[[Any], Any]) -> HttpPage:
+    """`public` reduces the content to what everybody may see."""
 
-    async def shown() -> PageContent:
-        return "application/json", encode(await whole())
+    async def full_page() -> PageContent:
+        return "application/json", encode(await content())
 
-    async def shortened() -> PageContent:
-        return "application/json", encode(brief(await whole()))
+    async def public_page() -> PageContent:
+        return "application/json", encode(public(await content()))
 
-    return HttpPage(shown, shortened)
+    return HttpPage(full_page, public_page)

@@ -226,7 +226,7 @@ class LegacyExchange(Exchange, kw_only=True, eq=False):
             return
         for future in self._asking:
             if not future.done():
-                future.set_exception(McpError(-32603, "The client has gone and did not come back"))
+                future.set_exception(McpError(-32603, "The client disconnected and did not reconnect"))
 
     async def _begin(self) -> None:
         stream = self._stream = self.endpoint.streams.open(self.token.nonce, of_call=True)
@@ -407,7 +407,7 @@ class LegacyEndpoint:
     def add_pending(self, session: str, id: str) -> "asyncio.Future[Raw]":
         of_session = sum(1 for key in self._pending if key[0] == session) if self._pending else 0
         if len(self._pending) >= MAX_PENDING or of_session >= MAX_PENDING_PER_SESSION:
-            raise McpError(-32603, "Too many questions are waiting for an answer; try again later")
+            raise McpError(-32603, "Too many requests to the client are pending; try again later")
         future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
         self._pending[session, id] = future
         return future
@@ -440,7 +440,7 @@ class LegacyEndpoint:
             older[0].end()
         stream = self.streams.open(nonce, of_call=False)
         session = self._sessions.state(opened)
-        self._sessions.hold(session)
+        self._sessions.pin(session)
         call = Call("", Raw(b"{}"), opened.caller, _ListeningChannel(stream), session=session)
         self._listening[nonce] = (stream, asyncio.create_task(self._feed(call, stream, nonce)))
         return stream
@@ -457,7 +457,7 @@ class LegacyEndpoint:
             stream.end()
             if self._listening.get(session, (None,))[0] is stream:
                 del self._listening[session]
-                self._sessions.release(session)
+                self._sessions.unpin(session)
 
     async def delete(self, request: HttpRequest) -> None:
         opened = self._open(request)

@@ -387,7 +387,7 @@ class _Uvicorn(uvicorn.Server):
                 cast(Any, connection).transport.abort()
 
 
-def server(
+def uvicorn_server(
     edge: Endpoint,
     host: str,
     port: int,
@@ -423,7 +423,7 @@ def run(
     keep_alive: float = KEEP_ALIVE_SECONDS,
     max_idle: int = MAX_IDLE,
 ) -> None:
-    serving = server(edge, host, port, keep_alive=keep_alive, max_idle=max_idle)
+    serving = uvicorn_server(edge, host, port, keep_alive=keep_alive, max_idle=max_idle)
     # Where nothing was set up to show a log, a server that says nothing looks like one that hangs.
     sys.stderr.write(f"serving MCP at http://{host}:{port}{edge.path} (Ctrl-C stops it)\n")
     run_to_end(serving.serve(), serving.config.get_loop_factory())

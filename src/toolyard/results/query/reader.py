@@ -120,7 +120,9 @@ class ResultReader:
     def __init__(self, store: ArtifactStore, settings: ResultsConfig) -> None:
         self._store = store
         self._indexes = IndexCache()
-        self._workers = WorkerPool("toolyard.results.query.worker", most=PROCESSES, most_waiting=MOST_WAITING)
+        self._workers = WorkerPool(
+            "toolyard.results.query.worker", max_workers=PROCESSES, max_waiting=MOST_WAITING
+        )
         self.reconfigure(settings)
 
     def reconfigure(self, settings: ResultsConfig) -> None:
@@ -202,7 +204,7 @@ class ResultReader:
             found = await self._workers.ask(
                 msgspec.json.encode(request),
                 seconds=seconds,
-                longest=LONGEST_ANSWER,
+                max_bytes=LONGEST_ANSWER,
                 caller=tenant,
                 wait_seconds=seconds,
                 kind=request.kind,
