@@ -19,25 +19,27 @@ AZURE := build/azurite/.azurite-$(AZURITE)
 THIRDPARTY := build/envs/thirdparty/.ready
 COMPOSIO := build/envs/composio/.ready
 RENDER := build/envs/render/.ready
+SITE := build/envs/site/.ready
+DIST := build/envs/dist/.ready
 RIE := build/rie/.sam-$(SAM)-python-$(LAMBDA)
 
 no_python = no Python 3.11 or newer on PATH; hint: make PYTHON=/path/to/python3.11
 bootstrap = "$(or $(PYTHON),$(error $(no_python)))" scripts/bootstrap.py
 
 # $(call step,name,command,hint): one line when it succeeds; what it printed and a hint when it fails.
-step = @printf '%-14s' '$(1)'; if out=$$($(2) 2>&1); then echo ok; \
+step = @printf '%-15s' '$(1)'; if out=$$($(2) 2>&1); then echo ok; \
 	else echo FAILED; printf '%s\n' "$$out"; echo 'hint: $(3)'; exit 1; fi
 
 export PATH := $(CURDIR)/$(BIN):$(PATH)
 
 # An environment that came along with a copied checkout points at the old place, so it is made anew.
 ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
-.PHONY: $(BASE) $(DEV) $(THIRDPARTY) $(COMPOSIO) $(RENDER)
+.PHONY: $(BASE) $(DEV) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(SITE) $(DIST)
 endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup programs run test check lint style types layers docs conformance soak first-day walk house faults bench bench-search \
-	bench-tokens bench-results bench-servers bench-lambda format constraints clean
+	bench-tokens bench-results bench-servers bench-lambda site coverage dist format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -47,7 +49,7 @@ help: ## show this table
 run: $(BASE) ## start the gateway with the servers of examples/toolyard.toml (ARGS go to `toolyard serve`)
 	@$(BIN)/toolyard serve --config examples/toolyard.toml $(ARGS)
 
-setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## install everything that the other targets need
+setup: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) $(SITE) $(DIST) programs $(RIE) ## install everything that the other targets need
 
 # A whole file goes to one of two processes: its tests share what they start.
 test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests (ARGS go to pytest; without any, two files at a time)
@@ -62,8 +64,9 @@ lint: $(DEV) ##   ruff's rules
 style: $(DEV) ##   ruff's formatting
 	$(call step,style,ruff format --check --quiet,make format)
 
-types: $(DEV) ##   pyright, strict on src
+types: $(DEV) ##   pyright: strict on src, standard on tests, bench and scripts
 	$(call step,types,pyright,a wrong type in our code is a fault; silence a line only with the rule and a reason)
+	$(call step,types of tests,pyright --project pyrightconfig.tests.json,pyrightconfig.tests.json says what is checked)
 
 layers: $(DEV) ##   who may import whom
 	$(call step,layers,lint-imports --no-logo,the layers are listed in pyproject.toml; app.py hands functions down)
@@ -107,6 +110,16 @@ bench-servers: $(DEV) ## what the bundled servers cost (ARGS="sql": one of them)
 bench-lambda: $(DEV) ## what the tiflux function costs on AWS Lambda, beside another way of serving there
 	@$(BIN)/python -m bench.aws_lambda $(ARGS)
 
+site: $(DEV) $(SITE) ## build the documentation as a site with search, into build/site
+	@$(BIN)/python scripts/build_site.py $(dir $(SITE))bin/zensical
+
+# Processes that tests start are measured too, unless they get an environment of their own.
+coverage: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE) ## run the tests and write what they reach into CONTRIBUTING.md (ARGS go to pytest)
+	@$(BIN)/python scripts/coverage_figures.py $(or $(ARGS),--numprocesses 2 --dist loadfile)
+
+dist: $(DEV) $(DIST) ## build the wheel and the sdist into dist/, and try each in an empty environment
+	@$(BIN)/python scripts/dist.py $(dir $(DIST))
+
 format: $(DEV) ## repair and format the code with ruff
 	@$(BIN)/ruff check --fix-only --quiet
 	@$(BIN)/ruff format
@@ -144,6 +157,14 @@ $(COMPOSIO): tests/emulators/composio/requirements.txt
 
 $(RENDER): tests/emulators/render/requirements.txt
 	@$(bootstrap) env build/envs/render $<
+	@touch $@
+
+$(SITE): scripts/requirements/site.txt
+	@$(bootstrap) env build/envs/site $<
+	@touch $@
+
+$(DIST): scripts/requirements/dist.txt
+	@$(bootstrap) env build/envs/dist $<
 	@touch $@
 
 # Without a stamp, so that what is missing is said every time, and what was removed comes back.

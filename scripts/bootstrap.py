@@ -146,7 +146,8 @@ def attempt(command, folder):
     """Runs a command, and returns whether it succeeded."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     try:
-        return subprocess.run(command, cwd=folder, check=False, **quiet).returncode == 0
+        done = subprocess.run(command, cwd=folder, check=False, stdin=null, stdout=null, stderr=null)
+        return done.returncode == 0
     except FileNotFoundError:
         return False
 

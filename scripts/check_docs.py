@@ -1,8 +1,9 @@
 """Checks that the documentation is true; part of `make check`.
 
-Owns eight promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
+Owns eleven promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
 reference covers every command and every public name of the kit, the architecture has every file of the
-package, the vocabulary names only modules and classes that exist, a public class name is defined in one
+package, the contents list every page, the README is short, the changelog has the package's version, the
+vocabulary names only modules and classes that exist, a public class name is defined in one
 module only, and no tracked file names a path that exists on one machine only. It does not judge prose. The
 package itself must be importable, to know what there is to document.
 """
@@ -24,6 +25,10 @@ import house
 
 ROOT = Path(__file__).resolve().parent.parent
 REFERENCE = "docs/reference"
+CONTENTS = "docs/README.md"
+TOP_PAGES = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md")
+README_WORDS = 900
+"""More is not read. What does not fit has a page in docs/."""
 VOCABULARY = "docs/concepts/vocabulary.md"
 SHARED_NAMES = {
     "Settings": "every bundled server has its own; `toolyard.servers.NAME.Settings` is a public name",
@@ -111,6 +116,9 @@ def main() -> int:
         *broken_links(pages),
         *broken_examples(pages),
         *undocumented(pages),
+        *long_readme(),
+        *unlisted(pages),
+        *stale_version(pages),
         *stale_files(),
         *unknown_words(pages[VOCABULARY], package),
         *shared_class_names(package),
@@ -120,11 +128,12 @@ def main() -> int:
         print(problem)
     if problems:
         print(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} in the documentation")
+    print(f"README.md has {readme_words()} words, of at most {README_WORDS}")
     return 1 if problems else 0
 
 
 def documentation() -> list[Path]:
-    top = [ROOT / name for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md")]
+    top = [ROOT / name for name in TOP_PAGES]
     return [path for path in top if path.is_file()] + sorted((ROOT / "docs").rglob("*.md"))
 
 
@@ -147,7 +156,7 @@ def read_page(path: Path) -> Page:
 
 
 def missing_pages(pages: dict[str, Page]) -> Iterator[Problem]:
-    for name in ("README.md", "CHANGELOG.md", "CONTRIBUTING.md"):
+    for name in TOP_PAGES:
         if name not in pages:
             yield Problem(name, 0, "this page does not exist")
 
@@ -276,6 +285,34 @@ def commands() -> list[str]:
 
 def kit_names() -> list[str]:
     return sorted(importlib.import_module("toolyard.kit").__all__)
+
+
+def readme_words() -> int:
+    return len((ROOT / "README.md").read_text("utf-8").split())
+
+
+def long_readme() -> Iterator[Problem]:
+    if (words := readme_words()) > README_WORDS:
+        yield Problem("README.md", 0, f"has {words} words, at most {README_WORDS}; move some to docs/")
+
+
+def unlisted(pages: dict[str, Page]) -> Iterator[Problem]:
+    """The contents list every page; the navigation of the site is made from that list."""
+    contents = pages[CONTENTS]
+    targets = {urlsplit(target).path for _, line in contents.prose for target in link_targets(line)}
+    listed = {(ROOT / CONTENTS).parent.joinpath(target).resolve() for target in targets}
+    for path in pages:
+        if path != CONTENTS and (ROOT / path).resolve() not in listed:
+            yield Problem(path, 0, f"this page is not listed in {CONTENTS}")
+
+
+def stale_version(pages: dict[str, Page]) -> Iterator[Problem]:
+    """The version of the package is in the changelog, and is the one that gets repairs."""
+    version = importlib.import_module("toolyard").__version__
+    minor = ".".join(version.split(".")[:2])
+    for path, text in (("CHANGELOG.md", f"## [{version}] - "), ("SECURITY.md", f"| {minor}.x | yes |")):
+        if path in pages and not any(line.startswith(text) for _, line in pages[path].prose):
+            yield Problem(path, 0, f"has no line '{text}', and the package's version is {version}")
 
 
 def stale_files() -> Iterator[Problem]:

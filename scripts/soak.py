@@ -179,6 +179,7 @@ class Soak:
         self._take_sample(gateway, began)
 
     async def _left_over(self) -> list[int]:
+        left: list[int] = []
         for _ in range(20):
             if not (left := running(self._folder, "tests.soak.upstream")):
                 break

@@ -89,7 +89,7 @@ def measured(steps: list[Step]) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def served(view: str, port: int) -> AsyncGenerator[int, None]:
+async def served(view: Any, port: int) -> AsyncGenerator[int, None]:
     """Serves a gateway in this process; yields its port."""
     with tempfile.TemporaryDirectory() as folder:
         upstream = ServerConfig(name="up", where=Http(url=f"http://{HOST}:{port}/mcp"))

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolyard.edge.http.app import HttpEdge
+from toolyard.edge.http.app import Endpoint, HttpEdge
 from toolyard.edge.http.server import server as uvicorn_server
 
 PATIENCE = 20.0
@@ -26,7 +26,7 @@ Headers = Mapping[str, str] | Iterable[tuple[str, str]]
 
 
 @asynccontextmanager
-async def serving(app: HttpEdge, **options: Any) -> AsyncIterator["Client"]:
+async def serving(app: Endpoint, **options: Any) -> AsyncIterator["Client"]:
     """Serve an app on a free port of loopback, in this event loop, with the settings of `toolyard serve`."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
@@ -207,6 +207,11 @@ class Line:
         self._writer.close()
 
 
+def pairs_of(headers: Headers) -> list[tuple[str, str]]:
+    pairs: Any = headers.items() if isinstance(headers, Mapping) else headers
+    return list(pairs)
+
+
 def http(
     method: str = "POST",
     path: str = "/mcp",
@@ -215,7 +220,7 @@ def http(
     host: str = "127.0.0.1",
 ) -> bytes:
     """The bytes of a request. Host and Content-Length are added unless given."""
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    pairs = pairs_of(headers)
     given = {name.lower() for name, _ in pairs}
     if "host" not in given:
         pairs.insert(0, ("Host", host))
@@ -407,7 +412,7 @@ async def call_asgi(
     patience: float = PATIENCE,
 ) -> Answer:
     """One request to an app, without a socket. A stream is hung up on after its first piece."""
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
+    pairs = pairs_of(headers)
     raw = [(name.lower().encode("latin-1"), value.encode("latin-1")) for name, value in pairs]
     if not any(name == b"host" for name, _ in raw):
         raw.append((b"host", b"localhost"))

@@ -14,6 +14,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 from urllib.parse import quote
 
 from scripts.bootstrap import find_program
@@ -165,9 +166,11 @@ def _postgres_programs(folder: Path) -> Path:
     return programs / "bin"
 
 
-def _run_as_nobody(command: list[str], folder: Path, output: int) -> "subprocess.Popen[bytes]":
+def _run_as_nobody(command: list[str], folder: Path, output: int) -> "subprocess.Popen[Any]":
     """PostgreSQL refuses to run as root, and neither of them needs to."""
-    who = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+    who: dict[str, Any] = (
+        {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
+    )
     _give_away(folder)
     return subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=output, stderr=output, **who

@@ -127,7 +127,9 @@ def tenants(built: Built, pythons: Pythons, env: Mapping[str, str], progress: Pr
     """Many tenants at one warm instance, in random order; counts the replies with the right tenant's data."""
     progress(f"tenants: {REQUESTS} requests of {TENANTS}")
     keys = [f"bench-key-of-tenant-{number}" for number in range(TENANTS)]
-    asked = [(number, keys[number % TENANTS], ERAS[number // TENANTS % 2]) for number in range(REQUESTS)]
+    asked: list[tuple[int, str, Era]] = [
+        (number, keys[number % TENANTS], ERAS[number // TENANTS % 2]) for number in range(REQUESTS)
+    ]
     random.Random(7).shuffle(asked)
     variables = {**env, **built.variables}
     with warm(pythons.sdk, built.folder, "function", variables, LOGS / "lambda-tenants.log") as function:

@@ -77,7 +77,8 @@ async def _provoked(stage: Stage, window: Window, seconds: float) -> Samples:
         for faulty in stage.row.upstreams
         for _ in range(stage.row.callers)
     ]
-    samples, *_ = await asyncio.gather(window(seconds), *calls, _look_at_the_list(stage, until))
+    others = asyncio.gather(*calls, _look_at_the_list(stage, until))
+    samples, _ = await asyncio.gather(window(seconds), others)
     return samples
 
 

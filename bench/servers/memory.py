@@ -99,7 +99,10 @@ def _drafts(embedding: Embedding, language: Language, start: int) -> Iterator[tu
         path = f"/memories/folder-{number % 100}/note-{number}.md"
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         words = words_of(f"{path} {text}")
-        yield path, MemoryDraft(text, digest, embedding.packed(vector), words, read_front_matter(path, text))
+        yield (
+            path,
+            MemoryDraft(text, digest, embedding.encode_stored(vector), words, read_front_matter(path, text)),
+        )
 
 
 class Language:

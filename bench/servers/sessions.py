@@ -72,16 +72,16 @@ async def _fill(url: str, progress: Progress) -> float:
     chance = random.Random(7)
     vocabulary = [*SAID, *(f"{chance.choice(SAID)}{at}" for at in range(20_000))]
     shares = list(accumulate(1 / (rank + 10) for rank in range(len(vocabulary))))
-    keeper = open_store(url, Encoder())
+    store = open_store(url, Encoder())
     spent = 0.0
     for number in range(SESSIONS):
         if number % 250 == 0:
             progress(f"sessions: {number * EACH:,} messages stored")
         told = _session(number, chance, vocabulary, shares)
         before = time.process_time()
-        await keeper.append(ConversationOwner(), told)
+        await store.append(ConversationOwner(), told)
         spent += time.process_time() - before
-    await keeper.close()
+    await store.close()
     return spent * 1_000 / (SESSIONS * EACH)
 
 

@@ -87,7 +87,7 @@ async def _postgres(url: str, progress: Progress) -> list[Row]:
     async with await psycopg.AsyncConnection.connect(url, autocommit=True) as connection:
 
         async def alone() -> None:
-            fetched = await (await connection.execute(ASKED)).fetchall()
+            fetched = await (await connection.execute(ASKED.encode())).fetchall()
             assert len(fetched) == ROWS
 
         return await _measured("PostgreSQL", url, alone, progress)

@@ -49,7 +49,7 @@ class Figures(NamedTuple):
 
 
 async def figures(sample: Sample, count: Count) -> Figures:
-    servers = mount(sample.tools, sample.count)
+    servers = mount(sample.tools, sample.mounted)
     async with connected(servers, "all") as client:
         tools = await client.list_tools()
         about = await client.request("server/discover")

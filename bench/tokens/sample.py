@@ -25,7 +25,7 @@ class Sample(NamedTuple):
     tools: list[dict[str, Any]]
     """Those that the tasks need first, then real ones, then others; some cannot be served."""
     tasks: list[Task]
-    count: int
+    mounted: int
     """How many are to be mounted."""
 
 

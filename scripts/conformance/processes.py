@@ -8,7 +8,7 @@ from typing import Any
 
 STOP_S = 15
 
-_alive: set[subprocess.Popen[bytes]] = set()
+_alive: set[subprocess.Popen[Any]] = set()
 _lock = threading.Lock()
 _closing = threading.Event()
 
@@ -18,7 +18,7 @@ class Interrupted(Exception):
 
 
 @contextlib.contextmanager
-def child(command: list[str], **options: Any) -> Generator[subprocess.Popen[bytes]]:
+def child(command: list[str], **options: Any) -> Generator[subprocess.Popen[Any]]:
     with _lock:
         if _closing.is_set():
             raise Interrupted
@@ -32,7 +32,7 @@ def child(command: list[str], **options: Any) -> Generator[subprocess.Popen[byte
             _alive.discard(process)
 
 
-def stop(process: subprocess.Popen[bytes]) -> None:
+def stop(process: subprocess.Popen[Any]) -> None:
     process.terminate()
     try:
         process.wait(timeout=STOP_S)

@@ -1,3 +1,3 @@
 """Toolyard: one MCP endpoint in front of every tool an agent needs."""
 
-__version__ = "0.1.0"
+__version__ = "0.6.0"

@@ -1,33 +1,119 @@
-"""SQLite files of our own: private, and shared by as many processes as like."""
+"""SQLite files of our own: private to this user, shared by several processes, used from one thread.
 
+Owns opening, the thread, and what went wrong in plain words. Owns no tables: each store prepares its own.
+"""
+
+import asyncio
 import errno
 import logging
 import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias, TypeVar
 
 logger = logging.getLogger("toolyard")
 
+T = TypeVar("T")
+SqliteFileError: TypeAlias = sqlite3.Error | OSError
 
-def connect(
-    path: Path | None,
-    prepare: Callable[[sqlite3.Connection], object],
-    *,
-    busy_seconds: float,
-    one_thread: bool = True,
-) -> sqlite3.Connection:
-    """A connection that begins no transactions by itself; `prepare` makes the tables. None: in memory.
 
-    `busy_seconds` is how long a statement waits for others who write.
+class SqliteThread:
+    """One database, used in a thread of its own, so that a slow disk does not block the event loop.
+
+    Opens it at the first use. After an error a file is closed, and the next use opens it again.
     """
+
+    def __init__(
+        self,
+        path: Path | None,
+        prepare: Callable[[sqlite3.Connection], object],
+        translate_error: Callable[[SqliteFileError], Exception],
+        *,
+        busy_seconds: float,
+        name: str,
+    ) -> None:
+        """Without a path the database is in memory. `prepare` makes the tables.
+
+        `busy_seconds` is how long a statement waits for another process that writes; `name` is the thread's.
+        """
+        self._path = path
+        self._prepare = prepare
+        self._translate_error = translate_error
+        self._busy_seconds = busy_seconds
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix=name)
+        self._connection: sqlite3.Connection | None = None
+
+    async def run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._run, work)
+
+    async def close(self) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
+        self._thread.shutdown(wait=False)
+
+    def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            if self._connection is None:
+                self._connection = _connect(self._path, self._prepare, self._busy_seconds)
+            return work(self._connection)
+        except (sqlite3.Error, OSError) as error:
+            if self._path is not None:  # closing a database in memory would lose it
+                self._disconnect()
+            raise self._translate_error(error) from None
+
+    def _disconnect(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+@contextmanager
+def transaction(connection: sqlite3.Connection, begin: str = "BEGIN IMMEDIATE") -> Generator[None]:
+    connection.execute(begin)
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:  # some errors have rolled it back already
+            connection.execute("ROLLBACK")
+        raise
+
+
+_REASONS = {
+    sqlite3.SQLITE_FULL: "the disk is full",
+    sqlite3.SQLITE_IOERR: "the disk cannot be read or written; it may be full",
+    sqlite3.SQLITE_READONLY: "the file is read-only",
+    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
+    sqlite3.SQLITE_PERM: "the file cannot be opened",
+    sqlite3.SQLITE_NOTADB: "the file is not a database",
+    sqlite3.SQLITE_CORRUPT: "the file is damaged",
+    sqlite3.SQLITE_BUSY: "another process holds the write lock",
+    sqlite3.SQLITE_LOCKED: "another process holds the write lock",
+}
+
+
+def reason(error: SqliteFileError, path: Path | None) -> str:
+    """Say why a file cannot be used, for callers of a tool. The path goes to the log only."""
     if path is not None:
-        _make(path)
-    connection = sqlite3.connect(
-        path or ":memory:", timeout=busy_seconds, isolation_level=None, check_same_thread=one_thread
-    )
+        logger.warning("cannot use the database %s: %s", path, error)
+    if isinstance(error, OSError):
+        return "the disk is full" if error.errno == errno.ENOSPC else error.strerror or "it cannot be reached"
+    # Python before 3.12 sets no code on some errors, such as a closed connection.
+    code = getattr(error, "sqlite_errorcode", None)
+    return "it cannot be used" if code is None else _REASONS.get(code & 0xFF, "it cannot be used")
+
+
+def _connect(
+    path: Path | None, prepare: Callable[[sqlite3.Connection], object], busy_seconds: float
+) -> sqlite3.Connection:
+    """Open a connection that begins no transactions by itself."""
+    if path is not None:
+        _create(path)
+    connection = sqlite3.connect(path or ":memory:", timeout=busy_seconds, isolation_level=None)
     try:
         _use_wal(connection, busy_seconds)
         prepare(connection)
@@ -37,40 +123,16 @@ def connect(
     return connection
 
 
-_REASONS = {
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_IOERR: "the disk cannot be written to or read; it may be full",
-    sqlite3.SQLITE_READONLY: "it may be read and not written",
-    sqlite3.SQLITE_CANTOPEN: "the file cannot be opened",
-    sqlite3.SQLITE_PERM: "the file cannot be opened",
-    sqlite3.SQLITE_NOTADB: "the file is no database",
-    sqlite3.SQLITE_CORRUPT: "the file is damaged",
-    sqlite3.SQLITE_BUSY: "somebody else is writing to it and does not end",
-    sqlite3.SQLITE_LOCKED: "somebody else is writing to it and does not end",
-}
-
-
-def reason(error: sqlite3.Error | OSError, path: Path | None) -> str:
-    """Why a file cannot be used, for those who call a tool: where it lies is for the log."""
-    if path is not None:
-        logger.warning("the database %s cannot be used: %s", path, error)
-    if isinstance(error, OSError):
-        return "the disk is full" if error.errno == errno.ENOSPC else error.strerror or "it cannot be reached"
-    # Python before 3.12 gives some errors no code, as of a connection that is closed.
-    code = getattr(error, "sqlite_errorcode", None)
-    return "it cannot be used" if code is None else _REASONS.get(code & 0xFF, "it cannot be used")
-
-
-def _make(path: Path) -> None:
-    """SQLite gives its other files the mode of the first one."""
+def _create(path: Path) -> None:
+    """Create the file for this user only. SQLite gives the files beside it the same mode."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     if os.name == "posix" and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        logger.warning("others can read what is kept in %s; hint: chmod 600 it", path)
+        logger.warning("%s is readable by other users; hint: chmod 600 it", path)
 
 
 def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
-    # Going over to WAL does not wait for others as everything else does, and processes may start together.
+    # Switching to WAL does not wait for a lock as other statements do, and processes may start together.
     deadline = time.monotonic() + busy_seconds
     while True:
         try:
@@ -80,5 +142,5 @@ def _use_wal(connection: sqlite3.Connection, busy_seconds: float) -> None:
             if time.monotonic() > deadline:
                 raise
             time.sleep(0.01)
-    # With WAL this is safe against a killed process; a power cut may cost the last writes, not the file.
+    # With WAL this is safe if the process is killed; a power cut may lose the last writes, not the file.
     connection.execute("PRAGMA synchronous = NORMAL")

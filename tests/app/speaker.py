@@ -94,7 +94,7 @@ class Exchange:
         return {"jsonrpc": "2.0", "id": self.id, "result": result}
 
     async def result(self, result: Any, **more: str) -> None:
-        await self.json(self.reply(result), **more)
+        await self.json(self.reply(result), 200, **more)
 
     async def error(self, code: int, message: str, status: int = 200, data: Any = None) -> None:
         error = {"code": code, "message": message} | ({} if data is None else {"data": data})

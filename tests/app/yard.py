@@ -19,7 +19,8 @@ def at(url: str, name: str = "up", **options: Any) -> ServerConfig:
     headers = options.pop("headers", {})
     place = {name: options.pop(name) for name in ("transport", "era") if name in options}
     where = Http(url=url, headers=headers, **place)
-    return ServerConfig(name=name, where=where, **({"timeout": 10, "connect_timeout": 5} | options))
+    limits: dict[str, Any] = {"timeout": 10, "connect_timeout": 5}
+    return ServerConfig(name=name, where=where, **(limits | options))
 
 
 AS_THEY_ARE = ResultsConfig(shape=False)
@@ -101,7 +102,8 @@ async def yard(
     """
     before = asyncio.all_tasks()
     with tempfile.TemporaryDirectory() as folder:
-        gateway = GatewayConfig(**{"view": "all", "state_dir": state or folder} | settings)
+        usual: dict[str, Any] = {"view": "all", "state_dir": state or folder}
+        gateway = GatewayConfig(**usual | settings)
         built = Gateway(Config(servers=servers, gateway=gateway, results=results, **tables), KEY)
         async with on_port(asgi(built, identify=identify)) as port:
             client = Client(port)

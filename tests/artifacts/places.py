@@ -162,7 +162,8 @@ class AzurePlace(Place):
     def __init__(self, folder: Path, server: Azurite) -> None:
         super().__init__(folder)
         self.server = server
-        self._account = AzureStore(self.bucket, config=self.options, client_options={"allow_http": True})
+        options: Any = self.options
+        self._account = AzureStore(self.bucket, config=options, client_options={"allow_http": True})
 
     @property
     def url(self) -> str:

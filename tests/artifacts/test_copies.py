@@ -32,8 +32,8 @@ def found(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.rglob("*"))
 
 
-async def borrowed(copies: ArtifactCache, id: str, source: Source) -> Path:
-    return await copies.borrow(id, len(source.content), source.fill)
+async def acquired(copies: ArtifactCache, id: str, source: Source) -> Path:
+    return await copies.acquire(id, len(source.content), source.fill)
 
 
 async def test_many_readers_cost_one_download(supabase_place: SupabasePlace) -> None:
@@ -56,16 +56,16 @@ async def test_many_readers_cost_one_download(supabase_place: SupabasePlace) -> 
 async def test_the_longest_unused_copy_makes_room_and_one_in_use_stays(tmp_path: Path) -> None:
     copies = ArtifactCache(tmp_path, 100)
     first, second, third = Source(b"1" * 40), Source(b"2" * 40), Source(b"3" * 40)
-    kept = await borrowed(copies, "first", first)
-    copies.give_back("first")
-    used = await borrowed(copies, "second", second)
-    await borrowed(copies, "third", third)
+    kept = await acquired(copies, "first", first)
+    copies.release("first")
+    used = await acquired(copies, "second", second)
+    await acquired(copies, "third", third)
     assert not kept.exists()
     assert used.read_bytes() == second.content
-    with pytest.raises(ArtifactStoreFullError, match="being read now"):
-        await borrowed(copies, "first", first)
-    copies.give_back("third")
-    await borrowed(copies, "first", first)
+    with pytest.raises(ArtifactStoreFullError, match="copies in use"):
+        await acquired(copies, "first", first)
+    copies.release("third")
+    await acquired(copies, "first", first)
     assert (first.fetched, second.fetched, third.fetched) == (2, 1, 1)
     await copies.close()
     assert found(tmp_path) == []
@@ -85,13 +85,13 @@ async def test_a_download_that_fails_or_is_given_up_leaves_nothing_and_is_tried_
         await asyncio.Event().wait()
 
     with pytest.raises(ArtifactStoreFullError):
-        await copies.borrow("id", 40, fails)
-    task = asyncio.create_task(copies.borrow("id", 40, hangs))
+        await copies.acquire("id", 40, fails)
+    task = asyncio.create_task(copies.acquire("id", 40, hangs))
     await waits.wait()
-    waiting = asyncio.create_task(borrowed(copies, "id", source))
+    waiting = asyncio.create_task(acquired(copies, "id", source))
     task.cancel()
     assert (await waiting).read_bytes() == source.content
-    copies.give_back("id")
+    copies.release("id")
     assert [name for name in found(tmp_path) if not name.startswith("copies-")] == ["id"]
     await copies.close()
 
@@ -104,6 +104,6 @@ async def test_what_a_killed_process_left_behind_goes_a_day_later(tmp_path: Path
         when = folder.stat().st_mtime - age
         os.utime(folder, (when, when))
     copies = ArtifactCache(tmp_path, 100)
-    await borrowed(copies, "id", Source(b"1"))
+    await acquired(copies, "id", Source(b"1"))
     await copies.close()
     assert found(tmp_path) == ["copies-young", "file", "file", "other"]

@@ -21,7 +21,7 @@ from tests.artifacts.broken import (
 from tests.artifacts.keeping import JSON, TOOL, keep, read, running, send
 from tests.artifacts.places import GCS_SECRET, S3_SECRET, AzurePlace, Place, S3Place, SupabasePlace
 from tests.artifacts.servers import AZURE_KEY
-from tests.emulators.supabase.emulator import ANON_KEY, SERVICE_KEY
+from tests.emulators.supabase.emulator import ANON_KEY, SERVICE_KEY, Fault
 from tests.waiting import until
 from toolyard.artifacts.store import ArtifactStoreError, ArtifactStoreUnreachableError
 
@@ -115,7 +115,7 @@ async def test_a_store_that_comes_back_is_used_again(supabase_place: SupabasePla
 
 @pytest.mark.parametrize("fault", ["500", "html", "hang", "drop"])
 async def test_an_upload_that_fails_half_way_is_told_of_and_leaves_nothing(
-    supabase_place: SupabasePlace, fault: str
+    supabase_place: SupabasePlace, fault: Fault
 ) -> None:
     async with running(supabase_place.store(timeout=1.0)) as store:
         writing = await store.begin("acme", TOOL, JSON)
@@ -219,7 +219,7 @@ async def test_a_key_that_may_write_and_not_list_is_good_enough(
                 assert await read(store, "acme", id) == b"x" * 60
                 with pytest.raises(ArtifactStoreError, match="quota"):
                     await keep(store, b"x" * 60)
-    assert "may not be listed with this key: quotas count only what this gateway writes" in caplog.text
+    assert "quotas count only results of this gateway" in caplog.text
 
 
 def _user_who_may(place: S3Place, actions: list[str]) -> tuple[str, str]:
@@ -259,5 +259,5 @@ async def test_links_to_a_private_bucket_are_signed_when_public_ones_were_asked_
                 assert url is not None
                 async with browser.get(url) as reply:
                     assert await reply.read() == b"[1]"
-        assert caplog.text.count("is private: links to it are signed") == 1
+        assert caplog.text.count("is private, so links to it are signed") == 1
     assert supabase_place.emulator.bucket(supabase_place.bucket).public is False

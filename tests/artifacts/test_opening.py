@@ -24,7 +24,7 @@ def opened(folder: Path, url: str, options: dict[str, str] | None = None) -> Art
 @pytest.mark.parametrize(
     ("url", "options", "message", "hint"),
     [
-        ("s3://", {}, "names no bucket", "s3://BUCKET/PREFIX"),
+        ("s3://", {}, "does not name a bucket", "s3://BUCKET/PREFIX"),
         ("s3://b", {"acces_key": "x"}, "acces_key", "obstore"),
         ("s3://b", {"compress": "zip"}, "compress = 'zip'", 'compress = "identity" or "gzip"'),
         ("s3://b", {"sweep": "never"}, "sweep = 'never'", 'sweep = "on" or "off"'),

@@ -3,16 +3,14 @@ each of several instances, because an instance serves one request at a time.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tests.aws.events import MAX_EVENT, Answered, Asked, event_of
 from tests.serving import Client, serving
-
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
+from toolyard.edge.request import Receive, Scope, Send
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,7 @@ class Proxy:
     async def close(self) -> None:
         """The instances belong to whoever started them."""
 
-    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             await _live(receive, send)
             return

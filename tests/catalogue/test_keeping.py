@@ -14,6 +14,7 @@ from tests.app.yard import Yard, at, yard
 from tests.serving import initialize
 from toolyard.catalogue import sync
 from toolyard.catalogue.catalogue import Catalogue
+from toolyard.catalogue.items import KINDS
 
 ECHO = "mcp__up__echo"
 
@@ -212,7 +213,7 @@ async def test_only_those_who_see_a_server_are_told_of_its_changes():
         await second.until_listened()
         first.tools = [tool("x")]
         await first.tell(TOOLS_CHANGED)
-        await front.until_health(lambda health: front.gateway.catalogue.all(sync.KINDS[0]))
+        await front.until_health(lambda health: front.gateway.catalogue.all(KINDS[0]))
         second.tools = [tool("y"), tool("z")]
         await second.tell(TOOLS_CHANGED)
         # The first thing that comes is about the second server: by then its list is the new one.

@@ -6,6 +6,7 @@ import stat
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,7 +47,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def where(toolyard: Toolyard, name: str, file: str = "toolyard.toml") -> Stdio | Http | InProcess:
+def where(toolyard: Toolyard, name: str, file: str = "toolyard.toml") -> Any:
     return next(server.where for server in load(toolyard.folder / file, {}).servers if server.name == name)
 
 

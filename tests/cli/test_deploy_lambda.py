@@ -365,7 +365,7 @@ def test_without_a_network_no_package_is_said_to_be_missing(tmp_path: Path):
         (["demo", "--name", "a b"], "'a b' is not a valid function name"),
         (["demo", "-o", "locale=pt"], "takes no options"),
         (["render", "-o", "locale"], "--option 'locale' is not NAME=VALUE"),
-        (["render", "-o", "colour=red"], "no setting 'colour'"),
+        (["render", "-o", "colour=red"], "unknown setting 'colour'"),
         (["render", "demo", "-o", "locale=pt"], "as in render.locale=pt"),
         (["render", "demo", "-o", "sql.locale=pt"], "no server 'sql'"),
         (["demo", "--memory", "64"], "--memory"),

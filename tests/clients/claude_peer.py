@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, McpServerConfig, SystemMessage, UserMessage
+from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient, SystemMessage, UserMessage
 
 from tests.clients.conversation import Person, Result
 from tests.emulators.anthropic_messages import MessagesRequest, ScriptedClaude, ToolUse, Turn, scripted_claude
@@ -127,7 +127,7 @@ class ClaudePeer:
         """What the model is offered, with the annotations that the application is shown."""
         await self.say("What can you do?", "A lot.")
         (status,) = (await self.client.get_mcp_status())["mcpServers"]
-        hints = {tool["name"]: tool.get("annotations") or {} for tool in status["tools"]}
+        hints = {tool["name"]: tool.get("annotations") or {} for tool in status.get("tools", [])}
         return {
             (name := full.removeprefix(PREFIX)): {
                 "description": tool["description"],
@@ -183,7 +183,7 @@ class ClaudePeer:
 @asynccontextmanager
 async def claude_code(
     home: Path,
-    server: McpServerConfig,
+    server: Any,
     version: str,
     started: Callable[[], Awaitable[Any]],
     person: Person | None = None,

@@ -10,6 +10,7 @@ import mcp_types as types
 from mcp import Client
 from mcp.client import ClientRequestContext
 from mcp.shared.exceptions import MCPDeprecationWarning
+from pydantic import FileUrl
 
 from tests.clients.conversation import Person, Result
 
@@ -44,7 +45,7 @@ class Callbacks:
         return types.CreateMessageResult(role="assistant", content=content, model="scripted")
 
     async def on_roots(self, context: ClientRequestContext) -> types.ListRootsResult:
-        return types.ListRootsResult(roots=[types.Root(uri=self._person.folder)])
+        return types.ListRootsResult(roots=[types.Root(uri=FileUrl(self._person.folder))])
 
     async def on_progress(self, progress: float, total: float | None, message: str | None) -> None:
         self._person.progress.put_nowait((progress, total, message))

@@ -10,7 +10,7 @@ import pytest
 
 from tests.databases.attacks import ALL, ATTACKS, QUESTIONS
 from toolyard.databases import Database, DatabaseError
-from toolyard.databases.guard.statement import guarded
+from toolyard.databases.guard.statement import guard_statement
 from toolyard.databases.model import StatementRefusedError
 
 LIMITS: dict[str, Any] = {"seconds": 20.0, "rows": 1000, "bytes": 1_000_000}
@@ -24,7 +24,7 @@ def test_every_attack_is_refused_with_a_reason(dialect: str):
 
 def _refusal(sql: str, dialect: str) -> str:
     try:
-        guarded(sql, dialect, limit=100)
+        guard_statement(sql, dialect, limit=100)
     except StatementRefusedError as refused:
         return refused.reason
     return ""
@@ -51,7 +51,7 @@ async def test_a_question_that_passes_the_guard_says_what_it_said_before(databas
     asked = [question for question, dialects in QUESTIONS if database.dialect in dialects]
     assert len(asked) > 20
     for question in asked:
-        through = guarded(question, database.dialect, limit=1001)
+        through = guard_statement(question, database.dialect, limit=1001)
         as_written = await database.query(question, **LIMITS)
         as_guarded = await database.query(through.sql, **LIMITS)
         assert as_guarded.rows == as_written.rows, question

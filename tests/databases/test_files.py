@@ -149,7 +149,7 @@ async def test_tables_have_names_that_a_statement_can_say(opened: Opened, tmp_pa
 @pytest.mark.parametrize(
     ("name", "content", "reason"),
     [
-        ("notes.txt", "hello", "'notes.txt' is no DuckDB database, and its name does not say"),
+        ("notes.txt", "hello", "'notes.txt' is not a DuckDB database, and its name is not"),
         ("book.xlsx", "PK", "hint: data files end in .csv"),
         ("bad.json", '{"a": ', "The file 'bad.json' cannot be read as JSON: Malformed JSON"),
         (
@@ -179,11 +179,11 @@ async def test_what_is_not_there_is_said_with_what_to_do(opened: Opened, tmp_pat
     os.mkfifo(tmp_path / "pipe.csv")
     said = {
         "gone.csv": "there is no file 'gone.csv'",
-        "none": "there is no file with data in the folder 'none'; hint: .csv,",
-        "none/*.csv": "no file with data matches 'none/*.csv'; hint: .csv,",
+        "none": "no data files in the folder 'none'; hint: .csv,",
+        "none/*.csv": "no data file matches 'none/*.csv'; hint: .csv,",
         "both/*": "'both/*' matches files of CSV and JSON, which do not make one table; hint: ",
-        "other.db": "'other.db' is a SQLite database; hint: sqlite:PATH",
-        "pipe.csv": "'pipe.csv' is no ordinary file",
+        "other.db": "'other.db' is an SQLite database; hint: sqlite:PATH",
+        "pipe.csv": "'pipe.csv' is not a regular file",
     }
     for address, reason in said.items():
         error = await failure(opened(tmp_path / address))
@@ -195,7 +195,7 @@ async def test_a_folder_of_very_many_files_is_better_one_table(opened: Opened, t
         write(tmp_path / "logs" / f"{number}.csv", f"a\n{number}\n")
     error = await failure(opened(tmp_path / "logs"))
     assert error.kind == "unusable"
-    assert "would have 1001 tables, and 1000 are read; hint: a pattern, such as logs/*.csv" in error.reason
+    assert "would have 1001 tables; the limit is 1000; hint: a pattern, such as logs/*.csv" in error.reason
     found = await ask(opened(tmp_path / "logs" / "*.csv"), "SELECT count(*), max(a) FROM logs")
     assert found.rows == [[1001, 1000]]
 

@@ -96,7 +96,7 @@ async def test_a_statement_that_takes_all_there_is_ends_at_a_limit(
 
 
 async def test_the_error_names_the_limit(opened: dict[str, Database]):
-    with pytest.raises(DatabaseError, match="more than the 128 MiB of memory that it may take") as memory:
+    with pytest.raises(DatabaseError, match="exceeds its memory limit of 128 MiB") as memory:
         await opened["duckdb"].query(
             "SELECT list(i) FROM range(1000000000) r(i)", seconds=30, rows=1, bytes=1000
         )

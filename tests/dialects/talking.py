@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from mcp import Client
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.emulators.composio import ComposioEmulator
 from tests.serving import PATIENCE, serving

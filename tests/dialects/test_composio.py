@@ -76,7 +76,7 @@ async def test_what_only_composio_has_is_passed_on_where_it_offers_it(quiet: Pla
         assert "COMPOSIO_REMOTE_WORKBENCH" not in await talk.tools()
         said = await talk.call("COMPOSIO_REMOTE_WORKBENCH", code_to_execute="print(1)")
         assert said.failed
-        assert "Composio's own" in said.text
+        assert "exist only at Composio" in said.text
     async with (
         ComposioEmulator() as composio,
         gateway("composio", "rube", composio=composio) as place,
@@ -206,4 +206,4 @@ async def test_arguments_that_do_not_fit_are_answered_with_a_right_call(quiet: P
                 assert said.failed, (tool, arguments)
                 assert said.json["successful"] is False
                 assert fault in said.json["error"]
-                assert f"A right call: {prefix}_{tool}({{" in said.json["error"]
+                assert f"Valid example: {prefix}_{tool}({{" in said.json["error"]

@@ -282,7 +282,7 @@ async def test_arguments_that_do_not_fit_are_answered_with_a_right_call(quiet: P
             said = await talk.call(tool, **arguments)
             assert said.failed, (tool, arguments)
             assert fault in said.text
-            assert f"A right call: {tool}({{" in said.text
+            assert f"Valid example: {tool}({{" in said.text
 
 
 async def test_a_tool_that_the_discovery_did_not_give_cannot_be_enabled(quiet: Place):

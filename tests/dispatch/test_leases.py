@@ -90,7 +90,8 @@ async def forked(fork: Fork, **options: Any) -> AsyncIterator[Yard]:
     async with speaking(fork) as url:
         session_url = url.replace("/mcp", "/session")
         where = Http(url=url, session_url=session_url, headers={"x-api-key": "key-of-the-project"})
-        server = ServerConfig(name="up", where=where, **({"timeout": 10} | options))
+        limits: dict[str, Any] = {"timeout": 10}
+        server = ServerConfig(name="up", where=where, **(limits | options))
         async with yard(server, identify=identify) as front:
             yield front
 

@@ -1,10 +1,9 @@
 """Talks to a Lambda edge in this process as `tests.serving.Client` does to a port."""
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
-from tests.serving import Answer, Headers, encoded, modern
+from tests.serving import Answer, Headers, encoded, modern, pairs_of
 from toolyard.edge.aws.events import BufferedResponse, read_event
 from toolyard.edge.aws.function import LambdaEdge
 
@@ -19,11 +18,10 @@ class LambdaClient:
         self.seconds = seconds
 
     async def ask(self, method: str, path: str, headers: Headers, body: bytes | None = None) -> Answer:
-        pairs: Iterable[tuple[str, str]] = headers.items() if isinstance(headers, dict) else headers
         event: dict[str, Any] = {
             "version": "2.0",
             "rawPath": path,
-            "headers": {"host": HOST, **dict(pairs)},
+            "headers": {"host": HOST, **dict(pairs_of(headers))},
             "requestContext": {"http": {"method": method, "path": path}, "stage": "$default"},
             "isBase64Encoded": False,
         }

@@ -357,7 +357,9 @@ async def test_one_socket_may_serve_as_both_input_and_output():
     # As socat and inetd start programs.
     ours, theirs = socket.socketpair()
     with theirs:
-        process = await asyncio.create_subprocess_exec(*COMMAND, cwd=ROOT, stdin=theirs, stdout=theirs)
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND, cwd=ROOT, stdin=theirs.fileno(), stdout=theirs.fileno()
+        )
     reader, writer = await asyncio.open_connection(sock=ours, limit=64 * 1024 * 1024)
     try:
         for size in (10, 3_000_000):

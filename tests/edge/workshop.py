@@ -16,7 +16,8 @@ class Workshop:
     """A server and the events by which a test follows, and leads, what its tools do."""
 
     def __init__(self, **options: Any) -> None:
-        self.server = Server("workshop", version="1.0", **({"key": KEY} | options))
+        usual: dict[str, Any] = {"key": KEY}
+        self.server = Server("workshop", version="1.0", **(usual | options))
         self.started = asyncio.Event()
         self.go = asyncio.Event()
         self.cancelled = asyncio.Event()

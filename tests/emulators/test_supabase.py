@@ -1,6 +1,7 @@
 """The official `storage3` client works against the emulated Supabase Storage, and is refused as by it."""
 
 from collections.abc import Iterator
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -11,7 +12,7 @@ from tests.emulators.supabase import SupabaseEmulator
 from tests.emulators.supabase.emulator import ANON_KEY, SERVICE_KEY
 
 BODY = b'{"a": [1, 2, 3]}'
-JSON = {"content-type": "application/json", "metadata": {"made": "by us"}}
+JSON: Any = {"content-type": "application/json", "metadata": {"made": "by us"}}
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +56,7 @@ def test_its_links_open_what_they_were_made_for(supabase: SupabaseEmulator) -> N
         files = client.from_("linked")
         files.upload("mcp/one.json", BODY, JSON)
         link = files.create_signed_url("mcp/one.json", 60)["signedURL"]
+        assert link is not None
         assert urlopen(link).read() == BODY
         with pytest.raises(OSError, match="400"):
             urlopen(link.replace("one", "two"))

@@ -8,7 +8,8 @@ from typing import Any
 
 import aiohttp
 from mcp import Client
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.emulators.composio import ComposioEmulator
 from tests.faults.yard import Gateway

@@ -12,6 +12,7 @@ import pytest
 
 from tests.faults.yard import toml
 from tests.flow.process import Agent, agent, started
+from tests.reading import text_of
 from tests.thirdparty.mounting import npm, pypi
 
 pytestmark = pytest.mark.timeout(120)
@@ -104,11 +105,11 @@ async def test_in_the_view_of_everything_the_whole_is_read_as_a_resource(
         log = await one.does("mcp__git__git_log", repo_path=str(repository), max_count=COMMITS)
         tree = await one.does("mcp__files__directory_tree", path=str(folder))
         assert log["hint"].startswith("resources/read of toolyard://results/")
-        whole = (await one.client.read_resource(log["storage"]["resource"])).contents[0].text
+        whole = text_of((await one.client.read_resource(log["storage"]["resource"])).contents[0])
         assert (
             sum(line.startswith("Author:") and "Grace" in line for line in whole.splitlines()) == COMMITS // 4
         )
         page = await one.client.read_resource(log["storage"]["resource"] + "?offset=0&limit=8")
-        assert any("Change number 399" in line for line in json.loads(page.contents[0].text)["lines"])
-        stored = (await one.client.read_resource(tree["storage"]["resource"])).contents[0].text
+        assert any("Change number 399" in line for line in json.loads(text_of(page.contents[0]))["lines"])
+        stored = text_of((await one.client.read_resource(tree["storage"]["resource"])).contents[0])
         assert sum(len(part["children"]) for part in json.loads(stored)) == FILES

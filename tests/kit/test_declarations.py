@@ -227,7 +227,7 @@ def test_types_that_no_schema_can_describe_are_refused(server: Server) -> None:
 
 
 def test_an_annotation_that_means_nothing_here_is_refused(server: Server) -> None:
-    async def odd(a: "NotDefinedAnywhere") -> None: ...  # noqa: F821
+    async def odd(a: "NotDefinedAnywhere") -> None: ...  # noqa: F821  # pyright: ignore[reportUndefinedVariable]
 
     with pytest.raises(TypeError, match=r"odd.*NotDefinedAnywhere"):
         server.add_tool(odd)
@@ -266,8 +266,8 @@ def test_an_option_that_does_not_exist_is_refused_with_those_that_do():
         return text
 
     with pytest.raises(TypeError, match=r"no option 'titel'; there are: .*title"):
-        server.add_tool(echo, titel="Echo")
+        server.add_tool(echo, titel="Echo")  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError, match="a prompt has no option 'read_only'"):
-        server.add_prompt(echo, read_only=True)
+        server.add_prompt(echo, read_only=True)  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError, match="a resource has no option 'mime'"):
-        server.add_resource(echo, "a://{text}", mime="text/plain")
+        server.add_resource(echo, "a://{text}", mime="text/plain")  # pyright: ignore[reportCallIssue]

@@ -21,7 +21,9 @@ class Led:
     def __init__(self, server: Server, **options: Any) -> None:
         self.started, self.go, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-        @server.tool(**({"long": True} | options))
+        usual: dict[str, Any] = {"long": True}
+
+        @server.tool(**(usual | options))
         async def job(ctx: Context) -> str:
             self.started.set()
             try:

@@ -128,7 +128,8 @@ async def front(
 ) -> AsyncIterator[Front]:
     """Its tools are listed first, as every client does; that is what waits for the servers."""
     tables = {"search": search or SearchConfig()}
-    async with yard(*servers, tables=tables, **({"view": "search"} | settings)) as opened:
+    usual: dict[str, Any] = {"view": "search"}
+    async with yard(*servers, tables=tables, **(usual | settings)) as opened:
         await opened.tools()
         yield Front(opened.gateway, opened.client)
 

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 from mcp import StdioServerParameters
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.app.yard import at
 from tests.cli.running import COMMAND

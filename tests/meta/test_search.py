@@ -127,7 +127,7 @@ async def test_an_answer_has_an_end_however_much_is_asked_and_however_long_tools
         shown = [one["tool"] for one in described["tools"]]
         assert shown
         assert described["left_out"]["tools"] == names[len(shown) :]
-        assert "alone" in described["left_out"]["reason"]
+        assert "separately" in described["left_out"]["reason"]
 
 
 async def test_a_session_s_id_brought_back_elsewhere_goes_on_with_the_same_conversation():
@@ -146,7 +146,7 @@ async def test_a_session_s_id_brought_back_elsewhere_goes_on_with_the_same_conve
 
 async def test_what_a_conversation_finds_is_listed_by_setting_for_it_alone_and_only_it_is_told():
     async with office(LISTING) as (client, _):
-        follow = {"toolsListChanged": True, "promptsListChanged": True}
+        follow: Any = {"toolsListChanged": True, "promptsListChanged": True}
         streams = [await client.listen(headers=in_thread(thread), **follow) for thread in ("mine", "other's")]
         await client.search("send an email", headers=in_thread("mine"))
         assert (await streams[0].next_message())["method"] == TOOLS_CHANGED
@@ -339,7 +339,7 @@ async def test_only_the_server_that_was_asked_for_is_searched_and_an_unknown_one
         assert await client.names("send an email", server="b") == ["mcp__b__send_email"]
         answer = await client.search("send an email", server="c")
         assert answer["results"][0]["results"] == []
-        assert answer["missing"] == [{"server": "c", "reason": "there is no such server; there are a, b"}]
+        assert answer["missing"] == [{"server": "c", "reason": "unknown server; available: a, b"}]
 
 
 async def test_what_is_mounted_or_changed_while_it_runs_is_found_at_once_and_what_is_denied_never():

@@ -198,7 +198,7 @@ async def test_all_pages_are_read_within_the_limit_and_what_is_missing_is_said(a
         },
     )
     said: list[Any] = []
-    listening = {"on_notification": lambda _, params: said.append(params["progress"])}
+    listening: Any = {"on_notification": lambda _, params: said.append(params["progress"])}
     async with asking(rows, **listening) as ask:
         eight = await ask.ok("eight")
         assert [item["id"] for item in eight["items"]] == list(range(8))
@@ -218,7 +218,7 @@ async def test_all_pages_are_read_within_the_limit_and_what_is_missing_is_said(a
 async def test_parts_that_lead_round_in_a_circle_come_to_an_end(api: Loopback, kind: str) -> None:
     def circling(asked: Asked) -> Raw:
         there = "b" if asked.query.get("after") == "a" else "a"
-        link = {"Link": f'</v1/circle?after={there}>; rel="next"'} if kind == "link" else {}
+        link: dict[str, Any] = {"Link": f'</v1/circle?after={there}>; rel="next"'} if kind == "link" else {}
         return reply({"items": [], "meta": {"next": there}}, **link)
 
     api.on("GET /v1/circle", circling)

@@ -11,6 +11,7 @@ from mcp import Client
 from tests.app.speaker import Exchange, Speaker, speaking, text, tool
 from tests.app.yard import Yard, at, yard
 from tests.bridge.test_modern_servers import OldTasks
+from tests.reading import text_of
 from tests.results.shelf import records
 from tests.results.stock import mounted
 from tests.serving import Line, modern
@@ -119,7 +120,7 @@ async def test_the_mcp_client_takes_shaped_results_for_valid(view: str, mode: st
         )
 
     speaker.on["tools/call"] = answer
-    pinned = {"pinned": tuple(schemas)} if view == "search" else {}
+    pinned: dict[str, Any] = {"pinned": tuple(schemas)} if view == "search" else {}
     served = "search" if view == "search" else "all"
     async with (
         speaking(speaker) as url,
@@ -127,6 +128,7 @@ async def test_the_mcp_client_takes_shaped_results_for_valid(view: str, mode: st
         Client(f"http://127.0.0.1:{front.client.port}{path}", mode=mode) as client,
     ):
         listed = {one.name: one for one in (await client.list_tools()).tools}
+        shaped: Any = None
         for name in schemas:
             assert listed[prefix + name].output_schema["type"] == "object"
             fits = await client.call_tool(prefix + name, {})
@@ -134,7 +136,7 @@ async def test_the_mcp_client_takes_shaped_results_for_valid(view: str, mode: st
             shaped = await client.call_tool(prefix + name, {"big": True})
             assert shaped.structured_content["truncated"] is True
             read = await client.read_resource(shaped.structured_content["storage"]["resource"])
-            assert json.loads(read.contents[0].text) == {"id": 1, "more": records(300)}
+            assert json.loads(text_of(read.contents[0])) == {"id": 1, "more": records(300)}
         templates = (await client.list_resource_templates()).resource_templates
         assert "toolyard://results/{id}{?start,length,offset,limit}" in [
             one.uri_template for one in templates

@@ -6,7 +6,7 @@ from typing import Any
 from tests.results.shelf import Shelf, structured
 
 
-def grid(columns: list[str], rows: list[list[Any]], **around: Any) -> dict[str, Any]:
+def grid(columns: list[str], rows: list[Any], **around: Any) -> dict[str, Any]:
     return {"success": True, "columns": columns, "rows": rows, "row_count": len(rows), **around}
 
 

@@ -208,7 +208,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("functions")
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+# Its metaclass hides from pyright what a list of it has.
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))  # pyright: ignore[reportArgumentType]
 @given(st.data())
 def test_neither_answers_nor_errors_tell_of_files_and_programs_of_ours(folder: Path, data: st.DataObject):
     """Whatever function is called with whatever argument; forty at a time, since a worker has to start."""

@@ -7,8 +7,8 @@ secrets went unmasked in a log there.
 import importlib
 import pkgutil
 import re
-import re._constants as sre
-import re._parser as parser
+import re._constants as sre  # pyright: ignore[reportMissingImports]
+import re._parser as parser  # pyright: ignore[reportMissingImports]
 from collections.abc import Iterator
 from typing import Any
 

@@ -1,16 +1,17 @@
 """Small catalogues to search in."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from toolyard.meaning.embedding import TextEmbedding
 from toolyard.search.documents import ToolDocument, ToolQuery
 from toolyard.search.index import ToolIndex
 
 
-def tool(server: str, name: str, description: str = "", **more: object) -> ToolDocument:
+def tool(server: str, name: str, description: str = "", **more: Any) -> ToolDocument:
     return ToolDocument(
         tool=f"mcp__{server}__{name}", server=server, name=name, description=description, **more
-    )  # type: ignore[arg-type]
+    )
 
 
 OFFICE = [

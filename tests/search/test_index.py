@@ -23,7 +23,7 @@ ASKED = [
 
 
 def answers(index: ToolIndex) -> list[object]:
-    return [index.search(ToolQuery(use_case), 12) for use_case in ASKED] + [index.nearest("send_emial")]
+    return [*(index.search(ToolQuery(use_case), 12) for use_case in ASKED), index.nearest("send_emial")]
 
 
 # A step: a server, and which of a few tools it has from now on; none at all removes it.

@@ -22,6 +22,60 @@ NAMES = [name for name in BUNDLED if name not in ("demo", "rest")]
 HINTS = {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
 COUNTS = {"sql": 1, "schema": 2, "memory": 6, "sessions": 3, "render": 3, "browser": 10, "tiflux": 114}
 """Tools of the seed that each has at least; the browser's two others are recipes of an example."""
+RESULT_TYPES: dict[str, list[str]] = {
+    "sql": ["Answer"],
+    "schema": [
+        "Described",
+        "Diagram",
+        "Field",
+        "IndexOf",
+        "Line",
+        "QueryHint",
+        "Relationship",
+        "TableLine",
+        "Values",
+    ],
+    "memory": [
+        "Cleared",
+        "Deleted",
+        "Found",
+        "History",
+        "Hit",
+        "Item",
+        "Kept",
+        "Listed",
+        "Memories",
+        "Restored",
+        "Saved",
+        "Similar",
+        "Updated",
+        "Viewed",
+    ],
+    "sessions": [
+        "AlikeTurn",
+        "AlikeTurns",
+        "FoundSession",
+        "FoundSessions",
+        "RecentSession",
+        "RecentSessions",
+    ],
+    "render": ["Entry", "Errors", "Logs", "Services", "Status"],
+    "browser": [
+        "Closed",
+        "Download",
+        "Evaluated",
+        "FrameInfo",
+        "Frames",
+        "Navigated",
+        "Notice",
+        "PageInfo",
+        "Reading",
+        "Shot",
+        "View",
+    ],
+    "tiflux": [],
+}
+"""Names that clients see in the output schemas. Renaming a class in Python must not change them."""
 EXTRAS = {"sql": ("sql", "sqlglot"), "schema": ("sql", "sqlglot"), "browser": ("browser", "playwright")}
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -71,6 +125,16 @@ async def test_both_languages_have_the_same_tools_in_other_words(name: str):
     other = made(name, locale="en")
     assert {tool["name"] for tool in portuguese} <= set(other.tools)
     await other.close()
+
+
+@pytest.mark.parametrize("locale", ["en", "pt"])
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_types_in_the_output_schemas_keep_their_names(name: str, locale: str):
+    schemas = [tool["outputSchema"] for tool in await tools_of(made(name, locale=locale))]
+    titles = {schema["title"] for schema in schemas if "title" in schema}
+    definitions = {key: part for schema in schemas for key, part in schema.get("$defs", {}).items()}
+    assert sorted(titles | set(definitions)) == RESULT_TYPES[name]
+    assert {part["title"] for part in definitions.values()} == set(definitions)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -139,5 +203,5 @@ def test_a_tool_is_called_from_the_command_line_by_either_name(toolyard: Toolyar
 def test_a_setting_that_does_not_exist_is_named_with_those_that_do(name: str, toolyard: Toolyard):
     outcome = toolyard("run", name, "-o", "colour=red")
     assert outcome.status == 2
-    assert "no setting 'colour'; there are: " in outcome.err
+    assert "unknown setting 'colour'; there are: " in outcome.err
     assert "locale" in outcome.err

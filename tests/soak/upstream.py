@@ -91,7 +91,8 @@ class OldService:
 
     def __init__(self, service: Service) -> None:
         self._service = service
-        self.listen, self.close, self.health = service.listen, service.close, service.health
+        self.listen, self.end_session = service.listen, service.end_session
+        self.close, self.health = service.close, service.health
 
     async def handle(self, call: Call) -> Any:
         if call.caller.era == "modern":

@@ -107,14 +107,14 @@ async def test_keys_that_are_written_again_and_again_take_no_more_room() -> None
 @pytest.mark.parametrize(
     ("url", "told"),
     [
-        ("mysql://u:secret@host/x", "no store of the kind 'mysql'"),
-        ("my-secret-password", "without a known scheme"),
-        ("redis", "without a known scheme"),
+        ("mysql://u:secret@host/x", "unknown store type 'mysql'"),
+        ("my-secret-password", "no store type"),
+        ("redis", "no store type"),
         ("sqlite://host/file", "names a host"),
         ("sqlite:", "no state folder"),
     ],
 )
-def test_an_address_that_is_none_is_refused_with_those_that_are(url: str, told: str) -> None:
+def test_an_invalid_url_is_refused_with_examples_of_valid_ones(url: str, told: str) -> None:
     with pytest.raises(StateError, match=told) as caught:
         open_state(url, None)
     assert "secret" not in str(caught.value)

@@ -123,7 +123,7 @@ def web_page(html: str) -> Iterator[str]:
             self.end_headers()
             self.wfile.write(html.encode())
 
-        def log_message(self, *_: Any) -> None:
+        def log_message(self, format: str, *args: Any) -> None:
             pass
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Page)

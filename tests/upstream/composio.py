@@ -26,7 +26,8 @@ def server(composio: ComposioEmulator, *, key: str = "", **options: Any) -> Serv
         name: options.pop(name) for name in ("user_id", "api", "toolkits", "callback_url") if name in options
     }
     where = Composio(api_key=key or composio.api_key, base_url=composio.url, **own)
-    return ServerConfig(name="composio", where=where, **({"timeout": 10, "connect_timeout": 5} | options))
+    limits: dict[str, Any] = {"timeout": 10, "connect_timeout": 5}
+    return ServerConfig(name="composio", where=where, **(limits | options))
 
 
 @asynccontextmanager

@@ -5,6 +5,7 @@ import json
 import resource
 import sys
 from pathlib import Path
+from typing import Any
 
 import uvloop
 from msgspec import Struct
@@ -35,7 +36,7 @@ async def main(size: str) -> None:
     )
     line = await lines.get()
     assert isinstance(line, Spooled)
-    result = read_message(line).result
+    result: Any = read_message(line).result
     assert isinstance(result, Spooled)
     length = 0
     async for chunk in result.chunks():

@@ -1,6 +1,7 @@
 """What is asked of Composio beside calls: its search, its apps, their accounts; and when it fails."""
 
 import asyncio
+from typing import Any
 from urllib.request import urlopen
 
 import pytest
@@ -22,7 +23,7 @@ def authorise(link: str) -> None:
 
 @SHAPES
 @APIS
-async def test_both_forms_of_a_search_of_both_versions_say_the_same(shape: str, v31: bool):
+async def test_both_forms_of_a_search_of_both_versions_say_the_same(shape: Any, v31: bool):
     async with emulated(shape=shape, v31=v31) as (composio, yard):
         composio.connect("acme", "gmail")
         asked = [query("send an email", known_fields="to:ana"), query("create a github issue")]
@@ -214,7 +215,7 @@ async def test_a_wait_that_is_given_up_is_over():
 
 
 @SHAPES
-async def test_the_fork_s_endpoints_find_apps_whose_tools_are_executed_directly(shape: str):
+async def test_the_fork_s_endpoints_find_apps_whose_tools_are_executed_directly(shape: Any):
     async with emulated(api="labs", shape=shape) as (composio, yard):
         composio.connect("acme", "gmail")
         answer = await remote(yard).search(of(), [query("send an email")], 4)

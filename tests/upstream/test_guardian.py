@@ -208,7 +208,7 @@ def test_where_it_cannot_be_started_we_do_without(
     guardian = Guardian()
     with caplog.at_level(logging.WARNING):
         guardian.add(2**22 + 1)
-    assert "our children are not guarded" in caplog.text
+    assert "child processes may outlive the gateway" in caplog.text
     guardian.remove(2**22 + 1)
     guardian.check()
     guardian.close()

@@ -154,5 +154,5 @@ async def test_a_session_that_is_named_twice_is_none():
     head = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n" % len(body)
     server = Server(head + b"Mcp-Session-Id: mine\r\nMcp-Session-Id: yours\r\n\r\n" + body)
     async with upstream(server) as address:
-        with pytest.raises(InvalidReplyError, match="'Mcp-Session-Id' came more than once"):
+        with pytest.raises(InvalidReplyError, match="'Mcp-Session-Id' more than once"):
             await LegacyHttpConnection(address).open(ClientProfile())

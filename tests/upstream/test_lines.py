@@ -1,4 +1,4 @@
-"""Whole lines out of pieces of any size; long ones from disk, too long ones skipped and told once."""
+"""Lines from pieces of any size: long ones on disk, too long ones skipped and reported once."""
 
 from typing import Any
 
@@ -52,7 +52,7 @@ def test_a_line_over_the_limit_is_told_once_and_the_next_one_is_read(pieces: Any
     first, skipped, last = split([whole] if pieces is list else pieces(whole), bound=16, limit=50)
     assert (first, last) == (b'{"a":1}', b'{"c":2}')
     assert isinstance(skipped, SkippedLine)
-    assert str(skipped) == "it is longer than the limit of 50 bytes"
+    assert skipped.reason == "it is longer than the limit of 50 bytes"
 
 
 def test_a_limit_below_the_bound_holds():
@@ -63,7 +63,7 @@ def test_a_limit_below_the_bound_holds():
 def test_a_long_line_that_is_no_json_is_told_with_the_reason():
     skipped, last = split([b'{"a":1234567890}}\n', b'{"b":1}\n'], bound=10)
     assert isinstance(skipped, SkippedLine)
-    assert str(skipped) == "its brackets do not match"
+    assert skipped.reason == "its brackets do not match"
     assert last == b'{"b":1}'
 
 

@@ -95,7 +95,7 @@ async def test_lines_go_there_and_back():
     assert [await kid.hear(), await kid.hear()] == [{"echo": {"a": 1}}, {"echo": {"b": "é"}}]
     await kid.process.stop()
     assert await kid.reason() == "was stopped"
-    assert kid.process.last_words == ["end of input"]
+    assert kid.process.last_lines == ["end of input"]
 
 
 @on_both_loops
@@ -120,7 +120,7 @@ async def test_a_line_over_the_limit_comes_as_an_error_and_tells_its_id():
     kid = await kept("big", str(9 * 2**20), limit=2**20)
     line = await kid.hear()
     assert isinstance(line, SkippedLine)
-    assert (str(line), line.id) == ("it is longer than the limit of 1 MiB", 1)
+    assert (line.reason, line.id) == ("it is longer than the limit of 1 MiB", 1)
     await kid.process.stop()
 
 
@@ -146,7 +146,7 @@ async def test_a_listener_who_fails_does_not_end_the_conversation(caplog: pytest
     kid.process.write(b"1")
     kid.process.write(b"2")
     assert await kid.hear() == {"echo": 2}
-    assert "a line could not be taken" in caplog.text
+    assert "a line of its output could not be handled" in caplog.text
     await kid.process.stop()
 
 
@@ -298,7 +298,7 @@ async def test_one_that_ignores_the_end_of_its_input_is_asked_to_leave():
     assert await kid.hear() == "ready"
     await kid.process.stop(grace=0.3)
     assert await kid.reason() == "was stopped"
-    assert kid.process.last_words == ["asked to leave"]
+    assert kid.process.last_lines == ["asked to leave"]
 
 
 @on_both_loops
@@ -440,7 +440,7 @@ async def test_standard_error_goes_to_the_log_of_that_server(caplog: pytest.LogC
     assert first == "red �� bell  tab end"
     assert long == "long" * 500 + "…"
     assert last == "last"
-    assert kid.process.last_words == [first, long, last]
+    assert kid.process.last_lines == [first, long, last]
 
 
 @on_both_loops
@@ -454,7 +454,7 @@ async def test_a_flood_on_standard_error_is_cut(caplog: pytest.LogCaptureFixture
     assert len(lines) < 1500
     left_out = sum(int(line.split()[1]) for line in lines if line.startswith("…"))
     assert left_out + sum(line.startswith("line") for line in lines) == 200_000
-    assert kid.process.last_words[-1] == "line 199999"
+    assert kid.process.last_lines[-1] == "line 199999"
 
 
 @on_both_loops

@@ -209,7 +209,7 @@ def test_a_full_disk_is_told_with_what_to_do(tmp_path: Path):
         timeout=30,
         check=True,
     )
-    assert f"could not be kept in {tmp_path} ({os.strerror(errno.EFBIG)})" in shown.stdout
+    assert f"could not be written to {tmp_path} ({os.strerror(errno.EFBIG)})" in shown.stdout
     assert "TMPDIR" in shown.stdout
 
 

@@ -54,7 +54,8 @@ def journal(tmp_path: Path) -> Journal:
 def program(journal: Journal, *habits: str, **options: Any) -> ServerConfig:
     args = ("-m", "tests.app.program", str(journal.path), *habits)
     where = Stdio(command=sys.executable, args=args, cwd=str(ROOT))
-    return ServerConfig(name="up", where=where, **({"timeout": 10, "connect_timeout": 8} | options))
+    limits: dict[str, Any] = {"timeout": 10, "connect_timeout": 8}
+    return ServerConfig(name="up", where=where, **(limits | options))
 
 
 def bare(journal: Journal, *habits: str, identify: Any = None, **options: Any) -> Any:

@@ -16,7 +16,7 @@ values = st.recursive(
     max_leaves=12,
 )
 objects = st.dictionaries(tricky, values, max_size=4)
-styles = st.fixed_dictionaries(
+styles: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     {"ensure_ascii": st.booleans(), "separators": st.sampled_from([None, (",", ":"), (" , ", " : ")])}
 )
 

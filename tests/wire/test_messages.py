@@ -33,6 +33,10 @@ def message(**members: Any) -> bytes:
     return json.dumps({"jsonrpc": "2.0", **members}).encode()
 
 
+def result_of(parsed: Any) -> bytes:
+    return bytes(parsed.result)
+
+
 def refusal(body: bytes) -> McpError:
     with pytest.raises(McpError) as caught:
         parse(body)
@@ -65,7 +69,7 @@ def test_a_response_is_neither_request_nor_notification():
     parsed = parse(message(id="ask-1", result={"roots": []}))
     assert not parsed.is_request
     assert not parsed.is_notification
-    assert json.loads(bytes(parsed.result)) == {"roots": []}
+    assert json.loads(result_of(parsed)) == {"roots": []}
 
 
 def test_an_error_response_may_have_the_id_null():
@@ -290,7 +294,7 @@ def test_a_number_too_big_for_us_is_invalid_params_and_not_a_crash(number: str):
 def test_a_reply_can_be_parsed_as_a_response(id: Any, result: Any):
     parsed = parse(encode(JsonRpcResponse(id, result)))
     assert parsed.id == id
-    assert json.loads(bytes(parsed.result)) == result
+    assert json.loads(result_of(parsed)) == result
 
 
 @pytest.mark.parametrize(

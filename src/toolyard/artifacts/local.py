@@ -1,8 +1,10 @@
-"""Results in a folder of this machine: the default, and enough for one machine.
+"""Results in a local folder: the default store.
 
-A result is two files, its content and its metadata; while it is written its content has another name, so an
-interrupted one is never found. Several gateways may share a folder: ids never collide, and each sweeps.
+A result is two files, content and metadata. Unfinished content has another name, so it is never found.
+Several gateways may share a folder: ids do not collide, and each gateway sweeps.
 """
+
+from __future__ import annotations
 
 import asyncio
 import errno
@@ -35,26 +37,104 @@ _decode = msgspec.json.Decoder(Artifact).decode
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 _TRIES = 3
 _DAMAGED = (msgspec.DecodeError, UnicodeDecodeError)
+UNFINISHED_SECONDS = 3600.0
+GRACE_SECONDS = 120.0
+"""How long an expired result stays for readers that opened it in time."""
+COUNT_SECONDS = 5.0
+
+
+class LocalArtifactStore:
+    type = "local"
+
+    def __init__(self, folder: Path, ttl: float, quota: int, links: ResultLinks) -> None:
+        self._folder = folder
+        self._ttl = ttl
+        self._links = links
+        self._quotas = Quotas(quota, self._usage, COUNT_SECONDS)
+
+    async def start(self) -> None:
+        try:
+            await asyncio.to_thread(make_private, self._folder)
+        except OSError as error:
+            raise failed(error) from None
+
+    async def begin(self, tenant: str, tool: str, content_type: str) -> LocalWriter:
+        reservation = await self._quotas.reserve(tenant)
+        id = new_id()
+        created = now()
+        artifact = Artifact(id, tenant, 0, content_type, tool, created, created + self._ttl)
+        writer = LocalWriter(artifact, self._folder / key_of(tenant, id), reservation, self._done)
+        await writer.create()
+        return writer
+
+    def _done(self, artifact: Artifact) -> StoredArtifact:
+        url = self._links.make(artifact.tenant, artifact.id, artifact.expires)
+        key = key_of(artifact.tenant, artifact.id)
+        return StoredArtifact(artifact, self.type, key, url, expires_at=iso(artifact.expires))
+
+    async def open(self, tenant: str, id: str) -> LocalReader | None:
+        if not is_id(id):
+            return None
+        content = self._folder / key_of(tenant, id)
+        artifact = await asyncio.to_thread(find_artifact, content, tenant)
+        return None if artifact is None else LocalReader(artifact, content)
+
+    async def _usage(self, tenant: str) -> int:
+        return await asyncio.to_thread(self._count, self._folder / folder_of(tenant))
+
+    def _count(self, folder: Path) -> int:
+        self._sweep_tenant(folder)
+        return sum(_stat(entry).st_size for entry in _entries(folder / "mcp") if entry.name.endswith(".json"))
+
+    async def sweep(self) -> None:
+        await asyncio.to_thread(self._sweep)
+        self._quotas.invalidate()
+
+    def _sweep(self) -> None:
+        for tenant in _entries(self._folder):
+            if tenant.is_dir(follow_symlinks=False):
+                self._sweep_tenant(Path(tenant.path))
+                _remove_empty(Path(tenant.path))
+
+    def _sweep_tenant(self, folder: Path) -> None:
+        for entry in _entries(folder / "mcp"):
+            path = Path(entry.path)
+            age = now() - _stat(entry).st_mtime
+            if path.suffix == ".json" and is_id(path.stem):
+                self._sweep_one(path, age)
+            elif age > UNFINISHED_SECONDS and _is_left_over(path):
+                remove(path)
+
+    def _sweep_one(self, content: Path, age: float) -> None:
+        # The metadata decides. It is read only if the file is old enough: there may be many.
+        if age < self._ttl:
+            return
+        if now() >= expiry_of(content) + GRACE_SECONDS:
+            remove(content)
+            remove(metadata_path(content))
+
+    async def close(self) -> None:
+        await self._quotas.close()
 
 
 class LocalWriter:
-    """`done` is told when it is there, and says how it is reached."""
+    """`done` is called when the artifact is stored, and adds its link."""
 
     def __init__(
         self,
         artifact: Artifact,
         path: Path,
-        share: QuotaReservation,
+        reservation: QuotaReservation,
         done: Callable[[Artifact], StoredArtifact],
     ) -> None:
         self._artifact = artifact
         self._path = path
-        self._share = share
+        self._reservation = reservation
         self._done = done
         self._size = 0
         self._file: int | None = None
         self._finished = False
-        # A cancelled caller goes on while its thread still writes: nothing may close the file under it.
+        # The thread of a cancelled caller may still write: the file must not be closed meanwhile.
         self._lock = threading.Lock()
 
     async def create(self) -> None:
@@ -68,46 +148,46 @@ class LocalWriter:
                     self._file = os.open(_unfinished_path(self._path), _NEW, 0o600)
                     return
                 except FileNotFoundError:
-                    # Its folder was empty, and another gateway has just swept it away.
+                    # Another gateway has just removed the empty folder.
                     if attempt == _TRIES - 1:
                         raise
         except OSError as error:
             raise failed(error) from None
 
     async def write(self, piece: bytes) -> None:
-        self._share.take(len(piece))
+        self._reservation.add(len(piece))
         await asyncio.to_thread(self._append, piece)
         self._size += len(piece)
 
     def _append(self, piece: bytes) -> None:
         with self._lock:
             if self._file is None:
-                raise ArtifactStoreError("it was given up already")
+                raise ArtifactStoreError("it has been discarded")
             try:
                 left = memoryview(piece)
                 while left:
                     left = left[os.write(self._file, left) :]
             except OSError as error:
-                self._remove()  # at once: on a full disk every byte counts
+                self._remove()  # at once, because the disk may be full
                 raise failed(error) from None
 
     async def finish(self) -> StoredArtifact:
         artifact = msgspec.structs.replace(self._artifact, size=self._size)
-        await asyncio.to_thread(self._seal, artifact)
+        await asyncio.to_thread(self._publish, artifact)
         self._finished = True
-        self._share.keep()
+        self._reservation.commit()
         return self._done(artifact)
 
-    def _seal(self, artifact: Artifact) -> None:
+    def _publish(self, artifact: Artifact) -> None:
         with self._lock:
             if self._file is None:
-                raise ArtifactStoreError("it was given up already")
+                raise ArtifactStoreError("it has been discarded")
             self._close()
             about = metadata_path(self._path)
             draft = about.with_suffix(".draft")
             try:
                 with open(os.open(draft, _NEW, 0o600), "wb") as file:
-                    # By the name of its folder: a tenant may have letters that no file can hold.
+                    # The folder's name, because a tenant may have characters that cannot be encoded.
                     kept = msgspec.structs.replace(artifact, tenant=folder_of(artifact.tenant))
                     file.write(msgspec.json.encode(kept))
                 os.replace(draft, about)
@@ -118,7 +198,7 @@ class LocalWriter:
 
     async def discard(self) -> None:
         if not self._finished:
-            self._share.give_back()
+            self._reservation.release()
             await asyncio.to_thread(self._drop)
 
     def _drop(self) -> None:
@@ -153,7 +233,7 @@ class LocalReader:
 
 
 def find_artifact(content: Path, tenant: str) -> Artifact | None:
-    """What is known of a result; None unless it is whole, the tenant's, and has time left."""
+    """The metadata of a result; None unless it is complete, the tenant's, and not expired."""
     try:
         artifact = _decode(metadata_path(content).read_bytes())
         whole = content.stat().st_size == artifact.size
@@ -167,13 +247,13 @@ def find_artifact(content: Path, tenant: str) -> Artifact | None:
 
 
 def expiry_of(content: Path) -> float:
-    """When a result expires; long ago when nobody knows any more."""
+    """When a result expires; 0 if its metadata is lost."""
     try:
         return _decode(metadata_path(content).read_bytes()).expires
     except (FileNotFoundError, *_DAMAGED):
         return 0.0
     except OSError:
-        return math.inf  # it cannot be read now, which is no reason to remove it
+        return math.inf  # unreadable now, which is no reason to remove it
 
 
 def metadata_path(content: Path) -> Path:
@@ -190,20 +270,20 @@ def read_range(path: Path, start: int, length: int) -> bytes:
             file.seek(start)
             return file.read(length)
     except FileNotFoundError:
-        raise ArtifactStoreError("it has expired in the meantime") from None
+        raise ArtifactStoreError("it has expired meanwhile") from None
     except OSError as error:
         raise failed(error) from None
 
 
 def make_private(folder: Path) -> None:
-    """As `mkdir -p` does, and nobody else may look into what was made."""
+    """Like `mkdir -p`, with access for this user only."""
     missing = [path for path in (folder, *folder.parents) if not path.is_dir()]
     for path in reversed(missing):
         path.mkdir(0o700, exist_ok=True)
 
 
 def remove(path: Path) -> None:
-    with suppress(OSError):  # whoever sweeps next tries again
+    with suppress(OSError):  # the next sweep tries again
         path.unlink(missing_ok=True)
 
 
@@ -214,86 +294,6 @@ def failed(error: OSError) -> ArtifactStoreError:
     return ArtifactStoreUnreachableError(f"the folder of results cannot be used ({why})")
 
 
-UNFINISHED_SECONDS = 3600.0
-GRACE_SECONDS = 120.0
-"""How long an expired result stays, for whoever opened it in time."""
-COUNT_SECONDS = 5.0
-
-
-class LocalArtifactStore:
-    type = "local"
-
-    def __init__(self, folder: Path, ttl: float, quota: int, links: ResultLinks) -> None:
-        self._folder = folder
-        self._ttl = ttl
-        self._links = links
-        self._quotas = Quotas(quota, self._usage, COUNT_SECONDS)
-
-    async def start(self) -> None:
-        try:
-            await asyncio.to_thread(make_private, self._folder)
-        except OSError as error:
-            raise failed(error) from None
-
-    async def begin(self, tenant: str, tool: str, content_type: str) -> LocalWriter:
-        share = await self._quotas.share(tenant)
-        id = new_id()
-        created = now()
-        artifact = Artifact(id, tenant, 0, content_type, tool, created, created + self._ttl)
-        writing = LocalWriter(artifact, self._folder / key_of(tenant, id), share, self._done)
-        await writing.create()
-        return writing
-
-    def _done(self, artifact: Artifact) -> StoredArtifact:
-        url = self._links.make(artifact.tenant, artifact.id, artifact.expires)
-        key = key_of(artifact.tenant, artifact.id)
-        return StoredArtifact(artifact, self.type, key, url, expires_at=iso(artifact.expires))
-
-    async def open(self, tenant: str, id: str) -> LocalReader | None:
-        if not is_id(id):
-            return None
-        content = self._folder / key_of(tenant, id)
-        artifact = await asyncio.to_thread(find_artifact, content, tenant)
-        return None if artifact is None else LocalReader(artifact, content)
-
-    async def _usage(self, tenant: str) -> int:
-        return await asyncio.to_thread(self._counted, self._folder / folder_of(tenant))
-
-    def _counted(self, folder: Path) -> int:
-        self._sweep_tenant(folder)
-        return sum(_stat(entry).st_size for entry in _entries(folder / "mcp") if entry.name.endswith(".json"))
-
-    async def sweep(self) -> None:
-        await asyncio.to_thread(self._sweep)
-        self._quotas.forget()
-
-    def _sweep(self) -> None:
-        for tenant in _entries(self._folder):
-            if tenant.is_dir(follow_symlinks=False):
-                self._sweep_tenant(Path(tenant.path))
-                _remove_empty(Path(tenant.path))
-
-    def _sweep_tenant(self, folder: Path) -> None:
-        for entry in _entries(folder / "mcp"):
-            path = Path(entry.path)
-            age = now() - _stat(entry).st_mtime
-            if path.suffix == ".json" and is_id(path.stem):
-                self._sweep_one(path, age)
-            elif age > UNFINISHED_SECONDS and _is_left_over(path):
-                remove(path)
-
-    def _sweep_one(self, content: Path, age: float) -> None:
-        # Its own word decides, and that is only asked for when it can be time: there may be many.
-        if age < self._ttl:
-            return
-        if now() >= expiry_of(content) + GRACE_SECONDS:
-            remove(content)
-            remove(metadata_path(content))
-
-    async def close(self) -> None:
-        await self._quotas.close()
-
-
 _GONE = os.stat_result((0,) * 10)
 
 
@@ -301,26 +301,26 @@ def _stat(entry: os.DirEntry[str]) -> os.stat_result:
     try:
         return entry.stat(follow_symlinks=False)
     except OSError:
-        return _GONE  # another gateway was quicker
+        return _GONE  # another gateway removed it
 
 
 def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     try:
-        with os.scandir(folder) as found:
-            yield from found
+        with os.scandir(folder) as entries:
+            yield from entries
     except OSError:
         return
 
 
 def _is_left_over(path: Path) -> bool:
-    """Whether it is of a result that was never finished, or is gone."""
+    """Whether the file belongs to a result that was never finished or has been removed."""
     return path.suffix in (".part", ".draft") or (
         path.suffix == ".about" and not path.with_suffix(".json").exists()
     )
 
 
 def _remove_empty(tenant: Path) -> None:
-    """A folder that nobody has used for a while. One that has anything in it cannot be removed."""
+    """Remove the folder if it is old; `rmdir` fails unless it is empty."""
     folder = tenant / "mcp"
     with suppress(OSError):
         if now() - folder.stat().st_mtime > UNFINISHED_SECONDS:

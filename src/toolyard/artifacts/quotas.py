@@ -1,7 +1,7 @@
-"""How much each tenant keeps: never more than the quota, however many results are written at once.
+"""The quota of each tenant, held also while several results are written at once.
 
-Owns the arithmetic. What lies in the store is counted by whoever has the store, once in a while: what other
-gateways put there is seen then, and until then a quota may be overdrawn by as much.
+Owns the arithmetic; a callback of the store counts what a tenant has. It counts now and then, so results of
+other gateways are seen late, and a quota may be exceeded by as much until then.
 """
 
 import asyncio
@@ -9,73 +9,69 @@ from collections.abc import Awaitable, Callable
 
 from .store import ArtifactStoreError, ArtifactStoreFullError, now
 
-Count = Callable[[str], Awaitable[int]]
-AGAIN_SECONDS = 10.0
-"""A tenant who has no room left is counted anew this often at most."""
+CountBytes = Callable[[str], Awaitable[int]]
+FULL_RECOUNT_SECONDS = 10.0
+"""The shortest time between two counts of a tenant without room."""
 
 
 class _Account:
-    """What is known of one tenant."""
-
     def __init__(self) -> None:
         self.kept = 0
-        self.written = 0
-        """Bytes that are on their way."""
+        self.pending = 0
+        """Bytes of results that are being written."""
         self.finished = 0
-        """Bytes that arrived while the store was counted: the count may have missed them."""
+        """Bytes finished during a count, which may have missed them."""
         self.counted_at: float | None = None
         self.counting = asyncio.Lock()
 
     @property
     def used(self) -> int:
-        return self.kept + self.written
+        return self.kept + self.pending
 
 
 class Quotas:
-    def __init__(self, limit: int, count: Count, fresh: float) -> None:
+    def __init__(self, limit: int, count: CountBytes, recount_seconds: float) -> None:
         self.limit = limit
         self._count = count
-        self._fresh = fresh
+        self._recount_seconds = recount_seconds
         self._accounts: dict[str, _Account] = {}
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def share(self, tenant: str) -> "QuotaReservation":
-        """Room for one result; Full when there is none."""
+    async def reserve(self, tenant: str) -> "QuotaReservation":
+        """Begin a result; raises ArtifactStoreFullError if the quota is used up."""
         account = self._accounts.setdefault(tenant, _Account())
         if account.counted_at is None:
-            await self._recount(tenant, account, self._fresh)
-        elif now() - account.counted_at > self._fresh:
-            task = asyncio.create_task(self._recount_beside(tenant, account))
+            await self._recount(tenant, account, self._recount_seconds)
+        elif now() - account.counted_at > self._recount_seconds:
+            task = asyncio.create_task(self._recount_in_background(tenant, account))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         if account.used >= self.limit:
-            await self._recount(tenant, account, AGAIN_SECONDS)
+            await self._recount(tenant, account, FULL_RECOUNT_SECONDS)
         if account.used >= self.limit:
-            raise ArtifactStoreFullError(
-                f"the {account.used} bytes that are kept already are the quota of {self.limit}"
-            )
+            raise ArtifactStoreFullError(f"the quota of {self.limit} bytes is used up ({account.used} bytes)")
         return QuotaReservation(account, self.limit)
 
-    async def _recount(self, tenant: str, account: _Account, fresh: float) -> None:
+    async def _recount(self, tenant: str, account: _Account, max_age: float) -> None:
         async with account.counting:
-            if account.counted_at is not None and now() - account.counted_at <= fresh:
+            if account.counted_at is not None and now() - account.counted_at <= max_age:
                 return
             account.finished = 0
             counted = await self._count(tenant)
             account.kept = counted + account.finished
             account.counted_at = now()
 
-    async def _recount_beside(self, tenant: str, account: _Account) -> None:
+    async def _recount_in_background(self, tenant: str, account: _Account) -> None:
         try:
-            await self._recount(tenant, account, self._fresh)
+            await self._recount(tenant, account, self._recount_seconds)
         except ArtifactStoreError:
-            account.counted_at = now()  # what was known stays; the write itself will say what is wrong
+            account.counted_at = now()  # keep the last count; the write itself will fail with the reason
 
-    def forget(self) -> None:
-        """Something was removed: count anew, and let go of tenants who write nothing."""
+    def invalidate(self) -> None:
+        """Count again, because results were removed, and drop tenants who write nothing."""
         for tenant, account in list(self._accounts.items()):
             account.counted_at = None
-            if not account.written:
+            if not account.pending:
                 del self._accounts[tenant]
 
     async def close(self) -> None:
@@ -85,32 +81,32 @@ class Quotas:
 
 
 class QuotaReservation:
-    """What one result takes of its tenant's quota, while it is written."""
+    """The bytes that one unfinished result takes of its tenant's quota."""
 
     def __init__(self, account: _Account, limit: int) -> None:
         self._account = account
         self._limit = limit
-        self._taken = 0
+        self._reserved = 0
 
-    def take(self, size: int) -> None:
+    def add(self, size: int) -> None:
         left = self._limit - self._account.used
         if size > left:
             raise ArtifactStoreFullError(
-                f"it would take more than the {left + self._taken} bytes that are left of the quota"
+                f"it needs more than the {left + self._reserved} bytes left of the quota"
             )
-        self._taken += size
-        self._account.written += size
+        self._reserved += size
+        self._account.pending += size
 
-    def keep(self) -> None:
-        """It was written: what was taken stays taken."""
-        size = self._settled()
+    def commit(self) -> None:
+        """The result is stored: its bytes count from now on."""
+        size = self._end()
         self._account.kept += size
         self._account.finished += size
 
-    def give_back(self) -> None:
-        self._settled()
+    def release(self) -> None:
+        self._end()
 
-    def _settled(self) -> int:
-        size, self._taken = self._taken, 0
-        self._account.written -= size
+    def _end(self) -> int:
+        size, self._reserved = self._reserved, 0
+        self._account.pending -= size
         return size

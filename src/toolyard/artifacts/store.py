@@ -1,11 +1,11 @@
-"""What a store of whole results can do, wherever it keeps them; ids, signed links and errors.
+"""The interface of stores of whole results; ids, keys, signed links and errors.
 
-Ids are random; a tenant's object is `<tenant's folder>/mcp/<id>.json`, and another tenant's id is an
-unknown id.
+Ids are random. A tenant's object has the key `<tenant's folder>/mcp/<id>.json`; the id of another tenant is
+unknown.
 
-ArtifactStoreError                    could not be stored or read; the reason is fit for a model
+ArtifactStoreError                    could not be stored or read; the reason may be shown to a model
 ├── ArtifactStoreFullError            over the tenant's quota, or the disk is full
-└── ArtifactStoreUnreachableError     the store does not answer, or rejects us
+└── ArtifactStoreUnreachableError     the store does not answer, or refuses our key
 """
 
 import hashlib
@@ -42,17 +42,17 @@ class Artifact(Struct, frozen=True):
     id: str
     tenant: str
     size: int
-    """Of its content, uncompressed."""
+    """Bytes of the uncompressed content."""
     content_type: str
     tool: str
     created: float
     expires: float
     encoding: str = "identity"
-    """How it lies in the store: `identity` or `gzip`."""
+    """The encoding in the store: `identity` or `gzip`."""
 
 
 class StoredArtifact(Struct, frozen=True):
-    """An artifact that was kept, and how it is reached."""
+    """An artifact in the store, with its link."""
 
     artifact: Artifact
     type: str
@@ -61,11 +61,11 @@ class StoredArtifact(Struct, frozen=True):
     url: str | None = None
     bucket: str | None = None
     expires_at: str | None = None
-    """Of the link; ISO 8601."""
+    """When the link expires, as ISO 8601."""
 
 
 class ArtifactWriter(Protocol):
-    """An artifact on its way into the store, in constant memory. Either `finish` or `discard` it."""
+    """Writes an artifact in constant memory. End it with `finish` or `discard`."""
 
     async def write(self, piece: bytes) -> None: ...
 
@@ -75,51 +75,51 @@ class ArtifactWriter(Protocol):
 
 
 class ArtifactReader(Protocol):
-    """An artifact that is there. Whoever opened it closes it."""
+    """Reads a stored artifact. The caller closes it."""
 
     @property
     def artifact(self) -> Artifact: ...
 
     async def read(self, start: int, length: int) -> bytes:
-        """Some of its content, uncompressed; less than was asked for where it ends."""
+        """A range of the uncompressed content; shorter at its end."""
         ...
 
     async def path(self) -> Path:
-        """A local file that has all of its content, uncompressed; it stays until this is closed."""
+        """A local file with the whole uncompressed content; it exists until `close`."""
         ...
 
     async def close(self) -> None: ...
 
 
 class ArtifactStore(Protocol):
-    """StoreError whenever it does not work; it never takes longer than its configured time."""
+    """Methods raise ArtifactStoreError on failure, within the configured time."""
 
     @property
     def type(self) -> str: ...
 
     async def start(self) -> None:
-        """See that the place is there, and make it. A failure is told in the log and tried again later."""
+        """Create the folder or bucket if it is missing."""
         ...
 
     async def begin(self, tenant: str, tool: str, content_type: str) -> ArtifactWriter: ...
 
     async def open(self, tenant: str, id: str) -> ArtifactReader | None:
-        """None for an unknown id: never given, another tenant's, expired, or no id at all."""
+        """None if the id is unknown: never given, of another tenant, expired, or malformed."""
         ...
 
     async def sweep(self) -> None:
-        """Remove what has expired."""
+        """Remove expired artifacts."""
         ...
 
     async def close(self) -> None: ...
 
 
 _ID = re.compile(r"[0-9a-f]{32}")
-# Letters that every file system and every bucket takes as they are. Supabase has no `%` and no `~`, and where
-# capital letters make no difference two tenants could meet.
+# Characters that every file system and bucket accepts unchanged. Supabase refuses `%` and `~`, and where case
+# makes no difference two tenants could share a folder.
 _PLAIN = re.compile(r"[a-z0-9][a-z0-9_-]{0,62}")
 _KEY = re.compile(r"[a-z0-9_-]+/mcp/([0-9a-f]{32})\.json")
-LONGEST_HINT = 32
+MAX_READABLE = 32
 
 
 def new_id() -> str:
@@ -127,18 +127,18 @@ def new_id() -> str:
 
 
 def is_id(text: str) -> bool:
-    """Whether it can be one of ours at all; nothing else ever becomes a part of a path."""
+    """Whether the text has the form of an id; nothing else ever becomes part of a path."""
     return _ID.fullmatch(text) is not None
 
 
 def folder_of(tenant: str) -> str:
-    """One name for each tenant, no two the same, whatever letters it has."""
+    """A safe and unique folder name for a tenant."""
     if _PLAIN.fullmatch(tenant):
         return tenant
-    # A plain name never starts with `_`; what is readable of this one is for people only.
-    seen = re.sub(r"[^a-z0-9]+", "-", tenant.lower())[:LONGEST_HINT].strip("-")
-    mark = hashlib.blake2b(tenant.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
-    return f"_{seen}-{mark}"
+    # A plain name never starts with `_`. The readable part is for people only.
+    readable = re.sub(r"[^a-z0-9]+", "-", tenant.lower())[:MAX_READABLE].strip("-")
+    digest = hashlib.blake2b(tenant.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return f"_{readable}-{digest}"
 
 
 def key_of(tenant: str, id: str) -> str:
@@ -146,7 +146,7 @@ def key_of(tenant: str, id: str) -> str:
 
 
 def id_of(key: str) -> str | None:
-    """The id of the object at a key; None when it is none of ours, and must be left alone."""
+    """The id in a key; None if the object is not ours and must not be touched."""
     found = _KEY.fullmatch(key)
     return None if found is None else found[1]
 
@@ -164,12 +164,12 @@ _PURPOSE = "result"
 
 
 class ResultLinks:
-    """Nothing is kept: the link itself says what it opens and until when, and is signed."""
+    """Signed links to results. Stateless: the link contains tenant, id and expiry."""
 
     def __init__(self, sealer: Sealer, base: str) -> None:
         self._sealer = sealer
         self.base = base.rstrip("/")
-        """Where clients reach the gateway; empty when nobody knows, and then there are no links."""
+        """The gateway's URL for clients; if empty, there are no links."""
 
     def make(self, tenant: str, id: str, expires: float) -> str | None:
         if not self.base:
@@ -178,7 +178,7 @@ class ResultLinks:
         return f"{self.base}{LINK_PATH}{token}"
 
     def open(self, token: str) -> tuple[str, str] | None:
-        """The tenant and id that a link is for; None when it is forged or too old."""
+        """The tenant and id of a link; None if it is forged or expired."""
         try:
             found = self._sealer.open(token, _PURPOSE)
             tenant, id, expires = msgspec.json.decode(found, type=tuple[str, str, int])

@@ -32,7 +32,7 @@ from ..wire.call import TASKS_EXTENSION, Call
 from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, InvalidParams, McpError
 from ..wire.messages import decode_params
 from ..wire.seal import BrokenSeal, Sealer
-from .input_requests import ParkedCall, ParkedCalls, ask_all, check_questions, follow_task
+from .input_requests import ParkedCall, ParkedCalls, ask_all, check_input_requests, follow_task
 from .subscriptions import listen
 from .translation import (
     LEVELS,
@@ -94,7 +94,7 @@ class Bridge:
             )
         if kind != "input_required":
             return result
-        check_questions(link.server, call, result)
+        check_input_requests(link.server, call, result)
         return self._sealed(call, result)
 
     def _sealed(self, call: Call, result: RawResult) -> RawResult:
@@ -138,7 +138,7 @@ class Bridge:
                 raise _as_legacy_error(call, error) from None
             kind = kind_of(link.server, result)
             if kind == "input_required" and not isinstance(result, Spooled):
-                check_questions(link.server, call, result)
+                check_input_requests(link.server, call, result)
                 params |= await ask_all(call, result)
             elif kind == "task" and not isinstance(result, Spooled):
                 return await follow_task(link, call, result, self._meta.add(call, {}, tasks))
@@ -162,8 +162,8 @@ class Bridge:
             try:
                 if not askable(call.caller):
                     # Who cannot be asked anything need not be waited for in any special way.
-                    ear, more = _listener(call, token), call.more_headers
-                    result = await link.request(call.method, params, ear, token, more)
+                    listener, more = _listener(call, token), call.more_headers
+                    result = await link.request(call.method, params, listener, token, more)
                 else:
                     parked = ParkedCall(call, params, token)
                     asking = link.request(call.method, params, parked, token, call.more_headers)

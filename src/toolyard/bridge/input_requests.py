@@ -1,8 +1,8 @@
-"""An upstream's requests for input, and tasks, where caller and upstream are of different eras.
+"""Handles an upstream's requests for input, and tasks, where caller and upstream are of different eras.
 
-For a legacy caller we do what a modern client does: ask, retry with the answers, follow a task. For a
-modern caller of a legacy upstream the call is parked in this process, for a limited time, until the client
-comes back with its answers.
+For a legacy caller the gateway does what a modern client does: it asks, retries with the answers, follows a
+task. For a modern caller of a legacy upstream the call is parked in this process, for a limited time, until
+the client comes back with its answers.
 """
 
 import asyncio
@@ -29,13 +29,13 @@ SHORTEST_POLL = 0.02
 LONGEST_POLL = 10.0
 
 
-class _Question(Struct):
+class _InputRequest(Struct):
     method: str
     params: Raw = Raw(b"{}")
 
 
-class _Asked(Struct, rename="camel"):
-    input_requests: dict[str, _Question] = {}
+class _InputRequired(Struct, rename="camel"):
+    input_requests: dict[str, _InputRequest] = {}
     request_state: Raw = _NONE
 
 
@@ -46,111 +46,109 @@ class _Task(Struct, rename="camel"):
     status_message: str | None = None
     result: Raw = _NONE
     error: ErrorObject | None = None
-    input_requests: dict[str, _Question] = {}
+    input_requests: dict[str, _InputRequest] = {}
 
 
-def check_questions(server: str, call: Call, result: RawResult) -> None:
-    """An upstream may only ask what the client said it can be asked."""
+def check_input_requests(server: str, call: Call, result: RawResult) -> None:
+    """Refuse a result that requests what the client does not support."""
     if isinstance(result, Spooled):
-        raise InvalidReplyError(server, "its questions are too big")
+        raise InvalidReplyError(server, "its input requests are too large")
     try:
-        asked = decode_params(result, _Asked).input_requests
+        requests = decode_params(result, _InputRequired).input_requests
     except McpError as error:
-        raise InvalidReplyError(server, f"its questions cannot be understood: {error.message}") from None
-    _check(server, call, asked)
+        raise InvalidReplyError(server, f"its input requests are invalid: {error.message}") from None
+    _check(server, call, requests)
 
 
-def _check(server: str, call: Call, questions: dict[str, _Question]) -> None:
+def _check(server: str, call: Call, requests: dict[str, _InputRequest]) -> None:
     declared = askable(call.caller)
-    for question in questions.values():
-        if REQUEST_CAPABILITIES.get(question.method) not in declared:
+    for request in requests.values():
+        if REQUEST_CAPABILITIES.get(request.method) not in declared:
             raise InvalidReplyError(
-                server, f"it asks {question.method[:80]!r}, which the client cannot be asked"
+                server, f"it requested {request.method[:80]!r}, which the client does not support"
             )
 
 
 async def ask_all(call: Call, result: Raw) -> Params:
-    """Put an upstream's questions to the client; what to send along with the next try."""
-    asked = decode_params(result, _Asked)
-    answers = await _answers(call, asked.input_requests)
-    state = {} if asked.request_state is _NONE else {"requestState": Raw(bytes(asked.request_state))}
+    """Ask the client all input requests; returns the params to add to the retry."""
+    required = decode_params(result, _InputRequired)
+    answers = await _answers(call, required.input_requests)
+    state = {} if required.request_state is _NONE else {"requestState": Raw(bytes(required.request_state))}
     return {"inputResponses": raw(answers), **state}
 
 
-async def _answers(call: Call, questions: dict[str, _Question]) -> dict[str, Raw]:
-    asking = [asyncio.create_task(_ask(call, question)) for question in questions.values()]
+async def _answers(call: Call, requests: dict[str, _InputRequest]) -> dict[str, Raw]:
+    asking = [asyncio.create_task(_ask(call, request)) for request in requests.values()]
     try:
-        return dict(zip(questions, await asyncio.gather(*asking), strict=True))
+        return dict(zip(requests, await asyncio.gather(*asking), strict=True))
     finally:
         for task in asking:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
 
-async def _ask(call: Call, question: _Question) -> Raw:
-    params: Any = question.params
-    if question.method == "elicitation/create" and b'"url"' in bytes(question.params):
+async def _ask(call: Call, request: _InputRequest) -> Raw:
+    params: Any = request.params
+    if request.method == "elicitation/create" and b'"url"' in bytes(request.params):
         members = decode_params(params, dict[str, Raw])
-        # The legacy era wants a name for a link; the modern one has none.
+        # The legacy era requires an id here; the modern one has none.
         members.setdefault("elicitationId", raw(secrets.token_urlsafe(12)))
         params = members
-    return await call.channel.ask(question.method, params)
+    return await call.channel.ask(request.method, params)
 
 
-def _task(server: str, shown: Raw) -> _Task:
+def _read_task(server: str, state: Raw) -> _Task:
     try:
-        return decode_params(shown, _Task)
+        return decode_params(state, _Task)
     except McpError as error:
-        raise InvalidReplyError(
-            server, f"what it calls a task cannot be understood: {error.message}"
-        ) from None
+        raise InvalidReplyError(server, f"its task is invalid: {error.message}") from None
 
 
-async def follow_task(link: UpstreamConnection, call: Call, result: Raw, meta: Params) -> RawResult:
-    """Wait for a task as its client would, and return what it comes to."""
-    task = _task(link.server, result)
+async def follow_task(connection: UpstreamConnection, call: Call, result: Raw, meta: Params) -> RawResult:
+    """Poll a task as its client would, and return its result."""
+    task = _read_task(connection.server, result)
     id = raw(task.task_id)
     answered: set[str] = set()
-    said: str | None = None
+    reported: str | None = None
     steps = 0
     try:
         while True:
             if task.status == "completed":
                 if not bytes(task.result).lstrip().startswith(b"{"):
-                    raise InvalidReplyError(link.server, "the result of its task is not an object")
+                    raise InvalidReplyError(connection.server, "the result of its task is not an object")
                 return Raw(bytes(task.result))
             if task.status == "failed":
                 error = task.error or ErrorObject(INTERNAL_ERROR, "The task failed")
                 raise McpError(error.code, error.message, error.data)
             if task.status == "cancelled":
                 raise McpError(INTERNAL_ERROR, "The task was cancelled")
-            if task.status_message and task.status_message != said and call.progress_token is not None:
-                said, steps = task.status_message, steps + 1
-                told = {"progressToken": call.progress_token, "progress": steps, "message": said}
-                await call.channel.notify(PROGRESS, told)
+            if task.status_message and task.status_message != reported and call.progress_token is not None:
+                reported, steps = task.status_message, steps + 1
+                progress = {"progressToken": call.progress_token, "progress": steps, "message": reported}
+                await call.channel.notify(PROGRESS, progress)
             fresh = {key: item for key, item in task.input_requests.items() if key not in answered}
             if task.status == "input_required" and fresh:
-                _check(link.server, call, fresh)
+                _check(connection.server, call, fresh)
                 answers = await _answers(call, fresh)
                 answered |= fresh.keys()
-                await link.request(
+                await connection.request(
                     "tasks/update", {**meta, "taskId": id, "inputResponses": raw(answers)}, SILENT
                 )
             else:
                 pause = (task.poll_interval_ms or 1000) / 1000
                 await asyncio.sleep(min(max(pause, SHORTEST_POLL), LONGEST_POLL))
-            shown = await link.request("tasks/get", {**meta, "taskId": id}, SILENT)
-            if isinstance(shown, Spooled):
-                shown.close()
-                raise McpError(INTERNAL_ERROR, "The task's result is too big to be passed on")
-            task = _task(link.server, shown)
+            state = await connection.request("tasks/get", {**meta, "taskId": id}, SILENT)
+            if isinstance(state, Spooled):
+                state.close()
+                raise McpError(INTERNAL_ERROR, "The task's result is too large to be passed on")
+            task = _read_task(connection.server, state)
     except asyncio.CancelledError:
-        cancelling = link.request("tasks/cancel", {**meta, "taskId": id}, SILENT)
-        await asyncio.shield(asyncio.ensure_future(_suppressed(cancelling)))
+        cancelling = connection.request("tasks/cancel", {**meta, "taskId": id}, SILENT)
+        await asyncio.shield(asyncio.ensure_future(_ignore_errors(cancelling)))
         raise
 
 
-async def _suppressed(request: Any) -> None:
+async def _ignore_errors(request: Any) -> None:
     try:
         async with asyncio.timeout(2):
             await request
@@ -169,65 +167,65 @@ class _ParkedState(Struct, array_like=True):
     round: int
 
 
-class _OpenQuestion(Struct):
+class _PendingInput(Struct):
     request: InputRequest
     answer: asyncio.Future[Raw]
 
 
 class ParkedCall(CallListener):
-    """One call, whoever waits for it at the moment. It keeps questions until the client comes for them."""
+    """A running call that keeps the upstream's requests until the client comes back for them."""
 
-    asks_at_once = False
-    __slots__ = ("_asked", "_count", "_params", "_questions", "attended", "id", "round", "running")
+    asks_immediately = False
+    __slots__ = ("_asked", "_count", "_params", "_pending", "has_client", "id", "round", "running")
 
     def __init__(self, call: Call, params: Params, token: str | None) -> None:
         super().__init__(call, token)
         self.id = secrets.token_urlsafe(12)
-        self.attended = True
+        self.has_client = True
         self.round = 0
-        """Counts the times it was left; the state of an earlier round is worth nothing."""
+        """Counts how often it was parked; a state from an earlier round has expired."""
         self.running: asyncio.Future[RawResult] | None = None
         self._params = params
-        self._questions: dict[str, _OpenQuestion] = {}
+        self._pending: dict[str, _PendingInput] = {}
         self._count = 0
         self._asked = asyncio.Event()
 
     async def notify(self, method: str, params: Raw) -> None:
-        if self.attended:  # between two rounds nobody listens
+        if self.has_client:  # between two rounds no client listens
             await super().notify(method, params)
 
     @property
-    def request(self) -> str:
-        """What a retry must ask again; worked out only when the call has to wait."""
+    def fingerprint(self) -> str:
+        """Identifies the request that a retry must repeat; computed only when the call is parked."""
         return _fingerprint(self.call.method, self._params)
 
     async def ask(self, method: str, params: Raw) -> Raw:
         if method == "elicitation/create" and b"elicitationId" in bytes(params):
-            # A name for a link is the legacy era's; the modern one has no message that would use it.
+            # The id belongs to the legacy era; no message of the modern one uses it.
             members = decode_params(params, dict[str, Raw])
             members.pop("elicitationId", None)
             params = Raw(msgspec.json.encode(members))
         self._count += 1
         key = f"{method.split('/')[0]}-{self._count}"
-        question = _OpenQuestion(InputRequest(method, params), asyncio.get_running_loop().create_future())
-        self._questions[key] = question
+        pending = _PendingInput(InputRequest(method, params), asyncio.get_running_loop().create_future())
+        self._pending[key] = pending
         self._asked.set()
         try:
-            return await question.answer
+            return await pending.answer
         finally:
-            self._questions.pop(key, None)
+            self._pending.pop(key, None)
 
     def deliver(self, answers: dict[str, Raw]) -> None:
         for key, answer in answers.items():
-            question = self._questions.get(key)
-            if question is not None and not question.answer.done():
-                question.answer.set_result(Raw(bytes(answer)))
+            pending = self._pending.get(key)
+            if pending is not None and not pending.answer.done():
+                pending.answer.set_result(Raw(bytes(answer)))
 
-    def questions(self) -> dict[str, InputRequest]:
-        return {key: item.request for key, item in self._questions.items() if not item.answer.done()}
+    def input_requests(self) -> dict[str, InputRequest]:
+        return {key: item.request for key, item in self._pending.items() if not item.answer.done()}
 
     async def wait(self) -> RawResult | None:
-        """The result, or None when there are questions to put first."""
+        """Return the result, or None when the client has to be asked first."""
         assert self.running is not None
         asked = asyncio.ensure_future(self._until_asked())
         try:
@@ -240,18 +238,20 @@ class ParkedCall(CallListener):
         return self.running.result() if self.running.done() else None
 
     async def _until_asked(self) -> None:
-        while not self.questions():
+        while not self.input_requests():
             self._asked.clear()
             await self._asked.wait()
 
 
 class ParkedCalls:
+    """All parked calls of the gateway, limited in number and time; a tenth for each principal."""
+
     def __init__(self, sealer: Sealer, ttl: float, limit: int) -> None:
         self._sealer = sealer
         self._ttl = ttl
         self._limit = limit
         self._parked: dict[str, ParkedCall] = {}
-        self._held: Counter[str] = Counter()
+        self._per_principal: Counter[str] = Counter()
         self._timers: dict[str, asyncio.TimerHandle] = {}
 
     def reconfigure(self, ttl: float, limit: int) -> None:
@@ -263,39 +263,39 @@ class ParkedCalls:
     async def begin(
         self, parked: ParkedCall, running: Coroutine[Any, Any, RawResult]
     ) -> RawResult | InputRequiredResult:
-        """Run a call to its result or its first question."""
+        """Run a call to its result or its first input request."""
         parked.running = asyncio.ensure_future(running)
-        return await self._attend(parked)
+        return await self._run_until_input(parked)
 
     async def resume(self, call: Call, params: Params) -> RawResult | InputRequiredResult:
-        """Bring answers to a call that waits for them."""
+        """Deliver answers to a parked call, and run it on."""
         parked = self._find(call, params)
-        self._leave(parked)
+        self._unpark(parked)
         parked.call = call
-        parked.attended = True
+        parked.has_client = True
         answers = params.get("inputResponses")
         if answers is not None:
             parked.deliver(decode_params(answers, dict[str, Raw]))
-        return await self._attend(parked)
+        return await self._run_until_input(parked)
 
-    async def _attend(self, parked: ParkedCall) -> RawResult | InputRequiredResult:
+    async def _run_until_input(self, parked: ParkedCall) -> RawResult | InputRequiredResult:
         result = await parked.wait()
         if result is not None:
-            # The call and its result must not keep each other.
+            # A reference cycle would keep the call and its result in memory.
             parked.running = None
             return result
-        parked.attended = False
+        parked.has_client = False
         parked.round += 1
         self._park(parked)
-        state = _ParkedState(parked.id, parked.principal, parked.request, parked.round)
+        state = _ParkedState(parked.id, parked.principal, parked.fingerprint, parked.round)
         return InputRequiredResult(
             result_type="input_required",
-            input_requests=parked.questions(),
+            input_requests=parked.input_requests(),
             request_state=self._sealer.seal(msgspec.json.encode(state), PURPOSE),
         )
 
     def abandon(self, token: str) -> None:
-        """The client will not come back for it. A state that is none of ours means nothing here."""
+        """Cancel a parked call whose client will not come back; ignores a state from elsewhere."""
         try:
             state = msgspec.json.decode(self._sealer.open(token, PURPOSE), type=_ParkedState)
         except (BrokenSeal, msgspec.DecodeError):
@@ -306,22 +306,22 @@ class ParkedCalls:
 
     def _park(self, parked: ParkedCall) -> None:
         each = max(1, self._limit // 10)
-        if len(self._parked) >= self._limit or self._held[parked.principal] >= each:
+        if len(self._parked) >= self._limit or self._per_principal[parked.principal] >= each:
             self._cancel(parked)
             raise McpError(INTERNAL_ERROR, "Too many calls are waiting for answers; answer some first")
         self._parked[parked.id] = parked
-        self._held[parked.principal] += 1
+        self._per_principal[parked.principal] += 1
         self._timers[parked.id] = asyncio.get_running_loop().call_later(self._ttl, self._expire, parked)
 
-    def _leave(self, parked: ParkedCall) -> None:
+    def _unpark(self, parked: ParkedCall) -> None:
         if self._parked.pop(parked.id, None) is not None:
             self._timers.pop(parked.id).cancel()
-            self._held[parked.principal] -= 1
-            if not self._held[parked.principal]:
-                del self._held[parked.principal]
+            self._per_principal[parked.principal] -= 1
+            if not self._per_principal[parked.principal]:
+                del self._per_principal[parked.principal]
 
     def _expire(self, parked: ParkedCall) -> None:
-        self._leave(parked)
+        self._unpark(parked)
         self._cancel(parked)
 
     def _cancel(self, parked: ParkedCall) -> None:
@@ -353,10 +353,10 @@ class ParkedCalls:
 
 
 def _fingerprint(method: str, params: Params) -> str:
-    """The request itself, without what changes from round to round; in one spelling."""
-    salient = {
+    """Hash a request without the params that change from round to round."""
+    stable = {
         key: msgspec.json.decode(value)
         for key, value in params.items()
         if key not in ("_meta", "inputResponses", "requestState")
     }
-    return digest(method.encode(), msgspec.json.encode(salient, order="sorted"))
+    return digest(method.encode(), msgspec.json.encode(stable, order="sorted"))

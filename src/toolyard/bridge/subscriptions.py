@@ -1,4 +1,4 @@
-"""`subscriptions/listen` on an upstream of either era."""
+"""Handles `subscriptions/listen` on an upstream of either era."""
 
 import asyncio
 from contextlib import suppress
@@ -19,28 +19,28 @@ MAX_PENDING = 10_000
 
 
 class ChangeSource(Protocol):
-    """Where changes are told: a legacy session, or all of an upstream's."""
+    """Reports changes: one legacy session, or all sessions of an upstream."""
 
     def watch(self, watcher: ChangeWatcher) -> None: ...
 
     def unwatch(self, watcher: ChangeWatcher) -> None: ...
 
 
-async def listen(link: UpstreamConnection, call: Call, source: ChangeSource) -> Any:
-    """Passes on what is subscribed to until the caller goes; Lost when the upstream does."""
-    if link.about.era == "modern":
-        return await link.request(
+async def listen(connection: UpstreamConnection, call: Call, source: ChangeSource) -> Any:
+    """Pass on notifications until the caller leaves; ConnectionLostError if the upstream ends."""
+    if connection.about.era == "modern":
+        return await connection.request(
             call.method, members_of(call), SubscriptionListener(call), None, call.more_headers
         )
-    await _LegacySubscription(link, call, source).run()
+    await _LegacySubscription(connection, call, source).run()
     return {}
 
 
 class _LegacySubscription:
-    """The same on a legacy session: its notifications filtered, and a subscription for each resource."""
+    """A subscription on a legacy session: filters its notifications, and subscribes to each resource."""
 
-    def __init__(self, link: UpstreamConnection, call: Call, source: ChangeSource) -> None:
-        self._link = link
+    def __init__(self, connection: UpstreamConnection, call: Call, source: ChangeSource) -> None:
+        self._connection = connection
         self._call = call
         self._source = source
         self._wanted = decode_params(call.params, ListenParams).notifications
@@ -50,13 +50,13 @@ class _LegacySubscription:
         self._ended = False
 
     async def run(self) -> None:
-        link, call = self._link, self._call
-        self._source.watch(self._hear)
-        held: list[str] = []
+        connection, call = self._connection, self._call
+        self._source.watch(self._receive)
+        subscribed: list[str] = []
         try:
             for uri in self._uris:
-                await _hold(link, uri)
-                held.append(uri)
+                await _subscribe(connection, uri)
+                subscribed.append(uri)
             agreed: dict[str, Any] = {"notifications": self._agreed(), "_meta": {}}
             await call.channel.notify(
                 "notifications/subscriptions/acknowledged", with_subscription_id(_members(agreed), call)
@@ -69,14 +69,14 @@ class _LegacySubscription:
                     await call.channel.notify(
                         method, with_subscription_id(decode_params(params, dict[str, Raw]), call)
                     )
-            raise ConnectionLostError(link.server, "the connection ended")
+            raise ConnectionLostError(connection.server, "the connection ended")
         finally:
-            self._source.unwatch(self._hear)
-            for uri in held:
-                _let_go(link, uri)
+            self._source.unwatch(self._receive)
+            for uri in subscribed:
+                _unsubscribe_later(connection, uri)
 
     def _agreed(self) -> SubscriptionFilter:
-        offered = self._link.about.capabilities
+        offered = self._connection.about.capabilities
         resources: dict[str, Any] = offered.get("resources") or {}
         agreed = SubscriptionFilter()
         if self._wanted.tools_list_changed is True and "tools" in offered:
@@ -89,21 +89,21 @@ class _LegacySubscription:
             agreed.resource_subscriptions = self._wanted.resource_subscriptions
         return agreed
 
-    def _hear(self, method: str, params: Raw) -> None:
-        about = ""
+    def _receive(self, method: str, params: Raw) -> None:
+        uri = ""
         if method == "":
-            self._ended = self._link.closed
+            self._ended = self._connection.closed
         elif method == RESOURCE_UPDATED:
             try:
-                about = decode_params(params, UriParams).uri
+                uri = decode_params(params, UriParams).uri
             except McpError:
                 return
-            if about not in self._uris:
+            if uri not in self._uris:
                 return
         elif method not in LISTS_CHANGED or not self._wants_list(method):
             return
         if method and len(self._pending) < MAX_PENDING:
-            self._pending[method, about] = Raw(bytes(params))
+            self._pending[method, uri] = Raw(bytes(params))
         self._wake.set()
 
     def _wants_list(self, method: str) -> bool:
@@ -119,32 +119,32 @@ def _members(value: dict[str, Any]) -> dict[str, Raw]:
     return {key: raw(item) for key, item in value.items()}
 
 
-async def _hold(link: UpstreamConnection, uri: str) -> None:
-    standing = link.standing
-    async with standing.turn:
-        if not standing.held[uri]:
-            await link.request("resources/subscribe", {"uri": raw(uri)}, SILENT)
-        standing.held[uri] += 1
+async def _subscribe(connection: UpstreamConnection, uri: str) -> None:
+    state = connection.standing
+    async with state.turn:
+        if not state.held[uri]:
+            await connection.request("resources/subscribe", {"uri": raw(uri)}, SILENT)
+        state.held[uri] += 1
 
 
-def _let_go(link: UpstreamConnection, uri: str) -> None:
-    task = asyncio.ensure_future(_unsubscribe(link, uri))
-    _leaving.add(task)
-    task.add_done_callback(_leaving.discard)
+def _unsubscribe_later(connection: UpstreamConnection, uri: str) -> None:
+    task = asyncio.ensure_future(_unsubscribe(connection, uri))
+    _unsubscribing.add(task)
+    task.add_done_callback(_unsubscribing.discard)
 
 
-_leaving: set["asyncio.Future[None]"] = set()
+_unsubscribing: set["asyncio.Future[None]"] = set()
 
 
-async def _unsubscribe(link: UpstreamConnection, uri: str) -> None:
-    """It goes with the session at the latest, so failing does no harm."""
-    standing = link.standing
-    async with standing.turn:
-        standing.held[uri] -= 1
-        if standing.held[uri] > 0:
+async def _unsubscribe(connection: UpstreamConnection, uri: str) -> None:
+    """Unsubscribe, ignoring failures: the subscription ends with the session at the latest."""
+    state = connection.standing
+    async with state.turn:
+        state.held[uri] -= 1
+        if state.held[uri] > 0:
             return
-        del standing.held[uri]
-        if not link.closed:
+        del state.held[uri]
+        if not connection.closed:
             with suppress(McpError, TimeoutError):
                 async with asyncio.timeout(5):
-                    await link.request("resources/unsubscribe", {"uri": raw(uri)}, SILENT)
+                    await connection.request("resources/unsubscribe", {"uri": raw(uri)}, SILENT)

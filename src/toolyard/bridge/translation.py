@@ -127,7 +127,7 @@ class CallListener:
     """Speaks to the caller of one call, whose progress token it puts back."""
 
     __slots__ = ("call", "token")
-    asks_at_once = True
+    asks_immediately = True
 
     def __init__(self, call: Call, token: str | None) -> None:
         self.call = call
@@ -179,7 +179,7 @@ class CallListener:
 class SubscriptionListener:
     """Passes on what a subscription brings, under the caller's own subscription id."""
 
-    asks_at_once = False
+    asks_immediately = False
     principal = ""  # it is no call: nothing is asked or told in its name
 
     def __init__(self, call: Call) -> None:

@@ -1,8 +1,7 @@
-"""Databases that are only read: one small interface over SQLite, DuckDB, PostgreSQL and MySQL, and the guard.
+"""Read-only databases: one small interface to SQLite, DuckDB, PostgreSQL and MySQL, and the guard.
 
-Owns connecting, looking at what tables there are, running one statement that cannot change anything within
-limits of time, rows and bytes, and stopping it in the database. Owns no tools and no texts for callers in
-other languages: a `DatabaseError` has a kind for those.
+Owns connections, the list of tables, and running one statement that only reads, within limits of time, rows
+and bytes. Owns no tools and no translated texts: a `DatabaseError` has a kind for those.
 """
 
 from .factory import open_database

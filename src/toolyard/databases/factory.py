@@ -1,13 +1,12 @@
-"""From a URL to a database. Imports a driver only when its kind is asked for: workers pay too."""
+"""Opens a database by its URL. Imports a driver only when its dialect is used."""
 
 from .model import CACHE_SECONDS, MEMORY, Database, dialect_of, file_of
 
 
 def open_database(url: str, *, memory: int = MEMORY, cache_seconds: float = CACHE_SECONDS) -> Database:
-    """Nothing is connected yet. "" is the sample of the package; DatabaseError for what is no URL.
+    """Connects nothing yet. "" is the sample of the package. Raises DatabaseError for an invalid URL.
 
-    `memory` is how many bytes a statement on SQLite or DuckDB may take; other databases have limits
-    of their own.
+    `memory` is how many bytes a statement on SQLite or DuckDB may use; other databases have their own limits.
     """
     match dialect_of(url) if url else "sample":
         case "sample" | "sqlite" | "duckdb" as dialect:

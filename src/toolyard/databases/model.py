@@ -1,9 +1,11 @@
-"""The common model of databases: tables, columns, keys, rows of plain values, one error, URLs.
+"""The model shared by all databases: tables, columns, keys, rows of plain values, errors, URLs.
 
-No message contains a password. Imports no asyncio: workers load it too.
+No message contains a password. Imports no asyncio, because workers load it too.
 """
 
 import re
+from collections import defaultdict
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import parse_qsl, unquote
@@ -14,15 +16,15 @@ from msgspec import Raw, Struct
 ErrorKind = Literal[
     "timeout", "memory", "read_only", "unknown", "syntax", "unreachable", "unusable", "too_big", "other"
 ]
-"""`unknown`: a table, column or function that is not there. `read_only`: it would change something, or is
-not allowed to this user. `unreachable` may pass by itself; `unusable`, such as a file that is not there, does
-not."""
+"""`unknown`: a table, column or function that does not exist. `read_only`: the statement would change
+something, or this user may not run it. `unreachable` may pass by itself; `unusable`, such as a missing file,
+does not."""
 
 
 CACHE_SECONDS = 60.0
-"""How long what tables there are is remembered."""
+"""How long the list of tables is cached."""
 MEMORY = 2**30
-"""Bytes that a statement may take where it runs on this machine."""
+"""Bytes that a statement may use if it runs on this machine."""
 
 
 class TableColumn(Struct, frozen=True):
@@ -47,7 +49,7 @@ class TableIndex(Struct, frozen=True):
 
 class Table(Struct, frozen=True):
     name: str
-    """As a statement would say it: with the schema in front only when that is not the default one."""
+    """As written in a statement: with the schema unless it is the default one."""
     schema: str
     kind: str
     """`table` or `view`."""
@@ -57,6 +59,21 @@ class Table(Struct, frozen=True):
     foreign_keys: tuple[ForeignKey, ...]
     indices: tuple[TableIndex, ...]
     row_estimate: int | None
+
+
+def qualified_name(schema: str, name: str, default_schema: str | None) -> str:
+    """The name of a table for statements: the schema is left out if it is the default one."""
+    return name if schema == default_schema else f"{schema}.{name}"
+
+
+def group_by_table(
+    rows: Iterable[tuple[Any, ...]], key: int = 2
+) -> dict[tuple[Any, ...], list[tuple[Any, ...]]]:
+    """Rows by their first `key` columns, which identify a table; the values are the other columns."""
+    groups: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
+    for row in rows:
+        groups[row[:key]].append(row[key:])
+    return groups
 
 
 class Rows(Struct):
@@ -72,12 +89,12 @@ class Rows(Struct):
         return msgspec.json.decode(self.json)
 
     def first(self, most: int) -> list[list[Any]]:
-        """Without reading the values of the others."""
+        """The first rows; the others are not decoded."""
         return [msgspec.json.decode(row) for row in msgspec.json.decode(self.json, type=list[Raw])[:most]]
 
 
 class DatabaseError(Exception):
-    """Why the database gave nothing; `reason` is for people and holds no password."""
+    """A statement or connection failed. `reason` is for people and contains no password."""
 
     def __init__(self, reason: str, kind: ErrorKind = "other") -> None:
         super().__init__(reason)
@@ -90,7 +107,7 @@ def timed_out(seconds: float) -> DatabaseError:
 
 
 class Database(Protocol):
-    """One database that is only read. Made by `open_database`; connects when it is first used."""
+    """One database, only read. `open_database` makes it; it connects at the first use."""
 
     @property
     def dialect(self) -> str:
@@ -99,22 +116,22 @@ class Database(Protocol):
 
     @property
     def name(self) -> str:
-        """For people; never with a password."""
+        """For people, without a password."""
         ...
 
     async def tables(self) -> list[Table]:
-        """All of them, as they were at most `CACHE_SECONDS` ago."""
+        """All tables, as read at most `CACHE_SECONDS` ago."""
         ...
 
     async def table(self, name: str) -> Table | None:
-        """The one of this name, whatever its case, with or without its schema."""
+        """The table of this name, in any case, with or without its schema."""
         ...
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
-        """At most so many rows and so many bytes of JSON; the rest is cut and said so.
+        """Run one statement; cut its rows at `rows` and at `bytes` of JSON, and set `truncated`.
 
-        Cancelling the task cancels the statement in the database. Where statements wait for each other,
-        callers take turns.
+        Cancelling the task cancels the statement in the database. If statements have to wait, callers take
+        turns.
         """
         ...
 
@@ -136,48 +153,51 @@ def dialect_of(url: str) -> str:
     scheme, colon, _ = url.partition(":")
     dialect = DIALECTS.get(scheme.lower())
     if not colon or dialect is None:
-        # Only a plain scheme is quoted: somebody may have put a password where the address belongs.
-        named = f"of the kind {scheme!r}" if colon and scheme.isalnum() else "without a known scheme"
-        raise DatabaseError(f"there is no database {named}; {_HINT}", "unreachable")
+        # Quote only a plain scheme: the rest may hold a password.
+        problem = f"unknown database type {scheme!r}" if colon and scheme.isalnum() else "no database type"
+        raise DatabaseError(f"{problem} in the URL; {_HINT}", "unreachable")
     return dialect
 
 
 def file_of(url: str) -> Path:
-    """`sqlite:name`, `sqlite:/path`, `sqlite:///path`; `~` is the home of the user."""
+    """The path in `sqlite:name`, `sqlite:/path` or `sqlite:///path`; `~` is expanded."""
     rest = url.partition(":")[2]
     if rest.startswith("//"):
         rest = unquote(rest[2:])
     path = Path(rest).expanduser()
     if not rest or rest.startswith(":"):
-        raise DatabaseError(f"{url!r} names no file; {_HINT}", "unreachable")
+        raise DatabaseError(f"{url!r} does not name a file; {_HINT}", "unreachable")
     return path
 
 
 def place_of(url: str) -> str:
-    """The address for people: scheme, host, port and name, and nothing before an `@` or in the query."""
+    """The address for people: scheme, host, port and name, without user, password and options."""
     scheme, _, rest = url.partition("://")
-    # The last one, in the whole of it: a password may hold an unencoded `/`, `?` or `@`.
+    # The last `@` in the whole text: a password may hold an unencoded `/`, `?` or `@`.
     shown = rest.rpartition("@")[2].partition("?")[0].partition("#")[0]
-    return f"{scheme}://{shown}"
+    return f"{scheme}://{shown if shown.strip('/') else shown + _option(url, 'host')}"
 
 
 def without_secrets(text: str, url: str) -> str:
-    """A driver's words about an address, less its passwords, as written there and as meant."""
+    """A driver's message about an address, without its passwords, encoded or not."""
     written = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
-    option = dict(parse_qsl(url.partition("?")[2])).get("password", "")
-    for secret in sorted({written, unquote(written), option}, key=len, reverse=True):
+    for secret in sorted({written, unquote(written), _option(url, "password")}, key=len, reverse=True):
         text = text.replace(secret, "***") if secret else text
-    # A driver ends a password at the first of these signs, and takes the rest for a host or a port.
+    # A driver ends a password at the first of these characters, and takes the rest for a host or a port.
     pieces = re.split(r"[@/?#\[\]]", written)
     if len(pieces) > 1 and any(piece in text for piece in pieces if piece):
         return "the address is not well formed; hint: in a password @ is %40, / is %2F, ? is %3F, # is %23"
     return text
 
 
+def _option(url: str, name: str) -> str:
+    return dict(parse_qsl(url.rpartition("?")[2])).get(name, "")
+
+
 def clean_statement(sql: str) -> str:
-    """Without the semicolon at its end, which a wrapping cannot hold."""
+    """The statement without a semicolon at its end, so that it can be wrapped in another."""
     if "\0" in sql or any("\ud800" <= character <= "\udfff" for character in sql):
-        raise DatabaseError("the statement holds a character that no database takes", "syntax")
+        raise DatabaseError("the statement contains NUL or an unpaired surrogate", "syntax")
     return sql.rstrip().rstrip(";")
 
 
@@ -187,9 +207,10 @@ class StatementPosition(NamedTuple):
 
 
 class StatementRefusedError(Exception):
-    """`reason` is for people, and quotes what it is about; `place` counts from 1."""
+    """The guard refused a statement. `reason` is for people; `position` counts from 1."""
 
-    def __init__(self, reason: str, place: StatementPosition | None = None) -> None:
-        super().__init__(f"{reason} (line {place.line}, column {place.column})" if place else reason)
+    def __init__(self, reason: str, position: StatementPosition | None = None) -> None:
+        where = f" (line {position.line}, column {position.column})" if position else ""
+        super().__init__(reason + where)
         self.reason = reason
-        self.place = place
+        self.position = position

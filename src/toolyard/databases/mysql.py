@@ -30,250 +30,115 @@ from .model import (
     TableColumn,
     TableIndex,
     clean_statement,
+    group_by_table,
     place_of,
+    qualified_name,
     timed_out,
     without_secrets,
 )
 from .table_cache import TABLES_CALLER, CachedTables
 from .values import gather, in_chunks, plain_rows
 
-_TABLES = """
-SELECT table_schema, table_name, table_type = 'VIEW', table_comment, table_rows FROM information_schema.tables
-WHERE table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
-ORDER BY table_schema <> coalesce(database(), ''), table_schema, table_name
-"""
-_COLUMNS = """
-SELECT table_schema, table_name, column_name, column_type, is_nullable = 'YES', column_default, column_comment
-FROM information_schema.columns ORDER BY ordinal_position
-"""
-_KEYS = """
-SELECT table_schema, table_name, constraint_name, column_name, referenced_table_schema, referenced_table_name,
-       referenced_column_name
-FROM information_schema.key_column_usage
-WHERE constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL
-ORDER BY constraint_name, ordinal_position
-"""
-_INDICES = """
-SELECT table_schema, table_name, index_name, coalesce(column_name, '(expression)'), non_unique
-FROM information_schema.statistics ORDER BY index_name, seq_in_index
-"""
-
-RowsByTable = dict[tuple[str, str], list[tuple[Any, ...]]]
-
-
-def read_tables(line: "Connection[Cursor]") -> list[Table]:
-    with line.cursor() as cursor:
-        cursor.execute("SELECT database()")
-        default = cursor.fetchall()[0][0]
-        columns, keys, indices = (_rows_by_table(cursor, asked) for asked in (_COLUMNS, _KEYS, _INDICES))
-        cursor.execute(_TABLES)
-        return [
-            _table(row, default, columns[row[:2]], keys[row[:2]], indices[row[:2]])
-            for row in cursor.fetchall()
-        ]
-
-
-def _rows_by_table(cursor: Cursor, asked: str) -> RowsByTable:
-    """What was answered, by the table it is about."""
-    found: RowsByTable = defaultdict(list)
-    cursor.execute(asked)
-    for schema, name, *rest in cursor.fetchall():
-        found[schema, name].append(tuple(rest))
-    return found
-
-
-def _table(
-    row: tuple[Any, ...],
-    default: str | None,
-    columns: list[tuple[Any, ...]],
-    keys: list[tuple[Any, ...]],
-    indices: list[tuple[Any, ...]],
-) -> Table:
-    schema, name, is_view, description, estimate = row
-    return Table(
-        name=name if schema == default else f"{schema}.{name}",
-        schema=schema,
-        kind="view" if is_view else "table",
-        # MySQL says VIEW where a view has no comment.
-        description="" if is_view else description,
-        columns=tuple(
-            TableColumn(column, kind, bool(nullable), default, said)
-            for column, kind, nullable, default, said in columns
-        ),
-        primary_key=tuple(key[1] for key in keys if key[0] == "PRIMARY"),
-        foreign_keys=_foreign_keys(keys, default),
-        indices=_indices(indices),
-        row_estimate=None if is_view else estimate,
-    )
-
-
-def _foreign_keys(keys: list[tuple[Any, ...]], default: str | None) -> tuple[ForeignKey, ...]:
-    grouped: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
-    for constraint, column, schema, table, referenced in keys:
-        if table is not None:
-            grouped[constraint].append(
-                (column, table if schema == default else f"{schema}.{table}", referenced)
-            )
-    return tuple(
-        ForeignKey(tuple(part[0] for part in parts), parts[0][1], tuple(part[2] for part in parts))
-        for parts in grouped.values()
-    )
-
-
-def _indices(rows: list[tuple[Any, ...]]) -> tuple[TableIndex, ...]:
-    grouped: dict[tuple[str, bool], list[str]] = defaultdict(list)
-    for name, column, non_unique in rows:
-        grouped[name, not non_unique].append(column)
-    return tuple(TableIndex(name, tuple(columns), unique) for (name, unique), columns in grouped.items())
-
-
 T = TypeVar("T")
-
-THREADS = 4
-_NUDGE = 0.05
-"""Seconds between two requests to stop. The first may come before the statement has begun: it is lost."""
-
-
-class BlockingThreads:
-    """A few threads for one database; `run` waits for one, and that wait is not part of the time limit."""
-
-    def __init__(self) -> None:
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
-        self._shares = FairLimiter(THREADS)
-
-    async def run(
-        self, work: Callable[[], T], *, interrupt: Callable[[], None], seconds: float, caller: str
-    ) -> T:
-        async with self._shares.place(caller):
-            running = asyncio.get_running_loop().run_in_executor(self._pool, work)
-            try:
-                done, _ = await asyncio.wait({running}, timeout=seconds)
-            except asyncio.CancelledError:
-                await _stopped(running, interrupt)
-                raise
-            if not done:
-                await _stopped(running, interrupt)
-                raise timed_out(seconds)
-            return running.result()
-
-    def close(self) -> None:
-        self._pool.shutdown(wait=False, cancel_futures=True)
-
-
-async def _stopped(running: "asyncio.Future[T]", interrupt: Callable[[], None]) -> None:
-    """Even a second cancellation does not leave before the thread has stopped."""
-    while not running.done():
-        interrupt()
-        try:
-            await asyncio.wait({running}, timeout=_NUDGE)
-        except asyncio.CancelledError:
-            continue
-    # Its end is looked at, so that nobody is told of an exception that was never retrieved.
-    if not running.cancelled():
-        running.exception()
-
-
-CONNECT_SECONDS = 10
-LOOK_SECONDS = 30.0
-_TYPES = {code: name for name, code in vars(FIELD_TYPE).items() if isinstance(code, int)}
-_ENCRYPTED = {"required", "verify_ca", "verify_identity"}
 MysqlConnection: TypeAlias = "Connection[Cursor]"
 
+CONNECT_SECONDS = 10
+TABLES_SECONDS = 30.0
+_TYPES = {code: name for name, code in vars(FIELD_TYPE).items() if isinstance(code, int)}
+_ENCRYPTED = {"required", "verify_ca", "verify_identity"}
+THREADS = 4
+_STOP_INTERVAL = 0.05
+"""Seconds between two requests to stop: the first has no effect if the statement has not begun."""
 
-class MysqlDatabase:
+
+class MysqlDatabase(CachedTables):
     dialect = "mysql"
 
     def __init__(self, url: str, *, cache_seconds: float = CACHE_SECONDS) -> None:
+        super().__init__(cache_seconds)
         self.name = place_of(url)
         self._url = url
         self._threads = BlockingThreads()
-        self._tables = CachedTables(self._look, cache_seconds)
-
-    async def tables(self) -> list[Table]:
-        return await self._tables.all()
-
-    async def table(self, name: str) -> Table | None:
-        return await self._tables.named(name)
 
     async def query(self, sql: str, *, seconds: float, rows: int, bytes: int, caller: str = "") -> Rows:
         statement = clean_statement(sql)
-        return await self._run(lambda line: _read(line, statement, rows, bytes), seconds, caller)
+        return await self._run(lambda connection: _read(connection, statement, rows, bytes), seconds, caller)
 
     async def close(self) -> None:
         self._threads.close()
 
-    async def _look(self) -> list[Table]:
-        return await self._run(read_tables, LOOK_SECONDS, TABLES_CALLER)
+    async def _read_tables(self) -> list[Table]:
+        return await self._run(read_tables, TABLES_SECONDS, TABLES_CALLER)
 
     async def _run(self, work: Callable[[MysqlConnection], T], seconds: float, caller: str) -> T:
-        running: list[int] = []
+        connection_ids: list[int] = []
         stop = threading.Event()
 
-        def worked() -> T:
-            line = self._connect()
+        def run() -> T:
+            connection = self._connect()
             try:
-                running.append(_begin(line, seconds))
+                connection_ids.append(_begin(connection, seconds))
                 if stop.is_set():
                     raise DatabaseError("the statement was stopped before it began", "timeout")
-                return work(line)
+                return work(connection)
             except pymysql.MySQLError as error:
-                raise self._explained(error) from error
+                raise self._translate_error(error) from error
             finally:
-                # Not read to the end, and not rolled back: the server does that when the line is gone.
-                line.close()
+                # The server rolls back when the connection ends; unread rows are dropped.
+                connection.close()
 
         def interrupt() -> None:
             stop.set()
-            for number in list(running):
-                # In a thread of its own: the loop does not wait for a connection.
-                threading.Thread(target=self._kill, args=(number,), daemon=True).start()
+            for connection_id in list(connection_ids):
+                # In a thread: connecting must not block the event loop.
+                threading.Thread(target=self._kill, args=(connection_id,), daemon=True).start()
 
-        return await self._threads.run(worked, interrupt=interrupt, seconds=seconds, caller=caller)
+        return await self._threads.run(run, interrupt=interrupt, seconds=seconds, caller=caller)
 
     def _connect(self) -> MysqlConnection:
         try:
             return pymysql.connect(**_settings(self._url))
         except (pymysql.MySQLError, OSError, ValueError) as error:
-            said = without_secrets(str(error.args[-1] if error.args else error), self._url)
-            raise DatabaseError(f"cannot reach {self.name}: {said}", "unreachable") from error
+            message = without_secrets(str(error.args[-1] if error.args else error), self._url)
+            raise DatabaseError(f"cannot reach {self.name}: {message}", "unreachable") from error
 
-    def _kill(self, number: int) -> None:
+    def _kill(self, connection_id: int) -> None:
         try:
-            line = self._connect()
+            connection = self._connect()
         except DatabaseError:
-            return  # the server's own limit is still there
+            return  # the server still has its own time limit
         try:
-            with line.cursor() as cursor:
-                cursor.execute(f"KILL QUERY {number:d}")
+            with connection.cursor() as cursor:
+                cursor.execute(f"KILL QUERY {connection_id:d}")
         except pymysql.MySQLError:
-            pass  # it has ended by itself
+            pass  # the statement has ended
         finally:
-            line.close()
+            connection.close()
 
-    def _explained(self, error: pymysql.MySQLError) -> DatabaseError:
+    def _translate_error(self, error: pymysql.MySQLError) -> DatabaseError:
         code = error.args[0] if error.args and isinstance(error.args[0], int) else 0
-        said = without_secrets(str(error.args[-1] if error.args else error), self._url)
-        return DatabaseError(said, _KINDS.get(code, "other"))
+        message = without_secrets(str(error.args[-1] if error.args else error), self._url)
+        return DatabaseError(message, _KINDS.get(code, "other"))
 
 
-def _begin(line: MysqlConnection, seconds: float) -> int:
-    """A transaction with a limit; gives the number by which the server knows the connection."""
-    with line.cursor() as cursor:
+def _begin(connection: MysqlConnection, seconds: float) -> int:
+    """Begin a read-only transaction with a time limit; returns the server's id of the connection."""
+    with connection.cursor() as cursor:
         cursor.execute("SELECT version(), connection_id()")
-        version, number = cursor.fetchall()[0]
+        version, connection_id = cursor.fetchall()[0]
         if "mariadb" in str(version).lower():
             cursor.execute(f"SET SESSION max_statement_time = {seconds:f}")
         else:
             cursor.execute(f"SET SESSION max_execution_time = {max(1, round(seconds * 1000)):d}")
         cursor.execute("SET SESSION TRANSACTION READ ONLY")
         cursor.execute("START TRANSACTION READ ONLY")
-        return int(number)
+        return int(connection_id)
 
 
-def _read(line: MysqlConnection, sql: str, rows: int, bytes: int) -> Rows:
-    _check_is_question(sql)
-    # Unbuffered: what is over the limits is not held in memory.
-    cursor: Any = line.cursor(SSCursor)
+def _read(connection: MysqlConnection, sql: str, rows: int, bytes: int) -> Rows:
+    _check_only_reads(sql)
+    # Unbuffered: rows over the limits are not held in memory.
+    cursor: Any = connection.cursor(SSCursor)
     cursor.execute(sql)
     columns = [str(column[0]) for column in cursor.description]
     types = [_TYPES.get(column[1], "") for column in cursor.description]
@@ -281,13 +146,13 @@ def _read(line: MysqlConnection, sql: str, rows: int, bytes: int) -> Rows:
     return Rows(columns, types, kept.json, kept.count, kept.truncated)
 
 
-def _check_is_question(sql: str) -> None:
-    """A READ ONLY transaction does not keep `SELECT … INTO OUTFILE` from writing a file."""
-    from .guard.grammar import check_grammar, parsed
+def _check_only_reads(sql: str) -> None:
+    """Refuse `SELECT … INTO OUTFILE`, which writes a file even in a READ ONLY transaction."""
+    from .guard.grammar import check_grammar, parse
     from .model import StatementRefusedError
 
     try:
-        check_grammar(*parsed(sql, "mysql"))
+        check_grammar(*parse(sql, "mysql"))
     except StatementRefusedError as refused:
         raise DatabaseError(str(refused), "read_only") from refused
 
@@ -318,7 +183,7 @@ def _settings(url: str) -> dict[str, Any]:
 
 @cache
 def _encryption(mode: str) -> ssl.SSLContext:
-    """Made once: reading the certificates of this machine takes 30 ms."""
+    """Cached: loading the certificates of this machine takes 30 ms."""
     context = ssl.create_default_context()
     context.check_hostname = mode == "verify_identity"
     context.verify_mode = ssl.CERT_NONE if mode == "required" else ssl.CERT_REQUIRED
@@ -344,3 +209,121 @@ _KINDS: dict[int, ErrorKind] = {
     2006: "unreachable",
     2013: "unreachable",
 }
+
+
+class BlockingThreads:
+    """A few threads for one database. Waiting for a free thread is not part of the time limit."""
+
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="database")
+        self._limiter = FairLimiter(THREADS)
+
+    async def run(
+        self, work: Callable[[], T], *, interrupt: Callable[[], None], seconds: float, caller: str
+    ) -> T:
+        async with self._limiter.place(caller):
+            running = asyncio.get_running_loop().run_in_executor(self._pool, work)
+            try:
+                done, _ = await asyncio.wait({running}, timeout=seconds)
+            except asyncio.CancelledError:
+                await _stop(running, interrupt)
+                raise
+            if not done:
+                await _stop(running, interrupt)
+                raise timed_out(seconds)
+            return running.result()
+
+    def close(self) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+
+async def _stop(running: "asyncio.Future[T]", interrupt: Callable[[], None]) -> None:
+    """Wait until the thread has stopped, even if cancelled again."""
+    while not running.done():
+        interrupt()
+        try:
+            await asyncio.wait({running}, timeout=_STOP_INTERVAL)
+        except asyncio.CancelledError:
+            continue
+    # Retrieve the exception, so that asyncio does not log it as never retrieved.
+    if not running.cancelled():
+        running.exception()
+
+
+_TABLES = """
+SELECT table_schema, table_name, table_type = 'VIEW', table_comment, table_rows FROM information_schema.tables
+WHERE table_schema NOT IN ('mysql', 'information_schema', 'performance_schema', 'sys')
+ORDER BY table_schema <> coalesce(database(), ''), table_schema, table_name
+"""
+_COLUMNS = """
+SELECT table_schema, table_name, column_name, column_type, is_nullable = 'YES', column_default, column_comment
+FROM information_schema.columns ORDER BY ordinal_position
+"""
+_KEYS = """
+SELECT table_schema, table_name, constraint_name, column_name, referenced_table_schema, referenced_table_name,
+       referenced_column_name
+FROM information_schema.key_column_usage
+WHERE constraint_name = 'PRIMARY' OR referenced_table_name IS NOT NULL
+ORDER BY constraint_name, ordinal_position
+"""
+_INDICES = """
+SELECT table_schema, table_name, index_name, coalesce(column_name, '(expression)'), non_unique
+FROM information_schema.statistics ORDER BY index_name, seq_in_index
+"""
+
+
+def read_tables(connection: "MysqlConnection") -> list[Table]:
+    with connection.cursor() as cursor:
+
+        def rows(statement: str) -> tuple[tuple[Any, ...], ...]:
+            cursor.execute(statement)
+            return cursor.fetchall()
+
+        default = rows("SELECT database()")[0][0]
+        columns, keys, indices = (group_by_table(rows(sql)) for sql in (_COLUMNS, _KEYS, _INDICES))
+        return [
+            _table(row, default, columns[row[:2]], keys[row[:2]], indices[row[:2]]) for row in rows(_TABLES)
+        ]
+
+
+def _table(
+    row: tuple[Any, ...],
+    default: str | None,
+    columns: list[tuple[Any, ...]],
+    keys: list[tuple[Any, ...]],
+    indices: list[tuple[Any, ...]],
+) -> Table:
+    schema, name, is_view, description, estimate = row
+    return Table(
+        name=qualified_name(schema, name, default),
+        schema=schema,
+        kind="view" if is_view else "table",
+        # MySQL gives VIEW as the comment of a view without one.
+        description="" if is_view else description,
+        columns=tuple(
+            TableColumn(column, kind, bool(nullable), default_value, comment)
+            for column, kind, nullable, default_value, comment in columns
+        ),
+        primary_key=tuple(key[1] for key in keys if key[0] == "PRIMARY"),
+        foreign_keys=_foreign_keys(keys, default),
+        indices=_indices(indices),
+        row_estimate=None if is_view else estimate,
+    )
+
+
+def _foreign_keys(keys: list[tuple[Any, ...]], default: str | None) -> tuple[ForeignKey, ...]:
+    grouped: dict[str, list[tuple[Any, ...]]] = defaultdict(list)
+    for constraint, column, schema, table, referenced in keys:
+        if table is not None:
+            grouped[constraint].append((column, qualified_name(schema, table, default), referenced))
+    return tuple(
+        ForeignKey(tuple(part[0] for part in parts), parts[0][1], tuple(part[2] for part in parts))
+        for parts in grouped.values()
+    )
+
+
+def _indices(rows: list[tuple[Any, ...]]) -> tuple[TableIndex, ...]:
+    grouped: dict[tuple[str, bool], list[str]] = defaultdict(list)
+    for name, column, non_unique in rows:
+        grouped[name, not non_unique].append(column)
+    return tuple(TableIndex(name, tuple(columns), unique) for (name, unique), columns in grouped.items())

@@ -1,35 +1,37 @@
-"""The tables of a database, read once and cached for a while."""
+"""The list of a database's tables, cached for a while."""
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from abc import ABC, abstractmethod
 
-from .model import CACHE_SECONDS, Table
+from .model import Table
 
 TABLES_CALLER = "\0tables"
-"""In whose name tables are looked at: all callers wait for that, so it has a share of its own."""
+"""The caller for reading tables in a `FairLimiter`: every caller waits for it, so it has its own share."""
 
 
-class CachedTables:
-    def __init__(
-        self, look: Callable[[], Awaitable[list[Table]]], cache_seconds: float = CACHE_SECONDS
-    ) -> None:
-        self._look = look
+class CachedTables(ABC):
+    """The half of a `Database` that lists tables; a database implements `_read_tables`."""
+
+    def __init__(self, cache_seconds: float) -> None:
         self._cache_seconds = cache_seconds
         self._tables: list[Table] | None = None
-        self._looked_at = 0.0
-        self._one_look = asyncio.Lock()
+        self._read_at = 0.0
+        self._reading = asyncio.Lock()
 
-    async def all(self) -> list[Table]:
-        async with self._one_look:
-            if self._tables is None or time.monotonic() - self._looked_at > self._cache_seconds:
-                self._tables = await self._look()
-                self._looked_at = time.monotonic()
+    @abstractmethod
+    async def _read_tables(self) -> list[Table]: ...
+
+    async def tables(self) -> list[Table]:
+        async with self._reading:
+            if self._tables is None or time.monotonic() - self._read_at > self._cache_seconds:
+                self._tables = await self._read_tables()
+                self._read_at = time.monotonic()
             return list(self._tables)
 
-    async def named(self, name: str) -> Table | None:
+    async def table(self, name: str) -> Table | None:
         bare = name.replace('"', "").replace("`", "")
-        tables = await self.all()
+        tables = await self.tables()
         # There may be `orders` and `Orders`: the exact one wins.
         return next((table for table in tables if bare in _names(table)), None) or next(
             (table for table in tables if bare.casefold() in map(str.casefold, _names(table))), None

@@ -1,6 +1,6 @@
-"""Values of databases as values of JSON, and how many bytes of JSON rows are.
+"""Converts values of databases to JSON, and collects rows up to a limit of bytes.
 
-A number stays a number as long as no digit is lost; what JSON cannot say becomes text.
+A number stays a number if no digit is lost; a value that JSON does not have becomes text.
 """
 
 import math
@@ -18,7 +18,7 @@ from .model import DatabaseError
 _LARGEST = 2**63
 _CHUNK = 1000
 _EXACT = 16
-"""Characters of a decimal with 15 digits at most: a float says those without losing one."""
+"""Characters of a decimal with at most 15 digits, which a float holds exactly."""
 _PLAIN = frozenset({str, bool, type(None)})
 
 Row = Sequence[Any]
@@ -26,16 +26,16 @@ Encoded = bytes
 
 
 def json_value(value: Any) -> Any:
-    """This value as JSON can carry it."""
+    """The value as one that JSON has."""
     kind = cast("type[Any]", type(value))
     if kind in _PLAIN:
         return value
     convert = _CONVERSIONS.get(kind)
-    return convert(value) if convert else _by_kinship(value)
+    return convert(value) if convert else _by_base_type(value)
 
 
 def plain_rows(rows: Sequence[Row]) -> Sequence[Row]:
-    """By columns: most hold values of one kind, which is looked at once; those of many need no change."""
+    """Converts column by column: most have values of one type, and many of those need no change."""
     columns = [*zip(*rows, strict=True)]
     plain = [_plain_column(column) for column in columns]
     if all(map(operator.is_, columns, plain)):
@@ -54,7 +54,7 @@ def _plain_column(values: Sequence[Any]) -> Sequence[Any]:
     own = values if len(kinds) == 1 else [value for value in values if type(value) is kind]
     if kind is int and min(own) >= -_LARGEST and max(own) < _LARGEST:
         return values
-    # Their sum is finite only if all of them are.
+    # The sum is finite only if all values are.
     if kind is float and math.isfinite(sum(own)):
         return values
     convert = _CONVERSIONS.get(kind, json_value)
@@ -68,7 +68,7 @@ def gather(
     bytes: int,
     convert: Callable[[Sequence[Row]], Sequence[Row]],
 ) -> "RowBuffer":
-    """Rows up to both limits. `chunks` is not read further than needed."""
+    """Collect rows up to both limits; reads no more of `chunks` than needed."""
     kept = RowBuffer(rows, bytes)
     for chunk in chunks:
         if not kept.put(convert(chunk)):
@@ -77,7 +77,7 @@ def gather(
 
 
 class RowBuffer:
-    """Rows up to a number and a size, as JSON; what comes after is refused."""
+    """Rows as JSON, up to a number of rows and of bytes."""
 
     def __init__(self, rows: int, bytes: int) -> None:
         self.count = 0
@@ -91,7 +91,7 @@ class RowBuffer:
         return Raw(b"[" + b",".join(self._parts) + b"]")
 
     def put(self, chunk: Sequence[Row]) -> bool:
-        """Whether all of it fitted."""
+        """Returns whether the whole chunk fitted."""
         room = self._limit - self.count
         self.truncated = len(chunk) > room
         if self.truncated:
@@ -116,20 +116,20 @@ class RowBuffer:
             self._parts.append(encoded)
         if not self.count:
             raise DatabaseError(
-                "one row alone is larger than the limit of bytes; hint: ask for fewer columns", "too_big"
+                "one row alone exceeds the limit of bytes; hint: select fewer columns", "too_big"
             )
 
 
 def iso_timestamp(text: str) -> str:
-    """`2025-01-31 10:00:00+00` as ISO 8601. Infinity and years before Christ are left as they are said."""
+    """`2025-01-31 10:00:00+00` as ISO 8601. Infinity and years BC stay as they are."""
     if len(text) < 19 or text[10] != " ":
         return text
-    # An offset of whole hours has no minutes, and ISO wants them.
+    # ISO 8601 needs minutes in the offset.
     return f"{text[:10]}T{text[11:]}:00" if text[-3] in "+-" else f"{text[:10]}T{text[11:]}"
 
 
 def in_chunks(fetch: Callable[[int], Sequence[Row]]) -> Iterable[Sequence[Row]]:
-    """Of a driver's `fetchmany`."""
+    """The chunks of a driver's `fetchmany`."""
     while chunk := fetch(_CHUNK):
         yield chunk
 
@@ -146,7 +146,7 @@ def _decimal(value: Decimal) -> float | int | str:
     if value == value.to_integral_value() and abs(value) < _LARGEST and value.as_tuple().exponent == 0:
         return int(value)
     close = float(value)
-    # `repr` is the shortest text of a float: when it says the same number, no digit was lost.
+    # `repr` is the shortest text of a float: if it is the same number, no digit is lost.
     return close if math.isfinite(close) and Decimal(repr(close)) == value else text
 
 
@@ -174,9 +174,9 @@ def _duration(value: timedelta) -> str:
     hours, rest = divmod(rest, 3600)
     minutes, left = divmod(rest, 60)
     amounts = zip((days, hours, minutes, left), "DHMS", strict=True)
-    said = [(f"{amount:g}", unit) for amount, unit in amounts if amount]
-    date_part = "".join(number + unit for number, unit in said if unit == "D")
-    time_part = "".join(number + unit for number, unit in said if unit != "D")
+    parts = [(f"{amount:g}", unit) for amount, unit in amounts if amount]
+    date_part = "".join(number + unit for number, unit in parts if unit == "D")
+    time_part = "".join(number + unit for number, unit in parts if unit != "D")
     text = date_part + ("T" + time_part if time_part else "")
     return f"{sign}P{text}" if text else "PT0S"
 
@@ -211,7 +211,7 @@ _CONVERSIONS: dict[type[Any], Callable[[Any], Any]] = {
 }
 
 
-def _by_kinship(value: Any) -> Any:
+def _by_base_type(value: Any) -> Any:
     for kind, convert in _CONVERSIONS.items():
         if isinstance(value, kind):
             return convert(value)

@@ -1,6 +1,6 @@
-"""The protocol of an upstream that searches by itself and whose tools need accounts, such as Composio.
+"""The protocol of a remote: an upstream that searches by itself and whose tools need accounts, as Composio.
 
-Implementations decide how; the search decides how long to wait.
+`views.meta.search` decides how long a search waits for it.
 """
 
 from collections.abc import Sequence
@@ -10,16 +10,17 @@ from msgspec import Struct
 
 from ..search.documents import ToolQuery
 from ..sessions.leases import Lease
+from ..upstream.composio.api import Toolkit
 from ..wire.call import Call
 
 
 class RemoteTool(Struct, frozen=True):
-    """A tool that the upstream knows, in its own words."""
+    """A tool of the remote."""
 
     own: str
-    """Its name there."""
+    """Its name at the remote."""
     name: str
-    """Its full name here; it can be called under it once it is lent."""
+    """Its full name at the gateway; it can be called by it once it was added to a conversation."""
     toolkit: str
     title: str = ""
     description: str = ""
@@ -28,44 +29,30 @@ class RemoteTool(Struct, frozen=True):
     recommended: bool = False
     connected: bool = True
     auth: str = "none"
-    """`none`, `connected`, or what has to be done: `oauth`, `api_key`, `unknown`."""
+    """`none`, `connected`, or the authorisation it needs: `oauth`, `api_key`, `unknown`."""
 
 
 class RemoteAnswer(Struct, frozen=True):
-    """One list of tools for each query, best first."""
+    """The tools for each query, best first."""
 
     results: tuple[tuple[RemoteTool, ...], ...]
     session: Lease | None = None
     guidance: tuple[str, ...] = ()
 
 
-class Toolkit(Struct, frozen=True):
-    """An app whose tools the upstream has."""
-
-    slug: str
-    name: str
-    description: str = ""
-    logo: str = ""
-    tags: tuple[str, ...] = ()
-    categories: tuple[str, ...] = ()
-    auth_schemes: tuple[str, ...] = ()
-    managed_auth_schemes: tuple[str, ...] = ()
-    connected: bool | None = None
-
-
 class AppConnection(Struct, frozen=True):
-    """How it stands with an app's account."""
+    """The state of a user's connection to an app."""
 
     server: str
     toolkit: str
     status: str
     """`active`, `initiated`, `requires_parameters`, `failed`, `none`."""
     link: str | None = None
-    """Where the user authorises it."""
+    """The address at which the user authorises it."""
     account: str | None = None
     message: str = ""
     required: tuple[str, ...] = ()
-    """Parameters that are missing."""
+    """Missing parameters."""
 
     @property
     def is_active(self) -> bool:
@@ -73,17 +60,17 @@ class AppConnection(Struct, frozen=True):
 
 
 class Remote(Protocol):
-    """Everything is done in the name of the call's tenant and thread. UpstreamError when it does not work."""
+    """Acts for the call's tenant and conversation. All methods raise UpstreamError if the remote fails."""
 
     @property
     def server(self) -> str: ...
 
     async def session(self, call: Call) -> Lease:
-        """The session of this thread, begun if there is none."""
+        """Return the session of this conversation; begins one if there is none."""
         ...
 
     async def search(self, call: Call, queries: Sequence[ToolQuery], limit: int) -> RemoteAnswer:
-        """What it finds by itself. The tools found can be called at once: they are lent to this thread."""
+        """Search with the remote's own search. The tools found can be called at once in this conversation."""
         ...
 
     async def toolkits(self, call: Call, text: str, category: str, limit: int) -> Sequence[Toolkit]: ...
@@ -91,11 +78,11 @@ class Remote(Protocol):
     async def toolkit(self, call: Call, slug: str) -> Toolkit | None: ...
 
     async def tools_of(self, call: Call, toolkit: str) -> Sequence[RemoteTool]:
-        """All tools of an app, lent to this thread."""
+        """Return all tools of an app, and add them to this conversation."""
         ...
 
     async def describe(self, call: Call, names: Sequence[str]) -> Sequence[RemoteTool]:
-        """With schemas, by own or full names; the unknown are left out. Lent to this thread."""
+        """Return tools with schemas, by own or full names, without unknown ones; adds them as well."""
         ...
 
     async def connections(self, call: Call, toolkits: Sequence[str]) -> Sequence[AppConnection]: ...
@@ -103,11 +90,11 @@ class Remote(Protocol):
     async def link(
         self, call: Call, toolkit: str, *, alias: str = "", fields: dict[str, Any] | None = None
     ) -> AppConnection:
-        """Begin to connect an app: an active connection, or one with a link for the user."""
+        """Begin to connect an app; returns an active connection, or one with a link for the user."""
         ...
 
     async def wait(
         self, call: Call, toolkits: Sequence[str], seconds: float, *, every: bool = True
     ) -> Sequence[AppConnection]:
-        """Until all of them (or one) are active, or the time is over."""
+        """Wait until all of them are active (or one, without `every`), or until `seconds` have passed."""
         ...

@@ -1,4 +1,4 @@
-"""How a server is written: tools, resources, prompts, and what they can do while they run."""
+"""The kit for writing MCP servers: tools, resources, prompts and their context."""
 
 from ..edge.request import CallerKeys, Pace, Refused
 from ..wire.call import Caller, Identity, Secret

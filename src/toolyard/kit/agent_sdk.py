@@ -1,10 +1,9 @@
 """A kit server inside a Claude Agent SDK application.
 
-Owns the object the SDK serves to Claude Code (`McpSdkServerConfig["instance"]`). The SDK's bridge carries
-requests and their answers, and nothing else: it drops what a server says in between and refuses what it
-asks. The host application is in this process and owns the user interface, so progress, log lines and
-questions of a tool go straight to the host's callbacks, whatever Claude Code can do. The conversation
-itself is the edge's (`edge.duplex`).
+Owns the object that the SDK serves to Claude Code (`McpSdkServerConfig["instance"]`). The SDK carries only
+requests and their answers: it drops notifications of a server and refuses its requests. The host application
+runs in this process and owns the user interface, so progress, log lines and questions of a tool go to the
+host's callbacks, whatever Claude Code supports. `edge.stdio.Duplex` handles the messages.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ from ..wire.call import Call, Caller, Service
 from ..wire.errors import InvalidParams, McpError, MethodNotFound
 from ..wire.messages import decode_params
 from .calls.content import ToolError
-from .calls.input_requests import resolved
+from .calls.input_requests import call_and_await
 from .server import Server
 
 if TYPE_CHECKING:
@@ -35,17 +34,17 @@ JsonObject = dict[str, Any]
 
 
 class ToolUse(Struct, frozen=True):
-    """The call a callback is about. `id` is that of the `ToolUseBlock` in the SDK's message stream."""
+    """The call of a callback. `id` is that of the `ToolUseBlock` in the SDK's message stream."""
 
     tool: str = ""
-    """Empty when it is a resource or a prompt that asks."""
+    """Empty for a resource or a prompt."""
     id: str | None = None
 
 
 Ask = Callable[[JsonObject, ToolUse], Awaitable[JsonObject] | JsonObject]
-"""Takes a request's params and returns its result, both as the protocol spells them."""
+"""Takes the params of a request and returns its result, both in their wire form."""
 Tell = Callable[[JsonObject, ToolUse], Awaitable[None] | None]
-"""Takes a notification's params."""
+"""Takes the params of a notification."""
 
 
 def create_sdk_server(
@@ -59,11 +58,11 @@ def create_sdk_server(
 ) -> "McpSdkServerConfig":
     """For `ClaudeAgentOptions(mcp_servers={"name": create_sdk_server(server, …)})`, under asyncio.
 
-    A tool that asks what no callback answers fails with a sentence that says so. One config may serve
-    several queries, also at once.
+    A question without a callback fails with an error for the tool. One config may serve several queries, also
+    at once.
     """
     try:
-        # 0.6 s of pydantic models, which an application that has the SDK has loaded already.
+        # 0.6 s of pydantic models, which an application with the SDK has loaded already.
         from claude_agent_sdk import McpSdkServerConfig
     except ImportError as error:
         raise ImportError(
@@ -92,7 +91,7 @@ _CAPABILITIES: dict[str, JsonObject] = {
 
 
 class Host:
-    """The host application as the client of a conversation: its callbacks, and what they enable it to do."""
+    """The callbacks of the host application, and the client capabilities they give."""
 
     def __init__(self, **callbacks: Ask | Tell | None) -> None:
         self._callbacks: dict[str, tuple[str, Ask | Tell]] = {}
@@ -106,20 +105,20 @@ class Host:
         return method in self._callbacks
 
     async def call(self, method: str, params: Any, use: ToolUse) -> bytes:
-        """What the callback returns, as JSON; ToolError when it fails, because a tool waits for it."""
+        """The callback's result as JSON; raises ToolError if it fails, because a tool waits for it."""
         name, callback = self._callbacks[method]
         plain = msgspec.to_builtins(params)
         try:
-            return msgspec.json.encode(await resolved(lambda: callback(plain, use)))
+            return msgspec.json.encode(await call_and_await(lambda: callback(plain, use)))
         except ToolError:
             raise
-        except Exception as error:  # the host's code, of which we know nothing
+        except Exception as error:  # the host's code may raise anything
             logger.error("%s failed, called by tool %r", name, use.tool, exc_info=error)
             raise ToolError(f"The application's {name} callback failed; its log has the details") from None
 
 
 class _HostChannel:
-    """The `Channel` of one call: everything on it goes to the host."""
+    """The `Channel` of one call; sends everything to the host."""
 
     def __init__(self, host: Host, use: ToolUse) -> None:
         self._host = host
@@ -129,7 +128,7 @@ class _HostChannel:
         if self._host.can(method):
             try:
                 await self._host.call(method, params, self._use)
-            except ToolError as error:  # a broken progress bar is no reason for the work to fail
+            except ToolError as error:  # a failed progress callback must not fail the tool
                 logger.warning("%s", error)
 
     async def ask(self, method: str, params: Any) -> Raw:
@@ -138,11 +137,11 @@ class _HostChannel:
         return Raw(await self._host.call(method, params, self._use))
 
     async def release(self, retry_ms: int | None) -> None:
-        """There is no connection to let go."""
+        """There is no connection to close."""
 
 
 class _HostedService:
-    """A `Service` whose calls speak to the host instead of to Claude Code."""
+    """A `Service` whose calls send to the host instead of Claude Code."""
 
     def __init__(self, service: Service, host: Host) -> None:
         self._service = service
@@ -152,14 +151,14 @@ class _HostedService:
         try:
             return await self._service.handle(self._hosted(call))
         except asyncio.CancelledError:
-            # Without an answer the bridge keeps the id reserved for as long as the query lives.
+            # Without an answer the SDK keeps the id reserved until the query ends.
             raise McpError(CANCELLED.code, CANCELLED.message) from None
 
     def _hosted(self, call: Call) -> Call:
         caller = call.caller
-        if caller.era == "modern":  # asks by its answer, and so can ask only what the client declared
+        if caller.era == "modern":  # asks by its answer, so only for what the client declared
             return call
-        # Claude Code declares nothing to SDK servers; it is the host that can do these things.
+        # Claude Code declares nothing to SDK servers; the host has the capabilities.
         caller = Caller(caller.version, self._host.capabilities, caller.client, caller.identity)
         channel = _HostChannel(self._host, _tool_use(call))
         return msgspec.structs.replace(call, caller=caller, channel=channel)
@@ -168,10 +167,10 @@ class _HostedService:
         await self._service.end_session(call)
 
     async def listen(self, call: Call) -> None:
-        """Nothing would carry a change notification to Claude Code."""
+        """The SDK carries no change notifications to Claude Code."""
 
     async def close(self) -> None:
-        """The server outlives its conversations."""
+        """The server outlives the query."""
 
     def health(self) -> JsonObject:
         return self._service.health()
@@ -191,7 +190,7 @@ def _tool_use(call: Call) -> ToolUse:
         return ToolUse()
     try:
         head = decode_params(call.params, _UseHead)
-    except InvalidParams:  # the service says what is wrong with it
+    except InvalidParams:  # the service answers with the error
         return ToolUse()
     return ToolUse(head.name, head.meta.id)
 
@@ -201,13 +200,13 @@ class _SendStream(Protocol):
 
 
 class SdkInstance:
-    """What the SDK takes for an `mcp.server.Server`. Holds no state: every query has a run of its own."""
+    """Takes the place of an `mcp.server.Server` in the SDK. Has no state: every query calls `run`."""
 
     def __init__(self, service: Service, host: Host) -> None:
         self._service = _HostedService(service, host)
 
     def create_initialization_options(self) -> None:
-        """Part of what the SDK expects; `run` needs none."""
+        """The SDK calls it; `run` needs no options."""
 
     async def run(
         self,
@@ -216,7 +215,7 @@ class SdkInstance:
         options: None,
         raise_exceptions: bool = False,
     ) -> None:
-        """One query's conversation. Whatever it raised would end the server for the rest of the query."""
+        """Serve one query. It must not raise: that would end the server for the rest of the query."""
         duplex = Duplex(self._service, _writer(write))
         try:
             async for item in read:
@@ -229,12 +228,12 @@ class SdkInstance:
 
 
 def _writer(stream: _SendStream) -> Callable[[bytes], Awaitable[None]]:
-    from anyio import BrokenResourceError, ClosedResourceError  # the SDK brings it
+    from anyio import BrokenResourceError, ClosedResourceError  # installed with the SDK
 
     async def write(body: bytes) -> None:
         try:
             message = _message_of(body)
-        except ValueError:  # an error about a message without an id, which mcp cannot spell
+        except ValueError:  # an error without an id, which mcp cannot represent
             return
         with contextlib.suppress(BrokenResourceError, ClosedResourceError):  # the query has ended
             await stream.send(message)
@@ -246,7 +245,7 @@ def _message_of(body: bytes) -> "SessionMessage":
     import mcp.types  # heavy; see create_sdk_server
     from mcp.shared.message import SessionMessage
 
-    types: Any = mcp.types  # only one of the two majors is installed, so a checker sees half of this as wrong
+    types: Any = mcp.types  # only one of the two major versions is installed
     if hasattr(types, "jsonrpc_message_adapter"):  # mcp 2
         return SessionMessage(types.jsonrpc_message_adapter.validate_json(body, by_name=False))
     return SessionMessage(types.JSONRPCMessage.model_validate_json(body))

@@ -1,7 +1,7 @@
-"""A client in the same process: calls go straight to the service, objects come straight back.
+"""A client in the same process: it calls the service directly, without a transport.
 
-For tests, for the command line, and for programs that use their own tools. It answers the server's
-questions with the callbacks it was given, in either era.
+For tests, the command line, and programs that use their own tools. Its callbacks answer the server's
+questions, in either era.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from ..wire.types import Result
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN
 
 Answerer = Callable[[dict[str, Any]], Any | Awaitable[Any]]
-"""Takes a request's params and returns its result, both as plain data."""
+"""Takes the params of a request and returns its result, both as plain data."""
 
 MAX_ROUNDS = 20
 
@@ -28,8 +28,7 @@ MAX_ROUNDS = 20
 class Connection:
     """`async with server.connect() as client: await client.call_tool("add", {"a": 1})`
 
-    Results are plain data, as a client on the wire would decode them. `keys` are what a caller over HTTP
-    would bring, by header.
+    Results are plain data, as decoded from JSON. `keys` are the caller's keys, by header, as over HTTP.
     """
 
     def __init__(
@@ -60,7 +59,9 @@ class Connection:
                 declared.setdefault(name, {})
         version = LATEST_MODERN if era == "modern" else LATEST_LEGACY
         self._caller = Caller(version, declared, client, identity, log_level)
-        self._keys = keys
+        self._secrets = None
+        if keys is not None:
+            self._secrets = {name: Secret(key, digest(key.encode())) for name, key in keys.items()}
         self._listening: asyncio.Task[None] | None = None
         self._session = LegacySession(secrets.token_urlsafe(8)) if era == "legacy" else None
 
@@ -68,7 +69,7 @@ class Connection:
         if self._session is not None:
             call = Call("", Raw(b"{}"), self._caller, self, session=self._session)
             self._listening = asyncio.create_task(self._service.listen(call))
-            await asyncio.sleep(0)  # it listens once it has had its first turn
+            await asyncio.sleep(0)  # lets it start listening
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -77,10 +78,10 @@ class Connection:
             await asyncio.gather(self._listening, return_exceptions=True)
 
     async def request(self, method: str, params: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Any request. Questions of the server are answered on the way."""
+        """Send any request; callbacks answer the server's questions."""
         arguments = dict(params or {})
         for _ in range(MAX_ROUNDS):
-            result = await self._once(method, arguments)
+            result = await self._send(method, arguments)
             if isinstance(result, StreamedResult):
                 return await _whole(result)
             plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(result))
@@ -93,15 +94,14 @@ class Connection:
             arguments |= {"inputResponses": answers}
             if "requestState" in plain:
                 arguments["requestState"] = plain["requestState"]
-        raise McpError(-32603, f"{method} asked for input {MAX_ROUNDS} times without an end")
+        raise McpError(-32603, f"{method} asked for input more than {MAX_ROUNDS} times")
 
-    async def _once(self, method: str, params: dict[str, Any]) -> Result:
+    async def _send(self, method: str, params: dict[str, Any]) -> Result:
         meta: dict[str, Any] = params.get("_meta") or {}
         token = meta.get("progressToken")
         raw = Raw(msgspec.json.encode(params))
-        call = Call(method, raw, self._caller, self, secrets.randbits(32), token, self._session)
-        if self._keys is not None:
-            call.secrets = {name: Secret(key, digest(key.encode())) for name, key in self._keys.items()}
+        id = secrets.randbits(32)
+        call = Call(method, raw, self._caller, self, id, token, self._session, secrets=self._secrets)
         return await self._service.handle(call)
 
     async def _reply(self, method: str, params: Any) -> Any:
@@ -110,8 +110,6 @@ class Connection:
             raise MethodNotFound(method)
         value: Any = answerer(params)
         return await value if inspect.isawaitable(value) else value
-
-    # What clients do most
 
     async def call_tool(
         self, name: str, arguments: dict[str, Any] | None = None, *, progress_token: str | None = None
@@ -145,8 +143,6 @@ class Connection:
 
     async def get_prompt(self, name: str, arguments: dict[str, str] | None = None) -> dict[str, Any]:
         return await self.request("prompts/get", {"name": name, "arguments": arguments or {}})
-
-    # The channel the server speaks through
 
     async def notify(self, method: str, params: Any) -> None:
         if self._on_notification is not None:

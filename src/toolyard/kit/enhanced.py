@@ -1,7 +1,7 @@
-"""Tools as records, for people who come from the Claude Agent SDK's `@tool`.
+"""Tools as records, like the Claude Agent SDK's `@tool`.
 
-The record and its handler look as they do there, with an output schema and structured content added. What
-comes out is a kit `Server` like any other, on every transport:
+The record and its handler have the same form as there, with an output schema and structured content added.
+`enhanced_server` makes an ordinary kit `Server` of them, for every transport:
 
     @enhanced_tool("add", "Add two numbers", {"a": int, "b": int}, output_schema={…})
     async def add(args):
@@ -62,8 +62,8 @@ def enhanced_tool(
 
     `input_schema` is `{name: type}` with every name required, a TypedDict, or a JSON Schema. `annotations`
     is a ToolAnnotations of `mcp` or of the SDK, or a dict. The handler takes the arguments as one dict, and
-    a `Context` after it if it likes. It returns `content`, and where it has them `structuredContent` and
-    `is_error`; raise ToolError for a failure that the model should read.
+    optionally a `Context`. It returns `content`, and optionally `structuredContent` and `is_error`; raise
+    ToolError for a failure that the model should read.
     """
 
     def record(handler: Handler) -> EnhancedTool:
@@ -73,7 +73,7 @@ def enhanced_tool(
 
 
 def enhanced_server(name: str, version: str = "1.0.0", tools: Iterable[EnhancedTool] = ()) -> Server:
-    """A server of records."""
+    """A server with the tools of these records."""
     server = Server(name, version=version)
     for tool in tools:
         server.add_tool(
@@ -87,11 +87,8 @@ def enhanced_server(name: str, version: str = "1.0.0", tools: Iterable[EnhancedT
     return server
 
 
-# What a handler returns
-
-
 def _function(handler: Handler) -> Callable[..., Awaitable[ToolResult]]:
-    """The handler as the kit calls it."""
+    """The handler as a function for the kit."""
 
     async def plain(args: dict[str, Any]) -> ToolResult:
         return _result(await handler(args))
@@ -132,9 +129,7 @@ def _block(item: Mapping[str, Any]) -> Block:
         raise MismatchError(f"content block {dict(item)!r:.80}: {explain(error)}") from None
 
 
-# What its annotations say
-
-# Snake case first: what has both spellings may complain about the other.
+# Snake case first: a class with both spellings may warn about the other.
 _HINTS = {
     "title": ("title",),
     "read_only": ("read_only_hint", "readOnlyHint"),
@@ -146,22 +141,20 @@ _SIZE = ("max_result_size_chars", "maxResultSizeChars")
 
 
 def _hints(annotations: Any) -> dict[str, Any]:
-    """The kit's options for annotations in the spelling of either `mcp` major, as an object or a dict."""
+    """The kit's options for annotations of either major version of `mcp`, as an object or a dict."""
     options = {option: _first(annotations, spellings) for option, spellings in _HINTS.items()}
     size = _first(annotations, _SIZE)
-    if size is not None:  # Claude Code's own, which the SDK too sends this way
+    if size is not None:  # an extension of Claude Code, which the SDK sends this way
         options["meta"] = {"anthropic/maxResultSizeChars": size}
     return options
 
 
 def _first(annotations: Any, spellings: Iterable[str]) -> Any:
     if isinstance(annotations, Mapping):
-        given = cast(Mapping[str, Any], annotations)
-        return next((given[name] for name in spellings if name in given), None)
+        members = cast(Mapping[str, Any], annotations)
+        return next((members[name] for name in spellings if name in members), None)
     return next((getattr(annotations, name) for name in spellings if hasattr(annotations, name)), None)
 
-
-# What its input schema means, by the SDK's rules
 
 _SIMPLE: dict[Any, str] = {
     str: "string",
@@ -189,7 +182,7 @@ def _input_schema(tool: EnhancedTool) -> JsonSchema:
 
 
 def _is_typed_dict(kind: Any) -> bool:
-    # Not `typing.is_typeddict`, which does not know those of typing_extensions.
+    # Not `typing.is_typeddict`, which does not recognize those of typing_extensions.
     return isinstance(kind, type) and hasattr(cast(Any, kind), "__required_keys__")
 
 

@@ -1,7 +1,7 @@
 """Change events: published once, delivered to every listener of either protocol era.
 
-A slow listener loses nothing: pending events are stored by subject, so ten changes of one list become one
-notification and memory stays bounded.
+A slow listener misses nothing: pending events are stored by subject, so ten changes of one list become one
+notification, and memory stays bounded.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ class ChangeEvent(Struct, frozen=True):
 
 
 class EventListener:
-    """An async iterator over the events it was opened for."""
+    """An async iterator over the events that `wants` accepts."""
 
     def __init__(self, hub: "EventHub", wants: Callable[[ChangeEvent], bool]) -> None:
         self._hub = hub
@@ -34,7 +34,7 @@ class EventListener:
         self._loop = asyncio.get_running_loop()
         self._closed = False
 
-    def offer(self, event: ChangeEvent) -> None:
+    def put(self, event: ChangeEvent) -> None:
         """May be called from any thread."""
         if self._wants(event):
             try:
@@ -42,11 +42,11 @@ class EventListener:
             except RuntimeError:
                 on_loop = False
             if on_loop:
-                self._put(event)
+                self._store(event)
             else:
-                self._loop.call_soon_threadsafe(self._put, event)
+                self._loop.call_soon_threadsafe(self._store, event)
 
-    def _put(self, event: ChangeEvent) -> None:
+    def _store(self, event: ChangeEvent) -> None:
         self._pending[event.method, event.about] = event
         self._wake.set()
 
@@ -81,9 +81,9 @@ class EventHub:
 
     def publish(self, event: ChangeEvent) -> None:
         for listener in list(self.listeners):
-            listener.offer(event)
+            listener.put(event)
 
     def close(self) -> None:
-        """End every listener after what it still has pending. A server may be started again afterwards."""
+        """End every listener after its pending events. The hub can be used again afterwards."""
         for listener in list(self.listeners):
             listener.close()

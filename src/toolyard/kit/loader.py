@@ -29,7 +29,7 @@ BUILD, ENVIRONMENT = "build", "ENVIRONMENT"
 
 
 class SettingsError(Exception):
-    """A setting that does not exist, or whose value does not fit; the message names it."""
+    """An unknown setting, or an invalid value; the message names it."""
 
 
 def can_build(module: ModuleType) -> bool:
@@ -52,19 +52,19 @@ def read_settings(module: ModuleType, options: Mapping[str, Any], environ: Mappi
     names = [field.encode_name for field in msgspec.structs.fields(kind)]
     for name in options:
         if name not in names:
-            raise SettingsError(f"there is no setting {name!r}; there are: {', '.join(names)}")
+            raise SettingsError(f"unknown setting {name!r}; there are: {', '.join(names)}")
     found = {
         name: environ[prefix + name.upper()] for name in names if prefix and prefix + name.upper() in environ
     }
     try:
-        # What comes from the environment or a command line is text, also where a number is wanted.
+        # Not strict: values from the environment and the command line are text.
         return msgspec.convert({**found, **options}, kind, strict=False)
     except msgspec.ValidationError as error:
         raise SettingsError(explain(error)) from None
 
 
 def _settings_type(module: ModuleType) -> type[msgspec.Struct] | None:
-    """What its `build` takes: one struct. Any other function of that name is the author's own affair."""
+    """The struct that `build` takes. A function `build` with other parameters is not ours."""
     build = getattr(module, BUILD, None)
     names = list(inspect.signature(build).parameters) if inspect.isfunction(build) else []
     if len(names) != 1:
@@ -74,11 +74,11 @@ def _settings_type(module: ModuleType) -> type[msgspec.Struct] | None:
 
 
 class MissingExtraError(ImportError):
-    """`str()` says what to install."""
+    """A package of an extra is missing; the message has the command that installs it."""
 
 
 def require_extra(server: str, extra: str, *packages: str) -> None:
-    """Raise MissingExtra when one of these cannot be imported."""
+    """Raise MissingExtraError unless all of these packages are installed."""
     missing = [name for name in packages if not _is_installed(name)]
     if missing:
         names = " and ".join(missing)
@@ -88,7 +88,7 @@ def require_extra(server: str, extra: str, *packages: str) -> None:
 def _is_installed(name: str) -> bool:
     try:
         return find_spec(name) is not None
-    except ModuleNotFoundError:  # of a.b, when there is no a
+    except ModuleNotFoundError:  # for a.b if there is no a
         return False
 
 
@@ -99,7 +99,7 @@ _PACKAGE = str(Path(__file__).resolve().parent.parent)
 
 
 class LoadError(Exception):
-    """There is no server there; `hints` say what to do, `details` are a traceback."""
+    """A target has no server; `hints` say what to do, `details` is a traceback."""
 
     def __init__(self, message: str, *hints: str, details: str | None = None) -> None:
         super().__init__(message)
@@ -109,20 +109,20 @@ class LoadError(Exception):
 
 
 def load(target: str, debug: bool = False, options: Mapping[str, Any] | None = None) -> Server:
-    """The server that `target` names; LoadError with a hint when there is none.
+    """Return the server that `target` names, or raise LoadError with a hint.
 
-    A module with `build(settings)` is asked to make one, with these options.
+    If the module has `build(settings)`, it is called with these options.
     """
     place, attribute = split(target)
     module = _load_file(place, debug) if _is_file(place) else _load_module(place, debug)
     if attribute == DEFAULT_ATTRIBUTE and can_build(module):
-        return _built(module, place, options or {}, debug)
+        return _build(module, place, options or {}, debug)
     if options:
         raise LoadError(f"{place!r} takes no options", "only a module with `build(settings)` does")
     return _server_in(module, place, attribute)
 
 
-def _built(module: ModuleType, place: str, options: Mapping[str, Any], debug: bool) -> Server:
+def _build(module: ModuleType, place: str, options: Mapping[str, Any], debug: bool) -> Server:
     try:
         return build_server(module, options)
     except SettingsError as error:
@@ -136,7 +136,7 @@ def _built(module: ModuleType, place: str, options: Mapping[str, Any], debug: bo
 
 
 def split(target: str) -> tuple[str, str]:
-    """The place and the attribute. A colon of another kind (`C:\\server.py`) belongs to the place."""
+    """The place and the attribute. In `C:\\server.py` the colon belongs to the place."""
     place, colon, attribute = target.rpartition(":")
     if colon and all(part.isidentifier() for part in attribute.split(".")):
         return place, attribute
@@ -158,14 +158,14 @@ def _load_file(place: str, debug: bool) -> ModuleType:
     if spec is None or spec.loader is None:
         raise LoadError(f"{place!r} is not a Python file", FORMS)
     module = importlib.util.module_from_spec(spec)
-    # As if it were run by `python path`: its siblings can be imported, and it can find itself.
+    # Like `python path`: the file can import its siblings and itself.
     sys.path.insert(0, str(path.parent))
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # SystemExit, and what authors derive
+    except BaseException as error:  # also SystemExit and authors' own exceptions
         del sys.modules[name]
         raise _import_failure(place, error, debug) from error
     return module
@@ -198,14 +198,14 @@ def _load_module(place: str, debug: bool) -> ModuleType:
 def _missing_module_hint(place: str) -> str:
     if Path(f"{place}.py").is_file():
         return f"for a file, give its name: {place}.py"
-    return f"modules are looked for in this folder and in {sys.prefix}"
+    return f"modules are searched in this folder and in {sys.prefix}"
 
 
 def _import_failure(place: str, error: BaseException, debug: bool) -> LoadError:
     what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     hints: list[str] = []
     if isinstance(error, ImportError) and "relative import" in str(error):
-        hints.append("a file of a package is named by its module: package.module:attribute")
+        hints.append("name a file of a package by its module: package.module:attribute")
     elif isinstance(error, ModuleNotFoundError):
         hints.append(f"install what provides {error.name!r} for {sys.executable}")
     if not debug:
@@ -215,8 +215,8 @@ def _import_failure(place: str, error: BaseException, debug: bool) -> LoadError:
 
 
 def _where(error: BaseException) -> str:
-    """The author's own line: the innermost one that is neither ours nor the import system's."""
-    if isinstance(error, SyntaxError):  # its message has file and line already
+    """The innermost line that is neither ours nor of the import system."""
+    if isinstance(error, SyntaxError):  # its message has file and line
         return ""
     frames = [
         frame

@@ -18,13 +18,13 @@ Locale = Literal["en", "pt"]
 
 
 class LocalizedTool(Struct, frozen=True, kw_only=True):
-    """How a tool looks in one language."""
+    """The name, texts and parameter names of a tool in one language."""
 
     name: str
     title: str
     description: str
     parameters: Mapping[str, "str | tuple[str, str]"] = {}
-    """By the function's own names: what each is for, or how it is called here and what it is for."""
+    """By the function's parameter names: a description, or a name in this language and a description."""
 
 
 def add_localized_tool(
@@ -36,7 +36,7 @@ def add_localized_tool(
     pt: LocalizedTool,
     **options: Unpack[ToolOptions],
 ) -> None:
-    """Declare a tool under both names; where they are the same, once."""
+    """Declare a tool under both names; once if they are equal."""
     shown, other = (en, pt) if locale == "en" else (pt, en)
     _add_localized(server, function, shown, {**options, "listed": True})
     if other.name != shown.name:
@@ -44,16 +44,16 @@ def add_localized_tool(
 
 
 def _add_localized(
-    server: Server, function: Callable[..., Any], face: LocalizedTool, options: ToolOptions
+    server: Server, function: Callable[..., Any], texts: LocalizedTool, options: ToolOptions
 ) -> None:
     server.add_tool(
-        localized(function, face),
-        **{**options, "name": face.name, "title": face.title, "description": face.description},
+        localize(function, texts),
+        **{**options, "name": texts.name, "title": texts.title, "description": texts.description},
     )
 
 
-def localized(function: Callable[..., Any], face: LocalizedTool) -> Callable[..., Any]:
-    """The function with the names and descriptions of a face; its own stay as they are."""
+def localize(function: Callable[..., Any], texts: LocalizedTool) -> Callable[..., Any]:
+    """A wrapper of the function with the names and descriptions of one language."""
     own = inspect.signature(function)
     hints = typing.get_type_hints(function, include_extras=True)
     names: dict[str, str] = {}
@@ -64,23 +64,23 @@ def localized(function: Callable[..., Any], face: LocalizedTool) -> Callable[...
         if hint is Context:
             shown = name
         else:
-            said = face.parameters.get(name)
-            if said is None:
-                raise ValueError(f"{face.name!r} says nothing of the parameter {name!r}")
-            shown, description = (name, said) if isinstance(said, str) else said
+            text = texts.parameters.get(name)
+            if text is None:
+                raise ValueError(f"{texts.name!r} has no description for parameter {name!r}")
+            shown, description = (name, text) if isinstance(text, str) else text
             hint = Annotated[hint, Meta(description=description)]
         names[shown] = name
         annotations[shown] = hint
         parameters.append(parameter.replace(name=shown, annotation=hint, kind=inspect.Parameter.KEYWORD_ONLY))
-    unknown = set(face.parameters) - set(own.parameters)
+    unknown = set(texts.parameters) - set(own.parameters)
     if unknown:
-        raise ValueError(f"{face.name!r} describes parameters that are not there: {sorted(unknown)}")
+        raise ValueError(f"{texts.name!r} describes unknown parameters: {sorted(unknown)}")
 
     async def call(**arguments: Any) -> Any:
         return await function(**{names[name]: value for name, value in arguments.items()})
 
-    call.__name__ = face.name
-    call.__doc__ = face.description
+    call.__name__ = texts.name
+    call.__doc__ = texts.description
     if "return" in hints:
         annotations["return"] = hints["return"]
     call.__annotations__ = annotations

@@ -1,7 +1,7 @@
 """Finds text that addresses the model instead of the reader, and marks it where it is shown.
 
-A warning, not a filter: patterns can be wrong. Suspect words are put in brackets; the brackets are removed
-again from text that comes back, so what was read can be written.
+A warning, not a filter: patterns can be wrong. Puts suspect words in brackets, and removes the brackets
+from text that comes back, so that a text can be written as it was read.
 """
 
 import re
@@ -10,7 +10,7 @@ import unicodedata
 from ..wire.text import SUSPECT_CLOSE as CLOSE
 from ..wire.text import SUSPECT_OPEN as OPEN
 
-MOST_MARKS = 50
+MAX_MARKS = 50
 
 _BEFORE = (
     r"(?:previous|prior|above|earlier|preceding|existing|all|any|your|system|the|these|those|my|of|other)"
@@ -22,7 +22,7 @@ _ANTES = (
 _ORDENS = (
     r"(?:instruc(?:ao|oes)|regras?|ordens|orientac(?:ao|oes)|diretrizes|prompts?|mensage(?:m|ns)|contexto)"
 )
-# A space stands for some white space, ~ for some or none.
+# A space means some white space, ~ some or none.
 _PATTERNS = (
     rf"(?:ignore|disregard|forget|override|bypass) (?:{_BEFORE} ){{1,4}}{_ORDERS}",
     rf"(?:ignor[ae]r?|desconsider[ae]r?|esquec[ae]r?|desobedec[ae]r?) (?:{_ANTES} ){{0,4}}{_ORDENS}"
@@ -42,7 +42,7 @@ _PATTERNS = (
     r"\[/?(?:inst|system)\]",
     r"(?:^|\n)~(?:system|sistema)~:",
 )
-# All of it counted: without limits, a page of blanks would take hours to look through.
+# Bounded repetitions: otherwise a page of blanks would take hours.
 _SUSPECT = re.compile(
     "|".join(f"(?:{pattern})" for pattern in _PATTERNS).replace(" ", r"\s{1,9}").replace("~", r"\s{0,9}")
 )
@@ -58,7 +58,7 @@ def count_suspect(text: str) -> int:
 
 
 def marked(text: str) -> str:
-    """The text with its doubtful parts in brackets."""
+    """The text with its suspect parts in brackets."""
     parts: list[str] = []
     end = 0
     for start, stop in _spans(text):
@@ -74,20 +74,20 @@ def unmarked(text: str) -> str:
 def _spans(text: str) -> list[tuple[int, int]]:
     if not is_suspect(text):
         return []
-    # Only now, character by character: where in the text that was.
+    # Slow, so only now: map each character to its place in the text.
     plain: list[str] = []
     places: list[int] = []
-    for at, character in enumerate(text):
-        seen = _plain(character)
-        plain.append(seen)
-        places += [at] * len(seen)
-    found = list(_SUSPECT.finditer("".join(plain)))[:MOST_MARKS]
+    for index, character in enumerate(text):
+        folded = _plain(character)
+        plain.append(folded)
+        places += [index] * len(folded)
+    found = list(_SUSPECT.finditer("".join(plain)))[:MAX_MARKS]
     return [(places[match.start()], places[match.end() - 1] + 1) for match in found]
 
 
 def _plain(text: str) -> str:
-    """As it reads: without case, accents, and characters that nobody sees."""
+    """The text without case, accents and invisible characters."""
     if text.isascii():
         return text.lower()
-    apart = unicodedata.normalize("NFKD", text).casefold()
-    return "".join(c for c in apart if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")
+    decomposed = unicodedata.normalize("NFKD", text).casefold()
+    return "".join(c for c in decomposed if not unicodedata.combining(c) and unicodedata.category(c) != "Cf")

@@ -1,7 +1,7 @@
-"""`Server`: the tools, resources and prompts of one MCP server, and how it is served.
+"""`Server`: the tools, resources and prompts of one MCP server, and the ways to serve it.
 
-Owns declaration, the tables of protocol methods for each era, and the way to HTTP, stdio and in-process
-clients. What each method does is in `kit.features`.
+Owns declaration, the protocol methods of each era, and the start of HTTP, stdio and in-process clients.
+`kit.features` implements the methods.
 """
 
 import itertools
@@ -22,7 +22,7 @@ from ..wire.types import DiscoverResult, Icon, Implementation, InitializeResult,
 from ..wire.versions import MODERN_VERSIONS
 from .calls.tasks import TaskRegistry
 from .events import PROMPTS_CHANGED, RESOURCE_UPDATED, RESOURCES_CHANGED, TOOLS_CHANGED, ChangeEvent, EventHub
-from .features.base import Feature, N, PromptOptions, ResourceOptions, ToolOptions
+from .features.base import Feature, PromptOptions, ResourceOptions, ToolOptions
 from .features.prompts import Completer, Prompt, PromptFeature
 from .features.resources import Resource, ResourceFeature
 from .features.subscriptions import SubscriptionFeature
@@ -40,13 +40,13 @@ class KitService:
     def __init__(self, server: "Server") -> None:
         self._server = server
         self._stamp = {SERVER_KEY: Raw(msgspec.json.encode(server.implementation))}
-        self._listening = SubscriptionFeature(server)
+        self._subscriptions = SubscriptionFeature(server)
         features = [
             _Identity(server),
             ToolFeature(server),
             ResourceFeature(server),
             PromptFeature(server),
-            self._listening,
+            self._subscriptions,
         ]
         self._modern = {k: v for feature in features for k, v in (feature.shared | feature.modern).items()}
         self._legacy = {k: v for feature in features for k, v in (feature.shared | feature.legacy).items()}
@@ -66,15 +66,15 @@ class KitService:
         return result
 
     async def listen(self, call: Call) -> None:
-        await self._listening.listen_legacy(call)
+        await self._subscriptions.listen_legacy(call)
 
     async def end_session(self, call: Call) -> None:
-        """What a session set is with the edge; nothing is kept here."""
+        """The edge holds the state of a session; there is none here."""
 
     async def close(self) -> None:
         self._server.hub.close()
         await self._server.tasks.close()
-        await self._server.run_closing()
+        await self._server.run_close_functions()
 
     def health(self) -> dict[str, Any]:
         server = self._server
@@ -87,8 +87,8 @@ class KitService:
         }
 
 
-class _Identity(Feature):
-    """What a client asks first: who are you, and what can you do?"""
+class _Identity(Feature["Server"]):
+    """Name, version and capabilities of the server."""
 
     def __init__(self, server: "Server") -> None:
         super().__init__(server)
@@ -106,23 +106,23 @@ class _Identity(Feature):
             "prompts": {"listChanged": True},
             "completions": {},
         }
-        features = self._server.features
-        found: dict[str, Any] = {"logging": {}}
-        found |= {name: value for name, value in declared.items() if name in features}
+        features = self._host.features
+        capabilities: dict[str, Any] = {"logging": {}}
+        capabilities |= {name: value for name, value in declared.items() if name in features}
         extensions: dict[str, Any] = {}
         if modern and "tasks" in features:
             extensions[TASKS_EXTENSION] = {}
         if "ui" in features:
             extensions[UI_EXTENSION] = {}
         if extensions:
-            found["extensions"] = extensions
-        return found
+            capabilities["extensions"] = extensions
+        return capabilities
 
     async def _discover(self, call: Call) -> DiscoverResult:
         result = DiscoverResult(
             supported_versions=list(MODERN_VERSIONS),
             capabilities=self._capabilities(modern=True),
-            instructions=self._server.instructions,
+            instructions=self._host.instructions,
         )
         return self._cached(call, result)
 
@@ -130,8 +130,8 @@ class _Identity(Feature):
         return InitializeResult(
             protocol_version=call.caller.version,
             capabilities=self._capabilities(modern=False),
-            server_info=self._server.implementation,
-            instructions=self._server.instructions,
+            server_info=self._host.implementation,
+            instructions=self._host.instructions,
         )
 
     async def _ping(self, call: Call) -> Result:
@@ -145,11 +145,12 @@ class _Identity(Feature):
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+T = TypeVar("T")
 
 logger = logging.getLogger("toolyard.kit")
 
 Visible = Callable[[Call], Awaitable[Callable[[Tool], bool] | None]]
-"""Given a request, says which tools its caller has; None for all of them."""
+"""Returns, for a request, a test whether its caller has a tool; None if it has all."""
 
 KEY_VARIABLE = "TOOLYARD_KEY"
 MAX_SECONDS = 10 * 365 * 24 * 3600.0
@@ -158,8 +159,8 @@ MAX_SECONDS = 10 * 365 * 24 * 3600.0
 class Server:
     """A set of tools, resources and prompts under one name.
 
-    `key` signs legacy session ids and the state of multi round trips. Give every process that serves
-    the same clients the same one (or set TOOLYARD_KEY); without it each process makes its own.
+    `key` signs legacy session ids and the state of multi round trips. Processes that serve the same clients
+    need the same key (or TOOLYARD_KEY); without it each process makes its own.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class Server:
         max_subscriptions: int = 1000,
         caller_keys: CallerKeys | None = None,
     ) -> None:
-        """`caller_keys`: in which headers callers over HTTP bring keys of their own, for `Context.secret`."""
+        """`caller_keys`: the headers with callers' own keys over HTTP, for `Context.secret`."""
         _check_options(page_size, cache_ttl, cache_scope, state_ttl, max_subscriptions)
         self.name = name
         self.version = version
@@ -191,25 +192,23 @@ class Server:
         self.state_ttl = state_ttl
         self.max_subscriptions = max_subscriptions
         self.caller_keys = caller_keys
-        given = key or os.environ.get(KEY_VARIABLE, "").encode()
-        self.has_own_key = bool(given)
-        """Whether sessions and state outlive this process; without a key of its own it makes one up."""
-        self.sealer = Sealer(given or None, name)
+        configured = key or os.environ.get(KEY_VARIABLE, "").encode()
+        self.has_own_key = bool(configured)
+        """Whether a key was configured, so that sessions and state outlive this process."""
+        self.sealer = Sealer(configured or None, name)
         self.tools: dict[str, Tool] = {}
         self.resources: dict[str, Resource] = {}
         self.prompts: dict[str, Prompt] = {}
         self.completions: dict[tuple[str, str, str], Completer] = {}
         self.features: set[str] = set()
-        """What has been declared at least once; a list that runs empty later is still a list."""
+        """Features declared at least once; a list may become empty later."""
         self._serials = itertools.count(1)
-        self._closing: list[Callable[[], Awaitable[None]]] = []
+        self._close_functions: list[Callable[[], Awaitable[None]]] = []
         self._before_resources: list[Callable[[], Awaitable[None]]] = []
         self._visible: Visible | None = None
         self.hub = EventHub()
         self.tasks = TaskRegistry(self.hub)
         self.service = KitService(self)
-
-    # Declaring
 
     @overload
     def tool(self, function: F, /) -> F: ...
@@ -225,30 +224,29 @@ class Server:
         return declare if function is None else declare(function)
 
     def add_tool(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> Tool:
-        """What `tool` does, for functions made at run time. Say `notify_tools_changed` afterwards."""
-        tool = Tool(function, **options)
+        """As `tool`, for functions made at run time. Call `notify_tools_changed` afterwards."""
+        tool = Tool(function, serial=next(self._serials), **options)
         self._register(self.tools, tool.name, tool, "tools")
         if tool.long is not None:
             self.features.add("tasks")
         return tool
 
     def show_tools(self, visible: "Visible") -> None:
-        """Let this say which tools the caller of a request has; the others are unknown to that caller."""
+        """Set the function that decides which tools a caller has; other tools are unknown to that caller."""
         self._visible = visible
 
-    async def shown_tools(self, call: Call) -> Callable[[Tool], bool] | None:
-        """Which tools this caller has; None when all callers have all."""
+    async def visible_tools(self, call: Call) -> Callable[[Tool], bool] | None:
         return None if self._visible is None else await self._visible(call)
 
     def count_tools(self) -> int:
-        """Those that are listed."""
+        """How many tools are listed."""
         return sum(tool.listed for tool in self.tools.values())
 
     def remove_tool(self, name: str) -> None:
         self._remove(self.tools, name, "tool")
 
     def resource(self, uri: str, **options: Unpack[ResourceOptions]) -> Callable[[F], F]:
-        """Declare a resource, or with `{variables}` in the address a template of resources."""
+        """Declare a resource; with `{variables}` in the URI, a template of resources."""
 
         def declare(function: F) -> F:
             self.add_resource(function, uri, **options)
@@ -259,8 +257,8 @@ class Server:
     def add_resource(
         self, function: Callable[..., Any], uri: str, **options: Unpack[ResourceOptions]
     ) -> Resource:
-        """What `resource` does, at run time. Say `notify_resources_changed` afterwards."""
-        resource = Resource(function, uri, **options)
+        """As `resource`, at run time. Call `notify_resources_changed` afterwards."""
+        resource = Resource(function, uri, serial=next(self._serials), **options)
         self._register(self.resources, uri, resource, "resources")
         if uri.startswith("ui://"):
             self.features.add("ui")
@@ -270,11 +268,11 @@ class Server:
         self._remove(self.resources, uri, "resource")
 
     def on_list_resources(self, function: Callable[[], Awaitable[None]]) -> None:
-        """Await this before resources are listed: it may add and remove some that come from elsewhere."""
+        """Await this before resources are listed, so that it can add and remove some."""
         self._before_resources.append(function)
 
     async def renew_resources(self) -> None:
-        """What `on_list_resources` was told; one that fails costs what it would have added, not the list."""
+        """Run the functions of `on_list_resources`. A failure is logged and does not fail the list."""
         for function in self._before_resources:
             try:
                 await function()
@@ -286,7 +284,7 @@ class Server:
     @overload
     def prompt(self, **options: Unpack[PromptOptions]) -> Callable[[F], F]: ...
     def prompt(self, function: F | None = None, **options: Unpack[PromptOptions]) -> F | Callable[[F], F]:
-        """Declare a prompt: its parameters are its arguments, what it returns its messages."""
+        """Declare a prompt: the function's parameters are its arguments, its result the messages."""
 
         def declare(target: F) -> F:
             self.add_prompt(target, **options)
@@ -295,8 +293,8 @@ class Server:
         return declare if function is None else declare(function)
 
     def add_prompt(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> Prompt:
-        """What `prompt` does, at run time. Say `notify_prompts_changed` afterwards."""
-        prompt = Prompt(function, **options)
+        """As `prompt`, at run time. Call `notify_prompts_changed` afterwards."""
+        prompt = Prompt(function, serial=next(self._serials), **options)
         self._register(self.prompts, prompt.name, prompt, "prompts")
         return prompt
 
@@ -308,7 +306,7 @@ class Server:
     ) -> Callable[[F], F]:
         """Declare `def complete(value, context) -> list[str]` for an argument of a prompt or template.
 
-        A parameter annotated `Caller` is told who asks.
+        A parameter annotated `Caller` gets the caller.
         """
         if (prompt is None) == (resource is None):
             raise ValueError("name either the prompt or the resource template whose argument this completes")
@@ -324,10 +322,9 @@ class Server:
 
         return declare
 
-    def _register(self, known: dict[str, N], name: str, item: N, feature: str) -> None:
+    def _register(self, known: dict[str, T], name: str, item: T, feature: str) -> None:
         if name in known:
             raise ValueError(f"server {self.name!r} already has a {feature.removesuffix('s')} {name!r}")
-        item.serial = next(self._serials)
         known[name] = item
         self.features.add(feature)
 
@@ -335,8 +332,6 @@ class Server:
         if name not in known:
             raise ValueError(f"server {self.name!r} has no {kind} {name!r}")
         del known[name]
-
-    # Telling clients, of either era, that something changed
 
     def notify_tools_changed(self) -> None:
         self.hub.publish(ChangeEvent(TOOLS_CHANGED))
@@ -362,7 +357,7 @@ class Server:
         max_body: int = 4 * 1024 * 1024,
         pace: "Pace | None" = None,
     ) -> "HttpEdge":
-        """An ASGI app that serves both eras at `path` and says how it is at /health."""
+        """An ASGI app that serves both eras at `path`, and its health at /health."""
         from ..edge.http.app import HttpEdge  # the transports load only when used
 
         return HttpEdge(
@@ -397,30 +392,30 @@ class Server:
         run(self.asgi(**options), host, port, keep_alive, max_idle)
 
     def run_stdio(self) -> None:
-        """Serve the process that started us, until it closes our standard input."""
+        """Serve over stdin and stdout until stdin is closed."""
         from ..edge.stdio import run
 
         run(self.service)
 
     def on_close(self, function: Callable[[], Awaitable[None]]) -> None:
-        """Await this when the server closes, the last one first: for what it opened."""
-        self._closing.append(function)
+        """Await this when the server closes; functions run in reverse order."""
+        self._close_functions.append(function)
 
-    async def run_closing(self) -> None:
-        """What `on_close` was told, once each; one that fails keeps none of the others from it."""
-        while self._closing:
-            function = self._closing.pop()
+    async def run_close_functions(self) -> None:
+        """Run the functions of `on_close`, once each. A failure is logged; the others still run."""
+        while self._close_functions:
+            function = self._close_functions.pop()
             try:
                 await function()
             except Exception:
                 logger.exception("server %r did not close cleanly", self.name)
 
     async def close(self) -> None:
-        """End tasks and listeners. The edges do it when they stop; a server used in process needs it said."""
+        """End tasks and listeners. The transports call it; call it yourself after in-process use."""
         await self.service.close()
 
     def connect(self, **options: Any) -> "Connection":
-        """A client in the same process, with no transport between. See `kit.connection.Connection`."""
+        """A client in the same process, without a transport. See `kit.connection.Connection`."""
         from .connection import Connection
 
         return Connection(self.service, **options)

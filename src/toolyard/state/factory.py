@@ -1,19 +1,19 @@
-"""From an address to a store. Connects nothing: a store connects when it is first used."""
+"""Opens a store by its URL. A store connects when it is first used."""
 
 from importlib.util import find_spec
 from pathlib import Path
 
 from .memory import MemoryState
-from .store import State, StateExtraError, file_of, kind_of, place_of
+from .store import State, StateExtraError, file_of, kind_of
 
 
 def open_state(url: str, folder: Path | None) -> State:
-    """`folder` is where a file without a path of its own lies."""
+    """A relative file name is below `folder`."""
     match kind_of(url):
         case "memory":
             return MemoryState()
         case "sqlite":
-            from .sqlite import SqliteState  # 3 ms, and only for who uses it
+            from .sqlite import SqliteState  # 3 ms
 
             return SqliteState(file_of(url, folder))
         case "redis":
@@ -30,4 +30,6 @@ def open_state(url: str, folder: Path | None) -> State:
 
 def _require(package: str, url: str, extra: str) -> None:
     if find_spec(package) is None:
+        from ..databases.model import place_of
+
         raise StateExtraError(place_of(url), extra)

@@ -1,7 +1,7 @@
-"""A bounded store in this process's memory, alone or as the fallback of another store that may be away.
+"""State in this process's memory, bounded: alone, or as the fallback while a shared store is unavailable.
 
-The fallback is for what can be made anew, such as session leases. Callers that must not lose data use the
-store itself.
+The fallback is for data that can be made again, such as session leases. Callers that must not lose data use
+the store itself.
 """
 
 import asyncio
@@ -14,23 +14,29 @@ from typing import TypeVar
 
 from .store import State, StateEntryError, StateError, StateFullError, check_entry, checked_ttl
 
+logger = logging.getLogger("toolyard.state")
+
+T = TypeVar("T")
+
 MAX_ENTRIES = 100_000
 MAX_BYTES = 64 << 20
-"""Of keys and values together, as they are counted: Python adds about 300 bytes to each entry."""
+"""The sum of keys and values. Python adds about 300 bytes for each entry."""
 
 
 class MemoryState:
-    """When it is full, what has a time limit goes first, the longest unwritten before the others; what has
-    none is never dropped, and a new entry is refused instead."""
+    """When full, drops entries with a time limit, least recently written first.
+
+    Entries without a time limit are never dropped; a new entry is refused instead.
+    """
 
     def __init__(self, max_entries: int = MAX_ENTRIES, max_bytes: int = MAX_BYTES) -> None:
         self._max_entries = max_entries
         self._max_bytes = max_bytes
         self._bytes = 0
         self._values: dict[str, bytes] = {}
-        # In the order they were written.
+        # In the order of writing.
         self._expiries: dict[str, float] = {}
-        # May hold times that are not good any more: `_expiries` has the true ones.
+        # A heap that may hold outdated times; `_expiries` has the current ones.
         self._queue: list[tuple[float, str]] = []
 
     async def get(self, key: str) -> bytes | None:
@@ -69,8 +75,8 @@ class MemoryState:
         self._queue.clear()
         self._bytes = 0
 
-    def left(self, key: str) -> float | None:
-        """Seconds until it expires; None when it does not."""
+    def seconds_left(self, key: str) -> float | None:
+        """Seconds until the key expires; None if it does not."""
         expires = self._expiries.get(key)
         return None if expires is None else max(0.0, expires - time.monotonic())
 
@@ -87,7 +93,7 @@ class MemoryState:
             expires = time.monotonic() + seconds
             self._expiries[key] = expires
             heappush(self._queue, (expires, key))
-            self._tidy()
+            self._compact()
 
     def _make_room(self, key: str, size: int) -> None:
         before = self._values.get(key)
@@ -126,124 +132,122 @@ class MemoryState:
             if self._expiries.get(key) == expires:
                 self._drop(key)
 
-    def _tidy(self) -> None:
-        """Keys that are written again and again leave their old times behind."""
+    def _compact(self) -> None:
+        """Remove outdated times, which keys leave behind when they are written again."""
         if len(self._queue) > 2 * len(self._expiries) + 64:
             self._queue = [(expires, key) for key, expires in self._expiries.items()]
             heapify(self._queue)
 
 
-logger = logging.getLogger("toolyard.state")
-
-AGAIN_SECONDS = 5.0
-"""How long a store is left alone that failed: it may take seconds to fail."""
-REMEMBERED_SECONDS = 600.0
-"""How long what the store said is known without it."""
-MAX_OWED = 10_000
-"""Entries written during an outage that are handed over after it; of the others the store is not told."""
-
-T = TypeVar("T")
+RETRY_SECONDS = 5.0
+"""How long a store that failed is not tried again: a failure may take seconds."""
+CACHE_SECONDS = 600.0
+"""How long entries read from the store are available without it."""
+MAX_PENDING = 10_000
+"""Entries written during an outage that are copied to the store after it. More are not copied."""
 
 
-class _Absence(Enum):
-    AWAY = "away"
+class _Unavailable(Enum):
+    UNAVAILABLE = "unavailable"
 
 
-AWAY = _Absence.AWAY
+UNAVAILABLE = _Unavailable.UNAVAILABLE
 
 
 class FallbackState:
-    """Raises nothing but BadEntry. `what` is kept there, for the log."""
+    """Uses the store, and this process's memory while the store fails. Raises only StateEntryError."""
 
-    def __init__(self, state: State, what: str, again: float = AGAIN_SECONDS) -> None:
+    def __init__(self, state: State, what: str, retry_seconds: float = RETRY_SECONDS) -> None:
+        """`what` names the entries in the log, as in "session leases"."""
         self._state = state
         self._what = what
-        self._again = again
+        self._retry_seconds = retry_seconds
         self._memory = MemoryState()
-        self._away_until: float | None = None
-        self._settling: asyncio.Task[None] | None = None
-        # What was written here and the store does not know of.
-        self._owed: set[str] = set()
+        self._retry_at: float | None = None
+        """None while the store is used."""
+        self._flushing: asyncio.Task[None] | None = None
+        # Keys written here that the store does not have.
+        self._pending: set[str] = set()
 
     async def get(self, key: str) -> bytes | None:
-        value = await self._ask(lambda state: state.get(key))
-        if value is AWAY:
+        value = await self._try(lambda state: state.get(key))
+        if value is UNAVAILABLE:
             return await self._memory.get(key)
-        await self._remember(key, value, None)
+        await self._cache(key, value, None)
         return value
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> None:
-        if await self._ask(lambda state: state.put(key, value, ttl)) is AWAY:
-            self._owe(key, value)
+        if await self._try(lambda state: state.put(key, value, ttl)) is UNAVAILABLE:
+            self._queue_write(key, value)
             await self._memory.put(key, value, ttl)
         else:
-            await self._remember(key, value, ttl)
+            await self._cache(key, value, ttl)
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None) -> bool:
-        """While the store is away, nobody but this process is asked."""
-        done = await self._ask(lambda state: state.swap(key, old, new, ttl))
-        if done is AWAY:
-            self._owe(key, new)
+        """While the store is unavailable, only this process's memory is compared."""
+        done = await self._try(lambda state: state.swap(key, old, new, ttl))
+        if done is UNAVAILABLE:
+            self._queue_write(key, new)
             return await self._memory.swap(key, old, new, ttl)
-        await self._remember(key, new if done else None, ttl)
+        await self._cache(key, new if done else None, ttl)
         return done
 
     async def delete(self, key: str) -> bool:
-        there = await self._ask(lambda state: state.delete(key))
-        self._owe(key, None)
-        here = await self._memory.delete(key)
-        return here if there is AWAY else there
+        stored = await self._try(lambda state: state.delete(key))
+        self._queue_write(key, None)
+        local = await self._memory.delete(key)
+        return local if stored is UNAVAILABLE else stored
 
     async def keys(self, prefix: str) -> list[str]:
-        found = await self._ask(lambda state: state.keys(prefix))
-        return await self._memory.keys(prefix) if found is AWAY else found
+        found = await self._try(lambda state: state.keys(prefix))
+        return await self._memory.keys(prefix) if found is UNAVAILABLE else found
 
     async def close(self) -> None:
-        """The store itself is closed by whoever opened it."""
-        if self._settling is not None:
-            self._settling.cancel()
+        """Does not close the store, which belongs to the caller."""
+        if self._flushing is not None:
+            self._flushing.cancel()
         await self._memory.close()
 
-    async def _ask(self, action: Callable[[State], Awaitable[T]]) -> T | _Absence:
-        if self._away_until is not None:
-            if time.monotonic() >= self._away_until and (self._settling is None or self._settling.done()):
-                # Beside the calls: none of them waits for a store that may take seconds to fail again.
-                self._settling = asyncio.create_task(self._settle())
-            return AWAY
+    async def _try(self, action: Callable[[State], Awaitable[T]]) -> T | _Unavailable:
+        if self._retry_at is not None:
+            if time.monotonic() >= self._retry_at and (self._flushing is None or self._flushing.done()):
+                # In the background: no call waits for a store that may take seconds to fail again.
+                self._flushing = asyncio.create_task(self._flush())
+            return UNAVAILABLE
         try:
             return await action(self._state)
         except StateEntryError:
             raise
         except StateError as error:
-            if self._away_until is None:
-                logger.warning("%s are kept in this process alone for now: %s", self._what, error)
-            self._away_until = time.monotonic() + self._again
-            return AWAY
+            if self._retry_at is None:
+                logger.warning("%s are kept in memory for now: %s", self._what, error)
+            self._retry_at = time.monotonic() + self._retry_seconds
+            return UNAVAILABLE
 
-    async def _settle(self) -> None:
-        """Hand over what was kept here meanwhile. What somebody else has put there in that time stays."""
+    async def _flush(self) -> None:
+        """Copy the entries written during the outage. Entries that others wrote meanwhile stay."""
         try:
-            await self._state.get("there")
-            while self._owed:
-                key = next(iter(self._owed))
+            await self._state.get("probe")
+            while self._pending:
+                key = next(iter(self._pending))
                 value = await self._memory.get(key)
                 if value is not None:
-                    await self._state.swap(key, None, value, self._memory.left(key))
-                self._owed.discard(key)
+                    await self._state.swap(key, None, value, self._memory.seconds_left(key))
+                self._pending.discard(key)
         except StateError:
-            self._away_until = time.monotonic() + self._again
+            self._retry_at = time.monotonic() + self._retry_seconds
         else:
-            self._away_until = None
-            logger.info("%s are kept in the store again", self._what)
+            self._retry_at = None
+            logger.info("%s are kept in the state store again", self._what)
 
-    async def _remember(self, key: str, value: bytes | None, ttl: float | None) -> None:
+    async def _cache(self, key: str, value: bytes | None, ttl: float | None) -> None:
         if value is None:
             await self._memory.delete(key)
         else:
-            await self._memory.put(key, value, min(REMEMBERED_SECONDS, ttl or REMEMBERED_SECONDS))
+            await self._memory.put(key, value, min(CACHE_SECONDS, ttl or CACHE_SECONDS))
 
-    def _owe(self, key: str, value: bytes | None) -> None:
+    def _queue_write(self, key: str, value: bytes | None) -> None:
         if value is None:
-            self._owed.discard(key)
-        elif len(self._owed) < MAX_OWED:
-            self._owed.add(key)
+            self._pending.discard(key)
+        elif len(self._pending) < MAX_PENDING:
+            self._pending.add(key)

@@ -1,9 +1,10 @@
-"""A store in Redis, for many processes and machines."""
+"""State in Redis, for many processes and machines."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ..databases.model import place_of, without_secrets
 from .store import (
     StateError,
     StateFullError,
@@ -12,8 +13,6 @@ from .store import (
     StateUnusableError,
     check_entry,
     checked_ttl,
-    place_of,
-    without_secrets,
 )
 
 if TYPE_CHECKING:
@@ -23,9 +22,9 @@ PREFIX = "toolyard:"
 CONNECTIONS = 8
 CONNECT_SECONDS = 3.0
 SECONDS = 5.0
-"""For one command, waiting for a connection included."""
+"""For one command, including the wait for a connection."""
 
-# ARGV: whether something is expected, what; whether something is put, what, its milliseconds or 0.
+# ARGV: whether an old value is expected, the value; whether a new one is set, the value, its TTL in ms or 0.
 _SWAP = """
 local now = redis.call('GET', KEYS[1])
 if ARGV[1] == '0' then
@@ -55,7 +54,7 @@ class RedisState:
 
     async def get(self, key: str) -> bytes | None:
         check_entry(key)
-        return await self._twice(lambda redis: redis.get(PREFIX + key))
+        return await self._with_retry(lambda redis: redis.get(PREFIX + key))
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> None:
         check_entry(key, value)
@@ -63,7 +62,7 @@ class RedisState:
         if milliseconds == 0:
             await self.delete(key)
         else:
-            await self._twice(lambda redis: redis.set(PREFIX + key, value, px=milliseconds))
+            await self._with_retry(lambda redis: redis.set(PREFIX + key, value, px=milliseconds))
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None) -> bool:
         check_entry(key, new)
@@ -71,23 +70,23 @@ class RedisState:
         if milliseconds == 0:
             new = None
         values = (int(old is not None), old or b"", int(new is not None), new or b"", milliseconds or 0)
-        # `eval` is Redis' own, and runs the script above in the server.
+        # Redis' EVAL: the script runs in the server.
         return bool(await self._once(lambda redis: redis.eval(_SWAP, 1, PREFIX + key, *values)))
 
     async def delete(self, key: str) -> bool:
         check_entry(key)
-        return bool(await self._twice(lambda redis: redis.delete(PREFIX + key)))
+        return bool(await self._with_retry(lambda redis: redis.delete(PREFIX + key)))
 
     async def keys(self, prefix: str) -> list[str]:
         pattern = f"{PREFIX}{prefix}".translate(_PATTERN) + "*"
-        return await self._twice(lambda redis: _scan(redis, pattern))
+        return await self._with_retry(lambda redis: _scan(redis, pattern))
 
     async def close(self) -> None:
         client, self._client = self._client, None
         if client is not None:
             await client.aclose()
 
-    async def _twice(self, action: Callable[[Any], Awaitable[T]]) -> T:
+    async def _with_retry(self, action: Callable[[Any], Awaitable[T]]) -> T:
         try:
             return await self._once(action)
         except StateTimeoutError:
@@ -96,15 +95,15 @@ class RedisState:
             return await self._once(action)
 
     async def _once(self, action: Callable[[Any], Awaitable[T]]) -> T:
-        from redis.exceptions import RedisError  # 100 to 180 ms of CPU, once, and only for who uses it
+        from redis.exceptions import RedisError  # 100 to 180 ms of CPU, once
 
         try:
             async with asyncio.timeout(SECONDS):
                 return await action(self._connected())
         except TimeoutError:
-            raise self._late() from None
+            raise self._timeout_error() from None
         except (RedisError, OSError) as error:
-            raise self._explained(error) from None
+            raise self._translate_error(error) from None
 
     def _connected(self) -> "Redis":
         if self._client is None:
@@ -119,10 +118,9 @@ class RedisState:
                     timeout=SECONDS,
                     socket_connect_timeout=CONNECT_SECONDS,
                     socket_timeout=SECONDS,
-                    # What may be tried again is decided here, not by the package.
+                    # `_with_retry` decides what is tried again.
                     retry=Retry(NoBackoff(), 0),
-                    # Under version 3 of its protocol the package does not look whether an idle connection
-                    # has been closed meanwhile.
+                    # With protocol 3 the package does not check whether an idle connection has been closed.
                     protocol=2,
                 )
             except (ValueError, TypeError):
@@ -133,12 +131,12 @@ class RedisState:
             self._client = Redis.from_pool(pool)
         return self._client
 
-    def _late(self) -> StateTimeoutError:
+    def _timeout_error(self) -> StateTimeoutError:
         return StateTimeoutError(
-            f"{self._place} gave no answer within {SECONDS:g} s", "is Redis up and reachable?"
+            f"{self._place} did not answer within {SECONDS:g} s", "is Redis up and reachable?"
         )
 
-    def _explained(self, error: Exception) -> StateError:
+    def _translate_error(self, error: Exception) -> StateError:
         from redis.exceptions import (
             AuthenticationError,
             ConnectionError,
@@ -149,7 +147,7 @@ class RedisState:
         from redis.exceptions import TimeoutError as RedisTimeout
 
         if isinstance(error, RedisTimeout):
-            return self._late()
+            return self._timeout_error()
         reason = f"{self._place}: {without_secrets(str(error) or type(error).__name__, self._url)}"
         if isinstance(error, AuthenticationError | NoPermissionError):
             return StateUnusableError(reason, "check user and password in the url of [state]")
@@ -167,6 +165,6 @@ async def _scan(redis: Any, pattern: str) -> list[str]:
 
 
 def _milliseconds(ttl: float | None) -> int | None:
-    """What Redis counts in; it takes no 0, which is for what has expired already."""
+    """None: no limit. 0: expired already, which Redis does not accept."""
     seconds = checked_ttl(ttl)
     return None if seconds is None else max(1, round(seconds * 1000)) if seconds else 0

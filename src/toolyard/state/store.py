@@ -1,25 +1,25 @@
-"""What every store can do, the limits of keys and values, addresses of stores, and errors.
+"""The interface of state stores, the limits of keys and values, URLs of stores, and errors.
 
 No message contains a password.
 
 StateError                   names the store by kind and place; `hint` says what to do
-├── StateUnusableError       the address, or what is there, cannot be used: waiting does not help
+├── StateUnusableError       the URL or the store cannot be used; waiting does not help
 │   └── StateExtraError      a package of an extra is not installed
-├── StateUnavailableError    not reachable now: the next call tries again
-│   └── StateTimeoutError    no answer in time; whether the work was done is unknown
-├── StateFullError           takes nothing more until something is deleted or expires
-└── StateEntryError          the key or the value is not one that every store takes
+├── StateUnavailableError    not reachable now; the next call tries again
+│   └── StateTimeoutError    no answer in time; the write may have been done
+├── StateFullError           no room until entries are deleted or expire
+└── StateEntryError          a key or value that stores do not accept
 """
 
 import math
 from pathlib import Path
 from typing import Literal, Protocol
-from urllib.parse import parse_qsl, unquote
+from urllib.parse import unquote
 
 
 class StateError(Exception):
-    told = "the gateway's state cannot be used just now"
-    """What a client may know: the message names places, which are for who runs the gateway."""
+    public_message = "the gateway's state cannot be used just now"
+    """The text for clients. The message itself names addresses and is for operators only."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message}; hint: {hint}")
@@ -46,7 +46,7 @@ class StateTimeoutError(StateUnavailableError):
 
 
 class StateFullError(StateError):
-    told = "the gateway's state has no room left"
+    public_message = "the gateway's state has no room left"
 
 
 class StateEntryError(StateError):
@@ -57,28 +57,28 @@ MAX_KEY = 1024
 """Bytes of UTF-8."""
 MAX_VALUE = 1 << 20
 MAX_TTL = 10 * 365 * 86400.0
-"""Longer than anybody means, and short enough for every store's arithmetic."""
+"""Short enough for the arithmetic of every store."""
 
 
 class State(Protocol):
-    """Keys are printable text, values are small. An expired key is absent, whoever asks.
+    """Keys are printable text, values are small. An expired key is absent.
 
-    Every method may raise StateError. What may be done twice is tried again, once, over a new connection
-    when an old one turns out to be broken; a `swap` is not, because its answer would be a guess.
+    Every method may raise StateError. If a connection is broken, a call is tried once more over a new one,
+    except `swap`: whether the first try succeeded is unknown.
     """
 
     async def get(self, key: str) -> bytes | None: ...
 
     async def put(self, key: str, value: bytes, ttl: float | None = None) -> None:
-        """`ttl` in seconds; None keeps it until it is deleted, whatever was said for the value before."""
+        """Replaces value and time limit. `ttl` in seconds; None keeps the entry until it is deleted."""
         ...
 
     async def swap(self, key: str, old: bytes | None, new: bytes | None, ttl: float | None = None) -> bool:
-        """Put `new` in the place of `old`, if that is what is there; None is absence. Whether it was done."""
+        """Replace `old` by `new` if `old` is the current value. None means absent. Returns whether it did."""
         ...
 
     async def delete(self, key: str) -> bool:
-        """Whether there was something."""
+        """Returns whether the key existed."""
         ...
 
     async def keys(self, prefix: str) -> list[str]:
@@ -89,11 +89,9 @@ class State(Protocol):
 
 
 def check_entry(key: str, value: bytes | None = None) -> None:
-    """The same limits for every store, so that what works with one works with another."""
+    """The same limits for every store, so that stores can be exchanged."""
     if not key or not key.isprintable() or len(key.encode()) > MAX_KEY:
-        raise StateEntryError(
-            f"{key[:40]!r} cannot be a key", f"a key is 1 to {MAX_KEY} bytes of printable text"
-        )
+        raise StateEntryError(f"invalid key {key[:40]!r}", f"a key is 1 to {MAX_KEY} bytes of printable text")
     if value is not None and len(value) > MAX_VALUE:
         raise StateEntryError(
             f"the value for {key[:80]!r} has {len(value)} bytes", f"a value has {MAX_VALUE} at most"
@@ -101,7 +99,7 @@ def check_entry(key: str, value: bytes | None = None) -> None:
 
 
 def checked_ttl(ttl: float | None) -> float | None:
-    """Seconds that every store can count. 0 is what has expired already."""
+    """The seconds within what every store can count. 0: expired already; None: no limit."""
     if ttl is None or ttl == math.inf:
         return None
     return min(ttl, MAX_TTL) if ttl > 0 else 0.0
@@ -125,9 +123,9 @@ def kind_of(url: str) -> Kind:
     scheme = url.partition(":")[0].lower() if ":" in url else url
     kind = _SCHEMES.get(scheme)
     if kind is None or (scheme and ":" not in url):
-        # Only the scheme is quoted: somebody may have put a password where the address belongs.
-        named = f"of the kind {scheme!r}" if ":" in url and scheme.isalnum() else "without a known scheme"
-        raise StateUnusableError(f"there is no store {named}", f"state is kept in {_EXAMPLES}")
+        # Quote only the scheme: the rest may hold a password.
+        problem = f"unknown store type {scheme!r}" if ":" in url and scheme.isalnum() else "no store type"
+        raise StateUnusableError(f"{problem} in the url of [state]", f"use {_EXAMPLES}")
     return kind
 
 
@@ -136,40 +134,19 @@ def is_shared(url: str) -> bool:
     return kind_of(url) in ("redis", "postgres")
 
 
-def place_of(url: str) -> str:
-    """The address for messages: scheme, host, port and name, and nothing before an `@` or in the query."""
-    scheme, _, rest = url.partition("://")
-    # The last one, in the whole of it: a password may hold an unencoded `/`, `?` or `@`.
-    shown = rest.rpartition("@")[2]
-    shown = shown.partition("?")[0].partition("#")[0]
-    return f"{scheme}://{shown if shown.strip('/') else shown + _option(url, 'host')}"
-
-
-def without_secrets(text: str, url: str) -> str:
-    """Somebody else's words about an address, less its passwords, as written there and as meant."""
-    written = url.partition("://")[2].rpartition("@")[0].partition(":")[2]
-    for secret in sorted({written, unquote(written), _option(url, "password")}, key=len, reverse=True):
-        text = text.replace(secret, "***") if secret else text
-    return text
-
-
 def file_of(url: str, folder: Path | None) -> Path:
-    """`sqlite:` is `state.db` in the folder, `sqlite:name` is there too, `sqlite:///path` is the path."""
+    """`sqlite:` is `state.db` in the folder, `sqlite:name` that file there, `sqlite:///path` is the path."""
     rest = url.partition(":")[2]
     if rest.startswith("//"):
         rest = unquote(rest[2:])
         if not rest.startswith("/"):
-            raise StateUnusableError(f"{url!r} names a host, and SQLite has none", "sqlite:///path/to/file")
+            raise StateUnusableError(f"{url!r} names a host; SQLite uses a file", "sqlite:///path/to/file")
         return Path("/" + rest.lstrip("/"))
     name = Path(unquote(rest) or "state.db").expanduser()
     if name.is_absolute():
         return name
     if folder is None:
         raise StateUnusableError(
-            f"there is no state folder for {url!r}", "name the file: sqlite:///path/to/file"
+            f"there is no state folder for {url!r}", "give the whole path: sqlite:///path/to/file"
         )
     return folder / name
-
-
-def _option(url: str, name: str) -> str:
-    return dict(parse_qsl(url.rpartition("?")[2])).get(name, "")

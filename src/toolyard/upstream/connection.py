@@ -117,7 +117,7 @@ class RequestListener(Protocol):
         ...
 
     @property
-    def asks_at_once(self) -> bool:
+    def asks_immediately(self) -> bool:
         """A question is with the client as soon as it is put, and can be answered when the call is over."""
         ...
 
@@ -136,7 +136,7 @@ class SilentListener:
     """For what we ask of an upstream ourselves."""
 
     principal = ""
-    asks_at_once = False
+    asks_immediately = False
 
     async def notify(self, method: str, params: Raw) -> None:
         return None
@@ -196,7 +196,7 @@ class UpstreamConnection(Protocol):
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:

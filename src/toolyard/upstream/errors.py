@@ -1,20 +1,20 @@
-"""Errors between the gateway and an upstream, told apart by what may be done about them.
+"""Errors between the gateway and an upstream, by what a caller may do about them.
 
 UpstreamError           -32603, names the server; `data` has `server` and `reason`
 ├── NotReachedError     the request never left, or was rejected unread: any call may be retried
-│   ├── UpstreamBusyError      we have too many calls under way with it; not its fault
-│   ├── UpstreamStartingError  its program is not ready yet; callers are not kept waiting
-│   ├── StaleSessionError      our session, or the era we assumed, is no longer valid: retry once
-│   └── UpstreamDownError      known to be down: do not try now
-├── UpstreamRefusedError  it rejected us: a retry does not help; `status` is its HTTP status,
-│                         `expired` says that it named a session
+│   ├── UpstreamBusyError      the gateway has too many calls to it; not the upstream's fault
+│   ├── UpstreamStartingError  its program is not ready yet, and callers do not wait longer
+│   ├── StaleSessionError      the gateway's session, or the assumed era, is no longer valid: retry once
+│   └── UpstreamDownError      known to be down: do not retry now
+├── UpstreamRefusedError  it rejected the gateway: a retry does not help; `status` is its HTTP status,
+│                         `expired` says that it named an expired session
 ├── ConnectionLostError   the request left and no answer came: retry only what may run twice
 ├── UpstreamTimeoutError  no answer within the time limit
 └── InvalidReplyError     the answer is not valid JSON-RPC
 
-HttpRpcError            a JSON-RPC error of the upstream's that came with an HTTP error `status`
+HttpRpcError            a JSON-RPC error from the upstream that came with an HTTP error `status`
 
-Also owns the wording by which upstreams say that a session has expired, for want of a code they agree on.
+Also owns the patterns for texts in which upstreams say that a session has expired: there is no common code.
 """
 
 import re
@@ -28,10 +28,10 @@ MAX_REASON = 500
 
 
 class UpstreamError(McpError):
-    """`reason` is a sentence without the server's name, fit for lists and /health."""
+    """`reason` is a sentence without the server's name, for lists and /health."""
 
     def __init__(self, server: str, reason: str, retry_after: float | None = None) -> None:
-        # Reasons are shown to everybody, and may hold an upstream's own words.
+        # A reason is shown to every caller, and may quote the upstream.
         reason = redact(clean(reason))[:MAX_REASON]
         data: dict[str, Any] = {"server": server, "reason": reason}
         if retry_after is not None:
@@ -52,17 +52,17 @@ class UpstreamBusyError(NotReachedError):
 
 class UpstreamStartingError(NotReachedError):
     expected = True
-    """A start that takes long is no fault of the call, and is logged by itself."""
+    """Not logged for each call: the start itself is logged."""
 
 
 class StaleSessionError(NotReachedError):
     expired = False
-    """It spoke of a session that is over, which may be another than ours with it."""
+    """The upstream said that a session has expired; it may be another than the gateway's with it."""
 
 
 class UpstreamDownError(NotReachedError):
     expected = True
-    """That it is down was told when it was found out; the log need not repeat it for every call."""
+    """Not logged for each call: the failure was logged when it was found."""
 
 
 class UpstreamRefusedError(UpstreamError):
@@ -82,7 +82,7 @@ class UpstreamTimeoutError(UpstreamError, TimeoutError):
 
 class InvalidReplyError(UpstreamError):
     id: int | str | None = None
-    """Of the request whose answer it would have been, where that can be told."""
+    """The request that it would have answered, where that is known."""
 
 
 class HttpRpcError(McpError):
@@ -92,7 +92,7 @@ class HttpRpcError(McpError):
 
 
 MAX_EXPIRY_TEXT = 2000
-"""A longer text is about something, and mentions a session at most."""
+"""A longer text is a real answer that only mentions a session."""
 
 _OVER = r"(?:expired|invalid|ended|closed|gone|unknown|terminated|timed out)"
 _NOT_THERE = r"(?:no longer|not (?:found|valid|known)|does not exist)"
@@ -116,13 +116,13 @@ _SUBJECT = re.compile(
 
 
 def says_expired(text: str) -> bool:
-    """Whether a refusal names a session that is over, or was never known."""
+    """Whether a text says that a session has expired or is unknown."""
     return len(text) <= MAX_EXPIRY_TEXT and _SAYS.search(text) is not None
 
 
 def is_refusal(text: str) -> bool:
-    """The same, of a text that speaks of the session first of all.
+    """Whether a text begins by saying that the session has expired.
 
-    What a tool says after it has done something may mention a session too: that of a browser, or of a shop.
+    A tool's own result may mention another session later in the text: that of a browser, or of a shop.
     """
     return says_expired(text) and _SUBJECT.match(text) is not None

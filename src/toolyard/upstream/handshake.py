@@ -1,4 +1,4 @@
-"""The first exchange with an upstream, in either era: what we send about ourselves, what it tells us."""
+"""The handshake with an upstream in either era: builds the requests and reads the answers."""
 
 from secrets import token_hex
 from typing import Any
@@ -15,13 +15,13 @@ from .errors import InvalidReplyError
 
 MAX_INFO = 64 * 1024
 INSTANCE = token_hex(4)
-"""Tells this process from other gateways, so that one notices when it is its own upstream."""
+"""Distinguishes this process from other gateways, so that a gateway notices when it is its own upstream."""
 CLIENT_INFO = {"name": "toolyard", "version": f"{__version__}+{INSTANCE}"}
 
 MODERN_META = Raw(
     msgspec.json.encode({VERSION_KEY: LATEST_MODERN, CAPABILITIES_KEY: {}, CLIENT_KEY: CLIENT_INFO})
 )
-"""Goes with what we ask in our own name."""
+"""The `_meta` of requests that the gateway makes in its own name."""
 
 DISCOVER: Params = {"_meta": MODERN_META}
 
@@ -45,17 +45,16 @@ class _Initialized(Struct, rename="camel"):
 
 
 def read_discovery(server: str, result: RawResult) -> UpstreamInfo:
-    """From the answer to `server/discover`; McpError when it does not speak what we do."""
+    """Read the answer to `server/discover`; McpError if the server supports none of our revisions."""
     found = _decode(server, result, _Discovery)
     if LATEST_MODERN not in found.supported_versions:
-        raise McpError(UNSUPPORTED_VERSION, f"it speaks {', '.join(found.supported_versions[:5])} only")
+        raise McpError(UNSUPPORTED_VERSION, f"it supports {', '.join(found.supported_versions[:5])} only")
     return UpstreamInfo(
         LATEST_MODERN, _info(found.meta.info), valid_capabilities(found.capabilities), found.instructions
     )
 
 
 def initialize_params(profile: ClientProfile) -> Params:
-    """The params of `initialize`."""
     return {
         "protocolVersion": Raw(msgspec.json.encode(LATEST_LEGACY)),
         "capabilities": Raw(profile.capabilities),
@@ -64,18 +63,18 @@ def initialize_params(profile: ClientProfile) -> Params:
 
 
 def read_initialized(server: str, result: RawResult) -> UpstreamInfo:
-    """From the answer to `initialize`."""
+    """Read the answer to `initialize`."""
     found = _decode(server, result, _Initialized)
     if found.protocol_version not in LEGACY_VERSIONS:
         raise InvalidReplyError(
-            server, f"it wants to speak the unknown revision {found.protocol_version[:40]!r}"
+            server, f"it answered with the unknown protocol revision {found.protocol_version[:40]!r}"
         )
     capabilities = valid_capabilities(found.capabilities)
     return UpstreamInfo(found.protocol_version, _info(found.server_info), capabilities, found.instructions)
 
 
 def valid_capabilities(capabilities: dict[str, Any]) -> dict[str, Any]:
-    """Capabilities as a stranger declared them, less what is not of the right form."""
+    """Return declared capabilities without members of the wrong form."""
     found = _objects(capabilities)
     if "extensions" in found:
         found["extensions"] = _objects(found["extensions"])
@@ -83,7 +82,7 @@ def valid_capabilities(capabilities: dict[str, Any]) -> dict[str, Any]:
 
 
 def _objects(members: dict[str, Any]) -> dict[str, Any]:
-    """That a member is there is what counts; many say `true` or `null` for an empty object."""
+    """Keep the members that are not false; many servers write `true` or `null` for an empty object."""
     return {
         name: value if isinstance(value, dict) else {}
         for name, value in members.items()
@@ -92,7 +91,7 @@ def _objects(members: dict[str, Any]) -> dict[str, Any]:
 
 
 def _info(info: Raw) -> Raw:
-    """`serverInfo`, if it is an object of reasonable size."""
+    """Return `serverInfo` if it is an object of reasonable size, else an empty one."""
     body = bytes(info)
     return Raw(body) if body.startswith(b"{") and len(body) <= MAX_INFO else Raw(b"{}")
 
@@ -100,8 +99,8 @@ def _info(info: Raw) -> Raw:
 def _decode(server: str, result: RawResult, kind: type[Any]) -> Any:
     if not isinstance(result, Raw):
         result.close()
-        raise InvalidReplyError(server, "its first answer is too big")
+        raise InvalidReplyError(server, "its answer to the handshake is too large")
     try:
         return msgspec.json.decode(result, type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidReplyError(server, f"its first answer cannot be understood: {error}") from None
+        raise InvalidReplyError(server, f"its answer to the handshake is invalid: {error}") from None

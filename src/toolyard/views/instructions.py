@@ -1,4 +1,4 @@
-"""The instructions a client gets first: those of each upstream, and which servers are not available."""
+"""Builds the instructions for a client: those of each upstream, and the servers that are not available."""
 
 from collections.abc import Sequence
 
@@ -26,7 +26,7 @@ def instructions(own: str, catalogue: Catalogue) -> str:
 
 
 def how_to_search(own: str, meta_tools: Sequence[str], catalogue: Catalogue) -> str:
-    """For a view that lists a handful of tools: how the others are found, and where they are."""
+    """Build the instructions of a view that lists only meta tools: how to find others, and the servers."""
     parts = [own] if own else []
     if "search_tools" in meta_tools:
         parts.append(HOW_TO_SEARCH)
@@ -56,7 +56,7 @@ def _not_available(catalogue: Catalogue) -> list[str]:
 
 
 def brief(reason: str) -> str:
-    """Our own words, without what a server wrote before it died: a model reads this."""
+    """Cut a reason to the gateway's own words, without the server's: a model reads this."""
     return _cut(reason.partition(": ")[0], 120)
 
 

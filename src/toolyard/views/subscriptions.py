@@ -1,13 +1,13 @@
-"""Change notifications of mounted upstreams, for callers of either era.
+"""Passes on change notifications of mounted upstreams to callers of either era.
 
-The catalogue reports a changed list once it has read the new one. Resources and tasks are subscribed to
-upstream for as long as somebody listens.
+The catalogue reports a changed list once it has read the new one. Resources and tasks are subscribed to at
+the upstream while a caller listens.
 """
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from msgspec import UNSET, Raw
 
@@ -25,14 +25,12 @@ from ..wire.call import (
     ClientInfo,
     LegacySession,
 )
-from ..wire.errors import InvalidParams, McpError, MissingCapability
+from ..wire.errors import METHOD_NOT_FOUND, InvalidParams, McpError, MissingCapability
 from ..wire.messages import decode_params, encode
 from ..wire.types import ListenParams, Result, SubscriptionFilter
 from ..wire.versions import LATEST_MODERN
+from .context import ViewContext
 from .forwarding import upstream_task_id
-
-if TYPE_CHECKING:
-    from .context import ViewContext
 
 MAX_SUBSCRIPTIONS = 1000
 PAUSE_SECONDS = 1.0
@@ -55,7 +53,7 @@ class SubscriptionView(Protocol):
 
 
 class _Relay:
-    """The channel of a subscription upstream: passes on to the listener what it is due."""
+    """The channel of a subscription at an upstream; passes its notifications on."""
 
     def __init__(self, pass_on: Callable[[str, Any], Any]) -> None:
         self._pass_on = pass_on
@@ -68,14 +66,17 @@ class _Relay:
             await self._pass_on(method, params)
 
     async def ask(self, method: str, params: Any) -> Raw:
-        raise McpError(-32601, "nobody can be asked on a subscription")
+        raise McpError(METHOD_NOT_FOUND, "a subscription cannot ask the client")
 
     async def release(self, retry_ms: int | None) -> None:
         return None
 
 
 class _LegacySession:
-    """A legacy session that listens: whether its subscriptions changed, and whether upstream knows."""
+    """The state of a listening legacy session.
+
+    `changed`: it wants other resources; `applied`: the upstreams are subscribed accordingly.
+    """
 
     def __init__(self) -> None:
         self.changed = asyncio.Event()
@@ -83,8 +84,10 @@ class _LegacySession:
 
 
 class Subscriptions:
-    def __init__(self, yard: "ViewContext", view: SubscriptionView) -> None:
-        self._yard = yard
+    """All listeners of one view."""
+
+    def __init__(self, context: ViewContext, view: SubscriptionView) -> None:
+        self._context = context
         self._view = view
         self._listeners: set[EventListener] = set()
         self._sessions: dict[str, _LegacySession] = {}
@@ -94,8 +97,8 @@ class Subscriptions:
             listener.close()
 
     @contextmanager
-    def _hearing(self, wants: Callable[[ChangeEvent], bool]) -> Generator[EventListener, None, None]:
-        with self._yard.catalogue.hub.listener(wants) as events:
+    def _listening(self, wants: Callable[[ChangeEvent], bool]) -> Generator[EventListener, None, None]:
+        with self._context.catalogue.hub.listener(wants) as events:
             self._listeners.add(events)
             try:
                 yield events
@@ -112,34 +115,34 @@ class Subscriptions:
         for member in LISTS.values():
             if getattr(wanted, member) is True:
                 setattr(agreed, member, True)
-        places = self._places(wanted.resource_subscriptions or ())
+        owners = self._owners(wanted.resource_subscriptions or ())
         if wanted.resource_subscriptions is not UNSET:
-            agreed.resource_subscriptions = [uri for uri in wanted.resource_subscriptions if uri in places]
+            agreed.resource_subscriptions = [uri for uri in wanted.resource_subscriptions if uri in owners]
         tasks = self._tasks(call, wanted)
         if wanted.task_ids is not UNSET:
             agreed.task_ids = list(tasks)
-        mark = {SUBSCRIPTION_KEY: call.id}
+        meta = {SUBSCRIPTION_KEY: call.id}
 
         def wants(event: ChangeEvent) -> bool:
             member = LISTS.get(event.method)
             return member is not None and getattr(agreed, member) is True and self._view.concerns(event, call)
 
         async def pass_on(method: str, params: Any) -> None:
-            await call.channel.notify(method, _marked(params, mark))
+            await call.channel.notify(method, {**_members(params), "_meta": meta})
 
-        with self._hearing(wants) as events:
-            following = self._follow_all(call.caller, places, tasks, pass_on)
+        with self._listening(wants) as events:
+            following = self._follow_all(call.caller, owners, tasks, pass_on)
             try:
-                await _acknowledged([relay for _, relay in following])
-                await call.channel.notify(ACKNOWLEDGED, {"notifications": agreed, "_meta": mark})
+                await _wait_acknowledged([relay for _, relay in following])
+                await call.channel.notify(ACKNOWLEDGED, {"notifications": agreed, "_meta": meta})
                 async for event in events:
                     await pass_on(event.method, {})
             finally:
-                await _ended([task for task, _ in following])
-        return Result(result_type="complete", meta=dict(mark))
+                await _cancel([task for task, _ in following])
+        return Result(result_type="complete", meta=dict(meta))
 
-    def _places(self, uris: Iterable[str]) -> dict[str, tuple[str, str]]:
-        """For each address that can be found, the server that has it and its address there."""
+    def _owners(self, uris: Iterable[str]) -> dict[str, tuple[str, str]]:
+        """Map each known URI to its server and the URI at that server."""
         found: dict[str, tuple[str, str]] = {}
         for uri in uris:
             mounts, own = self._view.places_of(uri)
@@ -153,9 +156,9 @@ class Subscriptions:
         if not call.caller.supports(TASKS_EXTENSION):
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
         found: dict[str, tuple[str, str, str]] = {}
-        for ticket in wanted.task_ids[:MAX_SUBSCRIPTIONS]:
+        for id in wanted.task_ids[:MAX_SUBSCRIPTIONS]:
             try:
-                found[ticket] = self._yard.tickets.read(ticket, call.caller)
+                found[id] = self._context.tickets.read(id, call.caller)
             except InvalidParams:
                 continue
         return found
@@ -163,16 +166,16 @@ class Subscriptions:
     def _follow_all(
         self,
         caller: Caller,
-        places: dict[str, tuple[str, str]],
+        owners: dict[str, tuple[str, str]],
         tasks: dict[str, tuple[str, str, str]],
         pass_on: Callable[[str, Any], Any],
     ) -> list[tuple["asyncio.Task[None]", _Relay]]:
-        """A subscription upstream for each server that has something of what is wanted."""
-        servers = dict.fromkeys(place[0] for place in (*places.values(), *tasks.values()))
+        """Start one subscription for each server that has any of these resources or tasks."""
+        servers = dict.fromkeys(owner[0] for owner in (*owners.values(), *tasks.values()))
         started: list[tuple[asyncio.Task[None], _Relay]] = []
         for server in servers:
-            uris = [own for place, own in places.values() if place == server]
-            tools = {own: tool for place, tool, own in tasks.values() if place == server}
+            uris = [own for owner, own in owners.values() if owner == server]
+            tools = {own: tool for owner, tool, own in tasks.values() if owner == server}
 
             async def pass_from(
                 method: str, params: Any, server: str = server, tools: dict[str, str] = tools
@@ -188,16 +191,16 @@ class Subscriptions:
         return started
 
     async def _task(self, state: Any, server: str, tools: dict[str, str], caller: Caller) -> Any:
-        """A task as its owner sees it."""
+        """Return a task's state as its owner sees it."""
         id = upstream_task_id(server, state)
         tool = tools.get(id, "")
-        state = await self._yard.fit_task(state, server, tool, id, caller, self._view.more)
-        return self._yard.tickets.relabel(state, server, tool, caller)
+        state = await self._context.fit_task(state, server, tool, id, caller, self._view.more)
+        return self._context.tickets.relabel(state, server, tool, caller)
 
     async def _follow(
         self, server: str, caller: Caller, uris: list[str], ids: list[str], relay: _Relay
     ) -> None:
-        """Stay subscribed, whatever happens to the upstream meanwhile."""
+        """Stay subscribed until cancelled; subscribes again when the upstream comes back."""
         filter: dict[str, Any] = {"resourceSubscriptions": uris} if uris else {}
         if ids:
             filter["taskIds"] = ids
@@ -208,31 +211,31 @@ class Subscriptions:
         }
         params = Raw(encode({"notifications": filter, "_meta": meta}))
         asker = Caller(LATEST_MODERN, dict(caller.capabilities), caller.client, caller.identity)
-        while (mount := self._yard.mounts.get(server)) is not None:
+        while (mount := self._context.mounts.get(server)) is not None:
             try:
                 await mount.service.handle(Call("subscriptions/listen", params, asker, relay, 1))
             except McpError:
-                relay.acknowledged.set()  # nobody is to wait for one that is down
+                relay.acknowledged.set()  # do not wait for an upstream that is down
             await asyncio.sleep(PAUSE_SECONDS)
 
     # Legacy
 
     async def legacy(self, call: Call) -> None:
-        """Everything a legacy session is due, until cancelled or closed."""
+        """Notify a legacy session of its changes until it is cancelled or closed."""
 
         def wants(event: ChangeEvent) -> bool:
             return event.method in LISTS and self._view.concerns(event, call)
 
-        with self._hearing(wants) as events:
+        with self._listening(wants) as events:
             updating = asyncio.create_task(self._updates(call))
             try:
                 async for event in events:
                     await call.channel.notify(event.method, {})
             finally:
-                await _ended([updating])
+                await _cancel([updating])
 
     async def subscribed(self, session: LegacySession) -> None:
-        """A session wants other resources than before; returns when that is so upstream too."""
+        """Apply a session's changed subscriptions; returns when the upstreams have acknowledged them."""
         known = self._sessions.get(session.id)
         if known is not None:
             known.applied.clear()
@@ -242,38 +245,39 @@ class Subscriptions:
                     await known.applied.wait()
 
     async def _updates(self, call: Call) -> None:
-        """Keep a session's subscriptions alive upstream, and renew them whenever they change."""
+        """Keep a session's subscriptions at the upstreams, and renew them when they change."""
         session = call.session
         if session is None:
             return
         known = self._sessions[session.id] = _LegacySession()
 
         async def pass_on(method: str, params: Any) -> None:
-            await call.channel.notify(method, _unmarked(params))
+            members = {key: value for key, value in _members(params).items() if key != "_meta"}
+            await call.channel.notify(method, members)
 
         following: list[asyncio.Task[None]] = []
         try:
             while True:
                 known.changed.clear()
-                places = self._places(session.subscriptions)
-                started = self._follow_all(call.caller, places, {}, pass_on)
-                # The new ones stand before the old ones go: nothing is missed between them.
+                owners = self._owners(session.subscriptions)
+                started = self._follow_all(call.caller, owners, {}, pass_on)
+                # Start the new ones before the old ones end, so that no change is missed.
                 before, following = following, [task for task, _ in started]
                 try:
-                    await _acknowledged([relay for _, relay in started])
+                    await _wait_acknowledged([relay for _, relay in started])
                 finally:
-                    await _ended(before)
+                    await _cancel(before)
                 if not known.changed.is_set():
                     known.applied.set()
                 await known.changed.wait()
         finally:
-            await _ended(following)
+            await _cancel(following)
             if self._sessions.get(session.id) is known:
                 del self._sessions[session.id]
 
 
-async def _acknowledged(relays: list[_Relay]) -> None:
-    """What happens once we have said that we listen must not be missed. Nobody waits long for a slow one."""
+async def _wait_acknowledged(relays: list[_Relay]) -> None:
+    """Wait a limited time for the upstreams: changes after our acknowledgement must not be missed."""
     waiting = [asyncio.ensure_future(relay.acknowledged.wait()) for relay in relays]
     if waiting:
         try:
@@ -283,7 +287,7 @@ async def _acknowledged(relays: list[_Relay]) -> None:
                 future.cancel()
 
 
-async def _ended(tasks: list["asyncio.Task[None]"]) -> None:
+async def _cancel(tasks: list["asyncio.Task[None]"]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
@@ -295,11 +299,3 @@ def _members(params: Any) -> dict[str, Any]:
     if isinstance(params, dict):
         return params  # pyright: ignore[reportUnknownVariableType]
     return decode_params(Raw(encode(params)), dict[str, Raw])
-
-
-def _marked(params: Any, mark: dict[str, Any]) -> dict[str, Any]:
-    return {**_members(params), "_meta": mark}
-
-
-def _unmarked(params: Any) -> dict[str, Any]:
-    return {key: value for key, value in _members(params).items() if key != "_meta"}

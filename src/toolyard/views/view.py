@@ -38,6 +38,8 @@ from ..wire.messages import decode_params, encode
 from ..wire.types import CallToolResult, Implementation, ListParams, Result, SetLevelParams, UriParams
 from ..wire.versions import MODERN_VERSIONS
 from .context import MetaToolContext, ViewContext
+from .dialects.definitions import Dialect, MetaTool, RenamingDialect
+from .dialects.native import read_result_tool
 from .forwarding import (
     RequestForwarder,
     is_offered,
@@ -49,8 +51,7 @@ from .forwarding import (
 from .instructions import brief, how_to_search, instructions
 from .meta.conversation import UnknownToolError, is_identified
 from .meta.service import MetaToolService
-from .meta.tools import Dialect, MetaTool, RenamingDialect
-from .stored_results import READ_RESOURCE_HINT, READ_RESULT, READ_RESULT_HINT, RESULT_TEMPLATE, read_result
+from .stored_results import READ_RESOURCE_HINT, READ_RESULT, READ_RESULT_HINT, RESULT_TEMPLATE
 from .subscriptions import MAX_SUBSCRIPTIONS, Subscriptions
 
 if TYPE_CHECKING:
@@ -275,7 +276,7 @@ class View(ABC):
 
     async def _read_resource(self, call: Call) -> Any:
         stored = self.yard.stored
-        if stored is not None and stored.is_one(decode_params(call.params, UriParams).uri):
+        if stored is not None and stored.is_result_uri(decode_params(call.params, UriParams).uri):
             return await stored.read(call)
         return await self._calling.read_resource(call)
 
@@ -504,7 +505,7 @@ class SearchView(AllView):
             for tool in dialect.tools():
                 self._tools.setdefault(tool.name, tool)
         if supplies.yard.stored is not None:
-            self._tools.setdefault(READ_RESULT, read_result(supplies.yard.stored))
+            self._tools.setdefault(READ_RESULT, read_result_tool(supplies.yard.stored))
         self._definitions = [encode(tool.shown()) for tool in self._tools.values()]
         self.desk = MetaToolService(supplies, self._calling.call_tool, self._tools)
         for methods in (self._modern, self._legacy):

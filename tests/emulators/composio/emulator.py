@@ -144,7 +144,8 @@ class ComposioEmulator:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.faults.clear()
-        for connection in list(self._server.server_state.connections):
+        connections: list[Any] = list(self._server.server_state.connections)
+        for connection in connections:
             if connection.transport is not None:
                 connection.transport.abort()
         self._over.set()
@@ -172,6 +173,7 @@ class ComposioEmulator:
         await ready.wait()
 
     def _drop(self, scope: Scope) -> None:
-        for connection in list(self._server.server_state.connections):
+        connections: list[Any] = list(self._server.server_state.connections)
+        for connection in connections:
             if connection.client == scope["client"] and connection.transport is not None:
                 connection.transport.abort()

@@ -79,5 +79,5 @@ def _account(world: World, session: Session, tool: Tool, wanted: str | None) -> 
         wanted = aliased[0] if aliased else wanted
     else:
         pinned = (session.config.get("connected_accounts") or {}).get(tool.toolkit)
-        wanted = pinned[0] if isinstance(pinned, list) and pinned else pinned or None
+        wanted = (pinned or [None])[0] if isinstance(pinned, list) else pinned or None
     return account_for(world, tool, session.user_id, wanted)

@@ -9,7 +9,7 @@ from .catalogue import Catalogue, Tool
 from .world import Session, World
 
 PRIMARY, RELATED = 3, 4
-ALIKE = {
+ALIKE: dict[str, str] = {
     word: meaning
     for meaning, alike in {
         "email": "mail emails e-mail inbox",
@@ -33,7 +33,7 @@ IDLE = {*"a an and as at by for from in into is it me my new of on or the this t
 
 
 def words(text: str) -> set[str]:
-    found = re.findall(r"[a-z0-9][a-z0-9-]*", text.lower().replace("_", " "))
+    found: list[str] = re.findall(r"[a-z0-9][a-z0-9-]*", text.lower().replace("_", " "))
     return {ALIKE.get(word, word.removesuffix("s") if len(word) > 4 else word) for word in found} - IDLE
 
 

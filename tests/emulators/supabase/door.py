@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote
 
-from aiohttp import web
+from aiohttp import BodyPartReader, web
 
 from .world import Object, Refusal, World, no_bucket
 
@@ -166,6 +166,7 @@ class Door:
 
     async def signed(self, request: web.Request) -> web.Response:
         bucket, key = request.match_info["bucket"], request.match_info["key"]
+        claims: dict[str, Any] = {}
         try:
             packed = request.query["token"].split(".")[1]
             claims = json.loads(base64.urlsafe_b64decode(packed + "=" * (-len(packed) % 4)))
@@ -204,10 +205,11 @@ async def _from_form(request: web.Request, key: str) -> Object:
     content: bytes | None = None
     content_type = "application/octet-stream"
     async for part in await request.multipart():
+        assert isinstance(part, BodyPartReader)  # its clients do not nest forms
         if part.filename is not None:
             content, content_type = bytes(await part.read()), part.headers.get("Content-Type", content_type)
         else:
-            fields[part.name] = await part.text()
+            fields[part.name or ""] = await part.text()
     if content is None:
         raise Refusal(400, "InvalidRequest", "No content provided")
     metadata = json.loads(fields["metadata"]) if "metadata" in fields else None

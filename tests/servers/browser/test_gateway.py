@@ -9,6 +9,7 @@ from mcp import Client
 
 from tests.app.yard import yard
 from tests.programs import needs
+from tests.reading import text_of
 from tests.servers.browser.site import Site
 from toolyard.config import InProcess, ResultsConfig, ServerConfig
 
@@ -37,7 +38,7 @@ async def test_a_long_snapshot_keeps_its_references_and_a_click_by_one_works(
     ):
         await client.list_tools()
         opened = await client.call_tool("mcp__web__browser_navigate", {"url": site.url("/rows")})
-        shown = opened.content[0].text
+        shown = text_of(opened.content[0])
         assert len(shown) > 8_000, "over every limit"
         opening = re.search(r"^<(page-[0-9a-f]{8})>", shown, re.MULTILINE)
         assert opening is not None
@@ -59,7 +60,7 @@ async def test_where_no_tool_is_believed_a_preview_has_whole_lines_with_their_re
     ):
         await client.list_tools()
         opened = await client.call_tool("mcp__web__browser_navigate", {"url": site.url("/rows")})
-        text = json.loads(opened.content[0].text)["preview"]
+        text = json.loads(text_of(opened.content[0]))["preview"]
         mark = re.search(r"^<(page-[0-9a-f]{8})>", text, re.MULTILINE)
         assert mark is not None
         assert text.endswith(f"\n</{mark[1]}>")

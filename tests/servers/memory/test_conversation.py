@@ -152,7 +152,7 @@ async def test_memories_are_resources_with_completions_and_a_prompt_begins_with_
 
         begun = await talk.prompt("recall", topic="what Ana drinks")
         assert "## /memories/tea & milk.md\n\nAna drinks green tea." in begun
-        assert "Nothing is remembered about 'xyzzy'" in await talk.prompt("recall", topic="xyzzy")
+        assert "There are no memories about 'xyzzy'" in await talk.prompt("recall", topic="xyzzy")
 
 
 async def test_clients_are_told_when_there_are_other_memories():
@@ -175,7 +175,7 @@ async def test_in_portuguese_it_speaks_portuguese(era: str):
         assert again.structured["action"] == "atualizado"
         twin = await talk.call("save_memory", path="/memories/outra.md", content=note + " Rita  compra.")
         assert twin.structured["action"] == "duplicate_blocked"
-        assert "diz exatamente o mesmo" in twin.text
+        assert "tem exatamente o mesmo texto" in twin.text
         listed = (await talk.call("list_memories")).structured
         assert listed == {
             "total": 1,
@@ -327,8 +327,8 @@ def test_it_runs_alone_and_keeps_what_it_is_told_in_the_state_folder(toolyard: T
 @pytest.mark.parametrize(
     ("url", "said"),
     [
-        ("oracle://u:hunter2@host/x", "no place of the kind 'oracle'"),
-        ("hunter2", "no place without a scheme"),
+        ("oracle://u:hunter2@host/x", "scheme 'oracle'"),
+        ("hunter2", "unsupported database URL scheme"),
     ],
 )
 def test_a_place_that_cannot_be_is_refused_at_the_start(url: str, said: str):

@@ -64,7 +64,7 @@ async def test_versions_are_kept_up_to_a_number_and_restored_as_new_ones(yard: Y
         (2, "two"),
     ]
     lost = await ana.refused("restore_memory_version", path="/memories/count.md", version=1)
-    assert "has no version 1; there are 2 to 4" in lost
+    assert "has no version 1; it has 2 to 4" in lost
     restored = await ana.good("restore_memory_version", path="/memories/count.md", version=2)
     assert restored.structured["version"] == 5
     assert await ana.view("count.md") == "two"
@@ -108,8 +108,8 @@ async def test_limits_are_named_when_they_are_met(yard: Yard):
     async def refused(content: str) -> str:
         return await ana.refused("save_memory", path="/memories/c.md", content=content)
 
-    assert "There are 2 memories already" in await refused("third")
-    assert "has 101 bytes; a memory may have 100" in await refused("é" * 50 + "x")
+    assert "The limit of 2 memories is reached" in await refused("third")
+    assert "has 101 bytes; the limit of a memory is 100" in await refused("é" * 50 + "x")
     assert "The text is empty" in await refused(" \n")
     assert "NUL" in await refused("a\0b")
     await ana.save("b.md", "second, changed")  # one more version is no more memory
@@ -118,7 +118,7 @@ async def test_limits_are_named_when_they_are_met(yard: Yard):
     await ana.good("delete_memory", path="/memories/a.md")
     await ana.save("c.md", "third")
     back = await ana.refused("restore_memory_version", path="/memories/a.md", version=1)
-    assert "There are 2 memories already" in back
+    assert "The limit of 2 memories is reached" in back
 
 
 async def test_folders_and_memories_are_not_the_same_thing(yard: Yard):
@@ -126,9 +126,9 @@ async def test_folders_and_memories_are_not_the_same_thing(yard: Yard):
     for path in ("a/b/c.md", "a/b/d.md", "a/e.md", "a.md", "a0/x.md", "z.md"):
         await ana.save(path, f"this is {path}")
     inside = await ana.refused("save_memory", path="/memories/a.md/f", content="x")
-    assert "'/memories/a.md' is a memory and not a folder" in inside
+    assert "'/memories/a.md' is a memory, not a folder" in inside
     above = await ana.refused("save_memory", path="/memories/a", content="x")
-    assert "it is a folder, with '/memories/a/b/c.md' in it" in above
+    assert "it is a folder that contains '/memories/a/b/c.md'" in above
 
     root = (await ana.good("view_memories")).structured
     assert root["items"] == [
@@ -301,7 +301,7 @@ async def test_vectors_of_another_embedding_are_made_again(tmp_path: Path):
 async def test_a_database_that_cannot_be_reached_is_said_without_its_password(url: str, said: str):
     server = build(Settings(url=url))
     text = await User(server, Identity()).refused("list_memories")
-    assert text.startswith("The memories cannot be reached just now: ")
+    assert text.startswith("The memories cannot be reached: ")
     assert said in text
     assert "hunter2" not in text
     assert "/dev/null" not in text, "where it lies is for the log"

@@ -85,7 +85,7 @@ def test_a_path_is_kept_in_one_form(path: str, kept: str):
 async def test_the_root_is_no_memory(tool: str):
     server = build(Settings(url="memory:"))
     more = {"content": "x"} if tool == "save_memory" else {}
-    assert "/memories itself is no memory" in await User(server, Identity()).refused(
+    assert "/memories is the root folder" in await User(server, Identity()).refused(
         tool, path="/memories/", **more
     )
     await server.close()

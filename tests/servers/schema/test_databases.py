@@ -3,6 +3,7 @@
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,11 +145,11 @@ async def test_only_words_are_listed_of_what_duckdb_has(addresses: dict[str, str
         for column in ("record", "list", "map", "number"):
             said = await talk.values("shapes", column)
             assert said.failed, column
-            assert "Those that can: mood." in said.text
+            assert "Columns that can be listed: mood." in said.text
 
 
 async def test_a_pattern_may_name_the_schema_and_relations_keep_its_secret(addresses: dict[str, str]):
-    blocked = {"blocked_tables": ["public.people"], "blocked_columns": ["audit.log.what"]}
+    blocked: Any = {"blocked_tables": ["public.people"], "blocked_columns": ["audit.log.what"]}
     async with talking(database=addresses["postgres"], **blocked) as talk:
         assert "people" not in await talk.names()
         log = await talk.describe("audit.log")
@@ -172,7 +173,7 @@ async def test_values_that_are_books_are_not_listed(tmp_path: Path):
     async with talking(database=f"sqlite:{path}") as talk:
         body = await talk.values("books", "body")
         assert body.failed
-        assert body.text == "The values of books.body are too long to list; ask with SQL instead."
+        assert body.text == "The values of books.body are too long to list; query them with SQL instead."
         titles = (await talk.values("books", "title")).structured
         assert titles["has_more"]
         assert 0 < titles["value_count"] < 39

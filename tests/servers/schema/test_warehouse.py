@@ -62,7 +62,7 @@ async def test_a_diagram_that_is_too_big_says_what_it_leaves_out(warehouse: str)
         everything = await talk.draw(image=True)
         assert len(everything.structured["tables"]) == 30
         assert everything.structured["left_out"] == 3
-        assert "3 more have no room; name the tables to draw." in everything.text
+        assert "3 more tables do not fit; name the tables to draw." in everything.text
         assert "The picture shows the keys and the first columns" in everything.text
         assert "shipments" in everything.structured["tables"]
         with Image.open(io.BytesIO(everything.png)) as picture:

@@ -7,6 +7,7 @@ import pytest
 from mcp import MCPError
 
 from tests.app.yard import yard
+from tests.reading import text_of
 from tests.servers.sessions.archive import ERAS, MODULE, Archive, entry, session, talking, write_lines
 from tests.waiting import until
 from toolyard.config import InProcess, ServerConfig
@@ -83,7 +84,7 @@ async def test_what_was_said_is_found_by_words_by_meaning_and_by_time(era: str, 
         (prompt,) = (await talk.client.list_prompts()).prompts
         (message,) = (await talk.client.get_prompt(prompt.name, {"topic": "unpaid invoice"})).messages
         assert message.role == "user"
-        assert "O pagamento foi recusado" in message.content.text
+        assert "O pagamento foi recusado" in text_of(message.content)
 
 
 @pytest.mark.parametrize("era", ERAS)
@@ -96,7 +97,7 @@ async def test_where_nothing_means_the_same_the_words_are_searched_and_that_is_s
         assert (found.structured["count"], found.structured["fallback_used"]) == (1, True)
         assert found.structured["results"][0]["similarity"] is None
         assert found.structured["results"][0]["user_content"] == "Call it **zqxwv** please"
-        assert "Nothing means about the same" in found.text
+        assert "No conversation is similar to" in found.text
 
         none = await talk.call("semantic_search_sessions", query="!!?!")
         assert (none.structured, none.failed) == ({"count": 0, "fallback_used": True, "results": []}, False)
@@ -118,8 +119,8 @@ async def test_a_whole_conversation_is_a_resource_in_pages_with_completions(
         assert text.startswith("# A long one\n")
         assert "Page 1 of 3" in text
         shown = text
-        while "Goes on in " in text:
-            text = await talk.read(text.rpartition("Goes on in ")[2].strip())
+        while "Continued in " in text:
+            text = await talk.read(text.rpartition("Continued in ")[2].strip())
             shown += text
         assert [shown.count(f"Part {at}:") for at in range(20)] == [1] * 20
 
@@ -131,8 +132,8 @@ async def test_a_whole_conversation_is_a_resource_in_pages_with_completions(
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        (" ", "is too short: give at least 2 characters"),
-        ("a", "is too short: give at least 2 characters"),
+        (" ", "is too short: use at least 2 characters"),
+        ("a", "is too short: use at least 2 characters"),
         ("!?-", "has no letters or digits"),
     ],
 )

@@ -10,7 +10,7 @@ from claude_agent_sdk import ClaudeAgentOptions, ClaudeSDKClient
 
 from tests.emulators.anthropic_messages import ToolUse, scripted_claude
 from tests.servers.sessions.archive import Archive, entry, session, write_lines
-from toolyard.servers.sessions.formats.files import MOST_BYTES, lines
+from toolyard.servers.sessions.formats.files import MAX_BYTES, lines
 
 
 async def test_a_transcript_that_claude_code_itself_has_written_is_understood(
@@ -215,7 +215,7 @@ async def test_a_line_without_end_takes_no_memory_and_what_follows_it_is_read(tm
         (None, False),
     ]
     assert [line.end for line in found] == [8, 5_009, 5_017, 10_017]
-    assert MOST_BYTES < 1 << 26
+    assert MAX_BYTES < 1 << 26
 
 
 async def test_the_documented_form_is_read_from_one_object_a_list_or_lines(archive: Archive, tmp_path: Path):

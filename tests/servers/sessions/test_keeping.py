@@ -195,7 +195,7 @@ def test_an_address_of_no_known_kind_is_refused_when_the_server_is_made(url: str
 
 
 def test_an_address_of_another_kind_is_a_wrong_setting_and_not_repeated():
-    with pytest.raises(SettingsError, match=r"'url'.*of the kind 'yard'.*sqlite:PATH") as caught:
+    with pytest.raises(SettingsError, match=r"'url'.*scheme 'yard'.*sqlite:PATH") as caught:
         build(Settings(url="yard:hunter2@db/none"))
     assert "hunter2" not in str(caught.value)
 

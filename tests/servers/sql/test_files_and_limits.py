@@ -8,6 +8,7 @@ import duckdb
 import pytest
 
 from tests.cli.running import Toolyard
+from tests.reading import text_of
 from tests.servers.sql.talking import ERAS, talking
 from tests.waiting import until
 
@@ -37,9 +38,9 @@ async def test_a_csv_file_is_asked_like_a_database(sales: Path, mode: str):
         found = await talk.rows(sql="SELECT who, amount FROM sales ORDER BY amount DESC")
         assert (found["columns"], found["rows"]) == (["who", "amount"], [["Bruno", 2.25], ["Ana", 1.5]])
         (tables,) = (await talk.client.read_resource("sql://tables")).contents
-        assert tables.text == "sales(day, amount, who): The file 'sales.csv'"
+        assert text_of(tables) == "sales(day, amount, who): The file 'sales.csv'"
         assert "Did you mean 'sales'" in await talk.refusal(sql="SELECT * FROM sale")
-        assert "no name of a table" in await talk.refusal(sql="SELECT * FROM '/etc/passwd'")
+        assert "not the name of a table" in await talk.refusal(sql="SELECT * FROM '/etc/passwd'")
         assert "not among those known" in await talk.refusal(sql="SELECT * FROM read_text('/etc/passwd')")
 
 
@@ -47,8 +48,8 @@ async def test_what_is_no_database_is_not_to_be_tried_again_later(tmp_path: Path
     (tmp_path / "notes.txt").write_text("hello")
     for locale, name, beginning in (
         ("en", "gone.csv", "The database cannot be used: there is no file 'gone.csv'."),
-        ("en", "notes.txt", "The database cannot be used: 'notes.txt' is no DuckDB database"),
-        ("en", "*.parquet", "The database cannot be used: no file with data matches"),
+        ("en", "notes.txt", "The database cannot be used: 'notes.txt' is not a DuckDB database"),
+        ("en", "*.parquet", "The database cannot be used: no data file matches"),
         ("pt", "gone.csv", "O banco não pode ser usado: there is no file 'gone.csv'."),
     ):
         async with talking(database=f"duckdb:{tmp_path / name}", locale=locale) as talk:
@@ -63,8 +64,9 @@ async def test_a_statement_over_the_limit_of_memory_is_told_what_to_do(sales: Pa
     async with talking(database=f"duckdb:{sales}", max_memory_mb=100, seconds=60) as talk:
         said = await talk.refusal(sql="SELECT len(range(100000000)) AS n")
         assert said == (
-            "It was ended: the statement needs more than the 100 MiB of memory that it may take. Filter "
-            "more, aggregate less, or make smaller values; whoever runs the server can set 'max_memory_mb'."
+            "The statement was cancelled: the statement needs more than the 100 MiB of memory that it may "
+            "take. Filter more, aggregate less, or make smaller values; whoever runs the server can set "
+            "'max_memory_mb'."
         )
         assert (await talk.rows(sql="SELECT count(*) AS n FROM sales"))["rows"] == [[2]]
     assert _own_memory() - before < 64 * 2**20
@@ -78,7 +80,7 @@ async def test_a_statement_that_nothing_can_interrupt_is_ended_in_time(sales: Pa
     }[database]
     url = f"duckdb:{sales}" if database == "duckdb" else ""
     async with talking(database=url, seconds=0.5, max_memory_mb=4096) as talk:
-        assert "It took more than 0.5 s and was ended" in await talk.refusal(sql=sql)
+        assert "took longer than 0.5 s and was cancelled" in await talk.refusal(sql=sql)
         assert (await talk.rows(sql="SELECT 1 AS i"))["rows"] == [[1]]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Toolyard
+from tests.reading import text_of
 from tests.servers.sql.talking import ERAS, talking
 
 BY_COUNTRY = (
@@ -100,7 +101,7 @@ async def test_in_portuguese_all_that_is_read_is_portuguese(mode: str):
         assert "Nenhum modelo está configurado" in await talk.refusal(pergunta="Quantos pedidos há?")
         assert "informe 'pergunta'" in await talk.refusal()
         assert "não os dois" in await talk.refusal(pergunta="Quantos?", sql="SELECT 1")
-        assert "encerrada no banco" in await talk.refusal(sql=ENDLESS)
+        assert "e foi cancelada" in await talk.refusal(sql=ENDLESS)
 
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
@@ -116,17 +117,17 @@ async def test_the_name_of_the_other_language_is_answered_too():
 
 async def test_what_cannot_be_answered_is_said_with_what_to_do():
     async with talking(seconds=0.2) as talk:
-        assert "give 'question'" in await talk.refusal()
-        assert "give 'question'" in await talk.refusal(sql="  ", question="")
+        assert "pass 'question'" in await talk.refusal()
+        assert "pass 'question'" in await talk.refusal(sql="  ", question="")
         assert "not both" in await talk.refusal(sql="SELECT 1", question="one?")
         said = await talk.refusal(sql="SELECT nam, count(*) AS n FROM customers ORDER BY n")
         assert said == "No column 'nam' in customers. Did you mean 'name'?"
         assert "Did you mean 'customers'?" in await talk.refusal(sql="SELECT * FROM custmers")
         assert "Tables: categories, customers" in await talk.refusal(sql="SELECT * FROM xyz")
         assert "(line 2, column 1)" in await talk.refusal(sql="SELECT 1\n; DROP TABLE orders")
-        assert "more than 0.2 s and was ended" in await talk.refusal(sql=ENDLESS)
+        assert "longer than 0.2 s and was cancelled" in await talk.refusal(sql=ENDLESS)
         said = await talk.refusal(sql="SELECT * FROM")
-        assert said.startswith("Not run: this is no sqlite SQL: Expected table name but got the end")
+        assert said.startswith("Not run: this is not valid sqlite SQL: Expected table name but got the end")
         said = await talk.refusal(question="How many orders are there?")
         assert "pass it as 'sql'" in said
         assert "Tables: categories, customers" in said
@@ -141,7 +142,7 @@ async def test_what_is_blocked_is_not_there_for_anybody():
         assert "products(id, category_id, name, stock, discontinued)" in listed.text
         assert "payments" not in listed.text
         assert "categories(" not in listed.text
-        assert "not to be read" in await talk.refusal(sql="SELECT amount FROM payments")
+        assert "cannot be read" in await talk.refusal(sql="SELECT amount FROM payments")
         assert "'email'" in await talk.refusal(sql="SELECT email FROM customers")
         assert "name the columns" in await talk.refusal(sql="SELECT * FROM customers")
         assert "price" in await talk.refusal(sql="SELECT p.price FROM products AS p")
@@ -159,9 +160,9 @@ async def test_a_prompt_begins_with_the_tables_and_keeps_to_a_topic(locale: str,
         (prompt,) = (await talk.client.list_prompts()).prompts
         assert prompt.name == name
         (message,) = (await talk.client.get_prompt(name, {"topic": "late orders"})).messages
-        assert "orders(id, customer_id, ordered_on, status, shipped_on)" in message.content.text
-        assert message.content.text.endswith(": late orders")
-        assert words in message.content.text
+        assert "orders(id, customer_id, ordered_on, status, shipped_on)" in text_of(message.content)
+        assert text_of(message.content).endswith(": late orders")
+        assert words in text_of(message.content)
 
 
 def test_as_a_process_with_nothing_set_it_answers(toolyard: Toolyard):
@@ -185,7 +186,7 @@ def test_as_a_process_with_nothing_set_it_answers(toolyard: Toolyard):
 @pytest.mark.parametrize(
     ("option", "words"),
     [
-        ("database=oracle:there", "there is no database"),
+        ("database=oracle:there", "unknown database type"),
         ("max_rows=0", "max_rows"),
         ("provider=someone", "provider"),
     ],

@@ -157,10 +157,10 @@ async def test_a_model_that_finds_no_sql_says_why():
     ("turn", "words"),
     [
         (Failing(429, {"Retry-After": "7"}), "Try again in 7 s"),
-        (Failing(429), "Try again in a while"),
+        (Failing(429), "Try again later"),
         (Failing(401), "refused the key (401)"),
         (Failing(404), "no model 'first'"),
-        (Failing(400), "did not take the request (400)"),
+        (Failing(400), "rejected the request (400)"),
         (Failing(307, {"Location": "http://127.0.0.1:9/elsewhere"}), "(307)"),
         (Refusing(), "refused to answer"),
     ],
@@ -201,7 +201,7 @@ async def test_another_model_takes_over_where_the_first_fails():
 async def test_a_statement_that_nobody_could_judge_is_run_with_a_warning():
     found = await answer([DRAFT, Failing(503), Failing(503)])
     assert found["rows"] == [[240]]
-    assert "not checked against the schema" in found["warning"]
+    assert "could not check the statement" in found["warning"]
     assert "fails (503)" in found["warning"]
     odd = await answer([DRAFT, json.dumps({"approved": "perhaps", "reason": 5})])
     assert "cannot be read" in odd["warning"]
@@ -209,7 +209,7 @@ async def test_a_statement_that_nobody_could_judge_is_run_with_a_warning():
 
 async def test_a_model_that_says_nothing_is_given_up():
     said = await refusal([Hanging()], model_seconds=0.2)
-    assert "no answer within 0.2 s" in said
+    assert "did not answer within 0.2 s" in said
     nowhere = {"provider": "openai", "model": "first", "model_url": "http://127.0.0.1:9"}
     async with talking(**nowhere) as talk:
         assert "cannot be reached" in await talk.refusal(question=QUESTION)

@@ -8,7 +8,8 @@ from typing import Any
 import mcp_types as types
 import pytest
 from mcp import Client
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared._httpx_utils import create_mcp_http_client
 
 from tests.emulators.tiflux import API_KEY, TifluxEmulator
 from tests.servers.tiflux.talking import HEADER, made

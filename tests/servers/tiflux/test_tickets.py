@@ -3,6 +3,7 @@
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from datetime import datetime
+from typing import Any
 
 import pytest
 
@@ -90,7 +91,7 @@ async def test_a_client_is_found_among_many_that_are_called_alike(tiflux: Tiflux
 
 
 async def test_defaults_stand_in_for_what_a_new_ticket_does_not_name(tiflux: TifluxEmulator):
-    defaults = {"default_client_id": 1002, "default_desk_id": 52, "default_priority_id": 207}
+    defaults: Any = {"default_client_id": 1002, "default_desk_id": 52, "default_priority_id": 207}
     async with at(tiflux, **defaults, default_catalog_item_id=505) as talk:
         ticket = await talk.data(
             "create_ticket", title="Novo", description="Tudo", desk_id=51, priority_id=201

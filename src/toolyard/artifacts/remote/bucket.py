@@ -1,10 +1,10 @@
-"""The seam below the remote stores: what a bucket somewhere else can do.
+"""The interface of a bucket in object storage, and its errors.
 
-Owns the words and the errors. What it means to keep a result in one (quotas, expiry, links) is `remote`'s.
+Quotas, expiry and links belong to `store`.
 
-Unreachable         of the store's own errors
-├── Forbidden       it takes our key for this not, or not at all
-└── NoBucket        there is no such bucket (any more)
+ArtifactStoreUnreachableError
+├── BucketForbiddenError      the bucket does not allow this with our key
+└── BucketNotFoundError       the bucket does not exist
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -24,22 +24,20 @@ class BucketNotFoundError(ArtifactStoreUnreachableError):
 
 
 class ObjectLabel(Struct, frozen=True):
-    """What goes along with an object."""
+    """The metadata of an object to upload."""
 
     content_type: str
     encoding: str
     """`identity` or `gzip`."""
     about: str
-    """A line of plain letters that comes back with it."""
+    """A line of ASCII that is stored with the object."""
 
 
 class ObjectInfo(Struct, frozen=True):
-    """An object that is there."""
-
     size: int
     content_type: str
     about: str
-    """Empty when it has none, and so is none of ours."""
+    """Empty if the object is not ours."""
 
 
 class ListedObject(Struct, frozen=True):
@@ -49,21 +47,21 @@ class ListedObject(Struct, frozen=True):
 
 
 class ObjectUpload(Protocol):
-    """An object on its way, in constant memory."""
+    """Writes an object in constant memory."""
 
     async def write(self, piece: bytes) -> None: ...
 
     async def finish(self) -> None:
-        """It is there from now on, whole."""
+        """From now on the object exists."""
         ...
 
     async def abort(self) -> None:
-        """Leave nothing of it."""
+        """Remove all parts."""
         ...
 
 
 class Bucket(Protocol):
-    """Keys are whole. StoreError whenever it does not work; how long it may take is watched by the caller."""
+    """Keys include the prefix. Methods raise ArtifactStoreError; the caller sets time limits."""
 
     @property
     def type(self) -> str: ...
@@ -72,7 +70,7 @@ class Bucket(Protocol):
     def name(self) -> str: ...
 
     async def ensure(self) -> None:
-        """See that the bucket is there, and make it where that can be done."""
+        """Create the bucket if it is missing and the service allows it."""
         ...
 
     def upload(self, key: str, label: ObjectLabel) -> ObjectUpload: ...
@@ -80,23 +78,23 @@ class Bucket(Protocol):
     async def find(self, key: str) -> ObjectInfo | None: ...
 
     async def read(self, key: str, start: int, length: int) -> bytes:
-        """These bytes, all of which are there."""
+        """A range of bytes that exists."""
         ...
 
     def list(self, folder: str) -> AsyncIterator[Sequence[ListedObject]]:
-        """Everything below a folder, some at a time."""
+        """All objects below a folder, in pages."""
         ...
 
     async def delete(self, keys: Sequence[str]) -> None:
-        """It is no error when some are gone already."""
+        """Objects that do not exist are ignored."""
         ...
 
     async def signed(self, key: str, seconds: float) -> str | None:
-        """A link that works for so long; None when this bucket cannot make one."""
+        """A link that expires; None if this bucket cannot make one."""
         ...
 
     async def public(self, key: str) -> str | None:
-        """A link that always works; None while the bucket is private."""
+        """A link that does not expire; None if the bucket is private."""
         ...
 
     async def close(self) -> None: ...

@@ -1,6 +1,7 @@
 """Local copies of remote results, for readers that need a file: a bounded LRU cache.
 
-A copy in use stays. All go when the store closes; what a killed process left is removed a day later.
+A copy in use is not removed. Closing the store removes all; copies of a killed process are removed a day
+later.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from typing import BinaryIO
 from ..local import failed, make_private, remove
 from ..store import ArtifactStoreFullError, now
 
-LEFT_BEHIND_SECONDS = 24 * 3600.0
+ORPHAN_SECONDS = 24 * 3600.0
 IDLE_SECONDS = 3600.0
 _NAME = "copies-"
 
@@ -26,9 +27,9 @@ Fill = Callable[[BinaryIO], Awaitable[None]]
 class _CachedFile:
     def __init__(self) -> None:
         self.size = 0
-        """What it takes of the limit; nothing until it is fetched."""
+        """Bytes that count for the limit; 0 until it is downloaded."""
         self.users = 0
-        self.used = 0.0
+        self.used_at = 0.0
         self.lock = asyncio.Lock()
 
 
@@ -37,29 +38,29 @@ class ArtifactCache:
         self._parent = parent
         self._limit = limit
         self._folder: Path | None = None
-        self._placing = asyncio.Lock()
+        self._folder_lock = asyncio.Lock()
         self._copies: dict[str, _CachedFile] = {}
-        """The last used one is the last."""
+        """In order of use, the last used one last."""
 
-    async def borrow(self, id: str, size: int, fill: Fill) -> Path:
-        """A file with the whole content, which stays until it is given back."""
+    async def acquire(self, id: str, size: int, fill: Fill) -> Path:
+        """A file with the whole content, which exists until `release`."""
         copy = self._copies.pop(id, None) or _CachedFile()
         self._copies[id] = copy
         copy.users += 1
         try:
             async with copy.lock:
-                path = await self._place() / id
+                path = await self._cache_folder() / id
                 if not path.exists():
-                    await self._fetched(path, copy, size, fill)
+                    await self._download(path, copy, size, fill)
             return path
         except BaseException as error:
-            self.give_back(id)
+            self.release(id)
             if isinstance(error, OSError):
                 raise failed(error) from None
             raise
 
-    def held(self, id: str) -> Path | None:
-        """The file, borrowed as well, when it is here already."""
+    def acquire_cached(self, id: str) -> Path | None:
+        """As `acquire`, but only if the copy exists already."""
         copy = self._copies.get(id)
         if copy is None or self._folder is None or not (self._folder / id).exists():
             return None
@@ -67,17 +68,17 @@ class ArtifactCache:
         self._copies[id] = self._copies.pop(id)
         return self._folder / id
 
-    async def _fetched(self, path: Path, copy: _CachedFile, size: int, fill: Fill) -> None:
+    async def _download(self, path: Path, copy: _CachedFile, size: int, fill: Fill) -> None:
         copy.size = 0
         self._make_room(size)
         copy.size = size
         try:
-            await self._filled(path, fill)
+            await self._write(path, fill)
         except BaseException:
             copy.size = 0
             raise
 
-    async def _filled(self, path: Path, fill: Fill) -> None:
+    async def _write(self, path: Path, fill: Fill) -> None:
         part = path.with_suffix(".part")
         try:
             descriptor = await asyncio.to_thread(os.open, part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
@@ -88,11 +89,11 @@ class ArtifactCache:
             remove(part)
             raise
 
-    def give_back(self, id: str) -> None:
+    def release(self, id: str) -> None:
         copy = self._copies.get(id)
         if copy is not None:
             copy.users -= 1
-            copy.used = now()
+            copy.used_at = now()
             if not copy.users and not copy.size:
                 del self._copies[id]
             self._shrink(self._limit)
@@ -100,11 +101,11 @@ class ArtifactCache:
     def _make_room(self, size: int) -> None:
         if self._shrink(self._limit - size) + size > self._limit:
             raise ArtifactStoreFullError(
-                f"what is being read now takes all of the {self._limit} bytes for local copies"
+                f"copies in use take all of the {self._limit} bytes for local copies"
             )
 
     def _shrink(self, limit: int) -> int:
-        """Remove copies that nobody uses, the longest unused first, until they take so little."""
+        """Remove unused copies, least recently used first, down to the limit; returns the bytes left."""
         total = sum(copy.size for copy in self._copies.values())
         for id, copy in list(self._copies.items()):
             if total <= limit:
@@ -119,16 +120,16 @@ class ArtifactCache:
         if self._folder is not None:
             remove(self._folder / id)
 
-    async def _place(self) -> Path:
-        async with self._placing:
+    async def _cache_folder(self) -> Path:
+        async with self._folder_lock:
             if self._folder is None:
                 self._folder = await asyncio.to_thread(_new_folder, self._parent)
             return self._folder
 
-    def tidy(self) -> None:
-        """Remove what nobody has asked for in a while, and show that somebody is still here."""
+    def sweep(self) -> None:
+        """Remove idle copies, and touch the folder so that other processes do not remove it."""
         for id, copy in list(self._copies.items()):
-            if not copy.users and now() - copy.used > IDLE_SECONDS:
+            if not copy.users and now() - copy.used_at > IDLE_SECONDS:
                 self._drop(id)
         if self._folder is not None and self._folder.exists():
             os.utime(self._folder)
@@ -144,6 +145,6 @@ def _new_folder(parent: Path) -> Path:
     make_private(parent)
     for folder in parent.glob(f"{_NAME}*"):
         with suppress(OSError):
-            if now() - folder.stat().st_mtime > LEFT_BEHIND_SECONDS:
+            if now() - folder.stat().st_mtime > ORPHAN_SECONDS:
                 shutil.rmtree(folder)
     return Path(tempfile.mkdtemp(prefix=_NAME, dir=parent))

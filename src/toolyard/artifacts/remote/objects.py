@@ -1,8 +1,8 @@
-"""Buckets of S3, GCS and Azure, and of whatever speaks S3, through obstore. Needs the extra `objects`.
+"""Buckets of S3, GCS, Azure and services compatible with S3, through obstore. Needs the extra `objects`.
 
 Options have obstore's names; missing ones come from the environment variables that users of the service
-expect. Errors are translated into messages without addresses or keys. Creating a bucket and testing for
-public access are plain requests without a key, because obstore does neither.
+expect. Messages of errors contain no addresses or keys. Creating a bucket and testing for public access are
+plain requests without a key, because obstore does neither.
 """
 
 import logging
@@ -26,117 +26,80 @@ from .store import RemoteArtifactStore, remote_options
 
 if TYPE_CHECKING:
     from obstore import AsyncWritableFile, Attributes
-    from obstore.store import AzureStore, ClientConfig, GCSStore, RetryConfig, S3Store
-
+    from obstore.store import ClientConfig, RetryConfig
 
 logger = logging.getLogger("toolyard.artifacts")
 
-_STATUS = re.compile(r"status code: (\d{3})")
-_CODE = re.compile(r"<Code>(\w+)</Code>")
-_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
-WRONG_KEY = (
-    *("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "TokenRefreshRequired"),
-    *("AuthenticationFailed", "InvalidAuthenticationInfo", "AuthenticationRequired"),
+CLIENT_OPTIONS = (
+    *("allow_http", "allow_invalid_certificates", "connect_timeout", "pool_idle_timeout", "user_agent"),
+    *("pool_max_idle_per_host", "proxy_url", "proxy_ca_certificate", "proxy_excludes", "root_certificate"),
 )
-# Where credentials are asked for when none were given: on machines of the cloud, and nowhere else.
-_ASKING_FOR_CREDENTIALS = ("169.254.169.254", "metadata.google.internal", "/oauth2/", "sts.", "169.254.170.2")
+_ENDPOINTS = {
+    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
+    "gcs": ("GOOGLE_BASE_URL",),
+    "azure": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
+}
+_TYPES: dict[str, Literal["s3", "gcs", "azure"]] = {"s3": "s3", "gs": "gcs", "az": "azure"}
+_STORES = {"s3": S3Store, "gcs": GCSStore, "azure": AzureStore}
 
 
-class BucketKeyError(BucketForbiddenError):
-    """It takes our key for nothing at all."""
-
-
-class ObjectNotFoundError(ArtifactStoreError):
-    pass
-
-
-@contextmanager
-def translated_errors(bucket: str) -> Generator[None]:
-    """Errors of obstore become ours."""
-    try:
-        yield
-    except FileNotFoundError as error:
-        if _code(str(error)) in _NO_BUCKET:
-            raise BucketNotFoundError(f"there is no bucket {bucket!r}") from None
-        raise ObjectNotFoundError("the store does not have it any more") from None
-    except (BaseError, OSError, ValueError) as error:
-        logger.debug("the bucket %r: %s", bucket, error)
-        raise _reason(bucket, str(error)) from None
-
-
-def _code(text: str) -> str:
-    found = _CODE.search(text)
-    return found[1] if found else ""
-
-
-def _reason(bucket: str, text: str) -> ArtifactStoreError:
-    code = _code(text)
-    found = _STATUS.search(text)
-    status = int(found[1]) if found else 0
-    if code in _NO_BUCKET:
-        return BucketNotFoundError(f"there is no bucket {bucket!r}")
-    if any(place in text for place in _ASKING_FOR_CREDENTIALS):
-        return BucketKeyError(
-            f"no credentials for the bucket {bucket!r} were found, or they are not accepted"
+def open_objects(config: StoreConfig, links: ResultLinks, cache: ArtifactCache) -> RemoteArtifactStore:
+    parts = urlsplit(config.url)
+    if not parts.netloc:
+        raise ConfigError(
+            f"[store] {config.url!r} does not name a bucket", f'"{parts.scheme}://BUCKET/PREFIX"'
         )
-    if code in WRONG_KEY or status == 401:
-        return BucketKeyError(f"the key for the bucket {bucket!r} is not accepted")
-    if status == 403 or "lacked the necessary privileges" in text:
-        return BucketForbiddenError(f"the bucket {bucket!r} does not allow this to our key")
-    if status:
-        return ArtifactStoreUnreachableError(f"the store answers with HTTP {status}")
-    if "TimedOut" in text or "timed out" in text:
-        return ArtifactStoreUnreachableError("the store did not answer in time")
-    return ArtifactStoreUnreachableError("the store cannot be reached")
+    type = _TYPES[parts.scheme]
+    options = dict(config.options)
+    common = remote_options(options, parts.path)
+    public_base = options.pop("public_base", "").rstrip("/")
+    store = _open_store(type, parts.netloc, options, config.timeout)
+    bucket = ObjectBucket(type, parts.netloc, common.prefix, store, _region(options), public_base)
+    return RemoteArtifactStore(bucket, config, common, links, cache)
 
 
-_XML = (
-    '<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
-    "<LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
-)
-# The first has no constraint of its own, the second is what stores without regions are told.
-_NO_CONSTRAINT = ("", "us-east-1", "auto")
-
-
-async def create_bucket(url: str, name: str, region: str) -> None:
-    """Make a bucket of S3 at the address that was signed for it."""
-    import aiohttp  # 90 ms of CPU, and only for a bucket that is missing
-
-    body = "" if region in _NO_CONSTRAINT else _XML.format(region=region)
+def _open_store(type: str, name: str, options: dict[str, str], timeout: float) -> Any:
+    client = {key: options.pop(key) for key in CLIENT_OPTIONS if key in options}
+    if _endpoint(type, options).startswith("http://"):
+        client.setdefault("allow_http", "true")  # an `http://` endpoint is a decision of the user
+    limit = timedelta(seconds=timeout)
+    retries: RetryConfig = {
+        "max_retries": 2,
+        "retry_timeout": limit,
+        "backoff": {"max_backoff": timedelta(seconds=1)},
+    }
     try:
-        async with aiohttp.ClientSession() as http, http.put(url, data=body) as reply:
-            status, text = reply.status, (await reply.content.read(4096)).decode(errors="replace")
-    except (aiohttp.ClientError, OSError):
-        raise ArtifactStoreUnreachableError("the store cannot be reached") from None
-    if status < 300:
-        return
-    found = _CODE.search(text)
-    code = found[1] if found else f"HTTP {status}"
-    if code == "BucketAlreadyOwnedByYou":
-        return
-    if code == "BucketAlreadyExists":
-        raise BucketForbiddenError(f"the bucket {name!r} is somebody else's; choose another name")
-    raise BucketNotFoundError(
-        f"there is no bucket {name!r}, and it could not be created ({code}): aws s3 mb s3://{name}"
-    )
+        return _STORES[type](
+            name,
+            config=cast(Any, options),
+            client_options=cast("ClientConfig", {"timeout": limit, "user_agent": "toolyard", **client}),
+            retry_config=retries,
+        )
+    except (BaseError, ValueError, TypeError, OSError) as error:
+        # The other lines are internals of obstore.
+        why = str(error).partition("\n")[0]
+        raise ConfigError(f"[store.options] cannot be used: {why}", "options have obstore's names") from None
 
 
-async def can_be_read(url: str) -> bool:
-    import aiohttp
+def _endpoint(type: str, options: dict[str, str]) -> str:
+    for name, value in options.items():
+        if "endpoint" in name.lower() or name.lower().endswith("base_url"):
+            return value
+    return next((os.environ[name] for name in _ENDPOINTS[type] if os.environ.get(name)), "")
 
-    try:
-        async with aiohttp.ClientSession() as http, http.head(url, allow_redirects=True) as reply:
-            return reply.status == 200
-    except (aiohttp.ClientError, OSError):
-        return False
+
+def _region(options: dict[str, str]) -> str:
+    names = ("region", "aws_region", "default_region", "aws_default_region")
+    found = next((options[name] for name in names if options.get(name)), "")
+    return found or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
 
 
 PART = 5 * 1024 * 1024
-"""The least that S3 takes as a part. Three of them may be in memory for one result."""
+"""The smallest part that S3 accepts. One result may have three of them in memory."""
 AT_ONCE = 2
 PAGE = 1000
 ABOUT = "toolyard"
-"""Of the metadata, which Azure takes only if it could be a variable's name."""
+"""The name of our metadata. Azure needs a valid identifier."""
 PUBLIC_SECONDS = 600.0
 _CREATE = {
     "gcs": "gcloud storage buckets create gs://{name}",
@@ -161,7 +124,7 @@ class ObjectBucket:
         self._region = region
         self._public_base = public_base
         self._is_public = False
-        self._asked_public = 0.0
+        self._checked_public_at = 0.0
 
     async def ensure(self) -> None:
         try:
@@ -172,25 +135,25 @@ class ObjectBucket:
         except BucketKeyError:
             raise
         except BucketForbiddenError:
-            pass  # a key that may write and not list is a good key
+            pass  # a key that may write but not list is enough
 
     async def _create(self) -> None:
         if self.type != "s3":
-            # Neither can be asked for with what obstore signs.
+            # obstore cannot sign the request that creates a bucket here.
             command = _CREATE[self.type].format(name=self.name)
             raise BucketNotFoundError(f"there is no bucket {self.name!r}; create it: {command}")
         with translated_errors(self.name):
             url = await obstore.sign_async(self._store, "PUT", "", timedelta(seconds=60))
         await create_bucket(url, self.name, self._region)
 
-    def upload(self, key: str, label: ObjectLabel) -> "_Upload":
+    def upload(self, key: str, label: ObjectLabel) -> "_MultipartUpload":
         attributes: Attributes = {
             "Content-Type": label.content_type,
             "Cache-Control": "private, no-store",
             ABOUT: label.about,
         }
         if label.encoding != "identity":
-            # Without `no-transform`, GCS unpacks what it sends and ignores ranges.
+            # Without `no-transform`, GCS decompresses what it sends and ignores ranges.
             attributes |= {
                 "Content-Encoding": label.encoding,
                 "Cache-Control": "private, no-store, no-transform",
@@ -198,7 +161,7 @@ class ObjectBucket:
         writer = obstore.open_writer_async(
             self._store, key, attributes=attributes, buffer_size=PART, max_concurrency=AT_ONCE
         )
-        return _Upload(self, key, writer)
+        return _MultipartUpload(self, key, writer)
 
     async def find(self, key: str) -> ObjectInfo | None:
         try:
@@ -215,7 +178,7 @@ class ObjectBucket:
 
     async def list(self, folder: str) -> AsyncIterator[Sequence[ListedObject]]:
         with translated_errors(self.name):
-            # Its stubs name a package that only Arrow's tables need.
+            # Its stubs import a package that is needed for Arrow only.
             pages = obstore.list(self._store, folder or None, chunk_size=PAGE)  # pyright: ignore[reportUnknownMemberType]
             async for page in pages:
                 yield [
@@ -238,13 +201,13 @@ class ObjectBucket:
 
     async def public(self, key: str) -> str | None:
         url = f"{self._public_base}/{key}" if self._public_base else await self._address(key)
-        if now() >= self._asked_public + PUBLIC_SECONDS:
+        if now() >= self._checked_public_at + PUBLIC_SECONDS:
             self._is_public = await can_be_read(url)
-            self._asked_public = now()
+            self._checked_public_at = now()
         return url if self._is_public else None
 
     async def _address(self, key: str) -> str:
-        """What a link is without its signature."""
+        """A link without its signature."""
         with translated_errors(self.name):
             signed = await obstore.sign_async(self._store, "GET", key, timedelta(seconds=60))
         return signed.partition("?")[0]
@@ -253,14 +216,14 @@ class ObjectBucket:
         return None
 
 
-class _Upload:
+class _MultipartUpload:
     def __init__(self, bucket: ObjectBucket, key: str, writer: "AsyncWritableFile") -> None:
         self._bucket = bucket
         self._key = key
         self._writer = writer
         self._size = 0
         self._is_closing = False
-        """Whether it may be there, even if nobody has said so."""
+        """Whether the object may exist already."""
 
     async def write(self, piece: bytes) -> None:
         self._size += len(piece)
@@ -273,71 +236,109 @@ class _Upload:
             await self._writer.close()
 
     async def abort(self) -> None:
-        """obstore cannot take parts back, so the object is finished and removed: nobody knows its name."""
+        """obstore cannot abort an upload: finish the object, whose name nobody knows, and delete it."""
         if self._size < PART and not self._is_closing:
-            return  # nothing has left yet
+            return  # nothing has been sent yet
         if not self._is_closing:
             await self.finish()
         await self._bucket.delete([self._key])
 
 
-CLIENT_OPTIONS = (
-    *("allow_http", "allow_invalid_certificates", "connect_timeout", "pool_idle_timeout", "user_agent"),
-    *("pool_max_idle_per_host", "proxy_url", "proxy_ca_certificate", "proxy_excludes", "root_certificate"),
+_XML = (
+    '<CreateBucketConfiguration xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
+    "<LocationConstraint>{region}</LocationConstraint></CreateBucketConfiguration>"
 )
-_ENDPOINTS = {
-    "s3": ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT"),
-    "gcs": ("GOOGLE_BASE_URL",),
-    "azure": ("AZURE_STORAGE_ENDPOINT", "AZURE_ENDPOINT"),
-}
-_TYPES: dict[str, Literal["s3", "gcs", "azure"]] = {"s3": "s3", "gs": "gcs", "az": "azure"}
-_STORES = {"s3": S3Store, "gcs": GCSStore, "azure": AzureStore}
+# us-east-1 needs no constraint; "auto" is for services without regions.
+_NO_CONSTRAINT = ("", "us-east-1", "auto")
 
 
-def open_objects(config: StoreConfig, links: ResultLinks, copies: ArtifactCache) -> RemoteArtifactStore:
-    parts = urlsplit(config.url)
-    if not parts.netloc:
-        raise ConfigError(f"[store] {config.url!r} names no bucket", f'"{parts.scheme}://BUCKET/PREFIX"')
-    type = _TYPES[parts.scheme]
-    options = dict(config.options)
-    manner = remote_options(options, parts.path)
-    public_base = options.pop("public_base", "").rstrip("/")
-    store = _built_store(type, parts.netloc, options, config.timeout)
-    bucket = ObjectBucket(type, parts.netloc, manner.prefix, store, _region(options), public_base)
-    return RemoteArtifactStore(bucket, config, manner, links, copies)
+async def create_bucket(url: str, name: str, region: str) -> None:
+    """Create a bucket in S3 at a signed address."""
+    import aiohttp  # 90 ms of CPU, only for a missing bucket
 
-
-def _built_store(type: str, name: str, options: dict[str, str], timeout: float) -> Any:
-    client = {key: options.pop(key) for key in CLIENT_OPTIONS if key in options}
-    if _endpoint(type, options).startswith("http://"):
-        client.setdefault("allow_http", "true")  # whoever writes `http://` has decided
-    patience = timedelta(seconds=timeout)
-    retries: RetryConfig = {
-        "max_retries": 2,
-        "retry_timeout": patience,
-        "backoff": {"max_backoff": timedelta(seconds=1)},
-    }
+    body = "" if region in _NO_CONSTRAINT else _XML.format(region=region)
     try:
-        return _STORES[type](
-            name,
-            config=cast(Any, options),
-            client_options=cast("ClientConfig", {"timeout": patience, "user_agent": "toolyard", **client}),
-            retry_config=retries,
+        async with aiohttp.ClientSession() as http, http.put(url, data=body) as reply:
+            status, text = reply.status, (await reply.content.read(4096)).decode(errors="replace")
+    except (aiohttp.ClientError, OSError):
+        raise ArtifactStoreUnreachableError("the store cannot be reached") from None
+    if status < 300:
+        return
+    found = _CODE.search(text)
+    code = found[1] if found else f"HTTP {status}"
+    if code == "BucketAlreadyOwnedByYou":
+        return
+    if code == "BucketAlreadyExists":
+        raise BucketForbiddenError(f"the bucket {name!r} belongs to another account; choose another name")
+    raise BucketNotFoundError(
+        f"there is no bucket {name!r}, and it could not be created ({code}): aws s3 mb s3://{name}"
+    )
+
+
+async def can_be_read(url: str) -> bool:
+    import aiohttp
+
+    try:
+        async with aiohttp.ClientSession() as http, http.head(url, allow_redirects=True) as reply:
+            return reply.status == 200
+    except (aiohttp.ClientError, OSError):
+        return False
+
+
+_STATUS = re.compile(r"status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w+)</Code>")
+_NO_BUCKET = ("NoSuchBucket", "ContainerNotFound")
+WRONG_KEY = (
+    *("InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidToken", "ExpiredToken", "TokenRefreshRequired"),
+    *("AuthenticationFailed", "InvalidAuthenticationInfo", "AuthenticationRequired"),
+)
+# obstore asks these addresses for credentials when none are configured.
+_CREDENTIAL_SOURCES = ("169.254.169.254", "metadata.google.internal", "/oauth2/", "sts.", "169.254.170.2")
+
+
+class BucketKeyError(BucketForbiddenError):
+    """The service does not accept our key at all."""
+
+
+class ObjectNotFoundError(ArtifactStoreError):
+    pass
+
+
+@contextmanager
+def translated_errors(bucket: str) -> Generator[None]:
+    """Translate the errors of obstore."""
+    try:
+        yield
+    except FileNotFoundError as error:
+        if _code(str(error)) in _NO_BUCKET:
+            raise BucketNotFoundError(f"there is no bucket {bucket!r}") from None
+        raise ObjectNotFoundError("the store no longer has it") from None
+    except (BaseError, OSError, ValueError) as error:
+        logger.debug("the bucket %r: %s", bucket, error)
+        raise _reason(bucket, str(error)) from None
+
+
+def _code(text: str) -> str:
+    found = _CODE.search(text)
+    return found[1] if found else ""
+
+
+def _reason(bucket: str, text: str) -> ArtifactStoreError:
+    code = _code(text)
+    found = _STATUS.search(text)
+    status = int(found[1]) if found else 0
+    if code in _NO_BUCKET:
+        return BucketNotFoundError(f"there is no bucket {bucket!r}")
+    if any(source in text for source in _CREDENTIAL_SOURCES):
+        return BucketKeyError(
+            f"no credentials for the bucket {bucket!r} were found, or they are not accepted"
         )
-    except (BaseError, ValueError, TypeError, OSError) as error:
-        # The first line says what is wrong; what follows is obstore's own affair.
-        why = str(error).partition("\n")[0]
-        raise ConfigError(f"[store.options] cannot be used: {why}", "options have obstore's names") from None
-
-
-def _endpoint(type: str, options: dict[str, str]) -> str:
-    for name, value in options.items():
-        if "endpoint" in name.lower() or name.lower().endswith("base_url"):
-            return value
-    return next((os.environ[name] for name in _ENDPOINTS[type] if os.environ.get(name)), "")
-
-
-def _region(options: dict[str, str]) -> str:
-    names = ("region", "aws_region", "default_region", "aws_default_region")
-    found = next((options[name] for name in names if options.get(name)), "")
-    return found or os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or ""
+    if code in WRONG_KEY or status == 401:
+        return BucketKeyError(f"the key for the bucket {bucket!r} is not accepted")
+    if status == 403 or "lacked the necessary privileges" in text:
+        return BucketForbiddenError(f"the bucket {bucket!r} does not allow this to our key")
+    if status:
+        return ArtifactStoreUnreachableError(f"the store answers with HTTP {status}")
+    if "TimedOut" in text or "timed out" in text:
+        return ArtifactStoreUnreachableError("the store did not answer in time")
+    return ArtifactStoreUnreachableError("the store cannot be reached")

@@ -1,8 +1,10 @@
-"""Buckets of Supabase Storage, by its REST API.
+"""Buckets of Supabase Storage, through its REST API.
 
 Most errors arrive as HTTP 400 with the real status in the body. Small objects are sent in one request;
-larger ones stream while they are written, and the server keeps nothing of an interrupted one.
+larger ones are streamed while they are written, and the server drops an interrupted one.
 """
+
+from __future__ import annotations
 
 import asyncio
 import base64
@@ -30,12 +32,287 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("toolyard.artifacts")
 
-LONGEST_REFUSAL = 64 * 1024
-NOT_AS_ASKED = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
-"""What comes of decoding what somebody else sent."""
-_STATUS = re.compile("[1-5][0-9]{2}")
-
 T = TypeVar("T")
+
+DEFAULT_BUCKET = "tool-outputs"
+_VARIABLES = {
+    "url": "SUPABASE_URL",
+    "key": "SUPABASE_SERVICE_ROLE_KEY",
+    "bucket": "SUPABASE_TOOL_OUTPUT_BUCKET",
+}
+
+
+def open_supabase(config: StoreConfig, links: ResultLinks, cache: ArtifactCache) -> RemoteArtifactStore:
+    parts = urlsplit(config.url)
+    options = dict(config.options)
+    common = remote_options(options, parts.path)
+    if common.encoding != "identity":
+        raise ConfigError(
+            '[store.options] has compress = "gzip", and Supabase does not store the encoding of an object',
+            "leave it out: Supabase's network compresses what it sends",
+        )
+    found = {
+        name: options.pop(name, "") or os.environ.get(variable, "") for name, variable in _VARIABLES.items()
+    }
+    if options:
+        known = ", ".join((*_VARIABLES, "sweep", "links"))
+        raise ConfigError(f"[store.options] {next(iter(options))!r} is unknown", f"Supabase takes {known}")
+    for name in ("url", "key"):
+        if not found[name]:
+            raise ConfigError(
+                f"[store] {config.url!r} needs the {name} of a project",
+                f"set {_VARIABLES[name]}, or {name} in [store.options]",
+            )
+    if urlsplit(found["url"]).scheme not in ("http", "https"):
+        raise ConfigError("[store] the url of the Supabase project is invalid", "https://NAME.supabase.co")
+    bucket = unquote(parts.netloc) or found["bucket"] or DEFAULT_BUCKET
+    client = SupabaseClient(found["url"], found["key"])
+    return RemoteArtifactStore(
+        SupabaseBucket(client, bucket, config.links == "public"), config, common, links, cache
+    )
+
+
+ABOUT = "toolyard"
+PAGE = 1000
+
+
+class _Bucket(Struct):
+    public: bool = False
+
+
+class _Info(Struct):
+    size: int | None = None
+    content_type: str | None = None
+    metadata: dict[str, Any] | None = None
+    """Our metadata, from the upload."""
+
+
+class _Entry(Struct):
+    name: str
+    id: str | None = None
+    """None for a folder."""
+    created_at: datetime | None = None
+    metadata: dict[str, Any] | None = None
+    """Metadata of the store, such as the size."""
+
+
+class _Signed(Struct):
+    url: str = msgspec.field(name="signedURL")
+
+
+class SupabaseBucket:
+    type = "supabase"
+
+    def __init__(self, client: SupabaseClient, name: str, is_public: bool) -> None:
+        self.name = name
+        self._client = client
+        self._wants_public = is_public
+        self._is_public = False
+        self._path = quote(name, safe="")
+
+    async def ensure(self) -> None:
+        """An existing bucket is not made public: it may hold other objects."""
+        with self._translated_errors():
+            try:
+                found = await self._client.request("GET", f"bucket/{self._path}", _Bucket)
+            except SupabaseError as error:
+                if not _is_missing(error):
+                    raise
+                found = await self._create()
+        self._is_public = found.public
+
+    async def _create(self) -> _Bucket:
+        body = {"id": self.name, "name": self.name, "public": self._wants_public}
+        try:
+            await self._client.request("POST", "bucket", dict[str, Any], body)
+            return _Bucket(self._wants_public)
+        except SupabaseError as error:
+            if error.status == 409:  # another gateway has created it
+                return await self._client.request("GET", f"bucket/{self._path}", _Bucket)
+            if error.status in (401, 403):
+                raise BucketForbiddenError(
+                    f"the bucket {self.name!r} cannot be seen or created with this key; "
+                    "use the key of the service role"
+                ) from None
+            raise
+
+    def upload(self, key: str, label: ObjectLabel) -> SupabaseUpload:
+        about = base64.b64encode(msgspec.json.encode({ABOUT: label.about})).decode()
+        headers = {
+            "Content-Type": label.content_type,
+            "Cache-Control": "private, no-store",
+            "x-metadata": about,
+            "x-upsert": "false",
+        }
+        return SupabaseUpload(
+            self._client, self._object(key), headers, self._translated_errors, lambda: self.delete([key])
+        )
+
+    def _object(self, key: str, action: str = "") -> str:
+        return f"object/{action}{self._path}/{quote(key)}"
+
+    async def find(self, key: str) -> ObjectInfo | None:
+        with self._translated_errors():
+            try:
+                found = await self._client.request("GET", self._object(key, "info/"), _Info)
+            except SupabaseError as error:
+                if _is_missing(error):
+                    return None
+                raise
+        about = str((found.metadata or {}).get(ABOUT, ""))
+        return ObjectInfo(found.size or 0, found.content_type or "", about)
+
+    async def read(self, key: str, start: int, length: int) -> bytes:
+        headers = {"Range": f"bytes={start}-{start + length - 1}", "Accept-Encoding": "identity"}
+        with self._translated_errors():
+            async with self._client.send("GET", self._object(key), headers=headers) as reply:
+                body = await reply.read()
+                # A server without ranges sends the whole object.
+                return body if reply.status == 206 else body[start : start + length]
+
+    async def list(self, folder: str) -> AsyncIterator[Sequence[ListedObject]]:
+        entries = await self._entries(folder)
+        yield [_listed(folder, entry) for entry in entries if entry.id]
+        for entry in entries:
+            if not entry.id:
+                async for page in self.list(_joined(folder, entry.name)):
+                    yield page
+
+    async def _entries(self, folder: str) -> Sequence[_Entry]:
+        """All entries of a folder, read before any is deleted, which would shift the next page."""
+        found: list[_Entry] = []
+        order = {"column": "name", "order": "asc"}
+        while True:
+            body = {"prefix": folder, "limit": PAGE, "offset": len(found), "sortBy": order}
+            with self._translated_errors():
+                page = await self._client.request(
+                    "POST", f"object/list/{self._path}", tuple[_Entry, ...], body
+                )
+            found += page
+            if len(page) < PAGE:
+                return found
+
+    async def delete(self, keys: Sequence[str]) -> None:
+        with self._translated_errors():
+            await self._client.request("DELETE", f"object/{self._path}", list[Any], {"prefixes": keys})
+
+    async def signed(self, key: str, seconds: float) -> str | None:
+        with self._translated_errors():
+            path = self._object(key, "sign/")
+            made = await self._client.request("POST", path, _Signed, {"expiresIn": int(seconds)})
+        return f"{self._client.base}/{made.url.lstrip('/')}"
+
+    async def public(self, key: str) -> str | None:
+        return f"{self._client.base}/{self._object(key, 'public/')}" if self._is_public else None
+
+    async def close(self) -> None:
+        await self._client.close()
+
+    @contextmanager
+    def _translated_errors(self) -> Generator[None]:
+        """Translate the errors of Supabase."""
+        try:
+            yield
+        except SupabaseError as error:
+            if not _is_missing(error):
+                raise error.for_users(self.name) from None
+            if "bucket" in error.reason.lower():
+                raise BucketNotFoundError(f"there is no bucket {self.name!r}") from None
+            raise ArtifactStoreError("the store no longer has it") from None
+
+
+def _is_missing(error: SupabaseError) -> bool:
+    return error.status == 404 or "not found" in error.reason.lower()
+
+
+def _joined(folder: str, name: str) -> str:
+    return f"{folder}/{name}" if folder else name
+
+
+def _listed(folder: str, entry: _Entry) -> ListedObject:
+    size = (entry.metadata or {}).get("size", 0)
+    modified = entry.created_at.timestamp() if entry.created_at else 0.0
+    return ListedObject(_joined(folder, entry.name), size if isinstance(size, int) else 0, modified)
+
+
+SMALL = 1024 * 1024
+MAX_QUEUED = 4
+"""Pieces that are written and not sent yet."""
+
+
+class SupabaseUpload:
+    def __init__(
+        self,
+        client: SupabaseClient,
+        path: str,
+        headers: Mapping[str, str],
+        translated_errors: Callable[[], AbstractContextManager[None]],
+        delete: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._client = client
+        self._path = path
+        self._headers = headers
+        self._translated_errors = translated_errors
+        self._delete = delete
+        self._is_closing = False
+        """Whether the object may exist already."""
+        self._buffer = bytearray()
+        self._pieces: asyncio.Queue[bytes] = asyncio.Queue(MAX_QUEUED)
+        self._sending: asyncio.Task[None] | None = None
+
+    async def write(self, piece: bytes) -> None:
+        if self._sending is not None:
+            await self._put(piece)
+            return
+        self._buffer += piece
+        if len(self._buffer) > SMALL:
+            self._sending = asyncio.create_task(self._send(self._body()))
+            await self._put(bytes(self._buffer))
+            self._buffer.clear()
+
+    async def _put(self, piece: bytes) -> None:
+        """Wait for room in the queue, unless the server has answered already, which is an error."""
+        assert self._sending is not None
+        putting = asyncio.create_task(self._pieces.put(piece))
+        try:
+            await asyncio.wait((putting, self._sending), return_when=asyncio.FIRST_COMPLETED)
+            was_put = putting.done()
+        finally:
+            putting.cancel()
+        if self._sending.done():
+            self._sending.result()
+        if not was_put:
+            raise ArtifactStoreUnreachableError("the store ended the upload early")
+
+    async def _body(self) -> AsyncIterator[bytes]:
+        while piece := await self._pieces.get():
+            yield piece
+
+    async def _send(self, body: AsyncIterator[bytes] | bytes) -> None:
+        with self._translated_errors():
+            async with self._client.send("POST", self._path, data=body, headers=self._headers) as reply:
+                await reply.read()
+
+    async def finish(self) -> None:
+        self._is_closing = True
+        if self._sending is None:
+            await self._send(bytes(self._buffer))
+            return
+        await self._put(b"")
+        await self._sending
+
+    async def abort(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            await asyncio.gather(self._sending, return_exceptions=True)
+        if self._is_closing:
+            await self._delete()
+
+
+MAX_ERROR_BYTES = 64 * 1024
+DECODE_ERRORS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Errors of decoding a foreign reply."""
+_STATUS = re.compile("[1-5][0-9]{2}")
 
 
 class _ErrorBody(msgspec.Struct, rename="camel"):
@@ -44,23 +321,23 @@ class _ErrorBody(msgspec.Struct, rename="camel"):
 
 
 class SupabaseError(ArtifactStoreError):
-    """It answered with an error; `status` is the one that is meant."""
+    """An error reply; `status` is the real one."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
         self.status = status
 
-    def shown(self, bucket: str) -> ArtifactStoreError:
-        """In words fit for users: what the server said stays between it and us."""
+    def for_users(self, bucket: str) -> ArtifactStoreError:
+        """An error without the server's own message."""
         if self.status in (401, 403):
             return BucketForbiddenError(f"the bucket {bucket!r} does not allow this to our key")
         if self.status == 413:
-            return ArtifactStoreFullError("it is larger than the store takes")
+            return ArtifactStoreFullError("it is larger than the store accepts")
         return ArtifactStoreUnreachableError(f"the store answers with HTTP {self.status}")
 
 
 class SupabaseClient:
-    """Connections are kept alive. Opened with the first request, on the loop that makes it."""
+    """Keeps connections alive. Opens its session at the first request, on that event loop."""
 
     def __init__(self, url: str, key: str) -> None:
         self.base = f"{url.rstrip('/')}/storage/v1"
@@ -68,15 +345,15 @@ class SupabaseClient:
         self._session: aiohttp.ClientSession | None = None
 
     @property
-    def session(self) -> "aiohttp.ClientSession":
+    def session(self) -> aiohttp.ClientSession:
         if self._session is None:
-            import aiohttp  # 90 ms of CPU, and only for who uses it
+            import aiohttp  # 90 ms of CPU
 
             self._session = aiohttp.ClientSession(
-                # Shorter than any server's, so that no upload meets a connection that is just being closed.
+                # Shorter than on any server, so that no upload uses a connection that is being closed.
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=10),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                # Whoever asks watches the time.
+                # The caller sets time limits.
                 timeout=aiohttp.ClientTimeout(total=None),
                 headers=self._headers,
             )
@@ -85,8 +362,8 @@ class SupabaseClient:
     @asynccontextmanager
     async def send(
         self, method: str, path: str, *, data: Any = None, headers: Mapping[str, str] | None = None
-    ) -> "AsyncGenerator[aiohttp.ClientResponse]":
-        """A reply whose head has come, and is good; Refused when it is not."""
+    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """The reply once its head has arrived; raises SupabaseError for an error status."""
         import aiohttp
 
         try:
@@ -102,18 +379,16 @@ class SupabaseClient:
             logger.debug("%s %s: %r", method, path, error)
             raise ArtifactStoreUnreachableError("the store cannot be reached") from None
 
-    async def ask(self, method: str, path: str, form: type[T], body: Any = None) -> T:
-        """A whole reply, in the form that it should have."""
+    async def request(self, method: str, path: str, type: type[T], body: Any = None) -> T:
+        """Send JSON and decode the whole reply."""
         data = None if body is None else msgspec.json.encode(body)
         headers = None if body is None else {"Content-Type": "application/json"}
         async with self.send(method, path, data=data, headers=headers) as reply:
             body = await reply.read()
             try:
-                return msgspec.json.decode(body, type=form)
-            except NOT_AS_ASKED:
-                raise ArtifactStoreUnreachableError(
-                    "the store answers with something else than was asked for"
-                ) from None
+                return msgspec.json.decode(body, type=type)
+            except DECODE_ERRORS:
+                raise ArtifactStoreUnreachableError("the store answers with an unexpected reply") from None
 
     async def close(self) -> None:
         if self._session is not None:
@@ -121,284 +396,11 @@ class SupabaseClient:
             await session.close()
 
 
-async def _error_of(reply: "aiohttp.ClientResponse") -> SupabaseError:
-    raw = await reply.content.read(LONGEST_REFUSAL)
+async def _error_of(reply: aiohttp.ClientResponse) -> SupabaseError:
+    raw = await reply.content.read(MAX_ERROR_BYTES)
     try:
-        told = msgspec.json.decode(raw, type=_ErrorBody)
-    except NOT_AS_ASKED:
+        error = msgspec.json.decode(raw, type=_ErrorBody)
+    except DECODE_ERRORS:
         return SupabaseError(reply.status, "")
-    meant = str(told.status_code)
-    return SupabaseError(int(meant) if _STATUS.fullmatch(meant) else reply.status, told.message)
-
-
-SMALL = 1024 * 1024
-WAITING = 4
-"""Pieces that were written and not sent yet."""
-
-
-class SupabaseUpload:
-    def __init__(
-        self,
-        client: SupabaseClient,
-        path: str,
-        headers: Mapping[str, str],
-        told: Callable[[], AbstractContextManager[None]],
-        removed: Callable[[], Awaitable[None]],
-    ) -> None:
-        self._client = client
-        self._path = path
-        self._headers = headers
-        self._told = told
-        self._removed = removed
-        self._is_closing = False
-        """Whether it may be there, even if nobody has said so."""
-        self._held = bytearray()
-        self._pieces: asyncio.Queue[bytes] = asyncio.Queue(WAITING)
-        self._sending: asyncio.Task[None] | None = None
-
-    async def write(self, piece: bytes) -> None:
-        if self._sending is not None:
-            await self._put(piece)
-            return
-        self._held += piece
-        if len(self._held) > SMALL:
-            self._sending = asyncio.create_task(self._send(self._body()))
-            await self._put(bytes(self._held))
-            self._held.clear()
-
-    async def _put(self, piece: bytes) -> None:
-        """Wait for room, unless the server has answered already: then it was a refusal."""
-        assert self._sending is not None
-        putting = asyncio.create_task(self._pieces.put(piece))
-        try:
-            await asyncio.wait((putting, self._sending), return_when=asyncio.FIRST_COMPLETED)
-            was_put = putting.done()
-        finally:
-            putting.cancel()
-        if self._sending.done():
-            self._sending.result()
-        if not was_put:
-            raise ArtifactStoreUnreachableError("the store did not wait for all of it")
-
-    async def _body(self) -> AsyncIterator[bytes]:
-        while piece := await self._pieces.get():
-            yield piece
-
-    async def _send(self, body: AsyncIterator[bytes] | bytes) -> None:
-        with self._told():
-            async with self._client.send("POST", self._path, data=body, headers=self._headers) as reply:
-                await reply.read()
-
-    async def finish(self) -> None:
-        self._is_closing = True
-        if self._sending is None:
-            await self._send(bytes(self._held))
-            return
-        await self._put(b"")
-        await self._sending
-
-    async def abort(self) -> None:
-        if self._sending is not None:
-            self._sending.cancel()
-            await asyncio.gather(self._sending, return_exceptions=True)
-        if self._is_closing:
-            await self._removed()
-
-
-ABOUT = "toolyard"
-PAGE = 1000
-
-
-class _Bucket(Struct):
-    public: bool = False
-
-
-class _Info(Struct):
-    size: int | None = None
-    content_type: str | None = None
-    metadata: dict[str, Any] | None = None
-    """What came along with the upload."""
-
-
-class _Entry(Struct):
-    name: str
-    id: str | None = None
-    """None for a folder."""
-    created_at: datetime | None = None
-    metadata: dict[str, Any] | None = None
-    """What the store knows of it, such as its size."""
-
-
-class _Signed(Struct):
-    url: str = msgspec.field(name="signedURL")
-
-
-class SupabaseBucket:
-    type = "supabase"
-
-    def __init__(self, client: SupabaseClient, name: str, is_public: bool) -> None:
-        self.name = name
-        self._client = client
-        self._wants_public = is_public
-        self._is_public = False
-        self._at = quote(name, safe="")
-
-    async def ensure(self) -> None:
-        """An existing bucket stays as it is: what else lies in a private one is not ours to show."""
-        with self._told():
-            try:
-                found = await self._client.ask("GET", f"bucket/{self._at}", _Bucket)
-            except SupabaseError as refused:
-                if not _is_missing(refused):
-                    raise
-                found = await self._create()
-        self._is_public = found.public
-
-    async def _create(self) -> _Bucket:
-        wanted = {"id": self.name, "name": self.name, "public": self._wants_public}
-        try:
-            await self._client.ask("POST", "bucket", dict[str, Any], wanted)
-            return _Bucket(self._wants_public)
-        except SupabaseError as refused:
-            if refused.status == 409:  # another gateway was quicker
-                return await self._client.ask("GET", f"bucket/{self._at}", _Bucket)
-            if refused.status in (401, 403):
-                raise BucketForbiddenError(
-                    f"the bucket {self.name!r} cannot be seen or created with this key; "
-                    "it takes that of the service role"
-                ) from None
-            raise
-
-    def upload(self, key: str, label: ObjectLabel) -> SupabaseUpload:
-        about = base64.b64encode(msgspec.json.encode({ABOUT: label.about})).decode()
-        headers = {
-            "Content-Type": label.content_type,
-            "Cache-Control": "private, no-store",
-            "x-metadata": about,
-            "x-upsert": "false",
-        }
-        return SupabaseUpload(
-            self._client, self._object(key), headers, self._told, lambda: self.delete([key])
-        )
-
-    def _object(self, key: str, way: str = "") -> str:
-        return f"object/{way}{self._at}/{quote(key)}"
-
-    async def find(self, key: str) -> ObjectInfo | None:
-        with self._told():
-            try:
-                found = await self._client.ask("GET", self._object(key, "info/"), _Info)
-            except SupabaseError as refused:
-                if _is_missing(refused):
-                    return None
-                raise
-        about = str((found.metadata or {}).get(ABOUT, ""))
-        return ObjectInfo(found.size or 0, found.content_type or "", about)
-
-    async def read(self, key: str, start: int, length: int) -> bytes:
-        headers = {"Range": f"bytes={start}-{start + length - 1}", "Accept-Encoding": "identity"}
-        with self._told():
-            async with self._client.send("GET", self._object(key), headers=headers) as reply:
-                body = await reply.read()
-                # One that has no ranges sends all of it.
-                return body if reply.status == 206 else body[start : start + length]
-
-    async def list(self, folder: str) -> AsyncIterator[Sequence[ListedObject]]:
-        entries = await self._entries(folder)
-        yield [_listed(folder, entry) for entry in entries if entry.id]
-        for entry in entries:
-            if not entry.id:
-                async for page in self.list(_joined(folder, entry.name)):
-                    yield page
-
-    async def _entries(self, folder: str) -> Sequence[_Entry]:
-        """All that is directly in a folder: whoever deletes some must not shift the next page."""
-        found: list[_Entry] = []
-        order = {"column": "name", "order": "asc"}
-        while True:
-            body = {"prefix": folder, "limit": PAGE, "offset": len(found), "sortBy": order}
-            with self._told():
-                page = await self._client.ask("POST", f"object/list/{self._at}", tuple[_Entry, ...], body)
-            found += page
-            if len(page) < PAGE:
-                return found
-
-    async def delete(self, keys: Sequence[str]) -> None:
-        with self._told():
-            await self._client.ask("DELETE", f"object/{self._at}", list[Any], {"prefixes": keys})
-
-    async def signed(self, key: str, seconds: float) -> str | None:
-        with self._told():
-            path = self._object(key, "sign/")
-            made = await self._client.ask("POST", path, _Signed, {"expiresIn": int(seconds)})
-        return f"{self._client.base}/{made.url.lstrip('/')}"
-
-    async def public(self, key: str) -> str | None:
-        return f"{self._client.base}/{self._object(key, 'public/')}" if self._is_public else None
-
-    async def close(self) -> None:
-        await self._client.close()
-
-    @contextmanager
-    def _told(self) -> Generator[None]:
-        """Refusals become ours."""
-        try:
-            yield
-        except SupabaseError as refused:
-            if not _is_missing(refused):
-                raise refused.shown(self.name) from None
-            if "bucket" in refused.reason.lower():
-                raise BucketNotFoundError(f"there is no bucket {self.name!r}") from None
-            raise ArtifactStoreError("the store does not have it any more") from None
-
-
-def _is_missing(refused: SupabaseError) -> bool:
-    return refused.status == 404 or "not found" in refused.reason.lower()
-
-
-def _joined(folder: str, name: str) -> str:
-    return f"{folder}/{name}" if folder else name
-
-
-def _listed(folder: str, entry: _Entry) -> ListedObject:
-    size = (entry.metadata or {}).get("size", 0)
-    modified = entry.created_at.timestamp() if entry.created_at else 0.0
-    return ListedObject(_joined(folder, entry.name), size if isinstance(size, int) else 0, modified)
-
-
-DEFAULT_BUCKET = "tool-outputs"
-_VARIABLES = {
-    "url": "SUPABASE_URL",
-    "key": "SUPABASE_SERVICE_ROLE_KEY",
-    "bucket": "SUPABASE_TOOL_OUTPUT_BUCKET",
-}
-
-
-def open_supabase(config: StoreConfig, links: ResultLinks, copies: ArtifactCache) -> RemoteArtifactStore:
-    parts = urlsplit(config.url)
-    options = dict(config.options)
-    manner = remote_options(options, parts.path)
-    if manner.encoding != "identity":
-        raise ConfigError(
-            '[store.options] has compress = "gzip", and Supabase does not remember that an object is packed',
-            "leave it out: Supabase's own network packs what it sends",
-        )
-    found = {
-        name: options.pop(name, "") or os.environ.get(variable, "") for name, variable in _VARIABLES.items()
-    }
-    if options:
-        known = ", ".join((*_VARIABLES, "sweep", "links"))
-        raise ConfigError(f"[store.options] {next(iter(options))!r} is unknown", f"Supabase takes {known}")
-    for name in ("url", "key"):
-        if not found[name]:
-            raise ConfigError(
-                f"[store] {config.url!r} needs the {name} of a project",
-                f"set {_VARIABLES[name]}, or {name} in [store.options]",
-            )
-    if urlsplit(found["url"]).scheme not in ("http", "https"):
-        raise ConfigError("[store] the url of the Supabase project is none", "https://NAME.supabase.co")
-    bucket = unquote(parts.netloc) or found["bucket"] or DEFAULT_BUCKET
-    client = SupabaseClient(found["url"], found["key"])
-    return RemoteArtifactStore(
-        SupabaseBucket(client, bucket, config.links == "public"), config, manner, links, copies
-    )
+    status = str(error.status_code)
+    return SupabaseError(int(status) if _STATUS.fullmatch(status) else reply.status, error.message)

@@ -1,12 +1,11 @@
 """DuckDB: a database file opened read-only, or views over data files, and no access to anything else.
 
-No other file, network, extension or setting can be reached by a statement. DuckDB's own parser says whether
-the text is one SELECT before anything runs. Runs in a worker.
+A statement can reach no other file, network, extension or setting. DuckDB's own parser checks that the text
+is one SELECT before anything runs. Runs in a worker.
 """
 
 import os
 import re
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +13,17 @@ from typing import Any, TypeVar
 import duckdb
 from duckdb import DuckDBPyConnection, StatementType
 
-from ..model import DatabaseError, ErrorKind, ForeignKey, Rows, Table, TableColumn, TableIndex
+from ..model import (
+    DatabaseError,
+    ErrorKind,
+    ForeignKey,
+    Rows,
+    Table,
+    TableColumn,
+    TableIndex,
+    group_by_table,
+    qualified_name,
+)
 from ..values import Row, gather, in_chunks, iso_timestamp, plain_rows
 from .duckdb_files import DataFiles, FileView, is_data, literal
 
@@ -42,24 +51,16 @@ WHERE database_name = current_database() ORDER BY index_name
 """
 _WORDS = re.compile(r"\w+")
 
-RowsByTable = dict[tuple[str, str], list[tuple[Any, ...]]]
-
 
 def read_tables(cursor: DuckDBPyConnection) -> list[Table]:
     default = str(cursor.execute("SELECT current_schema()").fetchall()[0][0])
-    columns, keys, indices = (_rows_by_table(cursor, asked) for asked in (_COLUMNS, _KEYS, _INDICES))
+    columns, keys, indices = (
+        group_by_table(cursor.execute(statement).fetchall()) for statement in (_COLUMNS, _KEYS, _INDICES)
+    )
     return [
         _table(row, default, columns[row[:2]], keys[row[:2]], indices[row[:2]])
         for row in cursor.execute(_TABLES).fetchall()
     ]
-
-
-def _rows_by_table(cursor: DuckDBPyConnection, asked: str) -> RowsByTable:
-    """What was answered, by the table it is about."""
-    found: RowsByTable = defaultdict(list)
-    for schema, name, *rest in cursor.execute(asked).fetchall():
-        found[schema, name].append(tuple(rest))
-    return found
 
 
 def _table(
@@ -78,14 +79,14 @@ def _table(
         if key == "UNIQUE"
     ]
     return Table(
-        name=name if schema == default else f"{schema}.{name}",
+        name=qualified_name(schema, name, default),
         schema=schema,
         kind=kind,
         description=description,
         columns=tuple(TableColumn(*column) for column in columns),
         primary_key=primary,
         foreign_keys=tuple(
-            ForeignKey(tuple(own), other if schema == default else f"{schema}.{other}", tuple(there))
+            ForeignKey(tuple(own), qualified_name(schema, other, default), tuple(there))
             for key, own, other, there in keys
             if key == "FOREIGN KEY"
         ),
@@ -95,13 +96,13 @@ def _table(
 
 
 THREADS = 4
-_MEMORY_OF_A_THREAD = 2**28
-"""A thread that reads a file has buffers of its own."""
+_MEMORY_PER_THREAD = 2**28
+"""A thread that reads a file has its own buffers."""
 _MAGIC = b"DUCK"
 _MAGIC_AT = 8
 _SQLITE_MAGIC = b"SQLite format 3"
-_OF_ITS_OWN = 3 / 4
-"""How much of the memory DuckDB itself gives out; the rest is for what it takes without counting."""
+_COUNTED_SHARE = 3 / 4
+"""The share of the memory that DuckDB counts and limits; the rest is for what it does not count."""
 _ZONED = re.compile("TIME ZONE|TIMESTAMPTZ")
 _DECIMAL = re.compile(r"DECIMAL\((\d+),(\d+)\)")
 _EXACT_DIGITS = 15
@@ -113,12 +114,12 @@ def _settings(memory: int) -> Config:
     return {
         "autoinstall_known_extensions": "false",
         "autoload_known_extensions": "false",
-        # Otherwise a table that is not there is looked for among the variables of this program.
+        # Otherwise DuckDB looks for an unknown table among the variables of this program.
         "python_enable_replacements": "false",
-        # What does not fit in memory is an error, not a file beside the database.
+        # A result that does not fit in memory is an error, not a temporary file.
         "temp_directory": "",
-        "memory_limit": f"{int(memory * _OF_ITS_OWN) // 2**20}MiB",
-        "threads": max(1, min(THREADS, os.cpu_count() or 1, memory // _MEMORY_OF_A_THREAD)),
+        "memory_limit": f"{int(memory * _COUNTED_SHARE) // 2**20}MiB",
+        "threads": max(1, min(THREADS, os.cpu_count() or 1, memory // _MEMORY_PER_THREAD)),
     }
 
 
@@ -128,57 +129,58 @@ class DuckdbReader:
         self._memory = memory
         self._root: DuckDBPyConnection | None = None
         self._files: DataFiles | None = None
-        self._made: set[str] = set()
-        """Views that there are already."""
+        self._views: set[str] = set()
+        """The names of the views made so far."""
 
     def open(self) -> None:
         self._open("")
 
-    def look(self) -> list[Table]:
+    def tables(self) -> list[Table]:
         return self._run(read_tables, None)
 
-    def read(self, sql: str, rows: int, bytes: int) -> Rows:
+    def query(self, sql: str, rows: int, bytes: int) -> Rows:
         return self._run(lambda cursor: _read(cursor, sql, rows, bytes), sql.casefold())
 
-    def _run(self, work: Callable[[DuckDBPyConnection], T], said: str | None) -> T:
-        """On a connection of its own, so nothing (a temporary table, a prepared statement) outlives it.
+    def _run(self, work: Callable[[DuckDBPyConnection], T], statement: str | None) -> T:
+        """Run on a new connection, so that no temporary table or prepared statement outlives it.
 
-        `said` is where views may be named; None: all are wanted.
+        `statement` may name views; None: all views are needed.
         """
-        cursor = self._open(said).cursor()
+        cursor = self._open(statement).cursor()
         try:
             cursor.execute("BEGIN TRANSACTION READ ONLY")
             return work(cursor)
         except duckdb.Error as error:
             if isinstance(error, duckdb.FatalException | duckdb.InternalException):
-                self._close()  # it takes no more statements
-            raise self._explained(error) from error
+                self._close()  # the connection accepts no more statements
+            raise self._translate_error(error) from error
         finally:
             cursor.close()
 
-    def _open(self, said: str | None) -> DuckDBPyConnection:
+    def _open(self, statement: str | None) -> DuckDBPyConnection:
         if is_data(self._path):
-            return self._open_files(said)
+            return self._open_files(statement)
         if self._root is None:
             self._root = self._open_database()
         return self._root
 
-    def _open_files(self, said: str | None) -> DuckDBPyConnection:
-        """As they are now: a file that came, went or changed makes the views anew.
+    def _open_files(self, statement: str | None) -> DuckDBPyConnection:
+        """Make the views of the files as they are now; a new, removed or changed file makes them all again.
 
-        A view is made when it may be asked for, since each looks into its files: a folder may have thousands.
+        A view is made only when a statement may need it, since that reads from its files: a folder may have
+        thousands.
         """
-        found = DataFiles.found(self._path)
+        found = DataFiles.find(self._path)
         if self._root is None or found != self._files:
             self._close()
             self._root = duckdb.connect(":memory:", config=_settings(self._memory))
             self._files = found
             _lock(self._root, found)
         for view in found.views:
-            is_wanted = said is None or view.name.casefold() in said or len(found.views) == 1
-            if is_wanted and view.name not in self._made:
+            is_needed = statement is None or view.name.casefold() in statement or len(found.views) == 1
+            if is_needed and view.name not in self._views:
                 _make_view(self._root, found, view)
-                self._made.add(view.name)
+                self._views.add(view.name)
         return self._root
 
     def _open_database(self) -> DuckDBPyConnection:
@@ -189,28 +191,28 @@ class DuckdbReader:
         except duckdb.OutOfMemoryException:
             raise MemoryError from None
         except duckdb.Error as error:
-            said = str(error).replace(str(self._path), self._path.name).splitlines()[0]
-            raise DatabaseError(f"cannot open {self._path.name!r}: {said}", "unreachable") from error
+            message = str(error).replace(str(self._path), self._path.name).splitlines()[0]
+            raise DatabaseError(f"cannot open {self._path.name!r}: {message}", "unreachable") from error
 
     def _close(self) -> None:
         if self._root is not None:
             self._root.close()
         self._root = self._files = None
-        self._made.clear()
+        self._views.clear()
 
-    def _explained(self, error: duckdb.Error) -> Exception:
+    def _translate_error(self, error: duckdb.Error) -> Exception:
         if isinstance(error, duckdb.OutOfMemoryException):
             return MemoryError()
-        said = str(error).strip().splitlines()[0]
+        message = str(error).strip().splitlines()[0]
         if self._files is not None:
-            said = self._files.without_paths(said)
-        _, _, shorter = said.partition("Error: ")
+            message = self._files.without_paths(message)
+        _, _, shorter = message.partition("Error: ")
         kinds: list[ErrorKind] = [kind for error_type, kind in _KINDS if isinstance(error, error_type)]
-        return DatabaseError(shorter or said, kinds[0] if kinds else "other")
+        return DatabaseError(shorter or message, kinds[0] if kinds else "other")
 
 
 def _check_database(path: Path) -> None:
-    """What would never become a database by trying again."""
+    """Refuse files that cannot become readable by trying again."""
     if not path.exists():
         raise DatabaseError(f"there is no file {path.name!r}", "unusable")
     try:
@@ -219,18 +221,18 @@ def _check_database(path: Path) -> None:
     except OSError as error:
         raise DatabaseError(f"cannot open {path.name!r}: {error.strerror}", "unusable") from error
     if start.startswith(_SQLITE_MAGIC):
-        raise DatabaseError(f"{path.name!r} is a SQLite database; hint: sqlite:PATH", "unusable")
+        raise DatabaseError(f"{path.name!r} is an SQLite database; hint: sqlite:PATH", "unusable")
     if start[_MAGIC_AT : _MAGIC_AT + len(_MAGIC)] != _MAGIC:
         raise DatabaseError(
-            f"{path.name!r} is no DuckDB database, and its name does not say that it is a data file;"
+            f"{path.name!r} is not a DuckDB database, and its name is not that of a data file;"
             " hint: data files end in .csv, .tsv, .json, .jsonl, .ndjson or .parquet, the texts also in .gz",
             "unusable",
         )
 
 
 def _lock(connection: DuckDBPyConnection, files: DataFiles) -> None:
-    """From now on nothing but these files can be read."""
-    # A name that looks like a pattern is judged as that, and again as the file that it means.
+    """From now on only these files can be read."""
+    # DuckDB checks a name that looks like a pattern as a pattern, and again as the file.
     paths = {path for view in files.views for path in (*view.patterns, *(file.path for file in view.files))}
     allowed = ", ".join(map(literal, sorted(paths)))
     connection.execute(f"SET allowed_paths = [{allowed}]")
@@ -240,7 +242,7 @@ def _lock(connection: DuckDBPyConnection, files: DataFiles) -> None:
 
 def _make_view(connection: DuckDBPyConnection, files: DataFiles, view: FileView) -> None:
     try:
-        connection.execute(f"CREATE VIEW {view.quoted} AS {view.question}")
+        connection.execute(f"CREATE VIEW {view.quoted} AS {view.query}")
         comment = view.origin
     except duckdb.OutOfMemoryException:
         raise MemoryError from None
@@ -248,15 +250,14 @@ def _make_view(connection: DuckDBPyConnection, files: DataFiles, view: FileView)
         comment = _unreadable(view, files, error)
         if len(files.views) == 1:
             raise DatabaseError(comment, "unusable") from error
-        # One bad file among others does not hide them; whoever asks for it learns what is wrong.
+        # A bad file does not hide the others; a statement that reads it gets the reason.
         connection.execute(f"CREATE VIEW {view.quoted} AS SELECT error({literal(comment)}) AS problem")
     connection.execute(f"COMMENT ON VIEW {view.quoted} IS {literal(comment)}")
 
 
 def _unreadable(view: FileView, files: DataFiles, error: duckdb.Error) -> str:
-    told = files.without_paths(str(error)).partition("Error: ")[2].partition("LINE 1:")[0]
-    said = " ".join(told.split())
-    return f"{view.origin} cannot be read as {view.kind}: {said[:300]}"
+    message = files.without_paths(str(error)).partition("Error: ")[2].partition("LINE 1:")[0]
+    return f"{view.origin} cannot be read as {view.kind}: {' '.join(message.split())[:300]}"
 
 
 def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
@@ -265,10 +266,10 @@ def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
         raise DatabaseError(f"there are {len(statements)} statements; one is run", "syntax")
     if statements[0].type is not StatementType.SELECT:
         raise DatabaseError(f"only SELECT is run, and this is {statements[0].type.name}", "read_only")
-    asked = cursor.sql(sql)
-    columns, types = asked.columns, [str(kind) for kind in asked.types]
-    zoned = [place for place, kind in enumerate(types) if _ZONED.search(kind)]
-    # The new line ends a comment that the statement may end with.
+    relation = cursor.sql(sql)
+    columns, types = relation.columns, [str(kind) for kind in relation.types]
+    zoned = [index for index, kind in enumerate(types) if _ZONED.search(kind)]
+    # The new line ends a comment at the end of the statement.
     cursor.execute(f"SELECT {_projection(types)} FROM ({sql}\n) AS asked LIMIT {rows + 1}")
 
     def convert(chunk: Sequence[Row]) -> Sequence[Row]:
@@ -279,10 +280,10 @@ def _read(cursor: DuckDBPyConnection, sql: str, rows: int, bytes: int) -> Rows:
 
 
 def _with_iso(row: Row, zoned: Sequence[int]) -> Row:
-    made = list(row)
-    for place in zoned:
-        made[place] = made[place] and iso_timestamp(made[place])
-    return made
+    values = list(row)
+    for index in zoned:
+        values[index] = values[index] and iso_timestamp(values[index])
+    return values
 
 
 def _projection(types: Sequence[str]) -> str:
@@ -291,8 +292,8 @@ def _projection(types: Sequence[str]) -> str:
 
 
 def _shown(column: str, kind: str) -> str:
-    """Times with a zone as text: the driver gives them only with the help of another package. Decimals that a
-    float holds without losing a digit as one, which costs a tenth."""
+    """Times with a zone as text, because the driver needs another package for them; small decimals as floats,
+    which cost a tenth and lose no digit."""
     if _ZONED.search(kind):
         return f"CAST({column} AS VARCHAR)"
     decimal = _DECIMAL.fullmatch(kind)

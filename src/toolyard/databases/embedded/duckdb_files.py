@@ -1,7 +1,7 @@
-"""Data files as a database: which files an address means, and the view that each of them becomes.
+"""Data files as a database: which files an address means, and which views they become.
 
-`sales.csv` is one view, `folder/` one for each file in it and for each folder in it, `data/*.parquet` one of
-all these files. Files are named by where they really are: what a link in a folder leads out to is left out.
+`sales.csv` is one view; `folder/` has one for each file and each folder in it; `data/*.parquet` is one view
+of all these files. Links are resolved; a file outside the folder is left out.
 """
 
 import glob
@@ -19,7 +19,7 @@ from ..model import DatabaseError
 MOST_FILES = 10_000
 MOST_COMPARED = 100
 MOST_TABLES = 1_000
-"""Each is looked into before it is listed, which takes some milliseconds."""
+"""Each is opened before it is listed, which takes some milliseconds."""
 _KINDS = {
     ".csv": "CSV",
     ".tsv": "CSV",
@@ -36,11 +36,11 @@ _SUFFIXES = "hint: .csv, .tsv, .json, .jsonl, .ndjson and .parquet are read; .cs
 _WILD = re.compile(r"[*?\[]")
 _OTHERS = re.compile(r"\W+")
 _TAKEN = re.compile(r"(duckdb|pg|sqlite|pragma)_.*|which_secret|information_schema|\d.*", re.IGNORECASE)
-"""Names that a statement cannot say, or that mean the tables of the system."""
+"""Names that a statement cannot write without quotes, or that mean system tables."""
 
 
 class DataFile(Struct, frozen=True):
-    """`changed` and `size` tell whether it is still the same."""
+    """`changed` and `size` show whether it is still the same."""
 
     path: str
     changed: int
@@ -51,7 +51,7 @@ class FileView(Struct, frozen=True):
     name: str
     kind: str
     origin: str
-    """For people: what it is made of."""
+    """For people: the files it is made of."""
     files: tuple[DataFile, ...]
 
     @property
@@ -63,10 +63,10 @@ class FileView(Struct, frozen=True):
         return [_escaped(file.path) for file in self.files]
 
     @property
-    def question(self) -> str:
+    def query(self) -> str:
         listed = ", ".join(map(literal, self.patterns))
-        # Columns of files that do not all have the same are found by their names. That looks into each file
-        # for each statement, so of many files the first ones speak for all.
+        # Match columns by name, because files may have different ones. That opens each file for each
+        # statement, so with many files the columns of the first ones count.
         option = ", union_by_name = true" if 1 < len(self.files) <= MOST_COMPARED else ""
         return f"SELECT * FROM {_READERS[self.kind]}([{listed}]{option})"
 
@@ -76,21 +76,21 @@ class DataFiles(Struct, frozen=True):
     views: tuple[FileView, ...]
 
     @classmethod
-    def found(cls, path: Path) -> "DataFiles":
-        """DatabaseError where there is nothing to read."""
+    def find(cls, path: Path) -> "DataFiles":
+        """Raises DatabaseError if there is nothing to read."""
         if path.is_dir():
             return cls(*_in_folder(path))
         if path.exists() or not _WILD.search(str(path)):
             return cls(*_alone(path))
         return cls(*_matching(path))
 
-    def without_paths(self, said: str) -> str:
-        """Where the files are on this machine is nobody's business."""
-        return said.replace(self.root + os.sep, "")
+    def without_paths(self, text: str) -> str:
+        """The text without the folder of the files, which callers must not learn."""
+        return text.replace(self.root + os.sep, "")
 
 
 def is_data(path: Path) -> bool:
-    """Whether an address means data files; else it is a file of DuckDB's own."""
+    """Whether the path means data files; otherwise it is a DuckDB database."""
     return (
         path.is_dir() or _kind(path.name) is not None or (not path.exists() and bool(_WILD.search(str(path))))
     )
@@ -106,7 +106,7 @@ def _alone(path: Path) -> tuple[str, tuple[FileView, ...]]:
     real = path.resolve()
     file = _file(str(real))
     if file is None:
-        raise DatabaseError(f"{path.name!r} is no ordinary file", "unusable")
+        raise DatabaseError(f"{path.name!r} is not a regular file", "unusable")
     kind = _kind(path.name)
     assert kind is not None
     view = FileView(_named(_stem(path.name)), kind, f"The file {path.name!r}", (file,))
@@ -128,13 +128,11 @@ def _in_folder(path: Path) -> tuple[str, tuple[FileView, ...]]:
         elif (kind := _kind(entry.name)) and (file := _inside(entry.path, str(root))):
             made.append((_stem(entry.name), kind, f"The file {entry.name!r}", [file]))
     if not made:
-        raise DatabaseError(
-            f"there is no file with data in the folder {path.name!r}; {_SUFFIXES}", "unusable"
-        )
+        raise DatabaseError(f"no data files in the folder {path.name!r}; {_SUFFIXES}", "unusable")
     _check_count(sum(len(files) for *_, files in made), path)
     if len(made) > MOST_TABLES:
         raise DatabaseError(
-            f"the folder {path.name!r} would have {len(made)} tables, and {MOST_TABLES} are read; hint: a "
+            f"the folder {path.name!r} would have {len(made)} tables; the limit is {MOST_TABLES}; hint: a "
             f"pattern, such as {path.name}/*.csv, makes one table of many files",
             "unusable",
         )
@@ -157,24 +155,24 @@ def _files_below(folder: str, root: str) -> list[tuple[str, DataFile]]:
 
 
 def _matching(path: Path) -> tuple[str, tuple[FileView, ...]]:
-    """The files of a pattern as one view; what has no wildcard in it is the folder they may be in."""
+    """The files of a pattern as one view. They must be in the folder before the first wildcard."""
     parts = path.parts
-    fixed = next(place for place, part in enumerate(parts) if _WILD.search(part))
+    fixed = next(index for index, part in enumerate(parts) if _WILD.search(part))
     root = Path(*parts[:fixed]).resolve()
     shown = str(Path(*parts[max(0, fixed - 1) :])) if fixed else str(path)
     names = sorted(glob.iglob(str(Path(*parts[fixed:])), root_dir=root, recursive=True))
     found = [(_kind(name), file) for name in names if (file := _inside(os.path.join(root, name), str(root)))]
     kinds = {kind for kind, _ in found if kind}
     if not kinds:
-        raise DatabaseError(f"no file with data matches {shown!r}; {_SUFFIXES}", "unusable")
+        raise DatabaseError(f"no data file matches {shown!r}; {_SUFFIXES}", "unusable")
     if len(kinds) > 1:
         several = " and ".join(sorted(kinds))
         raise DatabaseError(
-            f"{shown!r} matches files of {several}, which do not make one table; hint: *.csv for those of "
+            f"{shown!r} matches files of {several}, which do not make one table; hint: *.csv for files of "
             "one kind, or the folder for a table of each file",
             "unusable",
         )
-    files = list(dict.fromkeys(file for kind, file in found if kind))  # a link and what it leads to are one
+    files = list(dict.fromkeys(file for kind, file in found if kind))  # a link and its target are one file
     _check_count(len(files), path)
     stem = _OTHERS.sub("_", _stem(_WILD.split(parts[-1])[0])).strip("_")
     name = stem or next((part for part in reversed(parts[:-1]) if not _WILD.search(part)), "") or "files"
@@ -183,13 +181,13 @@ def _matching(path: Path) -> tuple[str, tuple[FileView, ...]]:
 
 
 def _with_names(made: Iterable[tuple[str, str, str, list[DataFile]]]) -> Iterator[FileView]:
-    """Two of one name get the kind of their files added, and then a number."""
+    """Makes names unique: adds the kind of the files, and then a number."""
     made = list(made)
-    twice = Counter(_named(name).casefold() for name, *_ in made)
+    counts = Counter(_named(name).casefold() for name, *_ in made)
     seen: set[str] = set()
     for name, kind, origin, files in made:
         own = _named(name)
-        if twice[own.casefold()] > 1:
+        if counts[own.casefold()] > 1:
             own = f"{own}_{kind.lower()}"
         number, numbered = 1, own
         while numbered.casefold() in seen:
@@ -224,22 +222,23 @@ def _inside(path: str, root: str) -> DataFile | None:
 
 
 def _file(real: str) -> DataFile | None:
-    """None for what is no ordinary file (reading a pipe would not end), or has a name that no text holds."""
+    """None unless it is a regular file (reading a pipe would not end) with a valid name."""
     try:
         real.encode()
-        seen = os.stat(real)
+        status = os.stat(real)
     except (OSError, UnicodeEncodeError):
         return None
-    return DataFile(real, seen.st_mtime_ns, seen.st_size) if stat.S_ISREG(seen.st_mode) else None
+    return DataFile(real, status.st_mtime_ns, status.st_size) if stat.S_ISREG(status.st_mode) else None
 
 
 def _escaped(path: str) -> str:
-    """DuckDB takes a name for a pattern; a sign in brackets means itself."""
+    """DuckDB reads a name as a pattern; a character in brackets means itself."""
     return re.sub(r"[*?\[]", lambda sign: f"[{sign[0]}]", path)
 
 
 def _check_count(count: int, path: Path) -> None:
     if count > MOST_FILES:
         raise DatabaseError(
-            f"there are more than {MOST_FILES} files in {path.name!r}; hint: name a part of them", "unusable"
+            f"there are more than {MOST_FILES} files in {path.name!r}; hint: use a pattern or a subfolder",
+            "unusable",
         )

@@ -1,6 +1,6 @@
-"""The sample that ships with the package: a small shop, the same rows every time, made when first asked for.
+"""The sample database of the package: a small shop with the same rows every time, made at the first use.
 
-A statement is in SQLite's words; the comments in it are what the tables are described with.
+The comments in its SQLite schema are the descriptions of the tables.
 """
 
 import random

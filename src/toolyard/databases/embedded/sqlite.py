@@ -33,14 +33,14 @@ def _table(
     connection: sqlite3.Connection, name: str, kind: str, text: str, estimates: dict[str, int]
 ) -> Table:
     rows = connection.execute("SELECT * FROM pragma_table_info(?) ORDER BY cid", (name,)).fetchall()
-    table_says, columns_say = _comments(text)
+    table_comment, column_comments = _comments(text)
     keys = sorted((row[5], row[1]) for row in rows if row[5])
     return Table(
         name=name,
         schema="main",
         kind=kind,
-        description=table_says,
-        columns=tuple(_column(row, columns_say.get(str(row[1]).casefold(), "")) for row in rows),
+        description=table_comment,
+        columns=tuple(_column(row, column_comments.get(str(row[1]).casefold(), "")) for row in rows),
         primary_key=tuple(column for _, column in keys),
         foreign_keys=_foreign_keys(connection, name),
         indices=_indices(connection, name),
@@ -84,7 +84,7 @@ def _index_columns(connection: sqlite3.Connection, index: str) -> tuple[str, ...
 
 
 def _row_estimates(connection: sqlite3.Connection) -> dict[str, int]:
-    """Rows as `ANALYZE` counted them, where somebody ran it."""
+    """Rows as counted by `ANALYZE`, if it was run."""
     try:
         rows = connection.execute("SELECT tbl, stat FROM sqlite_stat1 WHERE stat IS NOT NULL").fetchall()
     except sqlite3.OperationalError:
@@ -93,7 +93,7 @@ def _row_estimates(connection: sqlite3.Connection) -> dict[str, int]:
 
 
 def _largest_rowid(connection: sqlite3.Connection, table: str) -> int | None:
-    """Close to the count unless much was deleted, and found without reading the table."""
+    """Close to the number of rows unless many were deleted; found without reading the table."""
     quoted = table.replace('"', '""')
     try:
         return connection.execute(f'SELECT max(rowid) FROM "{quoted}"').fetchone()[0] or 0
@@ -102,8 +102,8 @@ def _largest_rowid(connection: sqlite3.Connection, table: str) -> int | None:
 
 
 def _comments(text: str) -> tuple[str, dict[str, str]]:
-    """Of the table and, by name, of its columns, as they stand in its `CREATE` text."""
-    # 60 ms to import, and only looking needs it.
+    """The comments of the table and, by name, of its columns in its `CREATE` text."""
+    # 60 ms to import, and only listing tables needs it.
     from sqlglot import exp, parse_one
     from sqlglot.errors import SqlglotError
 
@@ -125,35 +125,44 @@ def _all_comments(part: Any) -> list[str]:
     return [comment for node in part.walk() for comment in node.comments or ()]
 
 
-# A long pattern on a long text is compared for minutes; one of this length is told at once.
+# Comparing a long pattern with a long text takes minutes; one of this length is fast.
 _PATTERN_BYTES = 250
-_NO_UTF8 = "Could not decode to UTF-8"
-_READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
-# What SQLite asks for before it reads json_each or a full-text index. An UPDATE that is meant as one
-# fails all the same: no pragma makes the schema writable here.
-_OF_VIRTUAL_TABLES = {(sqlite3.SQLITE_UPDATE, "sqlite_master"), (sqlite3.SQLITE_PRAGMA, "data_version")}
-_EFFECTS = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit", "zipfile", "fsdir", "lsdir"}
+_NOT_UTF8 = "Could not decode to UTF-8"
+_READ_ACTIONS = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
+# SQLite asks for these before it reads json_each or a full-text index. A real UPDATE of the schema fails all
+# the same, because no pragma makes it writable here.
+_FOR_VIRTUAL_TABLES = {(sqlite3.SQLITE_UPDATE, "sqlite_master"), (sqlite3.SQLITE_PRAGMA, "data_version")}
+_FORBIDDEN_FUNCTIONS = {
+    "load_extension",
+    "fts3_tokenizer",
+    "readfile",
+    "writefile",
+    "edit",
+    "zipfile",
+    "fsdir",
+    "lsdir",
+}
 _TYPES: dict[type[Any], str] = {int: "INTEGER", float: "REAL", str: "TEXT", bytes: "BLOB"}
 
 
 class SqliteReader:
     def __init__(self, path: str, memory: int) -> None:
-        """The sample where there is no path."""
+        """Without a path it is the sample."""
         self._path = Path(path) if path else None
         self._memory = memory
 
     def open(self) -> None:
         self._connect().close()
 
-    def look(self) -> list[Table]:
+    def tables(self) -> list[Table]:
         with closing(self._connect()) as connection:
             connection.text_factory = _text
             try:
                 return read_tables(connection)
             except sqlite3.Error as error:
-                raise self._explained(error) from error
+                raise self._translate_error(error) from error
 
-    def read(self, sql: str, rows: int, bytes: int) -> Rows:
+    def query(self, sql: str, rows: int, bytes: int) -> Rows:
         with closing(self._connect()) as connection:
             connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, max(bytes, 1_000_000))
             connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, _PATTERN_BYTES)
@@ -161,23 +170,23 @@ class SqliteReader:
             try:
                 return _read(connection, sql, rows, bytes)
             except (sqlite3.Error, sqlite3.Warning) as error:
-                raise self._explained(error) from error
+                raise self._translate_error(error) from error
 
     def _connect(self) -> sqlite3.Connection:
-        connection = self._opened()
+        connection = self._open()
         try:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("PRAGMA trusted_schema = OFF")
-            # What does not fit in memory is an error, not a file on the disk.
+            # A result that does not fit in memory is an error, not a temporary file.
             connection.execute("PRAGMA temp_store = MEMORY")
             connection.execute(f"PRAGMA hard_heap_limit = {self._memory:d}")
         except sqlite3.Error as error:
             connection.close()
-            raise self._explained(error) from error
+            raise self._translate_error(error) from error
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
         return connection
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if self._path is None:
             connection = sqlite3.connect(":memory:", isolation_level=None)
             connection.deserialize(sample_image())
@@ -191,12 +200,12 @@ class SqliteReader:
         except sqlite3.Error as error:
             raise DatabaseError(f"cannot open {self._path.name!r}: {error}", "unreachable") from error
 
-    def _explained(self, error: Exception) -> DatabaseError:
-        said = str(error)
-        kinds: list[ErrorKind] = [kind for words, kind in _KINDS if words in said]
+    def _translate_error(self, error: Exception) -> DatabaseError:
+        message = str(error)
+        kinds: list[ErrorKind] = [kind for text, kind in _KINDS if text in message]
         if kinds == ["unusable"] and self._path is not None:
-            said = f"{self._path.name!r} is no SQLite database"
-        return DatabaseError(said, kinds[0] if kinds else "other")
+            message = f"{self._path.name!r} is not an SQLite database"
+        return DatabaseError(message, kinds[0] if kinds else "other")
 
 
 def _text(raw: bytes) -> str:
@@ -206,31 +215,30 @@ def _text(raw: bytes) -> str:
 def _authorize(
     action: int, first: str | None, second: str | None, _database: str | None, _via: str | None
 ) -> int:
-    if action in _READING:
+    if action in _READ_ACTIONS:
         return sqlite3.SQLITE_OK
-    if (action, first) in _OF_VIRTUAL_TABLES:
+    if (action, first) in _FOR_VIRTUAL_TABLES:
         return sqlite3.SQLITE_OK
-    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in _EFFECTS:
+    if action == sqlite3.SQLITE_FUNCTION and (second or "").lower() not in _FORBIDDEN_FUNCTIONS:
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_DENY
 
 
 def _read(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) -> Rows:
     try:
-        return _fetched(connection, sql, rows, bytes)
+        return _fetch(connection, sql, rows, bytes)
     except sqlite3.OperationalError as error:
-        if _NO_UTF8 not in str(error):
+        if _NOT_UTF8 not in str(error):
             raise
-        # Some files hold such bytes, and one of them is not to cost the whole answer. Not done at first: it
-        # takes a third more time.
+        # One invalid text must not fail the whole result. Not done at first: it takes a third more time.
         connection.text_factory = _text
-        return _fetched(connection, sql, rows, bytes)
+        return _fetch(connection, sql, rows, bytes)
 
 
-def _fetched(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) -> Rows:
+def _fetch(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) -> Rows:
     cursor = connection.execute(sql)
     if cursor.description is None:
-        raise DatabaseError("the statement is not a question: it gives no rows", "read_only")
+        raise DatabaseError("the statement returns no rows", "read_only")
     columns = [column[0] for column in cursor.description]
     seen: dict[int, str] = {}
 
@@ -244,7 +252,7 @@ def _fetched(connection: sqlite3.Connection, sql: str, rows: int, bytes: int) ->
 
 
 def _note_types(chunk: Sequence[Row], seen: dict[int, str]) -> None:
-    """SQLite has types of values, not of columns: those of the first rows speak for their column."""
+    """SQLite has types of values, not of columns: take those of the first rows."""
     if len(seen) < len(chunk[0]):
         for place, column in enumerate(zip(*chunk, strict=True)):
             kinds = {*map(type, column)} - {type(None)}

@@ -1,7 +1,7 @@
 """`python -m toolyard.databases.embedded.worker DIALECT`: runs statements in a process of its own.
 
-A statement may take all time and memory in one step, and no limit of an engine holds for every function. So
-this process has limits, and `database` ends it in time.
+One step of a statement may take any time and memory, and an engine's own limits do not hold for every
+function. So this process has limits, and `database` ends it in time.
 """
 
 import sys
@@ -15,21 +15,21 @@ from ...workers.process import limit_memory, restrict_process, serve
 from ..model import DatabaseError, ErrorKind, Rows, Table
 
 SPARE = 64 * 2**20
-"""Beyond the memory of a statement: for the answer, and for the engine to end in good order."""
+"""Bytes beyond the memory of a statement: for the reply, and for the engine to fail cleanly."""
 OPENING = 512 * 2**20
-"""What an engine may set aside when it opens a database: the stacks of its threads, most of it never used."""
+"""Bytes that an engine may reserve when it opens a database, mostly for stacks of threads."""
 
-LONGEST_NAMES = 250_000
-"""Characters of the names and types of columns. A type may be far longer than the statement."""
+MAX_NAMES = 250_000
+"""Characters of all names and types of columns. A type may be far longer than the statement."""
 
 
 class StatementRequest(Struct, frozen=True):
     path: str
     """Empty for the sample."""
     memory: int
-    """Bytes that a statement may take."""
+    """Bytes that a statement may use."""
     sql: str | None = None
-    """None: what tables there are."""
+    """None: list the tables."""
     rows: int = 0
     bytes: int = 0
 
@@ -40,7 +40,7 @@ class StatementFailure(Struct, frozen=True):
 
 
 class StatementReply(Struct, frozen=True):
-    """`is_first`: of its worker. An engine keeps some memory from one statement to the next."""
+    """`is_first`: the first of its worker. An engine keeps some memory from one statement to the next."""
 
     is_first: bool
     rows: Rows | None = None
@@ -50,31 +50,31 @@ class StatementReply(Struct, frozen=True):
 
 class EmbeddedEngine(Protocol):
     def open(self) -> None:
-        """Set aside what it needs before any statement."""
+        """Reserve what the engine needs for any statement."""
         ...
 
-    def look(self) -> list[Table]: ...
+    def tables(self) -> list[Table]: ...
 
-    def read(self, sql: str, rows: int, bytes: int) -> Rows: ...
+    def query(self, sql: str, rows: int, bytes: int) -> Rows: ...
 
 
 def too_much_memory(memory: int) -> StatementFailure:
-    reason = f"the statement needs more than the {memory // 2**20} MiB of memory that it may take"
+    reason = f"the statement exceeds its memory limit of {memory // 2**20} MiB"
     return StatementFailure(reason, "memory")
 
 
 class StatementWorker:
-    """One database, which stays open from one statement to the next."""
+    """Keeps one database open from one statement to the next."""
 
     def __init__(self, open_engine: Callable[[str, int], EmbeddedEngine]) -> None:
         self._open_engine = open_engine
         self._engine: EmbeddedEngine | None = None
         self._is_first = True
 
-    def answer(self, given: bytes) -> bytes:
-        found = self._answer(msgspec.json.decode(given, type=StatementRequest))
+    def answer(self, body: bytes) -> bytes:
+        reply = self._answer(msgspec.json.decode(body, type=StatementRequest))
         self._is_first = False
-        return found
+        return reply
 
     def _answer(self, request: StatementRequest) -> bytes:
         try:
@@ -83,14 +83,14 @@ class StatementWorker:
             return self._failed(StatementFailure(error.reason, error.kind))
         except RecursionError:
             return self._failed(
-                StatementFailure("the statement or its answer is nested too deeply", "too_big")
+                StatementFailure("the statement or its result is nested too deeply", "too_big")
             )
         except (ValueError, OverflowError, TypeError) as error:
-            # A driver's, which finds no value of Python for one of the database.
-            said = (str(error).splitlines() or [type(error).__name__])[0][:200]
-            return self._failed(StatementFailure(f"a value of the answer cannot be shown: {said}", "other"))
+            # A driver cannot convert a value to Python.
+            message = (str(error).splitlines() or [type(error).__name__])[0][:200]
+            return self._failed(StatementFailure(f"a value cannot be shown: {message}", "other"))
         except MemoryError:
-            pass  # what took it is let go of with the error, and an answer takes some too
+            pass  # replying needs memory too, which is free once the error is gone
         return self._failed(too_much_memory(request.memory))
 
     def _failed(self, failure: StatementFailure) -> bytes:
@@ -104,21 +104,21 @@ class StatementWorker:
             limit_memory(request.memory + SPARE)
             self._engine = engine
         if request.sql is None:
-            return StatementReply(self._is_first, tables=self._engine.look())
-        found = self._engine.read(request.sql, request.rows, request.bytes)
-        if sum(map(len, found.columns)) + sum(map(len, found.types)) > LONGEST_NAMES:
+            return StatementReply(self._is_first, tables=self._engine.tables())
+        rows = self._engine.query(request.sql, request.rows, request.bytes)
+        if sum(map(len, rows.columns)) + sum(map(len, rows.types)) > MAX_NAMES:
             raise DatabaseError("the names and types of its columns are too long", "too_big")
-        return StatementReply(self._is_first, rows=found)
+        return StatementReply(self._is_first, rows=rows)
 
 
 def main(dialect: str) -> None:
     restrict_process()
-    # Before the first request, so that its time is not spent on it: DuckDB takes 100 ms.
+    # Imported before the first request, so that it does not use its time: DuckDB takes 100 ms.
     if dialect == "sqlite":
-        pass
+        from .sqlite import SqliteReader as open_engine
     else:
-        pass
-    serve(StatementWorker(EmbeddedEngine).answer)
+        from .duckdb import DuckdbReader as open_engine
+    serve(StatementWorker(open_engine).answer)
 
 
 if __name__ == "__main__":

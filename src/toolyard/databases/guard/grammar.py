@@ -1,6 +1,6 @@
-"""Parses the one statement of a text, within limits, and allows only known kinds of parts.
+"""Parses a text as one statement, within limits, and allows only known kinds of nodes.
 
-Also sets the row limit and writes a tree back as text.
+Also sets the row limit and writes a tree as text.
 """
 
 import logging
@@ -14,16 +14,16 @@ from sqlglot.tokens import Token, TokenType  # pyright: ignore[reportPrivateImpo
 
 from ..model import StatementPosition, StatementRefusedError
 
-# What cannot be parsed is said by Refused. The parser's own lines would put statements into the log.
+# The parser would log statements; StatementRefusedError gives the reason.
 logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 MAX_CHARACTERS = 50_000
 MAX_TOKENS = 8_000
 MAX_DEPTH = 40
-"""Of brackets, `CASE` and signs in a row: each is a level of recursion in the parser."""
+"""Of brackets, `CASE` and unary operators: each is a level of recursion in the parser."""
 
 MAX_BRACKETS = 6
-"""Of `[` and `{`, which the parser tries in two ways each: the time doubles with every level."""
+"""Of `[` and `{`: the parser tries each in two ways, so the time doubles with every level."""
 
 _OPENING = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
 _CLOSING = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
@@ -41,14 +41,14 @@ _BEGINNINGS = {
 
 
 class StatementText:
-    """The statement as it was written, to say where something stands."""
+    """The original text, to find the position of a word."""
 
     def __init__(self, sql: str, tokens: Sequence[Token]) -> None:
         self._sql = sql
         self._tokens = tokens
 
-    def place(self, *words: str) -> StatementPosition | None:
-        """Where the first of these words stands."""
+    def position(self, *words: str) -> StatementPosition | None:
+        """The position of the first of these words."""
         wanted = {word.casefold() for word in words if word}
         found = next((token for token in self._tokens if token.text.casefold() in wanted), None)
         return self.at(found.start) if found else None
@@ -58,34 +58,32 @@ class StatementText:
         return StatementPosition(before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1)
 
 
-def parsed(sql: str, dialect: str) -> tuple[exp.Query, StatementText]:
-    """The only statement of the text; Refused when it is none, several, or no question."""
+def parse(sql: str, dialect: str) -> tuple[exp.Query, StatementText]:
+    """Return the statement of the text; raise StatementRefusedError unless it is one query."""
     _check_characters(sql)
     language = Dialect.get_or_raise(dialect)
     try:
         tokens = language.tokenize(sql)
     except SqlglotError as error:
-        raise StatementRefusedError(f"this is no {dialect} SQL: {_first_line(error)}") from error
+        raise StatementRefusedError(f"this is not valid {dialect} SQL: {_first_line(error)}") from error
     text = StatementText(sql, tokens)
     _check_tokens(tokens, text)
     try:
         statements = language.parser(error_level=ErrorLevel.IMMEDIATE).parse(tokens, sql)
     except ParseError as error:
-        raise _unparsed(error, dialect) from error
+        raise _parse_error(error, dialect) from error
     except RecursionError:
         raise StatementRefusedError("the statement is nested too deeply") from None
-    except Exception as error:  # the parser is not ours, and the text is anybody's
-        raise StatementRefusedError(f"this is no {dialect} SQL that can be checked") from error
-    return _only_question(statements, tokens, text), text
+    except Exception as error:  # sqlglot may raise anything on a hostile text
+        raise StatementRefusedError(f"this {dialect} SQL cannot be checked") from error
+    return _only_query(statements, tokens, text), text
 
 
 def _check_characters(sql: str) -> None:
     if len(sql) > MAX_CHARACTERS:
-        raise StatementRefusedError(
-            f"the statement has {len(sql)} characters; at most {MAX_CHARACTERS} are read"
-        )
+        raise StatementRefusedError(f"the statement has {len(sql)} characters; the limit is {MAX_CHARACTERS}")
     if "\0" in sql or any("\ud800" <= character <= "\udfff" for character in sql):
-        raise StatementRefusedError("the statement holds a character that no database takes")
+        raise StatementRefusedError("the statement contains NUL or an unpaired surrogate")
     if not sql.strip():
         raise StatementRefusedError("there is no statement")
 
@@ -94,9 +92,7 @@ def _check_tokens(tokens: Sequence[Token], text: StatementText) -> None:
     if not tokens:
         raise StatementRefusedError("there is no statement, only comments")
     if len(tokens) > MAX_TOKENS:
-        raise StatementRefusedError(
-            f"the statement has {len(tokens)} words and signs; at most {MAX_TOKENS} are read"
-        )
+        raise StatementRefusedError(f"the statement has {len(tokens)} tokens; the limit is {MAX_TOKENS}")
     depth = signs = brackets = 0
     for token in tokens:
         brackets += (token.token_type in _BRACKETS) - (token.token_type in _BRACKETS_END)
@@ -117,7 +113,7 @@ def _check_tokens(tokens: Sequence[Token], text: StatementText) -> None:
         )
 
 
-def _only_question(statements: Sequence[Any], tokens: Sequence[Token], text: StatementText) -> exp.Query:
+def _only_query(statements: Sequence[Any], tokens: Sequence[Token], text: StatementText) -> exp.Query:
     found = [part for part in statements if part is not None and not isinstance(part, exp.Semicolon)]
     if len(found) > 1:
         end = next((token for token in tokens if token.token_type is TokenType.SEMICOLON), None)
@@ -137,15 +133,15 @@ def _only_question(statements: Sequence[Any], tokens: Sequence[Token], text: Sta
 
 
 def with_limit(statement: exp.Query, limit: int) -> exp.Query:
-    """No more than so many rows, whatever it asked for."""
-    asked = _asked(statement.args.get("limit"))
-    if asked is None or asked > limit:
-        # Also for a limit that is no plain number, and for FETCH … WITH TIES, which may give more.
+    """Limit the rows, whatever the statement itself says."""
+    own = _own_limit(statement.args.get("limit"))
+    if own is None or own > limit:
+        # Also for a limit that is not a plain number, and for FETCH … WITH TIES, which may give more rows.
         statement.set("limit", exp.Limit(expression=exp.Literal.number(limit)))
     return statement
 
 
-def _asked(limit: Any) -> int | None:
+def _own_limit(limit: Any) -> int | None:
     if isinstance(limit, exp.Limit):
         count = limit.args.get("expression")
     elif isinstance(limit, exp.Fetch) and not _is_loose(limit.args.get("limit_options")):
@@ -158,11 +154,11 @@ def _asked(limit: Any) -> int | None:
 
 
 def _is_loose(options: Any) -> bool:
-    """Not a number of rows."""
+    """Whether the limit is not a fixed number of rows."""
     return isinstance(options, exp.LimitOptions) and any(map(options.args.get, ("percent", "with_ties")))
 
 
-def written(statement: exp.Query, dialect: str) -> str:
+def write(statement: exp.Query, dialect: str) -> str:
     try:
         return statement.sql(dialect=dialect, comments=False, unsupported_level=ErrorLevel.RAISE)
     except SqlglotError as error:
@@ -171,15 +167,15 @@ def written(statement: exp.Query, dialect: str) -> str:
         ) from error
 
 
-def _unparsed(error: ParseError, dialect: str) -> StatementRefusedError:
-    said = error.errors[0] if error.errors else {}
-    line, column = said.get("line"), said.get("col")
-    place = (
+def _parse_error(error: ParseError, dialect: str) -> StatementRefusedError:
+    details = error.errors[0] if error.errors else {}
+    line, column = details.get("line"), details.get("col")
+    position = (
         StatementPosition(line, max(1, column)) if isinstance(line, int) and isinstance(column, int) else None
     )
-    near = f" near {said['highlight']!r}" if said.get("highlight") else ""
+    near = f" near {details['highlight']!r}" if details.get("highlight") else ""
     return StatementRefusedError(
-        f"this is no {dialect} SQL: {said.get('description') or _first_line(error)}{near}", place
+        f"this is not valid {dialect} SQL: {details.get('description') or _first_line(error)}{near}", position
     )
 
 
@@ -285,22 +281,22 @@ _VALUES: tuple[type[exp.Expr], ...] = (
 )
 _ALLOWED = _QUERIES + _VALUES
 
-# Among the kinds above, and yet not harmless, or nothing that these databases have.
-_NOT_THESE: tuple[type[exp.Expr], ...] = (exp.Operator, exp.Prior, exp.ConnectByRoot, exp.DynamicIdentifier)
-_NAMED: dict[type[exp.Expr], str] = {
+# Subclasses of the kinds above that are not harmless, or that these databases do not have.
+_EXCLUDED: tuple[type[exp.Expr], ...] = (exp.Operator, exp.Prior, exp.ConnectByRoot, exp.DynamicIdentifier)
+_REASONS: dict[type[exp.Expr], str] = {
     exp.Into: "SELECT INTO makes a table or a file",
     exp.Lock: "FOR UPDATE and FOR SHARE lock rows",
     exp.Hint: "hints change how the server works",
-    exp.Parameter: "variables and parameters are not read or set",
-    exp.SessionParameter: "variables and parameters are not read or set",
-    exp.Placeholder: "there are no parameters to fill in",
+    exp.Parameter: "variables and parameters are not allowed",
+    exp.SessionParameter: "variables and parameters are not allowed",
+    exp.Placeholder: "placeholders are not allowed: there are no parameters",
     exp.Insert: "INSERT writes",
     exp.Update: "UPDATE writes",
     exp.Delete: "DELETE writes",
     exp.Merge: "MERGE writes",
-    exp.PositionalColumn: "columns are given by their names",
+    exp.PositionalColumn: "columns must be given by name",
 }
-# Not the signs that only look like others, such as a wide semicolon.
+# Excludes lookalike characters, such as a full-width semicolon.
 _PLAIN = re.compile(r"[\w$]*")
 _WORDS: dict[type[exp.Expr], tuple[str, ...]] = {
     exp.Into: ("into",),
@@ -319,24 +315,24 @@ _WORDS: dict[type[exp.Expr], tuple[str, ...]] = {
 
 def check_grammar(statement: exp.Query, text: StatementText) -> None:
     for part in statement.walk():
-        if not isinstance(part, _ALLOWED) or isinstance(part, _NOT_THESE):
+        if not isinstance(part, _ALLOWED) or isinstance(part, _EXCLUDED):
             raise _refused(part, text)
         if isinstance(part, exp.Column) and not isinstance(part.this, (exp.Identifier, exp.Star)):
-            # SQLite takes t.'name' for a column, and it would not be seen as one.
+            # SQLite reads t.'name' as a column, which the checks of columns would miss.
             raise StatementRefusedError(
-                "a column is given by its name, not by a text", text.place(part.this.name)
+                "a column must be given by name, not by a string", text.position(part.this.name)
             )
         if isinstance(part, exp.Identifier) and not part.quoted and not _PLAIN.fullmatch(part.name):
             raise StatementRefusedError(
-                f"{part.name!r} is no plain name; hint: quote it", text.place(part.name)
+                f"{part.name!r} is not a plain name; hint: quote it", text.position(part.name)
             )
         if isinstance(part, exp.Select) and not part.expressions:
-            raise StatementRefusedError("a SELECT names no columns", text.place("select"))
+            raise StatementRefusedError("a SELECT names no columns", text.position("select"))
         if isinstance(part, exp.PropertyEQ) and isinstance(part.parent, (exp.Select, exp.Alias)):
-            raise StatementRefusedError("variables are not set", text.place(":="))
+            raise StatementRefusedError("variables cannot be set", text.position(":="))
 
 
 def _refused(part: exp.Expr, text: StatementText) -> StatementRefusedError:
     kind = type(part)
-    reason = _NAMED.get(kind) or f"{kind.__name__} is not part of a question that only reads"
-    return StatementRefusedError(reason, text.place(*_WORDS.get(kind, (part.name, kind.__name__))))
+    reason = _REASONS.get(kind) or f"{kind.__name__} is not allowed in a statement that only reads"
+    return StatementRefusedError(reason, text.position(*_WORDS.get(kind, (part.name, kind.__name__))))

@@ -1,8 +1,8 @@
-"""Which functions, tables and columns a statement may name.
+"""Checks the functions, tables and columns that a statement names.
 
-Functions: those sqlglot has a class for, less a few, and the names listed here; any other may be an
-extension, a sleep or a file. Tables and columns: compared without case and in Unicode's compatibility form,
-wherever they stand; `*`, a whole row or renaming by position counts as all columns of the table.
+Allowed functions are those that sqlglot has a class for, except a few, and the names listed here; any other
+may be an extension, a sleep or a file. Tables and columns are compared without case and in Unicode's
+compatibility form; `*`, a whole row or renaming by position counts as all columns of the table.
 """
 
 import re
@@ -138,7 +138,7 @@ ALLOWED: dict[str, frozenset[str]] = {
 MAX_REPEATED = 10_000
 MAX_TRIMMED = 100
 
-# Kinds of sqlglot's that are no harmless function of these databases: files, models, sequences.
+# Classes of sqlglot that are not harmless functions of these databases: files, models, sequences.
 _NOT_THESE: tuple[type[exp.Expr], ...] = (
     *(
         exp.ReadCSV,
@@ -180,11 +180,11 @@ def check_functions(statement: exp.Query, dialect: str, text: StatementText) -> 
         if isinstance(function, (exp.Anonymous, exp.AnonymousAggFunc)):
             if not isinstance(function.this, str) or name.casefold() not in allowed:
                 raise StatementRefusedError(
-                    f"the function {name!r} is not among those known to be harmless", text.place(name)
+                    f"the function {name!r} is not among those known to be harmless", text.position(name)
                 )
         elif isinstance(function, _NOT_THESE):
             raise StatementRefusedError(
-                f"the function {name!r} is not among those known to be harmless", text.place(name)
+                f"the function {name!r} is not among those known to be harmless", text.position(name)
             )
         elif dialect == "sqlite" and isinstance(function, exp.Trim):
             _check_trim(function, text)
@@ -192,31 +192,32 @@ def check_functions(statement: exp.Query, dialect: str, text: StatementText) -> 
             _check_growth(function, text)
         if isinstance(function.parent, exp.Dot) and function.parent.expression is function:
             raise StatementRefusedError(
-                f"the function {name!r} is called by its schema; hint: without it", text.place(name)
+                f"the function {name!r} is called with a schema; hint: leave it out",
+                text.position(name),
             )
 
 
 def _check_growth(function: exp.Func, text: StatementText) -> None:
-    """DuckDB makes such a text in one step, which nothing can stop, and beside its limit of memory."""
+    """DuckDB makes such a text in one step that cannot be stopped, outside its memory limit."""
     repeats = isinstance(function, exp.Repeat)
     count = function.args.get("times" if repeats else "expression")
     is_short = isinstance(count, exp.Literal) and count.is_int and int(count.name) <= MAX_REPEATED
     if is_short and (not repeats or isinstance(function.this, exp.Literal)):
         return
     raise StatementRefusedError(
-        f"a text is repeated or filled up to a number of at most {MAX_REPEATED}, both written out",
-        text.place("repeat", "lpad", "rpad"),
+        f"repeat, lpad and rpad need a literal text and a literal number of at most {MAX_REPEATED}",
+        text.position("repeat", "lpad", "rpad"),
     )
 
 
 def _check_trim(function: exp.Trim, text: StatementText) -> None:
-    """SQLite compares each character with each of these in one step, which nothing can stop."""
+    """SQLite compares each character with each of these in one step that cannot be stopped."""
     characters = function.args.get("expression")
     if characters is None or (isinstance(characters, exp.Literal) and len(characters.name) <= MAX_TRIMMED):
         return
     raise StatementRefusedError(
-        f"what is trimmed is written as a text of up to {MAX_TRIMMED} characters",
-        text.place("trim", "ltrim", "rtrim"),
+        f"the characters to trim must be a literal text of at most {MAX_TRIMMED} characters",
+        text.position("trim", "ltrim", "rtrim"),
     )
 
 
@@ -242,11 +243,11 @@ _TABLE_NAME = re.compile(r"[\w $-]+")
 
 
 Names = tuple[str, ...]
-"""Of one table: `c.b.a`, `b.a` and `a`, as far as the statement says them; a pattern may say any of them."""
+"""The names of one table, as far as the statement gives them: `c.b.a`, `b.a`, `a`. A pattern matches any."""
 
 
 class Blocked(NamedTuple):
-    """Patterns of what is not to be read, and the columns of tables as far as they are known."""
+    """Patterns of blocked tables and columns, and the columns of the known tables."""
 
     tables: Sequence[str]
     columns: Sequence[str]
@@ -283,7 +284,7 @@ def used_columns(statement: exp.Query) -> tuple[str, ...]:
 
 
 def _start(part: exp.Table | exp.Column) -> int:
-    """Where it stands in the text; the tree has another order."""
+    """The position in the text; the tree has another order."""
     return part.this.meta.get("start", 0)
 
 
@@ -293,28 +294,28 @@ def folded(name: str) -> str:
 
 def _check_table(table: exp.Table, dialect: str, text: StatementText) -> None:
     name = folded(table.name)
-    # DuckDB opens a file, or an address, that is named like a table.
+    # DuckDB opens a file or URL that is given as the name of a table.
     if not _TABLE_NAME.fullmatch(table.name):
-        raise StatementRefusedError(f"{table.name!r} is no name of a table", text.place(table.name))
+        raise StatementRefusedError(f"{table.name!r} is not the name of a table", text.position(table.name))
     schemas = {folded(part.name) for part in table.parts[:-1]}
     if schemas & _SYSTEM_SCHEMAS[dialect] or _SYSTEM_TABLES[dialect].fullmatch(name):
         raise StatementRefusedError(
-            f"{table.name!r} is a table of the system, which is not read here", text.place(table.name)
+            f"{table.name!r} is a system table, which cannot be read here", text.position(table.name)
         )
 
 
 def _check_membership(statement: exp.Query, text: StatementText) -> None:
-    """In SQLite `1 IN name` reads a table, and in the tree it stands as a column."""
+    """In SQLite `1 IN name` reads a table, which the tree shows as a column."""
     for part in statement.find_all(exp.In):
         field = part.args.get("field")
         if field is not None:
-            reason = "IN is followed by brackets here; hint: IN (SELECT column FROM table)"
-            raise StatementRefusedError(reason, text.place(field.name, "in"))
+            reason = "IN needs brackets; hint: IN (SELECT column FROM table)"
+            raise StatementRefusedError(reason, text.position(field.name, "in"))
 
 
-def _check_blocked(names: Iterable[str], patterns: Sequence[str], text: StatementText, said: str) -> None:
+def _check_blocked(names: Iterable[str], patterns: Sequence[str], text: StatementText, name: str) -> None:
     if _matches(names, patterns):
-        raise StatementRefusedError(f"the table {said!r} is not to be read here", text.place(said))
+        raise StatementRefusedError(f"the table {name!r} cannot be read here", text.position(name))
 
 
 def _matches(names: Iterable[str], patterns: Sequence[str]) -> bool:
@@ -327,9 +328,9 @@ def _qualified(table: exp.Table) -> Names:
 
 
 class _BlockedColumns:
-    """The columns that are not to be read, in one statement.
+    """Checks one statement for blocked columns.
 
-    The statement's own names are no tables here: what they are made of is looked at where they are made.
+    Names that the statement defines are not tables here: their definitions are checked.
     """
 
     def __init__(
@@ -341,9 +342,9 @@ class _BlockedColumns:
         text: StatementText,
     ) -> None:
         self._text = text
-        # DuckDB takes main.users for a row of users.
+        # In DuckDB main.users is a row of users.
         self._rows_have_schemas = dialect == "duckdb"
-        # PostgreSQL takes u.to_json for to_json(u) where u has no such column.
+        # In PostgreSQL u.to_json is to_json(u) if u has no such column.
         self._calls_by_dot = dialect == "postgres"
         self._patterns = [folded(pattern) for pattern in blocked.columns]
         self._known = {
@@ -377,7 +378,7 @@ class _BlockedColumns:
                 self._check_renaming(part, self._grouped(part))
 
     def _grouped(self, group: exp.Subquery) -> set[Names]:
-        """The tables of `(a)` and `(a JOIN b)`, which are no queries and can have a name all the same."""
+        """The tables of `(a)` and `(a JOIN b)`, which can have an alias though they are not queries."""
         scope = group.find_ancestor(exp.Select)
         found = group.find_all(exp.Table)
         inside = {_qualified(table) for table in found if table.find_ancestor(exp.Select) is scope}
@@ -390,24 +391,24 @@ class _BlockedColumns:
             owners = self._aliases.get(folded(column.table), self._tables)
         if self._is_blocked(folded(part.this), owners):
             raise StatementRefusedError(
-                f"the column {part.this!r} is not to be read here", self._text.place(part.this)
+                f"the column {part.this!r} cannot be read here", self._text.position(part.this)
             )
 
     def _is_blocked(self, column: str, owners: Iterable[Names]) -> bool:
         names = (f"{name}.{column}" for owner in owners for name in owner)
         return _matches((column, *names), self._patterns)
 
-    def _check_all(self, part: exp.Expr, said: str) -> None:
-        """All columns of what is read here: of all tables, but for `SELECT *` and `alias.*`."""
+    def _check_all(self, part: exp.Expr, what: str) -> None:
+        """Check all columns of all tables; for `SELECT *` and `alias.*`, of those tables."""
         parent = part.parent
         owners = self._tables
         if isinstance(parent, exp.Column) and parent.table:
             owners = self._aliases.get(folded(parent.table), set())
         elif isinstance(parent, exp.Select):
-            # What a subquery reads is looked at there.
+            # The tables of a subquery are checked there.
             found = parent.find_all(exp.Table)
             owners = {_qualified(table) for table in found if table.find_ancestor(exp.Select) is parent}
-        self._check_tables(owners & self._tables, said)
+        self._check_tables(owners & self._tables, what)
 
     def _check_whole_row(self, column: exp.Column) -> None:
         if (not column.table or self._rows_have_schemas) and (
@@ -428,7 +429,7 @@ class _BlockedColumns:
         if isinstance(alias, exp.TableAlias) and alias.columns:
             self._check_tables(owners, "renaming columns by their position")
 
-    def _check_tables(self, owners: Iterable[Names], said: str) -> None:
+    def _check_tables(self, owners: Iterable[Names], what: str) -> None:
         for owner in owners:
             columns = next((self._known[name] for name in owner if name in self._known), None)
             if columns is None:
@@ -436,24 +437,22 @@ class _BlockedColumns:
             else:
                 held = any(self._is_blocked(column, (owner,)) for column in columns)
             if held:
-                raise self._unnamed(said, owner[-1])
+                raise self._unnamed(what, owner[-1])
 
     def _may_hold(self, owner: Names) -> bool:
-        """Whether a pattern is about any table, or about this one."""
+        """Whether a pattern applies to every table, or to this one."""
         return any(
             "." not in pattern or fnmatchcase(owner[-1], pattern.rpartition(".")[0].rpartition(".")[2])
             for pattern in self._patterns
         )
 
-    def _unnamed(self, said: str, owner: str) -> StatementRefusedError:
-        reason = (
-            f"{said} would read columns of {owner!r} that are not to be read here; hint: name the columns"
-        )
-        return StatementRefusedError(reason, self._text.place(said, owner))
+    def _unnamed(self, what: str, owner: str) -> StatementRefusedError:
+        reason = f"{what} would read blocked columns of {owner!r}; hint: name the columns"
+        return StatementRefusedError(reason, self._text.position(what, owner))
 
 
 def _is_own(table: exp.Table, dialect: str) -> bool:
-    """Whether this is surely a name that the statement itself gave, by WITH, and that is seen from here."""
+    """Whether the name is surely defined by a WITH of the statement that is in scope."""
     if table.args.get("db"):
         return False
     inner: exp.Expr = table
@@ -467,7 +466,7 @@ def _is_own(table: exp.Table, dialect: str) -> bool:
 
 
 def _gives(given: exp.With, table: exp.Table, inner: exp.Expr, dialect: str) -> bool:
-    """From inside a WITH, all databases see what stands before; and itself, when it is recursive."""
+    """Inside a WITH, the names before are in scope; and the name itself if it is recursive."""
     for cte in given.expressions:
         if cte is inner and not given.args.get("recursive"):
             return False
@@ -479,7 +478,7 @@ def _gives(given: exp.With, table: exp.Table, inner: exp.Expr, dialect: str) -> 
 
 
 def _same(one: exp.Identifier, other: exp.Identifier, dialect: str) -> bool:
-    """Whether no database of this dialect takes them for two: `"A"` and `a` are two in PostgreSQL."""
+    """Whether the dialect surely treats both as one name: in PostgreSQL `"A"` and `a` are two."""
     if dialect == "mysql":
         return one.name == other.name
     return _unfolded(one) == _unfolded(other)

@@ -1,4 +1,4 @@
-"""Composio as an upstream: a session for each conversation, its own search, tools that are lent, accounts."""
+"""Composio as an upstream: a session for each conversation, its own search, its tools and accounts."""
 
 from .upstream import ComposioUpstream
 

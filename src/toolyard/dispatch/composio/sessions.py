@@ -1,6 +1,6 @@
-"""Sessions at Composio: which one a call uses, when it is renewed, and the MCP connection of each.
+"""Sessions at Composio: chooses the session of a call, renews it, and holds its MCP connection.
 
-A connection belongs to one tenant and conversation; no other call uses it.
+A session and its connection belong to one tenant and conversation; no other call uses them.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from ...config import Composio
 from ...sessions.leases import Lease, Leases, NewSession
-from ...upstream.composio import ComposioClient, ComposioSession, UserIds, is_over
+from ...upstream.composio import ComposioClient, ComposioSession, UserIds, is_session_expired
 from ...upstream.connection import GATEWAY_CALLER, UpstreamInfo
 from ...upstream.errors import NotReachedError, UpstreamError, UpstreamRefusedError
 from ...wire.call import Call, thread_of
@@ -23,122 +23,18 @@ from ..mount import SessionSlot, renew_once
 
 MAX_CONNECTIONS = 256
 IDLE_SECONDS = 300.0
-LEAVING_SECONDS = 60.0
-
-
-class SessionConnection(Protocol):
-    """To one session."""
-
-    async def handle(self, call: Call) -> Any: ...
-
-    async def about(self) -> UpstreamInfo:
-        """What the server says of itself."""
-        ...
-
-    async def idle(self) -> None:
-        """Wait until no call is parked in it."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-class _OpenConnection:
-    def __init__(self, way: SessionConnection) -> None:
-        self.way = way
-        self.users = 0
-        self.used = time.monotonic()
-        self._unused = asyncio.Event()
-
-    def leave(self) -> None:
-        self.users -= 1
-        self.used = time.monotonic()
-        self._unused.set()
-
-    async def idle(self) -> None:
-        """Until nobody uses it, and no call is parked in it."""
-        while self.users:
-            self._unused.clear()
-            await self._unused.wait()
-        await self.way.idle()
-
-
-class SessionConnections:
-    def __init__(self, most: int = MAX_CONNECTIONS, idle_seconds: float = IDLE_SECONDS) -> None:
-        self._most = most
-        self._idle_seconds = idle_seconds
-        self._ways: dict[str, _OpenConnection] = {}
-        self._leaving: dict[_OpenConnection, asyncio.Task[None]] = {}
-
-    def __len__(self) -> int:
-        return len(self._ways)
-
-    @asynccontextmanager
-    async def use(
-        self, session: str, make: Callable[[], SessionConnection]
-    ) -> AsyncGenerator[SessionConnection]:
-        """The way to a session, for as long as the block lasts."""
-        held = self._ways.get(session)
-        if held is None:
-            self._make_room()
-            held = self._ways[session] = _OpenConnection(make())
-        held.users += 1
-        try:
-            yield held.way
-        finally:
-            held.leave()
-
-    def drop(self, session: str) -> None:
-        """Nobody gets this one any more; it is closed when those who have it have left."""
-        held = self._ways.pop(session, None)
-        if held is not None:
-            self._leaving[held] = asyncio.create_task(self._left(held))
-
-    def close_idle(self) -> None:
-        now = time.monotonic()
-        for session, held in list(self._ways.items()):
-            if not held.users and now - held.used >= self._idle_seconds:
-                self.drop(session)
-
-    def _make_room(self) -> None:
-        """Those in use are never closed: how many there are is limited where calls are let in."""
-        unused = [session for session, held in self._ways.items() if not held.users]
-        unused.sort(key=lambda session: self._ways[session].used)
-        for session in unused[: max(0, len(self._ways) - self._most + 1)]:
-            self.drop(session)
-
-    async def _left(self, held: _OpenConnection) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(LEAVING_SECONDS):
-                await held.idle()
-        await held.way.close()
-        self._leaving.pop(held, None)
-
-    async def idle(self) -> None:
-        """Wait until no call is parked anywhere."""
-        for held in [*self._ways.values(), *self._leaving]:
-            await held.way.idle()
-
-    async def close(self) -> None:
-        """All of them, at once."""
-        leaving = list(self._leaving.values())
-        for task in leaving:
-            task.cancel()
-        held = [*self._ways.values(), *self._leaving]
-        self._ways, self._leaving = {}, {}
-        await asyncio.gather(*(one.way.close() for one in held))
-        await asyncio.gather(*leaving, return_exceptions=True)
-
-
-T = TypeVar("T")
+DRAIN_SECONDS = 60.0
 
 SOURCE = "composio"
 GATEWAY_USER = "toolyard"
-"""As whom we read lists for everybody."""
+"""The user for whom the gateway reads lists in its own name."""
 MAX_FAILURES = 1000
+
+T = TypeVar("T")
 
 
 class CallSession(Struct, frozen=True):
-    """A call's place: its lease, the session of it (None for a local one) and the user it acts for."""
+    """A call's lease, its session (None for a local lease) and the user it acts for."""
 
     lease: Lease
     session: ComposioSession | None
@@ -150,81 +46,85 @@ def _never(result: Any) -> bool:
 
 
 class ComposioSessions:
+    """Finds or begins the session of a call, and runs work in it."""
+
     def __init__(self, server: str, where: Composio, api: ComposioClient, leases: Leases) -> None:
+        self.connections = SessionConnections()
         self._server = server
         self._where = where
         self._api = api
         self._leases = leases
         self._users = UserIds(where.user_id)
         self._failures: dict[str, tuple[float, UpstreamError]] = {}
-        self.on_over: Callable[[str], None] = lambda session: None
-        """Told of a session that was replaced."""
 
     async def run(
         self,
         call: Call,
         work: Callable[[CallSession], Awaitable[T]],
-        says_over: Callable[[T], bool] = _never,
+        is_expired: Callable[[T], bool] = _never,
     ) -> T:
-        """Do something in the session of a call; once more in a new one when it is refused as over."""
-        seat, user = self._seat(call)
-        lease = await self._lease(seat)
+        """Run work in the session of a call; if the session has expired, run it again in a new one.
+
+        `is_expired` says whether a result means that the session has expired.
+        """
+        slot, user = self._slot(call)
+        lease = await self._lease(slot)
 
         async def renew() -> Lease:
-            self.on_over(lease.id)
-            return self._remote(seat, await seat.renew(lease.id))
+            self.connections.drop(lease.id)
+            return self._usable(slot, await slot.renew(lease.id))
 
-        async def seated(lease: Lease | None) -> T:
-            assert lease is not None, "there is one before there is a call"
+        async def run(lease: Lease | None) -> T:
+            assert lease is not None, "a call has a lease before it runs"
             return await work(CallSession(lease, _session(lease), user))
 
-        return await renew_once(lease, renew, seated, is_over, says_over)
+        return await renew_once(lease, renew, run, is_session_expired, is_expired)
 
     async def lease(self, call: Call) -> Lease:
-        return await self._lease(self._seat(call)[0])
+        return await self._lease(self._slot(call)[0])
 
-    def _seat(self, call: Call) -> tuple[SessionSlot, str]:
+    def _slot(self, call: Call) -> tuple[SessionSlot, str]:
         if call.caller is GATEWAY_CALLER:
             tenant, thread, user = "", "", self._users.of(GATEWAY_USER, GATEWAY_USER, GATEWAY_USER)
         else:
             identity = call.caller.identity
             tenant, thread = identity.tenant, thread_of(call)
             user = self._users.of(tenant, identity.agent, thread)
-        # Another key, user or choice of apps is another session, whatever else stayed the same.
+        # Another key, user or choice of apps needs another session.
         upstream = f"{self._server}.{self._fingerprint(user)}"
 
         async def begin() -> NewSession:
             try:
                 made = await self._api.begin(user)
             except UpstreamError as error:
-                self._note(key_of(tenant, thread, upstream), error)
+                self._note_failure(key_of(tenant, thread, upstream), error)
                 raise
             return NewSession(made.id, made.ttl, SOURCE, {"mcp_url": made.mcp_url, "api": made.api})
 
         return SessionSlot(self._leases, tenant, thread, upstream, begin), user
 
-    async def _lease(self, seat: SessionSlot) -> Lease:
+    async def _lease(self, slot: SessionSlot) -> Lease:
         asked = time.monotonic()
-        lease = await seat.get()
+        lease = await slot.get()
         if not lease.is_local or not self._api.needs_session:
             return lease
-        at, _ = self._failures.get(_key(seat), (0.0, None))
-        if at < asked:  # one of earlier times, from when there was none to be had
-            lease = await seat.renew(lease.id)
-        return self._remote(seat, lease)
+        at, _ = self._failures.get(_key(slot), (0.0, None))
+        if at < asked:  # a local lease from an earlier failure: try to begin a session now
+            lease = await slot.renew(lease.id)
+        return self._usable(slot, lease)
 
-    def _remote(self, seat: SessionSlot, lease: Lease) -> Lease:
-        """A lease that can be used; without a session nothing can be done where one is needed."""
+    def _usable(self, slot: SessionSlot, lease: Lease) -> Lease:
+        """Return the lease, or raise if the API needs a session and the lease has none."""
         if not lease.is_local or not self._api.needs_session:
-            self._failures.pop(_key(seat), None)
+            self._failures.pop(_key(slot), None)
             return lease
-        _, error = self._failures.get(_key(seat), (0.0, None))
-        reason = "no session could be begun" + (f": {error.reason}" if error is not None else "")
+        _, error = self._failures.get(_key(slot), (0.0, None))
+        reason = "no session could be created" + (f": {error.reason}" if error is not None else "")
         if isinstance(error, UpstreamRefusedError):
             raise UpstreamRefusedError(self._server, reason, error.status)
         raise NotReachedError(self._server, reason, error.retry_after if error is not None else None)
 
-    def _note(self, key: str, error: UpstreamError) -> None:
+    def _note_failure(self, key: str, error: UpstreamError) -> None:
         if len(self._failures) >= MAX_FAILURES:
             self._failures.clear()
         self._failures[key] = (time.monotonic(), error)
@@ -239,8 +139,8 @@ def key_of(*parts: str) -> str:
     return "\0".join(parts)
 
 
-def _key(seat: SessionSlot) -> str:
-    return key_of(seat.tenant, seat.thread, seat.upstream)
+def _key(slot: SessionSlot) -> str:
+    return key_of(slot.tenant, slot.thread, slot.upstream)
 
 
 def _session(lease: Lease) -> ComposioSession | None:
@@ -249,3 +149,105 @@ def _session(lease: Lease) -> ComposioSession | None:
     return ComposioSession(
         lease.id, str(lease.detail.get("mcp_url", "")), str(lease.detail.get("api", "v3.1"))
     )
+
+
+class SessionConnection(Protocol):
+    """An MCP connection to one session."""
+
+    async def handle(self, call: Call) -> Any: ...
+
+    async def about(self) -> UpstreamInfo: ...
+
+    async def idle(self) -> None:
+        """Wait until it has no parked call."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class _OpenConnection:
+    def __init__(self, connection: SessionConnection) -> None:
+        self.connection = connection
+        self.users = 0
+        self.used = time.monotonic()
+        self._unused = asyncio.Event()
+
+    def release(self) -> None:
+        self.users -= 1
+        self.used = time.monotonic()
+        self._unused.set()
+
+    async def idle(self) -> None:
+        """Wait until nobody uses it and it has no parked call."""
+        while self.users:
+            self._unused.clear()
+            await self._unused.wait()
+        await self.connection.idle()
+
+
+class SessionConnections:
+    """The open MCP connections, one for each session; idle ones are closed."""
+
+    def __init__(self, max_open: int = MAX_CONNECTIONS, idle_seconds: float = IDLE_SECONDS) -> None:
+        self._max_open = max_open
+        self._idle_seconds = idle_seconds
+        self._open: dict[str, _OpenConnection] = {}
+        self._draining: dict[_OpenConnection, asyncio.Task[None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    @asynccontextmanager
+    async def use(
+        self, session: str, connect: Callable[[], SessionConnection]
+    ) -> AsyncGenerator[SessionConnection]:
+        """Return the connection of a session, kept open for the length of the block."""
+        held = self._open.get(session)
+        if held is None:
+            self._make_room()
+            held = self._open[session] = _OpenConnection(connect())
+        held.users += 1
+        try:
+            yield held.connection
+        finally:
+            held.release()
+
+    def drop(self, session: str) -> None:
+        """Give this connection to no new call, and close it when the current ones have ended."""
+        held = self._open.pop(session, None)
+        if held is not None:
+            self._draining[held] = asyncio.create_task(self._drain(held))
+
+    def close_idle(self) -> None:
+        now = time.monotonic()
+        for session, held in list(self._open.items()):
+            if not held.users and now - held.used >= self._idle_seconds:
+                self.drop(session)
+
+    def _make_room(self) -> None:
+        """Drop those unused longest. Those in use stay: the mount limits concurrent calls."""
+        unused = [session for session, held in self._open.items() if not held.users]
+        unused.sort(key=lambda session: self._open[session].used)
+        for session in unused[: max(0, len(self._open) - self._max_open + 1)]:
+            self.drop(session)
+
+    async def _drain(self, held: _OpenConnection) -> None:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(DRAIN_SECONDS):
+                await held.idle()
+        await held.connection.close()
+        self._draining.pop(held, None)
+
+    async def idle(self) -> None:
+        """Wait until no connection has a parked call."""
+        for held in [*self._open.values(), *self._draining]:
+            await held.connection.idle()
+
+    async def close(self) -> None:
+        draining = list(self._draining.values())
+        for task in draining:
+            task.cancel()
+        held = [*self._open.values(), *self._draining]
+        self._open, self._draining = {}, {}
+        await asyncio.gather(*(one.connection.close() for one in held))
+        await asyncio.gather(*draining, return_exceptions=True)

@@ -1,7 +1,7 @@
-"""Composio's tools under our full names, available to the conversation that found them.
+"""Composio's tools under the gateway's full names, available to the conversation that found them.
 
 A denied tool is unknown inside the arguments and results of Composio's meta tools too. Code in Composio's
-sandbox can call tools without naming them to us: deny COMPOSIO_REMOTE_* as well.
+sandbox can call tools without naming them to the gateway: deny COMPOSIO_REMOTE_* as well.
 """
 
 import re
@@ -23,18 +23,18 @@ Admits = Callable[[str], bool]
 META_PREFIX = "COMPOSIO_"
 SEARCH_TOOLS = ("COMPOSIO_SEARCH_TOOLS", "COMPOSIO_GET_TOOL_SCHEMAS")
 _JSON = ("{", "[", '"')
-"""How a text begins that can be a table or a list; what is in it may be written in escapes."""
+"""The first characters of a text that may be JSON, in which tool names may be escaped."""
 MAX_DEPTH = 128
-"""Requests that nest deeper do not get here."""
+"""Deeper requests are refused at the edge."""
 
 
 def may_use(slug: str, admits: Admits) -> bool:
-    """Composio's names are in capitals, and it may not insist on that."""
+    """Whether a tool is allowed, also in capitals: Composio may accept its names in other case."""
     return admits(slug) and admits(slug.strip().upper())
 
 
 def slugs_in(arguments: Any, depth: int = 0) -> Iterator[str]:
-    """Every tool that arguments name, however deep: a meta tool can be handed another one's arguments."""
+    """Find every tool that arguments name, at any depth: a meta tool can get another's arguments."""
     if depth > MAX_DEPTH:
         return
     if isinstance(arguments, dict):
@@ -48,11 +48,11 @@ def slugs_in(arguments: Any, depth: int = 0) -> Iterator[str]:
         for value in cast(list[Any], arguments):
             yield from slugs_in(value, depth + 1)
     elif isinstance(arguments, str) and arguments.lstrip()[:1] in _JSON:
-        yield from slugs_in(_decoded(arguments), depth + 1)
+        yield from slugs_in(_decode(arguments), depth + 1)
 
 
-def _decoded(text: str) -> Any:
-    """Models write objects as texts at times, and not every server minds."""
+def _decode(text: str) -> Any:
+    """Decode an object that a model wrote as a text, which some servers accept."""
     try:
         return msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
@@ -60,7 +60,7 @@ def _decoded(text: str) -> Any:
 
 
 def without_denied(data: Any, admits: Admits, depth: int = 0) -> Any:
-    """A search's result without the tools that may not be used."""
+    """Return a search's result without denied tools."""
     if depth > MAX_DEPTH:
         return data
     if isinstance(data, list):
@@ -81,76 +81,78 @@ def without_denied(data: Any, admits: Admits, depth: int = 0) -> Any:
 
 _SLUG = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _PLAIN = re.compile(r"[A-Z0-9]+_[A-Z0-9_]+")
-"""How Composio writes them: a name that says nothing of us is one of its only if it looks like it."""
+"""Composio's own form; a name without the gateway's prefix is taken for Composio's only in this form."""
 _HINTS = ("readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint")
 _ANY: dict[str, Any] = {"type": "object"}
 
-_MARKED = re.compile(r"_[0-9a-f]{8}$")
+_SHORTENED = re.compile(r"_[0-9a-f]{8}$")
 
 
 class SessionTools:
-    def __init__(self, server: str, catalogue: Catalogue, shelf: ServerCatalogue) -> None:
+    """Adds Composio's tools to the catalogue of one conversation, without denied ones."""
+
+    def __init__(self, server: str, catalogue: Catalogue, own_catalogue: ServerCatalogue) -> None:
         self._server = server
         self._catalogue = catalogue
-        self._shelf = shelf
+        self._own_catalogue = own_catalogue
 
     def may_use(self, slug: str) -> bool:
-        return may_use(slug, self._shelf.admits)
+        return may_use(slug, self._own_catalogue.admits)
 
     def is_listed(self, slug: str) -> bool:
-        """Whether the upstream itself lists it, and so takes it over MCP."""
-        return any(item.own == slug for item in self._shelf.lists.get(TOOLS.name, ()))
+        """Whether the MCP endpoint lists it, and so can call it."""
+        return any(item.own == slug for item in self._own_catalogue.lists.get(TOOLS.name, ()))
 
     def own_name(self, call: Call, name: str) -> str | None:
-        """Composio's name for a tool of which ours is given; None when it cannot be one of its."""
-        lent = self._catalogue.lent(name, conversation_of(call))
-        if lent is not None and lent.server == self._server:
-            return lent.item.own
+        """Return Composio's name of a tool from the gateway's; None if it cannot be Composio's tool."""
+        known = self._catalogue.lent(name, conversation_of(call))
+        if known is not None and known.server == self._server:
+            return known.item.own
         bare = name.removeprefix(f"mcp__{self._server}__")
-        own = self._shelf.own_name(bare)
+        own = self._own_catalogue.own_name(bare)
         form = _PLAIN if bare == own == name else _SLUG
         if bare.startswith("mcp__") or not form.fullmatch(own) or not self.may_use(own):
             return None
         return own
 
-    def shortened(self, name: str) -> list[str]:
-        """The apps that a tool may be of whose name was too long for us, so that ours has only its beginning.
+    def apps_of_shortened(self, name: str) -> list[str]:
+        """Return the possible apps of a tool whose full name was shortened because it was too long.
 
-        It was lent by another process, or before a restart, or this one would know it.
+        Needed only for tools that were found by another process or before a restart.
         """
         start = "__".join(self.name("x" * MAX_NAME).split("__", 2)[:2]) + "__"
-        if not _MARKED.search(name) or not name.startswith(start):
+        if not _SHORTENED.search(name) or not name.startswith(start):
             return []
         words = name.removeprefix(start).lower().split("_")
         return ["_".join(words[:count]) for count in (1, 2)]
 
-    def lend_found(
+    def add_found(
         self, call: Call, found: Iterable[FoundToolRecord], accounts: dict[str, AppAccount]
     ) -> list[RemoteTool]:
-        """What a search found, less what may not be used."""
+        """Add the tools of a search to the conversation, and return them without denied ones."""
         usable = [tool for tool in found if self.may_use(tool.slug)]
         items = [_item(tool.slug, "", tool.description, tool.input_schema, ()) for tool in usable]
-        self._lend(call, items)
+        self._add(call, items)
         return [self._found(tool, accounts.get(tool.toolkit)) for tool in usable]
 
-    def lend_records(self, call: Call, records: Iterable[ToolRecord]) -> list[RemoteTool]:
+    def add_records(self, call: Call, records: Iterable[ToolRecord]) -> list[RemoteTool]:
         usable = [tool for tool in records if self.may_use(tool.slug)]
         items = [_item(one.slug, one.name, one.description, one.input_schema, one.tags) for one in usable]
-        self._lend(call, items)
+        self._add(call, items)
         return [self._record(tool) for tool in usable]
 
-    def _lend(self, call: Call, items: Sequence[UpstreamItem | None]) -> None:
-        whose = conversation_of(call)
-        new = [item for item in items if item is not None and not self._is_better(item, whose)]
-        self._catalogue.lend(self._server, new, whose)
+    def _add(self, call: Call, items: Sequence[UpstreamItem | None]) -> None:
+        conversation = conversation_of(call)
+        new = [item for item in items if item is not None and not self._has_better(item, conversation)]
+        self._catalogue.lend(self._server, new, conversation)
 
-    def _is_better(self, item: UpstreamItem, whose: str) -> bool:
-        """Whether what they have of a tool says more: not every search gives the parameters."""
-        known = self._catalogue.lent(self._shelf.entry(item).name, whose)
+    def _has_better(self, item: UpstreamItem, conversation: str) -> bool:
+        """Whether the conversation has the tool with its parameters; not every search returns them."""
+        known = self._catalogue.lent(self._own_catalogue.entry(item).name, conversation)
         return known is not None and b'"properties"' in known.item.rest and b'"properties"' not in item.rest
 
     def name(self, slug: str) -> str:
-        return self._shelf.entry(UpstreamItem(slug, b"}")).name
+        return self._own_catalogue.entry(UpstreamItem(slug, b"}")).name
 
     def _found(self, tool: FoundToolRecord, account: AppAccount | None) -> RemoteTool:
         return RemoteTool(
@@ -160,7 +162,7 @@ class SessionTools:
             title=_title(tool.slug, tool.toolkit),
             description=tool.description,
             input_schema=tool.input_schema,
-            output_schema=_unwrapped(tool.output_schema),
+            output_schema=_data_schema(tool.output_schema),
             recommended=tool.primary,
             connected=account is None or account.status == "active",
             auth=_auth(account),
@@ -174,7 +176,7 @@ class SessionTools:
             title=tool.name or _title(tool.slug, tool.toolkit),
             description=tool.description,
             input_schema=tool.input_schema,
-            output_schema=_unwrapped(tool.output_schema),
+            output_schema=_data_schema(tool.output_schema),
             auth="none" if tool.no_auth else "unknown",
         )
 
@@ -188,8 +190,8 @@ def _title(slug: str, toolkit: str) -> str:
     return words.capitalize()
 
 
-def _unwrapped(schema: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Of the data alone, since that is what a result has."""
+def _data_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the schema of `data`: results come without the envelope."""
     properties = replies.members((schema or {}).get("properties"))
     if "successful" in properties and "data" in properties:
         return replies.members(properties["data"]) or None
@@ -199,7 +201,7 @@ def _unwrapped(schema: dict[str, Any] | None) -> dict[str, Any] | None:
 def _item(
     slug: str, title: str, description: str, schema: dict[str, Any] | None, tags: Sequence[str]
 ) -> UpstreamItem | None:
-    """A tool as if it had been listed; None when it cannot be shown."""
+    """Build a tool as `tools/list` has it; None if it cannot be shown."""
     tool: dict[str, Any] = {"name": slug, "inputSchema": {**(schema or {}), **_ANY}}
     if title:
         tool["title"] = title

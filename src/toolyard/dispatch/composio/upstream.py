@@ -1,6 +1,6 @@
-"""Composio as an upstream: calls and requests, each in the session of its caller.
+"""Composio as an upstream: runs calls and requests in the session of their caller.
 
-Tools that its MCP endpoint lists go over MCP; all others run over its REST API. A request that failed
+Calls of tools that its MCP endpoint lists go over MCP, all others over its REST API. A request that failed
 without an answer is not repeated here.
 """
 
@@ -32,35 +32,37 @@ from ...wire.versions import LATEST_MODERN
 from ..mount import Breaker, says_over
 from ..remote import AppConnection, RemoteAnswer, RemoteTool, Toolkit
 from .apps import AppAccounts, ToolkitSearch
-from .results import KeyRedactor, data_of, failed_result, result_of, unwrapped, with_data
-from .sessions import CallSession, ComposioSessions, SessionConnection, SessionConnections
+from .results import KeyRedactor, data_of, failed_result, result_of, unwrap, with_data
+from .sessions import CallSession, ComposioSessions, SessionConnection
 from .tools import META_PREFIX, SEARCH_TOOLS, SessionTools, slugs_in, without_denied
 
 T = TypeVar("T")
 
 MAX_RETRY_AFTER = 5.0
-"""Who is told to come back later than that does without an answer: there are others to ask."""
+"""A request that would have to wait longer fails: a search has other servers to ask."""
 MAX_TRIES = 3
 
 
 class GuardedRequests:
+    """Sends requests to the API within a time limit, unless the breaker is open."""
+
     def __init__(self, server: str, timeout: float) -> None:
         self._server = server
         self._timeout = timeout
         self.breaker: Breaker | None = None
 
-    async def ask(self, question: Callable[[], Awaitable[T]]) -> T:
+    async def send(self, request: Callable[[], Awaitable[T]]) -> T:
         if self.breaker is not None:
             self.breaker.check()
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._patiently(question)
+                return await self._with_retries(request)
         except TimeoutError as error:
             if isinstance(error, McpError):
                 raise
-            late = UpstreamTimeoutError(self._server, f"it did not answer within {self._timeout:g} s")
-            self._failed(late)
-            raise late from None
+            timeout = UpstreamTimeoutError(self._server, f"it did not answer within {self._timeout:g} s")
+            self._failed(timeout)
+            raise timeout from None
         except (ConnectionLostError, NotReachedError) as error:
             self._failed(error)
             raise
@@ -69,16 +71,16 @@ class GuardedRequests:
         if self.breaker is not None and not isinstance(error, UpstreamBusyError | UpstreamDownError):
             self.breaker.failed(error.reason)
 
-    async def _patiently(self, question: Callable[[], Awaitable[T]]) -> T:
-        """One that was turned away unread, with the word when to come back, comes back."""
+    async def _with_retries(self, request: Callable[[], Awaitable[T]]) -> T:
+        """Retry a request that was rejected unread with a time to retry after."""
         for _ in range(MAX_TRIES - 1):
             try:
-                return await question()
+                return await request()
             except NotReachedError as error:
                 if error.retry_after is None or error.retry_after > MAX_RETRY_AFTER:
                     raise
                 await asyncio.sleep(error.retry_after)
-        return await question()
+        return await request()
 
 
 MAX_TOOLS = 500
@@ -88,9 +90,9 @@ _GATEWAY_CALL = Call("server/discover", Raw(b"{}"), GATEWAY_CALLER, NO_CHANNEL)
 
 
 class ComposioUpstream:
-    """Implements `Remote`, and takes calls as any mounted upstream does.
+    """Implements `Remote`, and handles calls as any mounted upstream does.
 
-    `connect` makes a way to an address of Composio's.
+    `connect` makes a connection to the MCP endpoint of a session.
     """
 
     def __init__(
@@ -98,22 +100,21 @@ class ComposioUpstream:
         config: ServerConfig,
         where: Composio,
         api: ComposioClient,
-        seats: ComposioSessions,
-        loans: SessionTools,
+        sessions: ComposioSessions,
+        tools: SessionTools,
         connect: Callable[[str], SessionConnection],
     ) -> None:
         self.server = config.name
-        self._blotter = KeyRedactor(where.api_key)
+        self._redactor = KeyRedactor(where.api_key)
         self._api = api
-        self._seats = seats
-        self._loans = loans
+        self._sessions = sessions
+        self._tools = tools
         self._connect = connect
-        self._ways = SessionConnections()
-        self._own = ""
-        """The session that we read lists in."""
-        self._seats.on_over = self._ways.drop
-        self._asking = GuardedRequests(config.name, config.timeout)
-        self._kits = ToolkitSearch(api, where.toolkits)
+        self._connections = sessions.connections
+        self._gateway_session = ""
+        """The session in which the gateway reads lists."""
+        self._requests = GuardedRequests(config.name, config.timeout)
+        self._toolkits = ToolkitSearch(api, where.toolkits)
         self._accounts = AppAccounts(config.name, api, where.callback_url)
 
     # Calls
@@ -123,143 +124,149 @@ class ComposioUpstream:
             return await self._over_mcp(call)
         members = decode_params(call.params, dict[str, Raw])
         name = decode_params(members.get("name", Raw(b'""')), str)
-        if not self._loans.may_use(name):
+        if not self._tools.may_use(name):
             raise InvalidParams(f"Unknown tool: {name[:80]!r}")
         arguments = decode_params(members.get("arguments", Raw(b"{}")), dict[str, Any])
         if name.upper().startswith(META_PREFIX) and (unknown := self._denied(arguments)):
             return failed_result(
                 f"Unknown tool: {unknown}; nothing was executed", call.caller.era == "modern"
             )
-        if not self._loans.is_listed(name):
+        if not self._tools.is_listed(name):
             return await self._execute(call, name, arguments)
         return await self._call_listed(call, name)
 
     def _denied(self, arguments: dict[str, Any]) -> str:
-        """The tools that arguments name and that may not be used."""
-        slugs = dict.fromkeys(slug for slug in slugs_in(arguments) if not self._loans.may_use(slug))
+        """Return the denied tools that arguments name."""
+        slugs = dict.fromkeys(slug for slug in slugs_in(arguments) if not self._tools.may_use(slug))
         return ", ".join(repr(slug[:80]) for slug in slugs)
 
     async def _call_listed(self, call: Call, name: str) -> Any:
-        result = unwrapped(await self._over_mcp(call))
+        result = unwrap(await self._over_mcp(call))
         if name in SEARCH_TOOLS and (data := data_of(result)):
-            return with_data(result, without_denied(data, self._loans.may_use))
+            return with_data(result, without_denied(data, self._tools.may_use))
         return result
 
     async def _execute(self, call: Call, slug: str, arguments: dict[str, Any]) -> Any:
         modern = call.caller.era == "modern"
 
-        async def work(seated: CallSession) -> ExecutedTool:
-            return await self._api.execute(seated.session, seated.user, slug, arguments)
+        async def work(current: CallSession) -> ExecutedTool:
+            return await self._api.execute(current.session, current.user, slug, arguments)
 
         try:
-            done = await self._seats.run(call, work, _refused_as_over)
-            return result_of(self._blotter.executed(done), modern)
+            done = await self._sessions.run(call, work, _says_expired)
+            return result_of(self._redactor.executed(done), modern)
         except ComposioRefusedError as error:
             if error.status in UNANSWERABLE:
                 raise
-            # What the caller got wrong, or what the app wants first: the model should read it.
-            return failed_result(f"{error.words}; hint: {error.hint}" if error.hint else error.words, modern)
+            # The caller made a mistake, or the app needs something first: the model should read that.
+            return failed_result(
+                f"{error.detail}; hint: {error.hint}" if error.hint else error.detail, modern
+            )
 
     async def _over_mcp(self, call: Call) -> Any:
-        async def work(seated: CallSession) -> Any:
-            session = seated.session
+        async def work(current: CallSession) -> Any:
+            session = current.session
             if session is None or not session.mcp_url:
                 return _without_mcp(call)
-            async with self._ways.use(session.id, lambda: self._connect(session.mcp_url)) as way:
-                return await way.handle(call)
+            async with self._connections.use(
+                session.id, lambda: self._connect(session.mcp_url)
+            ) as connection:
+                return await connection.handle(call)
 
         try:
-            return self._blotter.result(await self._seats.run(call, work, says_over))
+            return self._redactor.result(await self._sessions.run(call, work, says_over))
         except McpError as error:
-            raise self._blotter.error(error) from None
+            raise self._redactor.error(error) from None
 
-    # Life
+    # Lifecycle
 
     async def about(self) -> UpstreamInfo:
-        async def work(seated: CallSession) -> UpstreamInfo:
-            session = seated.session
+        async def work(current: CallSession) -> UpstreamInfo:
+            session = current.session
             if session is None or not session.mcp_url:
                 return _INFO_WITHOUT_MCP
-            self._own = session.id
-            async with self._ways.use(session.id, lambda: self._connect(session.mcp_url)) as way:
-                return await way.about()
+            self._gateway_session = session.id
+            async with self._connections.use(
+                session.id, lambda: self._connect(session.mcp_url)
+            ) as connection:
+                return await connection.about()
 
-        return await self._seats.run(_GATEWAY_CALL, work)
+        return await self._sessions.run(_GATEWAY_CALL, work)
 
     def guard(self, breaker: Breaker) -> None:
-        """Questions are not put to one that is known to be down."""
-        self._asking.breaker = breaker
+        """Send no requests while the breaker is open."""
+        self._requests.breaker = breaker
 
     def close_idle(self) -> None:
-        self._ways.close_idle()
+        self._connections.close_idle()
 
     async def reset(self) -> None:
-        """What we read lists over is opened anew."""
-        self._ways.drop(self._own)
+        """Open the gateway's own connection again when it is next needed."""
+        self._connections.drop(self._gateway_session)
 
     async def idle(self) -> None:
-        await self._ways.idle()
+        await self._connections.idle()
 
     async def close(self) -> None:
-        await self._ways.close()
+        await self._connections.close()
 
     # Remote
 
     async def session(self, call: Call) -> Lease:
-        return await self._asking.ask(lambda: self._seats.lease(call))
+        return await self._requests.send(lambda: self._sessions.lease(call))
 
     async def search(self, call: Call, queries: Sequence[ToolQuery], limit: int) -> RemoteAnswer:
-        questions = [ComposioQuery(query.use_case, query.known_fields, query.category) for query in queries]
+        asked = [ComposioQuery(query.use_case, query.known_fields, query.category) for query in queries]
 
-        async def work(seated: CallSession) -> RemoteAnswer:
-            found = await self._api.search(seated.session, seated.user, questions, limit)
-            results = [self._loans.lend_found(call, tools, found.accounts)[:limit] for tools in found.tools]
-            return RemoteAnswer(tuple(map(tuple, results)), seated.lease, found.guidance)
+        async def work(current: CallSession) -> RemoteAnswer:
+            found = await self._api.search(current.session, current.user, asked, limit)
+            results = [self._tools.add_found(call, tools, found.accounts)[:limit] for tools in found.tools]
+            return RemoteAnswer(tuple(map(tuple, results)), current.lease, found.guidance)
 
-        return await self._asking.ask(lambda: self._seats.run(call, work))
+        return await self._requests.send(lambda: self._sessions.run(call, work))
 
     async def toolkits(self, call: Call, text: str, category: str, limit: int) -> Sequence[Toolkit]:
-        return await self._asking.ask(lambda: self._kits.search(text, category, limit))
+        return await self._requests.send(lambda: self._toolkits.search(text, category, limit))
 
     async def toolkit(self, call: Call, slug: str) -> Toolkit | None:
-        return await self._asking.ask(lambda: self._kits.get(slug))
+        return await self._requests.send(lambda: self._toolkits.get(slug))
 
     async def tools_of(self, call: Call, toolkit: str) -> Sequence[RemoteTool]:
-        if not self._kits.has(toolkit):
+        if not self._toolkits.has(toolkit):
             return ()
-        found = await self._asking.ask(lambda: self._api.tools_of(toolkit, MAX_TOOLS))
-        return self._loans.lend_records(call, found)
+        found = await self._requests.send(lambda: self._api.tools_of(toolkit, MAX_TOOLS))
+        return self._tools.add_records(call, found)
 
     async def describe(self, call: Call, names: Sequence[str]) -> Sequence[RemoteTool]:
-        owns = {name: own for name in names if (own := self._loans.own_name(call, name)) is not None}
-        found = await self._asking.ask(lambda: self._tools(names, owns)) if owns else []
-        return self._loans.lend_records(call, [tool for tool in found if self._kits.has(tool.toolkit)])
+        owns = {name: own for name in names if (own := self._tools.own_name(call, name)) is not None}
+        found = await self._requests.send(lambda: self._read_tools(names, owns)) if owns else []
+        return self._tools.add_records(call, [tool for tool in found if self._toolkits.has(tool.toolkit)])
 
-    async def _tools(self, names: Sequence[str], owns: dict[str, str]) -> list[ToolRecord]:
+    async def _read_tools(self, names: Sequence[str], owns: dict[str, str]) -> list[ToolRecord]:
         found = await self._api.tools(list(dict.fromkeys(owns.values())))
         known = {tool.slug for tool in found}
         for name in names:
-            for app in self._loans.shortened(name) if owns.get(name) not in known else ():
+            for app in self._tools.apps_of_shortened(name) if owns.get(name) not in known else ():
                 found += [
                     tool
                     for tool in await self._api.tools_of(app, MAX_TOOLS)
-                    if self._loans.name(tool.slug) == name
+                    if self._tools.name(tool.slug) == name
                 ]
         return found
 
     async def connections(self, call: Call, toolkits: Sequence[str]) -> Sequence[AppConnection]:
-        async def work(seated: CallSession) -> Sequence[AppConnection]:
-            return await self._accounts.statuses(seated.session, seated.user, toolkits)
+        async def work(current: CallSession) -> Sequence[AppConnection]:
+            return await self._accounts.statuses(current.session, current.user, toolkits)
 
-        return await self._asking.ask(lambda: self._seats.run(call, work))
+        return await self._requests.send(lambda: self._sessions.run(call, work))
 
     async def link(
         self, call: Call, toolkit: str, *, alias: str = "", fields: dict[str, Any] | None = None
     ) -> AppConnection:
-        async def work(seated: CallSession) -> AppConnection:
-            return await self._accounts.link(seated.session, seated.user, toolkit, alias, fields)
+        async def work(current: CallSession) -> AppConnection:
+            return await self._accounts.link(current.session, current.user, toolkit, alias, fields)
 
-        return await self._asking.ask(lambda: self._seats.run(call, work))
+        return await self._requests.send(lambda: self._sessions.run(call, work))
 
     async def wait(
         self, call: Call, toolkits: Sequence[str], seconds: float, *, every: bool = True
@@ -267,13 +274,13 @@ class ComposioUpstream:
         return await self._accounts.wait(lambda: self.connections(call, toolkits), seconds, every)
 
 
-def _refused_as_over(done: ExecutedTool) -> bool:
-    """Composio says it in a good reply, too. An app's own session, which is over, is not ours to renew."""
+def _says_expired(done: ExecutedTool) -> bool:
+    """Whether a reply says that the session has expired; an app's own expired session does not count."""
     return done.failure is not None and is_refusal(done.failure)
 
 
 def _without_mcp(call: Call) -> Any:
-    """Where a session has no address for MCP, nothing is listed."""
+    """Answer for a session without an MCP endpoint: it lists nothing."""
     if call.method == "tools/list":
         return {"tools": []}
     raise MethodNotFound(call.method[:80])

@@ -1,1 +1,1 @@
-"""One call of an author's function: its context, its questions to the client, its result, its task."""
+"""One call of an author's function: context, questions to the client, result, task."""

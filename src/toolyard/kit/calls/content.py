@@ -1,4 +1,4 @@
-"""Turns what a tool returns into an MCP result: content blocks, structured content, errors."""
+"""Turns the value that a tool returns into an MCP result: content blocks, structured content, errors."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, cast
@@ -13,11 +13,11 @@ from ..schema.validation import MismatchError, Output, to_json
 
 
 class ToolError(Exception):
-    """A failure the model should read: it becomes the text of an `isError` result."""
+    """A failure for the model to read: it becomes the text of an `isError` result."""
 
 
 class ToolResult(Struct, kw_only=True):
-    """A result spelt out: content of your own beside structured data, or `_meta`."""
+    """An explicit result: content beside structured data, or `_meta`."""
 
     content: list[Block | str] = []
     structured: Any = UNSET
@@ -30,7 +30,7 @@ def error_result(text: str) -> CallToolResult:
 
 
 def to_result(value: Any, output: Output) -> CallToolResult:
-    """Turn a tool's return value into a result; Mismatch when it breaks its own output schema."""
+    """Make a result; raises MismatchError if the value does not fit the output schema."""
     if isinstance(value, ToolResult):
         return _explicit(value, output)
     if output.validator is not None:
@@ -69,7 +69,7 @@ def _structured(value: Any, output: Output, content: list[Block]) -> CallToolRes
     if output.validator is not None:
         output.validator(raw)
     if not any(isinstance(block, Text) for block in content):
-        # The twin, for clients that do not know structured content: the same JSON as text.
+        # The same JSON as text, for clients without structured content.
         content = [*content, Text(raw.decode())]
     return CallToolResult(content=content, structured_content=Raw(raw))
 
@@ -88,7 +88,7 @@ def _is_object(value: Any) -> bool:
 
 def _json(value: Any, encode: Callable[[Any], bytes] = to_json) -> bytes:
     try:
-        if isinstance(value, Raw):  # JSON that the author had already: see that it is, and in one line
+        if isinstance(value, Raw):  # JSON from the author: decoding checks it and puts it in one line
             value = msgspec.json.decode(value)
         return encode(value)
     except (TypeError, ValueError, RecursionError, msgspec.DecodeError) as error:

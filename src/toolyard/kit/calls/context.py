@@ -1,4 +1,4 @@
-"""`Context`: what a tool, resource or prompt can do while it runs: progress, logs, questions."""
+"""`Context`: progress, logs and questions of a tool, resource or prompt while it runs."""
 
 import asyncio
 import concurrent.futures
@@ -28,17 +28,17 @@ LEVELS: tuple[str, ...] = get_args(Level)
 
 
 class Cancelled(Exception):
-    """Raised by `raise_if_cancelled` and `wait` in a thread whose caller has gone."""
+    """Raised by `raise_if_cancelled` and `wait` in a thread whose caller cancelled or disconnected."""
 
 
 class Context:
-    """One per call. Everything reads the same in both eras; `kit.rounds` explains what a replay is."""
+    """One for each call, the same in both eras; `kit.calls.input_requests` explains replays."""
 
     def __init__(
-        self, call: Call, asker: InputRequester, on_progress: Callable[[str], None] | None = None
+        self, call: Call, requester: InputRequester, on_progress: Callable[[str], None] | None = None
     ) -> None:
         self._call = call
-        self._asker = asker
+        self._requester = requester
         self._on_progress = on_progress
         self._keys: set[str] = set()
         self._counts: dict[str, int] = {}
@@ -46,49 +46,49 @@ class Context:
         self._thread = threading.get_ident()
         self._cancelled = False
         self._waiting: set[concurrent.futures.Future[Any]] = set()
-        self._over = False
+        self._closed = False
 
-    def check_own(self, signal: InputRequired | Detached) -> None:
-        """A tool may be a client of other servers here; what their callers need is not ours to answer."""
-        if signal.owner is not self._asker:
+    def require_own(self, signal: InputRequired | Detached) -> None:
+        """Raise a signal of another call again: a tool may be a client of other servers in this process."""
+        if signal.owner is not self._requester:
             raise signal
 
     def close(self) -> None:
-        """The call is answered: nothing more is said in its name, whatever the tool left running."""
-        self._over = True
+        """The call is answered: code that the tool left running sends nothing more."""
+        self._closed = True
 
     @property
     def caller(self) -> Caller:
         return self._call.caller
 
     def secret(self, *headers: str) -> Secret | None:
-        """The key that the caller brought, in the first of these headers that came. Never keep it."""
-        sent = {} if self._over else self._call.secrets or {}
+        """The caller's key in the first of these headers that was sent. Do not store it."""
+        sent = {} if self._closed else self._call.secrets or {}
         return next((sent[name] for name in headers if name in sent), None)
 
     @property
     def cancelled(self) -> bool:
-        """For `def` tools, which run in a thread and cannot be interrupted: look now and then."""
+        """For `def` tools, which run in a thread and cannot be interrupted: check it now and then."""
         return self._cancelled
 
     def raise_if_cancelled(self) -> None:
         if self._cancelled:
-            raise Cancelled("the caller has gone")
+            raise Cancelled("the caller cancelled or disconnected")
 
     def mark_cancelled(self) -> None:
-        """The caller has gone: what a thread waits for will not come, so it is told."""
+        """The caller cancelled or disconnected: end the waits of the thread."""
         self._cancelled = True
         for future in list(self._waiting):
             future.cancel()
 
     def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """For `def` tools: `ctx.wait(ctx.elicit(…))` does on the loop what `await` does in an `async def`."""
+        """For `def` tools: `ctx.wait(ctx.elicit(…))` is what `await` is in an `async def`."""
         if threading.get_ident() == self._thread:
             coroutine.close()
             raise RuntimeError("ctx.wait would block the server here; in an `async def`, use await")
         if self._cancelled:
             coroutine.close()
-            raise Cancelled("the caller has gone")
+            raise Cancelled("the caller cancelled or disconnected")
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         self._waiting.add(future)
         if self._cancelled:  # between the check above and here
@@ -96,15 +96,15 @@ class Context:
         try:
             return future.result()
         except concurrent.futures.CancelledError:
-            raise Cancelled("the caller has gone") from None
+            raise Cancelled("the caller cancelled or disconnected") from None
         finally:
             self._waiting.discard(future)
 
     async def report_progress(
         self, progress: float, total: float | None = None, message: str | None = None
     ) -> None:
-        """Tell the client how far we are, if it asked. A task shows the message as its status."""
-        if self._over:
+        """Report progress, if the client asked for it. A task shows the message as its status."""
+        if self._closed:
             return
         if self._on_progress is not None:
             if message is not None:
@@ -120,12 +120,12 @@ class Context:
         await self._call.channel.notify("notifications/progress", params)
 
     async def log(self, level: str, data: Any, logger: str | None = None) -> None:
-        """Send a log line to the client, if it wants lines of that level."""
+        """Send a log line to the client, if it accepts that level."""
         if level not in LEVELS:
-            raise ValueError(f"level {level!r} is none of {', '.join(LEVELS)}")
+            raise ValueError(f"unknown level {level!r}; use one of {', '.join(LEVELS)}")
         threshold = self._log_threshold()
-        # Tasks have no stream of their own for lines to travel on.
-        if self._over or threshold is None or self._on_progress is not None:
+        # A task has no stream for log lines.
+        if self._closed or threshold is None or self._on_progress is not None:
             return
         if LEVELS.index(level) < LEVELS.index(threshold):
             return
@@ -134,16 +134,16 @@ class Context:
 
     def _log_threshold(self) -> str | None:
         if self.caller.era == "modern":
-            wanted = self.caller.log_level
-            return wanted if wanted in LEVELS else None
+            level = self.caller.log_level
+            return level if level in LEVELS else None
         session = self._call.session
         return (session.log_level if session is not None else None) or "info"
 
     async def ask(self, **questions: InputRequestKind) -> dict[str, Any]:
-        """Put several questions in one round; the answers come by the same names."""
+        """Ask several questions in one round; the answers have the same names."""
         for key in questions:
             self._claim(key)
-        return await self._asker.ask(questions)
+        return await self._requester.ask(questions)
 
     async def elicit(self, message: str, schema: JsonSchema | type[T], key: str | None = None) -> Answer[Any]:
         """Ask the user to fill a form."""
@@ -161,7 +161,7 @@ class Context:
         key: str | None = None,
         **more: Any,
     ) -> Sampled:
-        """Let the client's model write. `more` takes temperature, stop_sequences, model_preferences, …"""
+        """Ask the client's model. `more` takes temperature, stop_sequences, model_preferences, …"""
         return await self._one(Sample(messages, max_tokens, system, **more), key)
 
     async def roots(self, key: str | None = None) -> list[Root]:
@@ -173,26 +173,26 @@ class Context:
             count = self._counts[question.kind] = self._counts.get(question.kind, 0) + 1
             key = f"{question.kind}-{count}"
         self._claim(key)
-        return (await self._asker.ask({key: question}))[key]
+        return (await self._requester.ask({key: question}))[key]
 
     def _claim(self, key: str) -> None:
-        if self._over:
+        if self._closed:
             raise RuntimeError("the call has been answered; its client can no longer be asked")
         if key in self._keys:
             raise ValueError(f"two questions of one call have the key {key!r}; give each its own")
         self._keys.add(key)
 
     async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
-        """The value of `make()`, computed once even when the call is replayed. It must be plain JSON.
+        """The value of `make()`, computed once even if the call is replayed. It must be plain JSON.
 
-        The client carries it between rounds and can read it (not change it): no secrets here.
+        The client stores it between rounds and can read it, but not change it: no secrets here.
         """
-        return await self._asker.remember(key, make)
+        return await self._requester.remember(key, make)
 
     async def detach(self) -> None:
-        """In a tool with `Long(detach="by_hand")`: go on as a task from here, if the client follows tasks."""
-        await self._asker.detach()
+        """In a tool with `Long(detach="by_hand")`: continue as a task, if the client supports tasks."""
+        await self._requester.detach()
 
     async def close_stream(self, retry_ms: int | None = None) -> None:
-        """Legacy HTTP: free the connection; the client comes back for the rest after `retry_ms`."""
+        """Legacy HTTP: close the connection; the client reconnects after `retry_ms` for the rest."""
         await self._call.channel.release(retry_ms)

@@ -1,9 +1,9 @@
 """Questions to the client: elicitation forms and links, sampling, roots.
 
-Each request knows its wire form, the capability it needs and how to read the answer. `LegacyRequester`
-sends it on the call's own stream; `RoundTripRequester` ends the call as `input_required` and replays it
-when the answers come, with everything it knows sealed in `requestState`. Tasks have a requester of their
-own (`kit.calls.tasks`).
+Each kind of request knows its wire form, the capability it needs and how to read the answer.
+`LegacyRequester` sends it on the stream of the call. `RoundTripRequester` ends the call as `input_required`;
+the client sends the call again with the answers, and with the state so far sealed in `requestState`. Tasks
+have their own requester (`kit.calls.tasks`).
 """
 
 import asyncio
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Answer(Struct, Generic[T], frozen=True):
-    """What came back from a form or a link."""
+    """The answer to a form or a link."""
 
     action: Literal["accept", "decline", "cancel"]
     content: T | None = None
@@ -47,7 +47,7 @@ class Answer(Struct, Generic[T], frozen=True):
 
 
 class Sampled(Wire):
-    """What the client's model said."""
+    """The answer of the client's model."""
 
     role: str
     content: Any
@@ -56,7 +56,7 @@ class Sampled(Wire):
 
     @property
     def text(self) -> str:
-        """The text of all its blocks."""
+        """The text of all content blocks."""
         content: Any = self.content
         blocks: list[Any] = content if isinstance(content, list) else [content]  # pyright: ignore[reportUnknownVariableType]
         return "".join(_text_of(block) for block in blocks)
@@ -81,18 +81,18 @@ class _Roots(Struct):
 
 
 class InputRequestKind(Protocol):
-    """One question."""
+    """One kind of question to the client."""
 
     kind: str
 
     def request(self, era: str) -> InputRequest: ...
 
     def require(self, caller: Caller) -> None:
-        """Raise MissingCapability when the client did not declare what this needs."""
+        """Raise MissingCapability unless the client declared what this needs."""
         ...
 
     def read(self, answer: Raw) -> Any:
-        """The typed answer; Mismatch when it is not one."""
+        """The typed answer; raises MismatchError if it is malformed."""
         ...
 
 
@@ -125,7 +125,7 @@ class Elicit:
 
     def require(self, caller: Caller) -> None:
         declared = caller.capabilities.get("elicitation")
-        # An empty declaration means forms only; that is how it was before links existed.
+        # An empty declaration means forms only, as before links existed.
         if not isinstance(declared, dict) or (declared and "form" not in declared):
             raise MissingCapability({"elicitation": {"form": {}} if declared else {}})
 
@@ -137,7 +137,7 @@ class Elicit:
 
 
 class ElicitUrl:
-    """A page the user should open: a payment, a sign-in. The answer says only whether they agreed."""
+    """A page for the user to open: a payment, a sign-in. The answer is only whether they agreed."""
 
     kind = "link"
 
@@ -217,33 +217,33 @@ class Roots:
 
 
 class InputRequester(Protocol):
-    """Carries questions to the client and answers back, in the way of one era."""
+    """Sends questions to the client and returns the answers, in one era."""
 
     async def ask(self, questions: dict[str, InputRequestKind]) -> dict[str, Any]: ...
 
     async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
-        """The value of `make()`, computed once per call however many rounds it takes."""
+        """The value of `make()`, computed once for a call and all its rounds."""
         ...
 
     async def detach(self) -> None:
-        """From here on the call is a task, where the client can follow one."""
+        """Continue the call as a task, if the client supports tasks."""
         ...
 
 
 class CallNotes(Struct):
-    """What a call has learnt so far: answers by key, and remembered values."""
+    """The state of a call so far: answers by key, and remembered values."""
 
     answers: dict[str, Raw] = field(default_factory=dict[str, Raw])
     values: dict[str, Any] = field(default_factory=dict[str, Any])
 
 
-async def resolved(make: Callable[[], Any | Awaitable[Any]]) -> Any:
+async def call_and_await(make: Callable[[], Any | Awaitable[Any]]) -> Any:
     value: Any = make()
     return await value if inspect.isawaitable(value) else value
 
 
 class LegacyRequester:
-    """The legacy `Asker` of one call."""
+    """Sends questions on the stream of a legacy call."""
 
     def __init__(self, call: Call) -> None:
         self._call = call
@@ -254,28 +254,28 @@ class LegacyRequester:
             try:
                 question.require(self._call.caller)
             except MissingCapability as error:
-                # -32021 means nothing to a legacy client; a sentence does.
+                # Legacy clients do not know the code -32021.
                 raise ToolError(error.message) from None
-        asking = [asyncio.create_task(self._put(key, question)) for key, question in questions.items()]
+        tasks = [asyncio.create_task(self._send(key, question)) for key, question in questions.items()]
         try:
-            return dict(zip(questions, await asyncio.gather(*asking), strict=True))
+            return dict(zip(questions, await asyncio.gather(*tasks), strict=True))
         finally:
-            # When one fails, nobody waits for the others any more.
-            for task in asking:
+            # If one fails, the others are not needed.
+            for task in tasks:
                 task.cancel()
-            await asyncio.gather(*asking, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _put(self, key: str, question: InputRequestKind) -> Any:
+    async def _send(self, key: str, question: InputRequestKind) -> Any:
         request = question.request("legacy")
         raw = await self._call.channel.ask(request.method, request.params)
         try:
             return question.read(raw)
         except MismatchError as error:
-            raise ToolError(f"The client's answer to {key!r} is not usable: {error}") from None
+            raise ToolError(f"The client's answer to {key!r} cannot be used: {error}") from None
 
     async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
         if key not in self._values:
-            self._values[key] = await resolved(make)
+            self._values[key] = await call_and_await(make)
         return self._values[key]
 
     async def detach(self) -> None:
@@ -293,7 +293,7 @@ class _RoundTripState(Struct, array_like=True):
 
 
 class InputRequired(BaseException):
-    """Ends a run that needs answers. Not an Exception: a tool's own handlers must not swallow it."""
+    """Ends a run that needs answers. Not an Exception, so that a tool does not catch it by accident."""
 
     def __init__(self, result: InputRequiredResult, owner: "RoundTripRequester") -> None:
         super().__init__("input required")
@@ -302,7 +302,7 @@ class InputRequired(BaseException):
 
 
 class Detached(BaseException):
-    """Ends an inline run that goes on as a task, with what it has learnt so far."""
+    """Ends an inline run that continues as a task, with its state so far."""
 
     def __init__(self, notes: CallNotes, owner: "RoundTripRequester") -> None:
         super().__init__("detached")
@@ -310,10 +310,10 @@ class Detached(BaseException):
         self.owner = owner
 
 
-async def settle(running: Awaitable[T]) -> T:
-    """Await an author's function; a signal that a task group has wrapped comes out plain.
+async def await_signals(running: Awaitable[T]) -> T:
+    """Await an author's function; raise a signal from inside an exception group by itself.
 
-    Several questions asked side by side become one round.
+    Several questions asked at the same time become one round.
     """
     try:
         return await running
@@ -321,16 +321,16 @@ async def settle(running: Awaitable[T]) -> T:
         signals = list(signals_in(group))
         if not signals:
             raise
-        asked = [signal for signal in signals if isinstance(signal, InputRequired)]
-        if not asked:
+        pending = [signal for signal in signals if isinstance(signal, InputRequired)]
+        if not pending:
             raise signals[0] from None
-        for other in asked[:-1]:
-            asked[-1].result.input_requests |= other.result.input_requests
-        raise asked[-1] from None
+        for other in pending[:-1]:
+            pending[-1].result.input_requests |= other.result.input_requests
+        raise pending[-1] from None
 
 
 def signals_in(error: BaseException) -> Iterator[InputRequired | Detached]:
-    """The signals that an exception is or, when a task group made it, holds."""
+    """The signals in an exception or exception group."""
     if isinstance(error, BaseExceptionGroup):
         for inner in cast(BaseExceptionGroup[BaseException], error).exceptions:
             yield from signals_in(inner)
@@ -339,16 +339,18 @@ def signals_in(error: BaseException) -> Iterator[InputRequired | Detached]:
 
 
 class RoundTripRequester:
-    """The modern `Asker` of one request."""
+    """Asks by ending a modern request as `input_required`."""
 
-    def __init__(self, call: Call, trip: RoundTrip, what: bytes, sealer: Sealer, ttl: float) -> None:
+    def __init__(
+        self, call: Call, trip: RoundTrip, what: bytes, sealer: Sealer, ttl: float, may_detach: bool
+    ) -> None:
         self._call = call
         self._sealer = sealer
         self._ttl = ttl
         self._fingerprint = digest(call.method.encode(), what)
-        self._fresh = {} if trip.input_responses is UNSET else trip.input_responses
+        self._responses = {} if trip.input_responses is UNSET else trip.input_responses
         self._notes = CallNotes() if trip.request_state is UNSET else self._open(trip.request_state)
-        self.may_detach = False
+        self._may_detach = may_detach
 
     def _open(self, token: str) -> CallNotes:
         try:
@@ -372,7 +374,7 @@ class RoundTripRequester:
         missing: dict[str, InputRequestKind] = {}
         for key, question in questions.items():
             question.require(self._call.caller)
-            raw = self._notes.answers.get(key) or self._fresh.get(key)
+            raw = self._notes.answers.get(key) or self._responses.get(key)
             if raw is None:
                 missing[key] = question
                 continue
@@ -393,16 +395,16 @@ class RoundTripRequester:
 
     async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
         if key not in self._notes.values:
-            self._notes.values[key] = await resolved(make)
+            self._notes.values[key] = await call_and_await(make)
         return self._notes.values[key]
 
     async def detach(self) -> None:
-        if self.may_detach:
+        if self._may_detach:
             raise Detached(self._notes, self)
 
 
 def fingerprint(name: str, arguments: Raw) -> bytes:
-    """A request's salient parts in one spelling, however the client orders its keys."""
+    """Name and arguments of a request in canonical form, whatever the order of keys."""
     try:
         plain = msgspec.json.decode(arguments)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

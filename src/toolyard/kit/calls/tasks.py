@@ -1,7 +1,7 @@
 """Tasks: calls that outlive their request, kept in this process until they expire.
 
 Owns `Long` (how a tool becomes a task) and the registry. A task belongs to the principal that started it;
-its id is unknown to everybody else.
+for others its id is unknown.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from ...wire.types import CallToolResult, InputRequest, TaskState
 from ..events import TASK_CHANGED, ChangeEvent, EventHub
 from ..schema.validation import MismatchError
 from .content import error_result
-from .input_requests import CallNotes, InputRequestKind, resolved
+from .input_requests import CallNotes, InputRequestKind, call_and_await
 
 logger = logging.getLogger("toolyard.kit")
 
@@ -37,15 +37,15 @@ Run = Callable[["TaskRequester", Callable[[str], None]], Awaitable[CallToolResul
 class Long(Struct, frozen=True, kw_only=True):
     """How a long tool becomes a task, for clients that declare the tasks extension.
 
-    Others get the answer inline, unless `required`: then a modern client is told what to declare.
+    Others get the answer inline, unless `required`: then a modern client gets an error.
     """
 
     required: bool = False
     detach: Literal["at_once", "by_hand"] = "at_once"
     ttl: float = 3600.0
-    """Seconds a task is kept, from its creation. A task still running then is stopped."""
+    """Seconds from its creation after which a task is stopped and removed."""
     poll: float = 1.0
-    """Seconds a client should wait between two looks."""
+    """Seconds that a client should wait between two polls."""
 
     def __post_init__(self) -> None:
         if self.detach not in ("at_once", "by_hand"):
@@ -76,11 +76,11 @@ class Task(Struct, eq=False):
     job: asyncio.Task[None] | None = None
 
     @property
-    def is_over(self) -> bool:
+    def has_ended(self) -> bool:
         return self.status in ("completed", "failed", "cancelled")
 
     def handle(self) -> TaskState:
-        """What `tools/call` answers: the task, without what it has yet to produce."""
+        """The answer of `tools/call`: the task without results or questions."""
         return TaskState(
             task_id=self.id,
             status=self.status,
@@ -92,7 +92,7 @@ class Task(Struct, eq=False):
         )
 
     def state(self) -> TaskState:
-        """The whole task, as `tasks/get` and notifications show it."""
+        """The whole task, for `tasks/get` and notifications."""
         state = self.handle()
         if self.status == "completed":
             state.result = self.result
@@ -112,7 +112,7 @@ def _sendable(result: CallToolResult) -> CallToolResult:
     try:
         encode(result)
     except Exception as error:
-        logger.error("the result of a task cannot be sent: %s", error)
+        logger.error("cannot send the result of a task: %s", error)
         return error_result(f"The result cannot be sent: {error}")
     return result
 
@@ -121,13 +121,13 @@ def _sendable_error(error: McpError) -> ErrorObject:
     try:
         encode(error.to_wire())
     except Exception as unfit:
-        logger.error("the data of error %d cannot be sent: %s", error.code, unfit)
+        logger.error("cannot send the data of error %d: %s", error.code, unfit)
         return ErrorObject(error.code, error.message)
     return error.to_wire()
 
 
 class TaskRequester:
-    """The `Asker` inside a task: a question shows in the task until an update answers it."""
+    """Shows questions in the task until `tasks/update` answers them."""
 
     def __init__(self, task: Task, caller: Caller, notes: CallNotes, changed: Callable[[Task], None]) -> None:
         self._task = task
@@ -136,8 +136,8 @@ class TaskRequester:
         self._changed = changed
 
     async def ask(self, questions: dict[str, InputRequestKind]) -> dict[str, Any]:
-        if self._task.is_over:
-            raise asyncio.CancelledError("the task is over")
+        if self._task.has_ended:
+            raise asyncio.CancelledError("the task has ended")
         answers: dict[str, Any] = {}
         open_questions: dict[str, _Question] = {}
         for key, question in questions.items():
@@ -150,7 +150,7 @@ class TaskRequester:
                 open_questions[key] = _Question(question, question.request("modern"), future)
         if open_questions:
             self._task.questions.update(open_questions)
-            self._show()
+            self._update_status()
             try:
                 for key, item in open_questions.items():
                     answers[key] = await item.answer
@@ -158,26 +158,26 @@ class TaskRequester:
                 self._withdraw(open_questions)
         return answers
 
-    def _withdraw(self, asked: dict[str, _Question]) -> None:
-        """Take back what was not answered, because the tool no longer waits for it."""
-        left = [key for key, item in asked.items() if self._task.questions.get(key) is item]
+    def _withdraw(self, questions: dict[str, _Question]) -> None:
+        """Remove unanswered questions that the tool no longer waits for."""
+        left = [key for key, item in questions.items() if self._task.questions.get(key) is item]
         for key in left:
             del self._task.questions[key]
         if left:
-            self._show()
+            self._update_status()
 
-    def _show(self) -> None:
-        if not self._task.is_over:
+    def _update_status(self) -> None:
+        if not self._task.has_ended:
             self._task.status = "input_required" if self._task.questions else "working"
             self._changed(self._task)
 
     async def remember(self, key: str, make: Callable[[], Any | Awaitable[Any]]) -> Any:
         if key not in self._notes.values:
-            self._notes.values[key] = await resolved(make)
+            self._notes.values[key] = await call_and_await(make)
         return self._notes.values[key]
 
     async def detach(self) -> None:
-        """It already is a task."""
+        """The call is a task already."""
 
 
 class TaskRegistry:
@@ -186,17 +186,19 @@ class TaskRegistry:
     def __init__(self, hub: EventHub) -> None:
         self._hub = hub
         self._tasks: dict[str, Task] = {}
-        self._held: Counter[str] = Counter()
+        self._counts: Counter[str] = Counter()
 
     def start(self, long: Long, caller: Caller, notes: CallNotes, run: Run) -> Task:
         principal = caller.identity.principal
-        if len(self._tasks) >= MAX_TASKS or self._held[principal] >= MAX_TASKS_EACH:
+        if len(self._tasks) >= MAX_TASKS or self._counts[principal] >= MAX_TASKS_EACH:
             raise McpError(INTERNAL_ERROR, "Too many tasks; wait for some to expire")
         task = Task(principal, long)
         self._tasks[task.id] = task
-        self._held[principal] += 1
-        asker = TaskRequester(task, caller, notes, self._changed)
-        task.job = asyncio.create_task(self._work(task, run(asker, lambda text: self._say(task, text))))
+        self._counts[principal] += 1
+        requester = TaskRequester(task, caller, notes, self._changed)
+        task.job = asyncio.create_task(
+            self._work(task, run(requester, lambda text: self._set_message(task, text)))
+        )
         asyncio.get_running_loop().call_later(long.ttl, self._expire, task)
         return task
 
@@ -208,7 +210,7 @@ class TaskRegistry:
             raise
         except McpError as error:
             self._end(task, "failed", error=error)
-        except BaseException as error:  # the supervisor of a task: nobody else would ever see it
+        except BaseException as error:  # the task's supervisor: nobody else would see the error
             logger.error("task %s failed", task.id, exc_info=error)
             self._end(task, "failed", error=InternalError())
         else:
@@ -217,8 +219,8 @@ class TaskRegistry:
     def _end(
         self, task: Task, status: str, result: CallToolResult | None = None, error: McpError | None = None
     ) -> None:
-        # A cancelled task stays cancelled, whatever its function still managed to do.
-        if task.is_over:
+        # A cancelled task stays cancelled, even if its function still returned.
+        if task.has_ended:
             return
         task.status, task.result = status, result
         if error is not None:
@@ -230,16 +232,16 @@ class TaskRegistry:
         task.updated = datetime.now(UTC)
         self._hub.publish(ChangeEvent(TASK_CHANGED, task.id, task.state()))
 
-    def _say(self, task: Task, text: str) -> None:
-        if not task.is_over:
+    def _set_message(self, task: Task, text: str) -> None:
+        if not task.has_ended:
             task.message = clean(text)
             self._changed(task)
 
     def _expire(self, task: Task) -> None:
         if self._tasks.pop(task.id, None) is not None:
-            self._held[task.principal] -= 1
-            if not self._held[task.principal]:
-                del self._held[task.principal]
+            self._counts[task.principal] -= 1
+            if not self._counts[task.principal]:
+                del self._counts[task.principal]
         if task.job is not None:
             task.job.cancel()
 
@@ -254,7 +256,7 @@ class TaskRegistry:
         return task is not None and task.principal == caller.identity.principal
 
     def update(self, task: Task, answers: dict[str, Raw]) -> None:
-        """Deliver answers; unknown and already answered keys are ignored, a malformed one is refused."""
+        """Deliver answers. Unknown and answered keys are ignored; a malformed answer is refused."""
         accepted: dict[str, Any] = {}
         for key, raw in answers.items():
             question = task.questions.get(key)
@@ -267,7 +269,7 @@ class TaskRegistry:
             future = task.questions.pop(key).answer
             if not future.done():
                 future.set_result(answer)
-        if accepted and not task.is_over:
+        if accepted and not task.has_ended:
             task.status = "input_required" if task.questions else "working"
             self._changed(task)
 
@@ -280,4 +282,4 @@ class TaskRegistry:
         jobs = [task.job for task in self._tasks.values() if task.job is not None and not task.job.done()]
         await cancel_and_wait(jobs)
         self._tasks.clear()
-        self._held.clear()
+        self._counts.clear()

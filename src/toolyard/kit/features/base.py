@@ -1,6 +1,6 @@
-"""What every feature shares: options, the call of an author's function, pages, caching hints.
+"""The base of every feature: options, the call of an author's function, pages, caching hints.
 
-Async functions run on the loop, others in a thread. Bugs of authors are caught and logged here.
+Async functions run on the event loop, others in a thread. Catches and logs bugs of authors.
 """
 
 import asyncio
@@ -9,7 +9,7 @@ import binascii
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypedDict, TypeVar
+from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar
 
 from msgspec import Raw
 
@@ -17,6 +17,7 @@ from ...edge.runner import in_thread
 from ...wire.call import Call
 from ...wire.errors import INTERNAL_ERROR, InternalError, InvalidParams, McpError, MethodNotFound
 from ...wire.messages import decode_params
+from ...wire.seal import Sealer
 from ...wire.types import Annotations, Cacheable, Icon, ListParams, Meta, RoundTrip
 from ..calls.content import ToolError
 from ..calls.context import Context
@@ -25,20 +26,43 @@ from ..calls.input_requests import (
     InputRequired,
     LegacyRequester,
     RoundTripRequester,
+    await_signals,
     fingerprint,
-    settle,
     signals_in,
 )
+from ..calls.tasks import Long, TaskRegistry
+from ..events import EventHub
 from ..schema.annotations import underlying
 from ..schema.validation import MismatchError
 
-if TYPE_CHECKING:
-    from ..calls.tasks import Long
-    from ..server import Server
+logger = logging.getLogger("toolyard.kit")
+
+T = TypeVar("T")
+C = TypeVar("C", bound=Cacheable)
+
+FeatureMethod = Callable[[Call], Awaitable[Any]]
+FeatureMethods = dict[str, FeatureMethod]
+
+
+class FeatureHost(Protocol):
+    """The parts of a server that every feature uses."""
+
+    features: set[str]
+    page_size: int
+    cache_ttl: float
+    cache_scope: Literal["public", "private"]
+    state_ttl: float
+    max_subscriptions: int
+    sealer: Sealer
+    hub: EventHub
+    tasks: TaskRegistry
+
+
+H = TypeVar("H", bound=FeatureHost)
 
 
 class AuthorFunction:
-    """A function and where its context goes."""
+    """A function, and the name of its parameter for the context."""
 
     def __init__(self, function: Callable[..., Any], context_name: str | None) -> None:
         self._function = function
@@ -70,14 +94,14 @@ class AuthorFunction:
         try:
             return self._function(**arguments)
         except (StopIteration, GeneratorExit, KeyboardInterrupt) as error:
-            # The first no future takes, and the call would never end; the others mean something on the loop.
+            # A future does not accept the first, so the call would never end; the others would stop the loop.
             raise RuntimeError(f"the function raised {type(error).__name__}") from error
 
 
 def reraise_signals(error: BaseException) -> None:
-    """What is no failure of the author's goes on: our own signals, and the end of this very task.
+    """Raise our own signals and the cancellation of this task again: they are not the author's failures.
 
-    A cancellation that leaked from elsewhere is a failure like others.
+    A cancellation that leaked from another task is a failure like others.
     """
     if next(signals_in(error), None) is not None:
         raise error
@@ -96,9 +120,9 @@ N = TypeVar("N", bound=Numbered)
 
 def page(items: Iterable[N], cursor: str | None, size: int) -> tuple[list[N], str | None]:
     after = _read_cursor(cursor) if cursor is not None else 0
-    waiting = [item for item in items if item.serial > after]
-    shown = waiting[:size]
-    return shown, _write_cursor(shown[-1].serial) if len(waiting) > size else None
+    left = [item for item in items if item.serial > after]
+    shown = left[:size]
+    return shown, _write_cursor(shown[-1].serial) if len(left) > size else None
 
 
 def _write_cursor(serial: int) -> str:
@@ -115,38 +139,29 @@ def _read_cursor(cursor: str) -> int:
     raise InvalidParams(f"Invalid cursor {cursor[:80]!r}; start again without one")
 
 
-logger = logging.getLogger("toolyard.kit")
-
-T = TypeVar("T")
-C = TypeVar("C", bound=Cacheable)
-
-FeatureMethod = Callable[[Call], Awaitable[Any]]
-FeatureMethods = dict[str, FeatureMethod]
-
-
-class Feature:
-    """One feature. `shared` answers in both eras, `modern` and `legacy` in one."""
+class Feature(Generic[H]):
+    """Protocol methods: `shared` for both eras, `modern` and `legacy` for one."""
 
     shared: FeatureMethods
     modern: FeatureMethods
     legacy: FeatureMethods
 
-    def __init__(self, server: "Server") -> None:
-        self._server = server
+    def __init__(self, host: H) -> None:
+        self._host = host
         self.shared, self.modern, self.legacy = {}, {}, {}
 
-    def _need(self, call: Call, feature: str) -> None:
-        """A feature that never had an item is one we did not declare, and so an unknown method."""
-        if feature not in self._server.features:
+    def _require(self, call: Call, feature: str) -> None:
+        """Refuse the methods of a feature that was never declared."""
+        if feature not in self._host.features:
             raise MethodNotFound(call.method)
 
     def _page(self, call: Call, items: Iterable[N]) -> tuple[list[N], str | None]:
-        return page(items, decode_params(call.params, ListParams).cursor, self._server.page_size)
+        return page(items, decode_params(call.params, ListParams).cursor, self._host.page_size)
 
     def _cached(self, call: Call, result: C) -> C:
         if call.caller.era == "modern":
-            result.ttl_ms = int(self._server.cache_ttl * 1000)
-            result.cache_scope = self._server.cache_scope
+            result.ttl_ms = int(self._host.cache_ttl * 1000)
+            result.cache_scope = self._host.cache_scope
         return result
 
     def _context(
@@ -154,23 +169,23 @@ class Feature:
     ) -> Context:
         if call.caller.era == "legacy":
             return Context(call, LegacyRequester(call))
-        server = self._server
-        rounds = RoundTripRequester(call, trip, fingerprint(name, arguments), server.sealer, server.state_ttl)
-        rounds.may_detach = may_detach
-        return Context(call, rounds)
+        host = self._host
+        what = fingerprint(name, arguments)
+        requester = RoundTripRequester(call, trip, what, host.sealer, host.state_ttl, may_detach)
+        return Context(call, requester)
 
 
-def check_own(signal: InputRequired | Detached, context: Context | None) -> None:
-    """Let a signal pass that belongs to another call, whose tool uses ours as a client."""
+def require_own(signal: InputRequired | Detached, context: Context | None) -> None:
+    """Raise a signal again if it belongs to another call, whose tool uses this server as a client."""
     if context is None:
         raise signal
-    context.check_own(signal)
+    context.require_own(signal)
 
 
-async def guarded(running: Awaitable[T], what: str) -> T:
-    """Resources and prompts have no error result to put a failure in."""
+async def run_author(running: Awaitable[T], what: str) -> T:
+    """Turn failures into JSON-RPC errors, for resources and prompts, which have no error result."""
     try:
-        return await settle(running)
+        return await await_signals(running)
     except McpError:
         raise
     except MismatchError as error:
@@ -192,7 +207,7 @@ class _Described(TypedDict, total=False):
 
 
 BOUNDED = "toolyard/bounded"
-"""In the `_meta` of a tool or of a result, true: it is made for a model's context as it is."""
+"""The key in `_meta` of a tool or result that is small enough for a model as it is."""
 
 
 class ToolOptions(_Described, total=False):
@@ -202,13 +217,13 @@ class ToolOptions(_Described, total=False):
     open_world: bool | None
     input_schema: Mapping[str, Any] | None
     output_schema: "Mapping[str, Any] | type | None"
-    """Or the type that it is made from; what is returned is then held against that."""
-    long: "bool | Long"
+    """A schema, or a type to make it from. Results are checked against it."""
+    long: bool | Long
     ui: str | None
     bounded: bool
-    """Whether its results are made for a model's context as they are: a gateway then sends them whole."""
+    """Whether results are small enough for a model: a gateway then sends them whole."""
     listed: bool
-    """Whether `tools/list` shows it; a call by its name is answered in any case."""
+    """Whether `tools/list` shows the tool; it can be called by name in any case."""
 
 
 class ResourceOptions(_Described, total=False):
@@ -222,7 +237,7 @@ class PromptOptions(_Described, total=False):
 
 
 def check_options(options: Mapping[str, Any], known: type, what: str) -> None:
-    """Python takes any keyword where options are a mapping; we do not."""
+    """Refuse unknown options, which Python accepts in a mapping."""
     names: frozenset[str] = vars(known)["__optional_keys__"]
     for name in options:
         if name not in names:

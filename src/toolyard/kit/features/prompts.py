@@ -3,7 +3,7 @@
 import inspect
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Protocol, Unpack, cast
 
 from msgspec import Raw
 
@@ -31,10 +31,7 @@ from ..calls.context import Context
 from ..calls.input_requests import InputRequired
 from ..schema.annotations import describe, name_of, underlying
 from ..schema.validation import Signature
-from .base import AuthorFunction, Feature, PromptOptions, check_options, check_own, guarded
-
-if TYPE_CHECKING:
-    from ..server import Server
+from .base import AuthorFunction, Feature, FeatureHost, PromptOptions, check_options, require_own, run_author
 
 
 def user(content: str | Block) -> Message:
@@ -46,12 +43,14 @@ def assistant(content: str | Block) -> Message:
 
 
 class Prompt:
-    def __init__(self, function: Callable[..., Any], **options: Unpack[PromptOptions]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, serial: int = 0, **options: Unpack[PromptOptions]
+    ) -> None:
         check_options(options, PromptOptions, "a prompt")
         self.name = options.get("name") or name_of(function)
-        self.serial = 0
+        self.serial = serial
         self._signature = Signature(function, Context, strict=False)
-        self._callee = AuthorFunction(function, self._signature.context_name)
+        self._function = AuthorFunction(function, self._signature.context_name)
         schema = self._signature.validate.schema
         required = schema.get("required", [])
         arguments = [
@@ -69,11 +68,11 @@ class Prompt:
 
     @property
     def wants_context(self) -> bool:
-        return self._callee.wants_context
+        return self._function.wants_context
 
     async def render(self, arguments: Raw | dict[str, Any], context: Context | None) -> list[Message]:
-        """Raises Mismatch when the arguments do not fit."""
-        value = await self._callee(self._signature.bind(arguments), context)
+        """Raises MismatchError if the arguments do not fit."""
+        value = await self._function(self._signature.bind(arguments), context)
         items = cast(list[Any], value if isinstance(value, list) else [value])
         return [_message(self.name, item) for item in items]
 
@@ -87,26 +86,26 @@ def _message(name: str, value: Any) -> Message:
 
 
 class Completer:
-    """`complete(value, context) -> list[str]`; a parameter annotated `Caller` is told who asks."""
+    """`complete(value, context) -> list[str]`; a parameter annotated `Caller` gets the caller."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._caller_name = _caller_parameter(function)
-        told: dict[str, Any] = {self._caller_name: None} if self._caller_name else {}
+        extra: dict[str, Any] = {self._caller_name: None} if self._caller_name else {}
         try:
-            inspect.signature(function).bind(value="", context={}, **told)
+            inspect.signature(function).bind(value="", context={}, **extra)
         except TypeError as error:
             raise TypeError(f"{name_of(function)} must take 'value' and 'context': {error}") from None
-        self._callee = AuthorFunction(function, None)
+        self._function = AuthorFunction(function, None)
 
     def __call__(self, value: str, context: Mapping[str, str], caller: Caller) -> Awaitable[Any]:
-        told = {self._caller_name: caller} if self._caller_name else {}
-        return self._callee({"value": value, "context": context, **told}, None)
+        extra = {self._caller_name: caller} if self._caller_name else {}
+        return self._function({"value": value, "context": context, **extra}, None)
 
 
 def _caller_parameter(function: Callable[..., Any]) -> str | None:
     try:
         hints = typing.get_type_hints(underlying(function))
-    except (NameError, TypeError):  # hints that only a type checker can read
+    except (NameError, TypeError):  # annotations that only a type checker can resolve
         return None
     return next((name for name, hint in hints.items() if hint is Caller and name != "return"), None)
 
@@ -114,9 +113,17 @@ def _caller_parameter(function: Callable[..., Any]) -> str | None:
 MAX_COMPLETIONS = 100
 
 
-class PromptFeature(Feature):
-    def __init__(self, server: "Server") -> None:
-        super().__init__(server)
+class PromptHost(FeatureHost, Protocol):
+    prompts: dict[str, Prompt]
+    completions: dict[tuple[str, str, str], Completer]
+
+    @property
+    def resources(self) -> Mapping[str, object]: ...
+
+
+class PromptFeature(Feature[PromptHost]):
+    def __init__(self, host: PromptHost) -> None:
+        super().__init__(host)
         self.shared = {
             "prompts/list": self._list,
             "prompts/get": self._get,
@@ -124,22 +131,22 @@ class PromptFeature(Feature):
         }
 
     async def _list(self, call: Call) -> ListPromptsResult:
-        self._need(call, "prompts")
-        found, cursor = self._page(call, self._server.prompts.values())
-        result = ListPromptsResult(prompts=[item.info for item in found], next_cursor=cursor)
+        self._require(call, "prompts")
+        shown, cursor = self._page(call, self._host.prompts.values())
+        result = ListPromptsResult(prompts=[item.info for item in shown], next_cursor=cursor)
         return self._cached(call, result)
 
     async def _get(self, call: Call) -> Result:
-        self._need(call, "prompts")
+        self._require(call, "prompts")
         params = decode_params(call.params, GetPromptParams)
-        prompt = self._server.prompts.get(params.name)
+        prompt = self._host.prompts.get(params.name)
         if prompt is None:
             raise InvalidParams(f"Unknown prompt: {params.name[:80]!r}")
         context = self._context(call, params, params.name, params.arguments) if prompt.wants_context else None
         try:
-            messages = await guarded(prompt.render(params.arguments, context), f"prompt {params.name!r}")
+            messages = await run_author(prompt.render(params.arguments, context), f"prompt {params.name!r}")
         except InputRequired as pending:
-            check_own(pending, context)
+            require_own(pending, context)
             return pending.result
         finally:
             if context is not None:
@@ -147,28 +154,28 @@ class PromptFeature(Feature):
         return GetPromptResult(messages=messages, description=prompt.info.description)
 
     async def _complete(self, call: Call) -> CompleteResult:
-        self._need(call, "completions")
+        self._require(call, "completions")
         params = decode_params(call.params, CompleteParams)
         ref = params.ref
         kind, target = ("prompt", ref.name) if isinstance(ref, PromptRef) else ("resource", ref.uri)
-        known = self._server.prompts if kind == "prompt" else self._server.resources
+        known = self._host.prompts if kind == "prompt" else self._host.resources
         if target not in known:
             raise InvalidParams(f"Unknown {kind}: {target[:80]!r}")
-        complete = self._server.completions.get((kind, target, params.argument.name))
+        complete = self._host.completions.get((kind, target, params.argument.name))
         if complete is None:
             return CompleteResult(completion=Completion([], 0, False))
         what = f"completion of {params.argument.name!r}"
         completing = complete(params.argument.value, params.context.arguments, call.caller)
-        values = await guarded(_strings(completing), what)
+        values = await run_author(_strings(completing), what)
         shown = values[:MAX_COMPLETIONS]
         return CompleteResult(completion=Completion(shown, len(values), len(values) > len(shown)))
 
 
 async def _strings(completing: Awaitable[Any]) -> list[str]:
-    found = await completing
-    if found is None or isinstance(found, str) or not isinstance(found, Iterable):
-        raise TypeError(f"a completion returns strings, not {type(found).__name__}")
-    values = list(cast(Iterable[Any], found))
+    returned = await completing
+    if returned is None or isinstance(returned, str) or not isinstance(returned, Iterable):
+        raise TypeError(f"a completion returns strings, not {type(returned).__name__}")
+    values = list(cast(Iterable[Any], returned))
     if not all(isinstance(value, str) for value in values):
         raise TypeError("a completion returns strings only")
     return [clean(value) for value in values]

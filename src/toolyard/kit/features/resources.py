@@ -1,11 +1,11 @@
 """Resources and resource templates: declaration, URI matching, listing, reading, legacy subscriptions.
 
-In a template `{name}` matches one segment or a part of it, `{+name}` any rest. Matching takes linear time.
+In a template `{name}` matches a segment or a part of one, `{+name}` the rest. Matching takes linear time.
 """
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Unpack, cast
+from typing import Any, Protocol, Unpack, cast
 from urllib.parse import unquote
 
 from msgspec import Raw
@@ -30,11 +30,15 @@ from ..calls.context import Context
 from ..calls.input_requests import InputRequired
 from ..schema.annotations import describe, name_of
 from ..schema.validation import Signature
-from .base import AuthorFunction, Feature, ResourceOptions, check_options, check_own, guarded
-
-if TYPE_CHECKING:
-    from ..server import Server
-
+from .base import (
+    AuthorFunction,
+    Feature,
+    FeatureHost,
+    ResourceOptions,
+    check_options,
+    require_own,
+    run_author,
+)
 
 _VARIABLE = re.compile(r"\{(\+?)(\w+)\}")
 
@@ -48,26 +52,26 @@ class UriTemplate:
         self._pattern = self._compile(found)
 
     def match(self, uri: str) -> dict[str, str] | None:
-        """The variables' values in an address, percent-decoded, or None when it is another's."""
+        """The values of the variables in a URI, percent-decoded; None if it does not match."""
         match = self._pattern.fullmatch(uri)
         return {key: unquote(value) for key, value in match.groupdict().items()} if match else None
 
     def _check(self, found: list[re.Match[str]]) -> None:
         rest = _VARIABLE.sub("", self._uri)
         if "{" in rest or "}" in rest:
-            raise self._wrong("in a template, variables are {name} or {+name}")
+            raise self._error("in a template, variables are {name} or {+name}")
         if len(set(self.variables)) < len(self.variables):
-            raise self._wrong(f"one of its variables {self.variables} is named twice")
+            raise self._error(f"a variable is named twice in {self.variables}")
         if sum(1 for match in found if match[1]) > 1:
-            raise self._wrong("a template may have one of its variables in the form {+name}")
+            raise self._error("a template may have only one variable of the form {+name}")
         for match in found[:-1]:
             following = self._uri[match.end()]
             if following == "{":
-                raise self._wrong("two variables need something between them")
+                raise self._error("two variables need a separator between them")
             if match[1] and following not in "/?#":
-                raise self._wrong(f"variables after {match[0]} need a '/' before them")
+                raise self._error(f"variables after {match[0]} need a '/' before them")
 
-    def _wrong(self, why: str) -> ValueError:
+    def _error(self, why: str) -> ValueError:
         return ValueError(f"resource {self._uri!r}: {why}")
 
     def _compile(self, found: list[re.Match[str]]) -> re.Pattern[str]:
@@ -76,7 +80,7 @@ class UriTemplate:
         for match in found:
             parts.append(re.escape(self._uri[end : match.start()]))
             end = match.end()
-            # Only before another variable of the same segment could it be read in two ways.
+            # Ambiguous only before another variable of the same segment.
             shares = "{" in re.split("[/?#]", self._uri[end:])[0]
             stops = re.escape("/?#" + (self._uri[end] if shares else ""))
             parts.append(f"(?P<{match[2]}>{'.+' if match[1] else f'[^{stops}]+'})")
@@ -89,9 +93,11 @@ Contents = TextContents | BlobContents
 
 
 class Resource:
-    """`uri` with `{name}` parts is a template; see `kit.template`."""
+    """A URI with `{name}` in it is a template; see `UriTemplate`."""
 
-    def __init__(self, function: Callable[..., Any], uri: str, **options: Unpack[ResourceOptions]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], uri: str, *, serial: int = 0, **options: Unpack[ResourceOptions]
+    ) -> None:
         check_options(options, ResourceOptions, "a resource")
         if ":" not in uri:
             raise ValueError(f"{uri!r} is not a URI; resources need a scheme, as in 'notes://today'")
@@ -99,10 +105,10 @@ class Resource:
         if mime_type is None and uri.startswith("ui://"):
             mime_type = UI_MIME_TYPE
         self.uri = uri
-        self.serial = 0
+        self.serial = serial
         self._mime_type = mime_type
         self._signature = Signature(function, Context, strict=False)
-        self._callee = AuthorFunction(function, self._signature.context_name)
+        self._function = AuthorFunction(function, self._signature.context_name)
         self._template = UriTemplate(uri)
         self.variables = self._template.variables
         missing = set(self._signature.names) ^ set(self.variables)
@@ -136,15 +142,15 @@ class Resource:
 
     @property
     def wants_context(self) -> bool:
-        return self._callee.wants_context
+        return self._function.wants_context
 
     def match(self, uri: str) -> dict[str, str] | None:
         return self._template.match(uri)
 
     async def read(self, uri: str, values: dict[str, str], context: Context | None) -> list[Contents]:
-        """Raises Mismatch when a value of the address does not fit the function's parameter."""
+        """Raises MismatchError if a value in the URI does not fit the function's parameter."""
         bound = self._signature.bind(dict(values))
-        value = await self._callee(bound, context)
+        value = await self._function(bound, context)
         items = cast(list[Any], value if isinstance(value, list) else [value])
         return [self._contents(uri, item) for item in items]
 
@@ -160,9 +166,17 @@ class Resource:
         )
 
 
-class ResourceFeature(Feature):
-    def __init__(self, server: "Server") -> None:
-        super().__init__(server)
+class ResourceHost(FeatureHost, Protocol):
+    resources: dict[str, Resource]
+
+    async def renew_resources(self) -> None:
+        """Add and remove resources before they are listed."""
+        ...
+
+
+class ResourceFeature(Feature[ResourceHost]):
+    def __init__(self, host: ResourceHost) -> None:
+        super().__init__(host)
         self.shared = {
             "resources/list": self._list,
             "resources/templates/list": self._list_templates,
@@ -174,7 +188,7 @@ class ResourceFeature(Feature):
         }
 
     async def _list(self, call: Call) -> ListResourcesResult:
-        await self._server.renew_resources()
+        await self._host.renew_resources()
         infos, cursor = self._infos(call, templates=False)
         return self._cached(call, ListResourcesResult(resources=infos, next_cursor=cursor))
 
@@ -183,16 +197,16 @@ class ResourceFeature(Feature):
         return self._cached(call, ListTemplatesResult(resource_templates=infos, next_cursor=cursor))
 
     def _infos(self, call: Call, templates: bool) -> tuple[list[Any], str | None]:
-        self._need(call, "resources")
-        items = [item for item in self._server.resources.values() if item.is_template == templates]
-        found, cursor = self._page(call, items)
-        return [item.info for item in found], cursor
+        self._require(call, "resources")
+        items = [item for item in self._host.resources.values() if item.is_template == templates]
+        shown, cursor = self._page(call, items)
+        return [item.info for item in shown], cursor
 
     def _find(self, call: Call, uri: str) -> tuple[Resource, dict[str, str]]:
-        exact = self._server.resources.get(uri)
+        exact = self._host.resources.get(uri)
         if exact is not None and not exact.is_template:
             return exact, {}
-        for resource in self._server.resources.values():
+        for resource in self._host.resources.values():
             values = resource.match(uri) if resource.is_template else None
             if values is not None:
                 return resource, values
@@ -200,14 +214,16 @@ class ResourceFeature(Feature):
         raise McpError(code, f"Resource not found: {uri[:200]!r}", {"uri": uri})
 
     async def _read(self, call: Call) -> Result:
-        self._need(call, "resources")
+        self._require(call, "resources")
         params = decode_params(call.params, ReadResourceParams)
         resource, values = self._find(call, params.uri)
         context = self._context(call, params, params.uri, Raw(b"{}")) if resource.wants_context else None
         try:
-            contents = await guarded(resource.read(params.uri, values, context), f"resource {params.uri!r}")
+            contents = await run_author(
+                resource.read(params.uri, values, context), f"resource {params.uri!r}"
+            )
         except InputRequired as pending:
-            check_own(pending, context)
+            require_own(pending, context)
             return pending.result
         finally:
             if context is not None:
@@ -215,18 +231,18 @@ class ResourceFeature(Feature):
         return self._cached(call, ReadResourceResult(contents=contents))
 
     async def _subscribe(self, call: Call) -> Result:
-        self._need(call, "resources")
+        self._require(call, "resources")
         uri = decode_params(call.params, UriParams).uri
         self._find(call, uri)
         if call.session is not None:
-            wanted = call.session.subscriptions | {uri}
-            if len(wanted) > self._server.max_subscriptions:
-                raise InvalidParams(f"A session may subscribe to {self._server.max_subscriptions} resources")
+            subscriptions = call.session.subscriptions | {uri}
+            if len(subscriptions) > self._host.max_subscriptions:
+                raise InvalidParams(f"A session may subscribe to {self._host.max_subscriptions} resources")
             call.session.subscriptions.add(uri)
         return Result()
 
     async def _unsubscribe(self, call: Call) -> Result:
-        self._need(call, "resources")
+        self._require(call, "resources")
         uri = decode_params(call.params, UriParams).uri
         if call.session is not None:
             call.session.subscriptions.discard(uri)

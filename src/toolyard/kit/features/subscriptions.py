@@ -1,6 +1,6 @@
 """Change notifications: `subscriptions/listen` in the modern era, the session's stream in the legacy era."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import UNSET
@@ -17,19 +17,16 @@ from ..events import (
     TOOLS_CHANGED,
     ChangeEvent,
 )
-from .base import Feature
-
-if TYPE_CHECKING:
-    from ..server import Server
+from .base import Feature, FeatureHost
 
 
-class SubscriptionFeature(Feature):
-    def __init__(self, server: "Server") -> None:
-        super().__init__(server)
+class SubscriptionFeature(Feature[FeatureHost]):
+    def __init__(self, host: FeatureHost) -> None:
+        super().__init__(host)
         self.modern = {"subscriptions/listen": self._listen}
 
     async def listen_legacy(self, call: Call) -> None:
-        """Everything a legacy session is due, until cancelled or the hub closes."""
+        """Send all changes of interest to a legacy session until cancelled or the hub closes."""
         session = call.session
 
         def wants(event: ChangeEvent) -> bool:
@@ -37,7 +34,7 @@ class SubscriptionFeature(Feature):
                 return session is not None and event.about in session.subscriptions
             return event.method != TASK_CHANGED
 
-        with self._server.hub.listener(wants) as events:
+        with self._host.hub.listener(wants) as events:
             async for event in events:
                 await call.channel.notify(event.method, event.params or {})
 
@@ -57,20 +54,20 @@ class SubscriptionFeature(Feature):
             return lists.get(event.method, False) or event.about in about.get(event.method, ())
 
         mark = {SUBSCRIPTION_KEY: call.id}
-        with self._server.hub.listener(wants) as events:
+        with self._host.hub.listener(wants) as events:
             acknowledged = {"notifications": agreed, "_meta": mark}
             await call.channel.notify("notifications/subscriptions/acknowledged", acknowledged)
             for id in about[TASK_CHANGED]:
-                # Where it stands now: what happened before this moment was not heard.
-                state = self._server.tasks.find(id, call.caller).state()
+                # Send the current state: earlier changes were missed.
+                state = self._host.tasks.find(id, call.caller).state()
                 await call.channel.notify(TASK_CHANGED, _marked(state, mark))
             async for event in events:
                 await call.channel.notify(event.method, _marked(event.params, mark))
         return Result(meta=dict(mark))
 
     def _agree(self, call: Call, wanted: SubscriptionFilter) -> SubscriptionFilter:
-        """The part of a subscription that we can honour."""
-        server, features = self._server, self._server.features
+        """The part of a subscription that this server supports."""
+        host, features = self._host, self._host.features
         agreed = SubscriptionFilter()
         if wanted.tools_list_changed is True and "tools" in features:
             agreed.tools_list_changed = True
@@ -79,13 +76,13 @@ class SubscriptionFeature(Feature):
         if wanted.resources_list_changed is True and "resources" in features:
             agreed.resources_list_changed = True
         if wanted.resource_subscriptions is not UNSET and "resources" in features:
-            if len(set(wanted.resource_subscriptions)) > server.max_subscriptions:
-                raise InvalidParams(f"A subscription may name {server.max_subscriptions} resources")
+            if len(set(wanted.resource_subscriptions)) > host.max_subscriptions:
+                raise InvalidParams(f"A subscription may name {host.max_subscriptions} resources")
             agreed.resource_subscriptions = wanted.resource_subscriptions
         if wanted.task_ids is not UNSET and "tasks" in features:
             if not call.caller.supports(TASKS_EXTENSION):
                 raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
-            agreed.task_ids = [id for id in wanted.task_ids if server.tasks.owns(id, call.caller)]
+            agreed.task_ids = [id for id in wanted.task_ids if host.tasks.owns(id, call.caller)]
         return agreed
 
 

@@ -3,8 +3,8 @@
 import logging
 import re
 import secrets
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Unpack
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, Unpack
 
 from msgspec import UNSET, Raw
 from msgspec.structs import replace
@@ -27,16 +27,21 @@ from ...wire.types import (
 )
 from ..calls.content import ToolError, ToolResult, error_result, to_result
 from ..calls.context import Context
-from ..calls.input_requests import CallNotes, Detached, InputRequired, settle
+from ..calls.input_requests import CallNotes, Detached, InputRequired, await_signals
 from ..calls.tasks import Long, Task, TaskRequester
 from ..schema.annotations import describe, name_of
 from ..schema.pydantic_types import ValidatorError
 from ..schema.validation import DictSignature, MismatchError, Signature, output_of
-from .base import BOUNDED, AuthorFunction, Feature, ToolOptions, check_options, check_own, reraise_signals
-
-if TYPE_CHECKING:
-    from ..server import Server
-
+from .base import (
+    BOUNDED,
+    AuthorFunction,
+    Feature,
+    FeatureHost,
+    ToolOptions,
+    check_options,
+    require_own,
+    reraise_signals,
+)
 
 logger = logging.getLogger("toolyard.kit")
 
@@ -44,12 +49,15 @@ TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class Tool:
-    def __init__(self, function: Callable[..., Any], **options: Unpack[ToolOptions]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], *, serial: int = 0, **options: Unpack[ToolOptions]
+    ) -> None:
+        """`serial` is its place in lists, ascending in the order of declaration."""
         check_options(options, ToolOptions, "a tool")
         self.name = options.get("name") or name_of(function)
         if not TOOL_NAME.fullmatch(self.name):
             raise ValueError(f"tool name {self.name!r} must be 1 to 128 of A-Z a-z 0-9 _ . -")
-        self.serial = 0
+        self.serial = serial
         self.listed = options.get("listed", True)
         long = options.get("long", False)
         self.long = (Long() if long else None) if isinstance(long, bool) else long
@@ -63,7 +71,7 @@ class Tool:
             if self.name == name_of(function):
                 raise
             raise TypeError(f"tool {self.name!r}: {error}") from None
-        self._callee = AuthorFunction(function, self._signature.context_name)
+        self._function = AuthorFunction(function, self._signature.context_name)
         try:
             self.param_headers = param_headers(self._signature.validate.schema)
         except ValueError as error:
@@ -81,10 +89,10 @@ class Tool:
 
     @property
     def wants_context(self) -> bool:
-        return self._callee.wants_context
+        return self._function.wants_context
 
     async def run(self, arguments: Raw | dict[str, Any], context: Context | None) -> CallToolResult:
-        """Validate, call, and shape the result. What the model can mend comes back as an error result."""
+        """Validate, call, and make the result. Failures that the model can correct become error results."""
         try:
             bound = self._signature.bind(arguments)
         except MismatchError as error:
@@ -92,13 +100,13 @@ class Tool:
         except ValidatorError as error:
             return self._failed(error.__cause__ or error)
         try:
-            return to_result(await self._callee(bound, context), self._output)
+            return to_result(await self._function(bound, context), self._output)
         except ToolError as error:
             return error_result(str(error))
         except MismatchError as error:
-            logger.error("tool %r returned what cannot be sent: %s", self.name, error)
-            wrong = "does not fit its output schema" if self.info.output_schema else "cannot be sent"
-            return error_result(f"Tool {self.name!r} returned a result that {wrong}: {error}")
+            logger.error("tool %r returned a result that cannot be sent: %s", self.name, error)
+            problem = "does not fit its output schema" if self.info.output_schema else "cannot be sent"
+            return error_result(f"Tool {self.name!r} returned a result that {problem}: {error}")
         except McpError:
             raise
         except BaseException as error:  # an author's bug must not become a broken connection
@@ -106,7 +114,7 @@ class Tool:
             return self._failed(error)
 
     def _failed(self, error: BaseException) -> CallToolResult:
-        """An unforeseen exception: the log gets all of it, the caller a reference to find it by."""
+        """Log an unexpected exception; the caller gets a reference to the log line."""
         reference = secrets.token_hex(4)
         logger.error("tool %r failed (reference %s)", self.name, reference, exc_info=error)
         return error_result(
@@ -115,13 +123,13 @@ class Tool:
 
 
 def _annotations(options: ToolOptions) -> ToolAnnotations | None:
-    found = ToolAnnotations(
+    annotations = ToolAnnotations(
         read_only_hint=options.get("read_only"),
         destructive_hint=options.get("destructive"),
         idempotent_hint=options.get("idempotent"),
         open_world_hint=options.get("open_world"),
     )
-    return found if found != ToolAnnotations() else None
+    return annotations if annotations != ToolAnnotations() else None
 
 
 def _with_bound(options: ToolOptions) -> Meta | None:
@@ -137,9 +145,17 @@ def _with_ui(meta: Meta | None, ui: str | None) -> Meta | None:
     return {**(meta or {}), "ui": {**(meta or {}).get("ui", {}), "resourceUri": ui}}
 
 
-class ToolFeature(Feature):
-    def __init__(self, server: "Server") -> None:
-        super().__init__(server)
+class ToolHost(FeatureHost, Protocol):
+    tools: dict[str, Tool]
+
+    def visible_tools(self, call: Call) -> Awaitable[Callable[[Tool], bool] | None]:
+        """A test whether the caller has a tool; None if every caller has all."""
+        ...
+
+
+class ToolFeature(Feature[ToolHost]):
+    def __init__(self, host: ToolHost) -> None:
+        super().__init__(host)
         self.shared = {"tools/list": self._list, "tools/call": self._call}
         self.modern = {
             "tasks/get": self._get_task,
@@ -148,19 +164,19 @@ class ToolFeature(Feature):
         }
 
     async def _list(self, call: Call) -> ListToolsResult:
-        self._need(call, "tools")
-        listed = [tool for tool in self._server.tools.values() if tool.listed]
-        shown = await self._server.shown_tools(call)
-        if shown is not None:
-            listed = [tool for tool in listed if shown(tool)]
+        self._require(call, "tools")
+        listed = [tool for tool in self._host.tools.values() if tool.listed]
+        is_visible = await self._host.visible_tools(call)
+        if is_visible is not None:
+            listed = [tool for tool in listed if is_visible(tool)]
         tools, cursor = self._page(call, listed)
         return self._cached(call, ListToolsResult(tools=[tool.info for tool in tools], next_cursor=cursor))
 
     async def _call(self, call: Call) -> Result:
         params = decode_params(call.params, CallToolParams)
-        tool = self._server.tools.get(params.name)
-        shown = await self._server.shown_tools(call)
-        if tool is None or (shown is not None and not shown(tool)):
+        tool = self._host.tools.get(params.name)
+        is_visible = await self._host.visible_tools(call)
+        if tool is None or (is_visible is not None and not is_visible(tool)):
             raise InvalidParams(f"Unknown tool: {params.name[:80]!r}")
         if tool.param_headers and call.param_headers is not None:
             arguments = decode_params(params.arguments, dict[str, Any])
@@ -173,12 +189,12 @@ class ToolFeature(Feature):
             context = self._context(call, params, params.name, params.arguments, long is not None)
         try:
             running = tool.run(params.arguments, context)
-            return await (running if context is None else settle(running))
+            return await (running if context is None else await_signals(running))
         except InputRequired as pending:
-            check_own(pending, context)
+            require_own(pending, context)
             return pending.result
         except Detached as detached:
-            check_own(detached, context)
+            require_own(detached, context)
             assert long is not None, "only a call that may become a task can be detached"
             return self._start(call, tool, long, params.arguments, detached.notes)
         finally:
@@ -186,7 +202,7 @@ class ToolFeature(Feature):
                 context.close()
 
     def _as_task(self, call: Call, tool: Tool) -> Long | None:
-        """How this call becomes a task, if the tool is long and the client can follow one."""
+        """How this call becomes a task; None if the tool is not long or the client has no tasks."""
         long = tool.long
         if long is None or call.caller.era == "legacy":
             return None
@@ -197,10 +213,10 @@ class ToolFeature(Feature):
         return None
 
     def _start(self, call: Call, tool: Tool, long: Long, arguments: Raw, notes: CallNotes) -> TaskState:
-        call = replace(call, secrets=None)  # a task outlives the request, and the caller's key must not
+        call = replace(call, secrets=None)  # a task outlives the request; the caller's keys must not
 
-        async def run(asker: TaskRequester, say: Callable[[str], None]) -> CallToolResult:
-            context = Context(call, asker, say)
+        async def run(requester: TaskRequester, set_message: Callable[[str], None]) -> CallToolResult:
+            context = Context(call, requester, set_message)
             try:
                 result = await tool.run(arguments, context)
             finally:
@@ -208,31 +224,29 @@ class ToolFeature(Feature):
             result.result_type = "complete"
             return result
 
-        state = self._server.tasks.start(long, call.caller, notes, run).handle()
+        state = self._host.tasks.start(long, call.caller, notes, run).handle()
         state.result_type = "task"
         return state
 
-    # Tasks
-
     def _task(self, call: Call, id: str) -> Task:
-        return self._server.tasks.find(id, call.caller)
+        return self._host.tasks.find(id, call.caller)
 
-    def _need_tasks(self, call: Call) -> None:
-        self._need(call, "tasks")
+    def _require_tasks(self, call: Call) -> None:
+        self._require(call, "tasks")
         if not call.caller.supports(TASKS_EXTENSION):
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
 
     async def _get_task(self, call: Call) -> TaskState:
-        self._need_tasks(call)
+        self._require_tasks(call)
         return self._task(call, decode_params(call.params, TaskParams).task_id).state()
 
     async def _update_task(self, call: Call) -> Result:
-        self._need_tasks(call)
+        self._require_tasks(call)
         params = decode_params(call.params, TaskUpdateParams)
-        self._server.tasks.update(self._task(call, params.task_id), params.input_responses)
+        self._host.tasks.update(self._task(call, params.task_id), params.input_responses)
         return Result()
 
     async def _cancel_task(self, call: Call) -> Result:
-        self._need_tasks(call)
-        self._server.tasks.cancel(self._task(call, decode_params(call.params, TaskParams).task_id))
+        self._require_tasks(call)
+        self._host.tasks.cancel(self._task(call, decode_params(call.params, TaskParams).task_id))
         return Result()

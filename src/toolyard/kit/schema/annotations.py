@@ -1,8 +1,8 @@
-"""What an annotation says beyond its type: limits, a description, a default, another name.
+"""Reads annotations: types with limits, descriptions, defaults and aliases.
 
-Understands msgspec's Meta, annotated-types, Pydantic's Field, Doc and a plain string, and puts them in the
-form that msgspec reads. What only Pydantic can check is handed to it whole. Whatever else stands in an
-`Annotated` is an error at definition, for a limit that is silently ignored is none.
+Understands msgspec's Meta, annotated-types, Pydantic's Field, Doc and plain strings, and rewrites them for
+msgspec. Pydantic checks whole annotations that msgspec cannot. Anything else in an `Annotated` is an error at
+definition, because a limit must not be ignored silently.
 """
 
 import copy
@@ -13,12 +13,14 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, TypeVar, cast
 
 import msgspec
 from msgspec import NODEFAULT, Meta, Struct
 
 from . import pydantic_types
+
+T = TypeVar("T")
 
 _ADVICE = (
     "use msgspec.Meta, pydantic.Field, annotated-types, typing_extensions.Doc or a plain string, "
@@ -33,7 +35,7 @@ _LIMITS = {
     "MinLen": "min_length",
     "MaxLen": "max_length",
 }
-"""Classes of annotated-types, and what they and Meta call the limit."""
+"""Classes of annotated-types, and the name of the limit there and in Meta."""
 
 _META_LIMITS = ("gt", "ge", "lt", "le", "multiple_of", "pattern", "min_length", "max_length", "tz")
 _OF_NUMBERS = ("gt", "ge", "lt", "le", "multiple_of")
@@ -43,14 +45,14 @@ _MISPLACED = {
     **dict.fromkeys((int, float), (*_OF_LENGTHS, "pattern")),
     bool: (*_OF_NUMBERS, *_OF_LENGTHS, "pattern"),
 }
-"""Limits that mean nothing for a type; Pydantic would find out in the middle of a call."""
+"""Limits that a type cannot have. Pydantic would notice only during a call."""
 
 
 class ParameterField(Struct, frozen=True):
     """One parameter as a field of a msgspec struct."""
 
     name: str
-    """As callers spell it."""
+    """The name for callers."""
     kind: Any
     default: Any
 
@@ -62,13 +64,13 @@ class ParameterField(Struct, frozen=True):
 
 
 def read_parameter(attribute: str, hint: Any, default: Any, strict: bool = True) -> ParameterField:
-    """Raises TypeError, with what to do about it, when the annotation cannot be understood."""
+    """Raises TypeError, with advice, if the annotation is not supported."""
     kind, *extras = typing.get_args(hint) if typing.get_origin(hint) is Annotated else (hint,)
     if _is_field(default):
         extras.append(default)
         default = inspect.Parameter.empty
     elif type(default).__name__ == "FieldInfo":
-        raise TypeError(f"{default!r} is of Pydantic 1; the kit understands Field of Pydantic 2")
+        raise TypeError(f"{default!r} comes from Pydantic 1; use Pydantic 2")
     factory = None
     name = attribute
     for info in filter(_is_field, extras):
@@ -84,48 +86,50 @@ def read_parameter(attribute: str, hint: Any, default: Any, strict: bool = True)
 
 
 def read_type(hint: Any, strict: bool = True, of_parameter: bool = False) -> Any:
-    """The same type for msgspec, limits and descriptions included."""
+    """The type for msgspec, with limits and descriptions."""
     reader = _Reader(strict)
     kind = reader.read(hint, of_parameter)
     if reader.unknown:
-        raise TypeError(f"{reader.unknown[0]} is no annotation that the kit understands; {_ADVICE}")
+        raise TypeError(f"Unknown annotation {reader.unknown[0]}; {_ADVICE}")
     if reader.misplaced:
         raise TypeError(reader.misplaced[0])
-    refusal = None if reader.simple or reader.beyond else _refusal(kind)
-    if not reader.beyond and refusal is None:
+    refusal = None if reader.simple or reader.pydantic_only else _refusal(kind)
+    if not reader.pydantic_only and refusal is None:
         return kind
     if not pydantic_types.loaded():
-        if reader.beyond:
-            raise TypeError(f"{reader.beyond[0]} can only be checked by Pydantic 2, which is not imported")
+        if reader.pydantic_only:
+            raise TypeError(
+                f"{reader.pydantic_only[0]} can only be checked by Pydantic 2, which is not imported"
+            )
         raise TypeError(refusal)
     if reader.class_limits:
         raise TypeError(
-            f"{reader.class_limits[0]} is for msgspec, while {hint!r} has to be checked by Pydantic; "
-            "say both limits by pydantic.Field"
+            f"{reader.class_limits[0]} is for msgspec, while {hint!r} must be checked by Pydantic; "
+            "give both limits with pydantic.Field"
         )
     try:
         return _read_by_pydantic(hint, reader.lax)
     except TypeError as error:
-        reasons = [*reader.beyond, f"{hint!r}"]
+        reasons = [*reader.pydantic_only, f"{hint!r}"]
         raise TypeError(f"{reasons[0]} can only be checked by Pydantic, and Pydantic says: {error}") from None
 
 
 def _read_by_pydantic(hint: Any, lax: bool) -> Any:
-    """A stand-in for the whole, its description outside of it."""
+    """A placeholder type for the whole annotation, with the description outside it."""
     kind, *extras = typing.get_args(hint) if typing.get_origin(hint) is Annotated else (hint,)
-    said = _extras(extras)
+    found = _sort_extras(extras)
     inside = _for_pydantic(kind)
-    whole = Annotated[inside, *said.ordered] if said.ordered else inside
-    return _with_meta(pydantic_types.stand_in(whole, lax), said.doc)
+    whole = Annotated[inside, *found.ordered] if found.ordered else inside
+    return _with_meta(pydantic_types.stand_in(whole, lax), found.doc)
 
 
 def _for_pydantic(hint: Any) -> Any:
-    """The same type with Meta and plain strings in the form that Pydantic reads."""
+    """The type with Meta and plain strings rewritten for Pydantic."""
     if typing.get_origin(hint) is Annotated:
         kind, *extras = typing.get_args(hint)
-        said = _extras(extras)
-        found = [*said.ordered, *_as_field(said.doc)]
-        return Annotated[_for_pydantic(kind), *found] if found else _for_pydantic(kind)
+        found = _sort_extras(extras)
+        rewritten = [*found.ordered, *_as_field(found.doc)]
+        return Annotated[_for_pydantic(kind), *rewritten] if rewritten else _for_pydantic(kind)
     return hint if _meaning(hint) is not None else _rebuilt(hint, _for_pydantic)
 
 
@@ -138,31 +142,28 @@ def _as_field(doc: dict[str, Any]) -> list[Any]:
     return [pydantic.Field(**known, json_schema_extra=doc.get("extra_json_schema"))]
 
 
-# What stands in one Annotated
-
-
 class _Extras:
-    """The extras of one `Annotated`, sorted."""
+    """The extras of one `Annotated`, by purpose."""
 
     def __init__(self) -> None:
         self.doc: dict[str, Any] = {}
         self.metas: dict[str, Any] = {}
-        """Limits in Meta's words."""
+        """Limits by their names in Meta."""
         self.patterns: dict[str, Any] = {}
-        """A pattern of Pydantic's, whose dialect is not Python's: it checks them itself, in linear time."""
+        """Patterns of Pydantic, which are not Python's; Pydantic checks them in linear time."""
         self.pydantic: list[Any] = []
-        """What only Pydantic can check."""
+        """Extras that only Pydantic can check."""
         self.ordered: list[Any] = []
-        """Both as Pydantic reads them, in their order, for validators may come before limits."""
+        """Limits and checks for Pydantic, in their order, since validators may come before limits."""
         self.unknown: list[Any] = []
         self.field_only: list[str] = []
-        """What means something for a parameter, and nothing inside of a type."""
+        """Options of a parameter that have no meaning inside a type."""
         self.lax = False
 
     def limit(self, name: str, value: Any, extra: Any) -> None:
         self.ordered.append(extra)
         if name in self.metas and self.metas[name] != value:
-            self.pydantic.append(extra)  # two of a kind: msgspec takes one
+            self.pydantic.append(extra)  # msgspec accepts only one of each kind
         else:
             self.metas[name] = value
 
@@ -171,49 +172,49 @@ class _Extras:
         self.pydantic.append(extra)
 
 
-def _extras(extras: Iterable[Any]) -> _Extras:
-    said = _Extras()
+def _sort_extras(extras: Iterable[Any]) -> _Extras:
+    found = _Extras()
     for extra in extras:
-        _sort(extra, said)
-    return said
+        _sort(extra, found)
+    return found
 
 
-def _sort(extra: Any, said: _Extras) -> None:
+def _sort(extra: Any, found: _Extras) -> None:
     module = type(extra).__module__
-    if extra is None:  # Pydantic's conint and its like leave these
+    if extra is None:  # Pydantic's conint and similar functions leave these
         return
     if isinstance(extra, str):
-        said.doc["description"] = extra
+        found.doc["description"] = extra
     elif isinstance(extra, Meta):
-        _sort_meta(extra, said)
+        _sort_meta(extra, found)
     elif _is_field(extra):
-        _sort_field(extra, said)
+        _sort_field(extra, found)
     elif module in ("typing", "typing_extensions") and type(extra).__name__ == "Doc":
-        said.doc["description"] = extra.documentation
+        found.doc["description"] = extra.documentation
     elif module == "annotated_types":
-        _sort_annotated_type(extra, said)
+        _sort_annotated_type(extra, found)
     elif pydantic_types.loaded() and type(extra).__name__ == "Strict" and module.startswith("pydantic."):
-        said.lax = not extra.strict
-        said.check(extra)
+        found.lax = not extra.strict
+        found.check(extra)
     elif _is_pydantics(extra):
-        said.check(extra)
+        found.check(extra)
         if (pattern := getattr(extra, "pattern", None)) is not None:
-            said.patterns["pattern"] = pattern
+            found.patterns["pattern"] = pattern
     else:
-        said.unknown.append(extra)
+        found.unknown.append(extra)
 
 
-def _sort_meta(meta: Meta, said: _Extras) -> None:
+def _sort_meta(meta: Meta, found: _Extras) -> None:
     for name in ("title", "description", "examples"):
         if (value := getattr(meta, name)) is not None:
-            said.doc[name] = value
+            found.doc[name] = value
     if meta.extra_json_schema:
-        said.doc.setdefault("extra_json_schema", {}).update(meta.extra_json_schema)
+        found.doc.setdefault("extra_json_schema", {}).update(meta.extra_json_schema)
     for name in _META_LIMITS:
         if (value := getattr(meta, name)) is not None:
-            said.limit(name, value, _as_limit(name, value))
+            found.limit(name, value, _as_limit(name, value))
     if meta.extra:
-        said.doc["extra"] = {**said.doc.get("extra", {}), **meta.extra}
+        found.doc["extra"] = {**found.doc.get("extra", {}), **meta.extra}
 
 
 def _as_limit(name: str, value: Any) -> Any:
@@ -226,10 +227,10 @@ def _as_limit(name: str, value: Any) -> Any:
     return pydantic.Field(**{name: value})
 
 
-def _sort_field(info: Any, said: _Extras) -> None:
+def _sort_field(info: Any, found: _Extras) -> None:
     for name in ("title", "description", "examples"):
         if (value := getattr(info, name)) is not None:
-            said.doc[name] = value
+            found.doc[name] = value
     extra: dict[str, Any] = {}
     if getattr(info, "deprecated", None):  # since 2.7
         extra["deprecated"] = True
@@ -237,39 +238,39 @@ def _sort_field(info: Any, said: _Extras) -> None:
     if isinstance(more, dict):
         extra |= cast(dict[str, Any], more)
     elif more is not None:
-        said.unknown.append(more)
+        found.unknown.append(more)
     if extra:
-        said.doc.setdefault("extra_json_schema", {}).update(extra)
+        found.doc.setdefault("extra_json_schema", {}).update(extra)
     if info.discriminator is not None:
         import pydantic
 
-        said.check(pydantic.Field(discriminator=info.discriminator))
+        found.check(pydantic.Field(discriminator=info.discriminator))
     for item in info.metadata:
-        _sort(item, said)
+        _sort(item, found)
     if _alias(info) is not None:
-        said.field_only.append("alias")
+        found.field_only.append("alias")
     if info.default is not _undefined() or info.default_factory is not None:
-        said.field_only.append("default")
+        found.field_only.append("default")
 
 
-def _sort_annotated_type(extra: Any, said: _Extras) -> None:
+def _sort_annotated_type(extra: Any, found: _Extras) -> None:
     name = type(extra).__name__
     if name in _LIMITS:
         limit = _LIMITS[name]
         value = getattr(extra, limit)
         if limit != "min_length" or value:
-            said.limit(limit, value, extra)
+            found.limit(limit, value, extra)
     elif name == "DocInfo":
-        said.doc["description"] = extra.documentation
+        found.doc["description"] = extra.documentation
     elif name == "Timezone" and extra.tz in (None, ...):
-        said.limit("tz", extra.tz is ..., extra)
+        found.limit("tz", extra.tz is ..., extra)
     elif isinstance(extra, Iterable):  # Interval and Len are groups of the above
         for item in cast(Iterable[Any], extra):
-            _sort(item, said)
+            _sort(item, found)
     elif name in ("Predicate", "Not", "Timezone"):
-        said.check(extra)
+        found.check(extra)
     else:
-        said.unknown.append(extra)
+        found.unknown.append(extra)
 
 
 def _is_field(value: Any) -> bool:
@@ -299,12 +300,12 @@ def _alias(info: Any) -> str | None:
 
 def _factory(info: Any) -> Callable[[], Any]:
     if getattr(info, "default_factory_takes_validated_data", False):  # since 2.10
-        raise TypeError("a default_factory that takes the other arguments is not possible for a parameter")
+        raise TypeError("the default_factory of a parameter cannot take the other arguments")
     return info.default_factory
 
 
 def _default(value: Any) -> Any:
-    """What msgspec takes for a default; mutable ones are made anew for each call."""
+    """A default for msgspec; mutable values are copied for each call."""
     try:
         hash(value)
     except TypeError:
@@ -312,12 +313,12 @@ def _default(value: Any) -> Any:
     return (lambda: value) if callable(value) else value
 
 
-def _with_meta(kind: Any, said: dict[str, Any]) -> Any:
-    return Annotated[kind, Meta(**said)] if said else kind
+def _with_meta(kind: Any, options: dict[str, Any]) -> Any:
+    return Annotated[kind, Meta(**options)] if options else kind
 
 
 def _refusal(kind: Any) -> str | None:
-    """Why msgspec cannot read it."""
+    """Why msgspec does not support the type."""
     try:
         msgspec.json.Decoder(kind, dec_hook=lambda kind, value: value)
     except (TypeError, ValueError, RecursionError) as error:
@@ -325,19 +326,16 @@ def _refusal(kind: Any) -> str | None:
     return None
 
 
-# Walking a type
-
-
 class _Reader:
-    """Rewrites a type for msgspec, and notes what stands in its way."""
+    """Rewrites a type for msgspec, and collects what msgspec does not support."""
 
     def __init__(self, strict: bool) -> None:
         self._strict = strict
         self._seen: set[Any] = set()
         self.simple = True
-        """No limits and no unions that msgspec might refuse and Pydantic take."""
+        """Whether there are no limits or unions that only Pydantic might support."""
         self.unknown: list[str] = []
-        self.beyond: list[str] = []
+        self.pydantic_only: list[str] = []
         self.class_limits: list[str] = []
         self.misplaced: list[str] = []
         self.lax = False
@@ -345,16 +343,16 @@ class _Reader:
     def read(self, hint: Any, of_parameter: bool = False) -> Any:
         if typing.get_origin(hint) is Annotated:
             kind, *extras = typing.get_args(hint)
-            said = self._note(_extras(extras), of_parameter)
-            return self._annotated(self.read(kind), said)
+            found = self._note(_sort_extras(extras), of_parameter)
+            return self._annotated(self.read(kind), found)
         if isinstance(hint, type) or isinstance(typing.get_origin(hint), type):
             if pydantic_types.is_custom(hint):
-                self.beyond.append(f"Pydantic's type {hint!r}")
-            self._look_into(hint)
+                self.pydantic_only.append(f"Pydantic's type {hint!r}")
+            self._check_class(hint)
         if _meaning(hint) is not None:
             self.simple = False
             if hint in self._seen:
-                self.beyond.append(f"{hint!r}, which is made of itself,")
+                self.pydantic_only.append(f"{hint!r}, which is recursive,")
                 return hint
             self._seen.add(hint)
             rebuilt = _rebuilt(hint, self.read)
@@ -362,21 +360,21 @@ class _Reader:
             return rebuilt
         return _rebuilt(hint, self.read)
 
-    def _annotated(self, kind: Any, said: _Extras) -> Any:
-        limits = {**said.metas, **said.patterns}
-        if said.metas:
+    def _annotated(self, kind: Any, found: _Extras) -> Any:
+        limits = {**found.metas, **found.patterns}
+        if found.metas:
             self.simple = False
         for name, value in limits.items():
             if all(name in _MISPLACED.get(one, ()) for one in _members(kind)):
                 self.misplaced.append(f"{name}={value!r} cannot limit {kind!r}")
         try:
-            return _with_meta(self._limited(kind, said.metas), said.doc)
-        except (TypeError, ValueError) as error:  # for instance of dates, or beyond 64 bits
-            self.beyond.append(f"{said.metas!r} ({error})")
+            return _with_meta(self._limited(kind, found.metas), found.doc)
+        except (TypeError, ValueError) as error:  # such as limits of dates, or beyond 64 bits
+            self.pydantic_only.append(f"{found.metas!r} ({error})")
             return kind
 
     def _limited(self, kind: Any, limits: dict[str, Any]) -> Any:
-        """Limits of a union belong to those of its members that they mean something for."""
+        """The limits of a union apply to the members that can have them."""
         if not limits or typing.get_origin(kind) not in (typing.Union, types.UnionType):
             return _with_meta(kind, limits)
         members = typing.get_args(kind)
@@ -388,25 +386,25 @@ class _Reader:
         without = [name for one in _members(kind) for name in _MISPLACED.get(one, ())]
         return self._limited(kind, {name: value for name, value in limits.items() if name not in without})
 
-    def _note(self, said: _Extras, of_parameter: bool) -> _Extras:
-        self.unknown += [repr(extra) for extra in said.unknown]
-        self.beyond += [repr(extra) for extra in said.pydantic if not self._is_so_anyway(extra)]
-        self.lax |= said.lax
-        if said.field_only and not of_parameter:
-            self.unknown.append(f"{said.field_only[0]}= of a pydantic.Field inside of a type")
-        return said
+    def _note(self, found: _Extras, of_parameter: bool) -> _Extras:
+        self.unknown += [repr(extra) for extra in found.unknown]
+        self.pydantic_only += [repr(extra) for extra in found.pydantic if not self._is_default(extra)]
+        self.lax |= found.lax
+        if found.field_only and not of_parameter:
+            self.unknown.append(f"{found.field_only[0]}= of a pydantic.Field inside a type")
+        return found
 
-    def _is_so_anyway(self, extra: Any) -> bool:
+    def _is_default(self, extra: Any) -> bool:
         return self._strict and type(extra).__name__ == "Strict" and extra.strict
 
-    def _look_into(self, hint: Any) -> None:
-        """A class that we cannot rewrite: what its fields say must be something that msgspec reads itself."""
+    def _check_class(self, hint: Any) -> None:
+        """Check a class, which cannot be rewritten: msgspec itself must support its fields."""
         kind = cast(type, typing.get_origin(hint) or hint)
         if kind in self._seen:
             return
         self._seen.add(kind)
         if pydantic_types.is_dataclass(kind):
-            self.beyond.append(f"the Pydantic dataclass {kind.__qualname__!r}")
+            self.pydantic_only.append(f"the Pydantic dataclass {kind.__qualname__!r}")
             return
         if pydantic_types.is_model(kind) or pydantic_types.is_custom(kind):
             self.simple = False
@@ -415,44 +413,44 @@ class _Reader:
             where = f" (of field {name!r} of {kind.__qualname__!r})"
             for annotated in _annotations_in(field):
                 self._note_in_class(typing.get_args(annotated)[1:], kind, where)
-            self._follow(field)
+            self._check_part(field)
         for name, default in _defaults(kind):
             if _is_field(default):
                 self._note_in_class([default], kind, f" (of field {name!r} of {kind.__qualname__!r})")
 
     def _note_in_class(self, extras: Iterable[Any], kind: type, where: str) -> None:
         for extra in extras:
-            said = _extras([extra])
-            self.unknown += [f"{item!r}{where}" for item in said.unknown]
+            found = _sort_extras([extra])
+            self.unknown += [f"{item!r}{where}" for item in found.unknown]
             if isinstance(extra, Meta):
-                self.class_limits += [f"{extra!r}{where}"] if said.metas else []
-            elif issubclass(kind, Struct) and (said.metas or said.pydantic or _is_field(extra)):
+                self.class_limits += [f"{extra!r}{where}"] if found.metas else []
+            elif issubclass(kind, Struct) and (found.metas or found.pydantic or _is_field(extra)):
                 self.unknown.append(
-                    f"{extra!r}{where}, a msgspec struct whose limits are said by msgspec.Meta,"
+                    f"{extra!r}{where}, a msgspec struct, which needs msgspec.Meta for limits,"
                 )
-            elif said.metas or said.pydantic or _is_field(extra):
-                self.beyond.append(f"{extra!r}{where}")
+            elif found.metas or found.pydantic or _is_field(extra):
+                self.pydantic_only.append(f"{extra!r}{where}")
 
-    def _follow(self, hint: Any) -> None:
-        """Looks into the classes that a field of a class leads to."""
+    def _check_part(self, hint: Any) -> None:
+        """Check the classes that a field uses."""
         if typing.get_origin(hint) is Annotated:
-            self._follow(typing.get_args(hint)[0])
+            self._check_part(typing.get_args(hint)[0])
             return
         if isinstance(hint, type) or isinstance(typing.get_origin(hint), type):
             if pydantic_types.is_custom(hint):
-                self.beyond.append(f"Pydantic's type {hint!r}")
-            self._look_into(hint)
+                self.pydantic_only.append(f"Pydantic's type {hint!r}")
+            self._check_class(hint)
         if _meaning(hint) is not None:
             self.simple = False
             if hint in self._seen:
                 return
             self._seen.add(hint)
         for part in _parts(hint):
-            self._follow(part)
+            self._check_part(part)
 
 
 def _members(kind: Any) -> list[type]:
-    """The types of which a value may be, as far as limits mean something for them."""
+    """The types of a value that can have limits."""
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
         return [one for member in typing.get_args(kind) for one in _members(member) if one is not type(None)]
     if typing.get_origin(kind) is Annotated:
@@ -464,8 +462,8 @@ def _members(kind: Any) -> list[type]:
 
 
 def _fields(kind: Any) -> Iterator[tuple[str, Any]]:
-    """The annotated fields of a class that msgspec fills."""
-    # Of a struct, a dataclass, a TypedDict (of typing or typing_extensions), a named tuple, a class of attrs.
+    """The annotated fields of a class that msgspec supports."""
+    # A struct, a dataclass, a TypedDict (of typing or typing_extensions), a named tuple, a class of attrs.
     marks = (
         "__struct_fields__",
         "__dataclass_fields__",
@@ -477,7 +475,7 @@ def _fields(kind: Any) -> Iterator[tuple[str, Any]]:
         return
     try:
         hints = typing.get_type_hints(kind, include_extras=True)
-    except Exception:  # names that are defined nowhere: msgspec says which
+    except Exception:  # unresolved names: msgspec names them
         return
     yield from hints.items()
 
@@ -508,7 +506,7 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 
 def _meaning(hint: Any) -> Any:
-    """What a NewType or a `type` statement stands for."""
+    """The type behind a NewType or a `type` statement."""
     if isinstance(hint, typing.NewType):
         return hint.__supertype__
     if type(hint).__name__ == "TypeAliasType" and type(hint).__module__ in ("typing", "typing_extensions"):
@@ -517,7 +515,7 @@ def _meaning(hint: Any) -> Any:
 
 
 def _rebuilt(hint: Any, change: Callable[[Any], Any]) -> Any:
-    """The same type with its parts changed; itself when none is."""
+    """The type with its parts changed; the same object if none is."""
     parts = _parts(hint)
     changed = tuple(change(part) for part in parts)
     if all(new is old for new, old in zip(changed, parts, strict=True)):
@@ -543,3 +541,16 @@ def name_of(function: Callable[..., Any]) -> str:
 
 def describe(function: Callable[..., Any], given: str | None) -> str | None:
     return given if given is not None else inspect.getdoc(underlying(function))
+
+
+def schema_name(name: str) -> Callable[[type[T]], type[T]]:
+    """Sets the name that a class has in JSON Schemas (`title`, `$defs`).
+
+    Clients see that name, so a class that is renamed in Python keeps it.
+    """
+
+    def rename(cls: type[T]) -> type[T]:
+        cls.__name__ = name
+        return cls
+
+    return rename

@@ -1,8 +1,8 @@
-"""Pydantic's part in reading arguments and writing results, for authors who use Pydantic.
+"""Pydantic types in arguments and results, for authors who use Pydantic.
 
-Owns every use of Pydantic: models and whatever else only it can check are custom types to msgspec, which
-calls the hooks here. Pydantic is no dependency of ours: it is taken from `sys.modules`, so it costs nothing
-where the author's own code has not imported it.
+Owns every use of Pydantic: for msgspec, models and other types that only Pydantic can check are custom types
+with the hooks here. Pydantic is not a dependency: it is taken from `sys.modules`, so it costs nothing unless
+the author's code has imported it.
 """
 
 import functools
@@ -19,13 +19,13 @@ JsonSchema = dict[str, Any]
 Mode = Literal["validation", "serialization"]
 
 _STANDARD = ("pathlib", "ipaddress", "fractions", "zoneinfo")
-"""Modules of Python whose classes Pydantic reads and msgspec does not."""
+"""Modules of the standard library that Pydantic supports and msgspec does not."""
 MOST_FAULTS = 3
-"""Faults of one value that its message tells."""
+"""How many faults of one value a message names."""
 
 
 class PydanticMismatchError(ValueError):
-    """A value that Pydantic refuses: each fault with its path inside that value. msgspec passes it on."""
+    """Pydantic refuses a value; `faults` have a path inside it. msgspec passes the error on."""
 
     def __init__(self, faults: list[tuple[str, str]]) -> None:
         super().__init__("; ".join(text for _, text in faults))
@@ -33,18 +33,18 @@ class PydanticMismatchError(ValueError):
 
 
 class ValidatorError(Exception):
-    """A validator of the author's failed by a bug; its cause is the exception."""
+    """A validator of the author has a bug; its cause is the exception."""
 
 
 class _HoldsAnything(type):
-    """msgspec asks whether what the hook returned is an instance of the custom type."""
+    """For msgspec, which checks that the hook returned an instance of the custom type."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return True
 
 
 class PydanticType(metaclass=_HoldsAnything):
-    """The base of stand-ins for annotations that Pydantic reads as a whole."""
+    """The base of placeholder types for annotations that Pydantic checks as a whole."""
 
     adapter: "pydantic.TypeAdapter[Any]"
     lax: bool
@@ -61,26 +61,26 @@ def is_model(kind: Any) -> bool:
 
 
 def is_custom(kind: Any) -> bool:
-    """Whether Pydantic has rules for a class that is no model: a URL, a secret, a string of JSON, a path."""
+    """Whether Pydantic has rules for a class that is not a model: a URL, a secret, a JSON string, a path."""
     if not loaded() or not isinstance(kind, type) or is_model(kind):
         return False
     return hasattr(kind, "__get_pydantic_core_schema__") or kind.__module__.partition(".")[0] in _STANDARD
 
 
 def is_dataclass(kind: Any) -> bool:
-    """Whether it is one of Pydantic's dataclasses, which msgspec would fill without their rules."""
+    """Whether it is a dataclass of Pydantic, whose rules msgspec would ignore."""
     return (
         loaded() and isinstance(kind, type) and "__pydantic_validator__" in vars(kind) and not is_model(kind)
     )
 
 
 def stand_in(kind: Any, lax: bool) -> type[PydanticType]:
-    """A class that msgspec takes for a custom type, for any annotation that Pydantic understands."""
+    """A custom type for msgspec in place of an annotation that Pydantic understands."""
     return _HoldsAnything("PydanticType", (PydanticType,), {"adapter": _new_adapter(kind), "lax": lax})
 
 
 def schema(kind: Any, mode: Mode) -> JsonSchema:
-    """msgspec's `schema_hook`: the schema of a custom type, with `$defs` of its own."""
+    """msgspec's `schema_hook`: the schema of a custom type, with its own `$defs`."""
     if not _is_ours(kind):
         raise NotImplementedError
     adapter = _adapter(kind)
@@ -92,16 +92,16 @@ def schema(kind: Any, mode: Mode) -> JsonSchema:
 
 
 def _as_definition(kind: type, found: JsonSchema) -> JsonSchema:
-    """A model by reference, as structs are: one that several parameters take is described once."""
+    """A model by reference, like structs, so that several parameters share one description."""
     defs: JsonSchema = found.pop("$defs", {})
     name = re.sub(r"[^A-Za-z0-9_.-]", "_", kind.__name__)
-    while name in defs:  # another one of that name, inside of it
+    while name in defs:  # a definition inside it has that name
         name += "_"
     return {"$ref": f"#/$defs/{name}", "$defs": {**defs, name: found}}
 
 
 def decode(kind: Any, value: Any, strict: bool) -> Any:
-    """msgspec's `dec_hook`: JSON data as an instance of a custom type, or Unfit."""
+    """msgspec's `dec_hook`: an instance of a custom type; raises PydanticMismatchError."""
     if not _is_ours(kind):
         raise NotImplementedError
     adapter = _adapter(kind)
@@ -110,7 +110,7 @@ def decode(kind: Any, value: Any, strict: bool) -> Any:
     except PydanticMismatchError:
         if strict or not isinstance(value, str):
             raise
-        # The wire has strings only there, as in prompts: it may be the JSON of an object or an array.
+        # Prompts have strings only: it may be the JSON of an object or an array.
         try:
             inside = msgspec.json.decode(value)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -124,10 +124,10 @@ def _validated(adapter: "pydantic.TypeAdapter[Any]", value: Any, strict: bool) -
     import pydantic
 
     try:
-        # As JSON, for dates, tuples and the like are strings and arrays there and are not in strict Python.
+        # As JSON: strict mode accepts strings for dates and arrays for tuples only there.
         text = msgspec.json.encode(value)
     except (UnicodeError, RecursionError) as error:
-        raise PydanticMismatchError([("", f"this cannot be read as JSON: {error}")]) from None
+        raise PydanticMismatchError([("", f"it cannot be read as JSON: {error}")]) from None
     try:
         return adapter.validate_json(text, strict=strict)
     except pydantic.ValidationError as error:
@@ -141,14 +141,14 @@ def can_encode(value: Any) -> bool:
 
 
 def encode(value: Any) -> Any:
-    """msgspec's `enc_hook`: a model as plain data, named by its aliases."""
+    """msgspec's `enc_hook`: a model as plain data, by its aliases."""
     if not can_encode(value):
         raise TypeError(f"values of type {type(value).__qualname__} have no JSON form")
     return value.__pydantic_serializer__.to_python(value, mode="json", by_alias=True, warnings=False)
 
 
 def dump(kind: type[PydanticType], value: Any) -> bytes:
-    """A result by the serializers of the annotation that promises it."""
+    """The JSON of a result, by the serializers of its return annotation."""
     return kind.adapter.dump_json(value, by_alias=True, warnings=False)
 
 
@@ -187,7 +187,7 @@ def _definition_errors() -> tuple[type[Exception], ...]:
 
 
 def _in_one_line(error: Exception) -> str:
-    """The reason; of a pattern that cannot be read, Pydantic gives it in the last line."""
+    """The reason. For an invalid pattern Pydantic gives it in the last line."""
     lines = str(error).strip().splitlines()
     return f"{lines[0]} {lines[-1].strip()}" if type(error).__name__ == "SchemaError" else lines[0]
 
@@ -197,15 +197,13 @@ def _generator() -> Any:
     from pydantic.json_schema import GenerateJsonSchema
 
     class Untitled(GenerateJsonSchema):
-        """Gives a field no title that only repeats its name: nobody learns from it, and it costs tokens."""
+        """Omits titles that only repeat the name of a field, which cost tokens."""
 
         def field_title_should_be_set(self, schema: Any) -> bool:
             return False
 
     return Untitled
 
-
-# Faults in the kit's words
 
 _TYPES = {
     "int_type": "int",
@@ -240,7 +238,7 @@ _INPUT_SHOULD = re.compile(r"^Input should (?:be|have) ")
 
 
 def _faults(error: "pydantic.ValidationError", value: Any) -> list[tuple[str, str]]:
-    """The first few, each once: the members of a union often say the same."""
+    """The first few faults, each once: members of a union often report the same."""
     found = [_fault(cast(dict[str, Any], item), value) for item in error.errors(include_url=False)]
     return list(dict.fromkeys(found))[:MOST_FAULTS]
 
@@ -256,7 +254,7 @@ def _fault(error: dict[str, Any], value: Any) -> tuple[str, str]:
     if kind in _TYPES:
         return path, f"expected `{_TYPES[kind]}`, got `{given}`"
     if kind in _LIMITS:
-        # A decimal is a string on the wire, and the limit is not one of strings.
+        # A decimal is a string in JSON, and the limit is not for strings.
         what = "a value" if given == "str" and not kind.startswith("string") else f"`{given}`"
         return path, f"expected {what} {_LIMITS[kind].format(**context)}"
     if kind in ("value_error", "assertion_error") and "error" in context:
@@ -266,7 +264,7 @@ def _fault(error: dict[str, Any], value: Any) -> tuple[str, str]:
 
 
 def _path(steps: tuple[int | str, ...], value: Any, missing: bool) -> str:
-    """Where in the value. Pydantic also names the members of unions on the way, which are no fields."""
+    """The path in the value, without the members of unions, which Pydantic also names."""
     path = ""
     for at, step in enumerate(steps):
         if isinstance(step, int) and isinstance(value, list):
@@ -280,6 +278,6 @@ def _path(steps: tuple[int | str, ...], value: Any, missing: bool) -> str:
 
 
 def _type_name(value: Any) -> str:
-    """The type of a JSON value as msgspec's messages name it."""
+    """The name of a JSON type in msgspec's messages."""
     names = {"NoneType": "null", "list": "array", "dict": "object"}
     return names.get(type(value).__name__, type(value).__name__)

@@ -25,16 +25,16 @@ if TYPE_CHECKING:
 
 JsonSchema = dict[str, Any]
 
-LONGEST = 600
-"""Characters of a message about a value."""
+MAX_MESSAGE = 600
+"""Characters of a message."""
 
 
 class MismatchError(ValueError):
-    """A value does not fit; the message names the field and what was expected."""
+    """A value does not fit; the message names the field and the expected type."""
 
 
 class Validator(Protocol):
-    """Takes raw JSON or Python data and returns the checked value, or raises Mismatch."""
+    """Takes raw JSON or Python data and returns the checked value, or raises MismatchError."""
 
     schema: JsonSchema
 
@@ -65,18 +65,18 @@ def _decode_custom(strict: bool, kind: Any, value: Any) -> Any:
 
 
 class TrustedSchema(JsonSchema):
-    """A JSON Schema that somebody has seen to be usable already.
+    """A JSON Schema that is known to be valid.
 
     It is compiled when it is first needed; any other when it is declared, so that a wrong one is found then.
     """
 
 
 class TrustedOutputSchema(TrustedSchema):
-    """The schema of results that are made to fit it, and need not be held against it each time."""
+    """The schema of results that always fit, so that they need no check."""
 
 
 class NoValidator:
-    """Takes what is made to fit as it is."""
+    """Returns values unchecked."""
 
     def __init__(self, schema: JsonSchema) -> None:
         self.schema = schema
@@ -86,7 +86,7 @@ class NoValidator:
 
 
 class SchemaValidator:
-    """Checks against an explicit JSON Schema (2020-12 unless it says otherwise)."""
+    """Checks against an explicit JSON Schema (2020-12 by default)."""
 
     def __init__(self, schema: Mapping[str, Any]) -> None:
         self.schema = dict(schema)
@@ -115,14 +115,14 @@ class SchemaValidator:
 
 
 def _bounded(message: str) -> str:
-    """It quotes the whole value at fault, which may be a file; what is wrong with it stands at the end."""
-    if len(message) <= LONGEST:
+    """Shorten a message, which quotes the whole value; the reason is at its end."""
+    if len(message) <= MAX_MESSAGE:
         return message
-    return f"{message[: LONGEST // 2]} … {message[-LONGEST // 2 :]}"
+    return f"{message[: MAX_MESSAGE // 2]} … {message[-MAX_MESSAGE // 2 :]}"
 
 
 def _refuse_remote(uri: str) -> Any:
-    raise ValueError(f"schemas may not refer to other documents ({uri!r})")
+    raise ValueError(f"schemas must not refer to other documents ({uri!r})")
 
 
 _AT_PATH = re.compile(r"(.*) - at `(?:key` in `)?\$\.?(.*)`$", re.DOTALL)
@@ -156,9 +156,9 @@ def _join(path: str, name: str) -> str:
 
 
 def schema_of(kind: Any, mode: pydantic_types.Mode = "validation") -> JsonSchema:
-    """The JSON Schema of a type, its own definition inlined at the root.
+    """The JSON Schema of a type, with its own definition at the root.
 
-    `mode` matters to Pydantic's models: they may be written in another form than they are read in.
+    `mode` is for Pydantic's models, whose input and output may have different forms.
     """
     hook = partial(_custom_schema, mode)
     try:
@@ -166,7 +166,7 @@ def schema_of(kind: Any, mode: pydantic_types.Mode = "validation") -> JsonSchema
             [kind], schema_hook=hook, ref_template="#/$defs/{name}"
         )
     except TypeError as error:
-        # The lines after the first are about arguments of msgspec's own.
+        # The other lines are about msgspec's own arguments.
         reason = str(error).partition("\n")[0].removesuffix(" requires either:")
         raise TypeError(
             f"{kind!r} cannot be described by a JSON Schema ({reason}); "
@@ -189,7 +189,7 @@ def schema_of(kind: Any, mode: pydantic_types.Mode = "validation") -> JsonSchema
 
 
 _ANYTHING = "$anything"
-"""Stands in an empty schema, which msgspec takes for none."""
+"""A member for empty schemas, which msgspec would treat as missing."""
 
 
 def _custom_schema(mode: pydantic_types.Mode, kind: Any) -> JsonSchema:
@@ -197,7 +197,7 @@ def _custom_schema(mode: pydantic_types.Mode, kind: Any) -> JsonSchema:
 
 
 def _hoisted(node: Any, defs: JsonSchema) -> Any:
-    """The node with the definitions of its parts among those of the root."""
+    """The node, with the definitions of its parts moved to the root."""
     if isinstance(node, list):
         return [_hoisted(item, defs) for item in cast(list[Any], node)]
     if not isinstance(node, dict):
@@ -214,7 +214,7 @@ def _hoisted(node: Any, defs: JsonSchema) -> Any:
 
 
 def _free_name(name: str, schema: JsonSchema, defs: JsonSchema) -> str:
-    """Two libraries may each have an `Address`."""
+    """A name that is not taken: two libraries may each have an `Address`."""
     free, count = name, 2
     while free in defs and defs[free] != schema:
         free, count = f"{name}{count}", count + 1
@@ -222,7 +222,7 @@ def _free_name(name: str, schema: JsonSchema, defs: JsonSchema) -> str:
 
 
 def _renamed(node: Any, names: Mapping[str, str]) -> Any:
-    """References are `$ref`, and those of a discriminator's mapping."""
+    """Rename references, in `$ref` and in mappings of discriminators."""
     if not names:
         return node
     if isinstance(node, str) and node.startswith("#/$defs/"):
@@ -252,7 +252,7 @@ def flat_schema_of(kind: Any) -> JsonSchema:
 
 
 def _form_field(name: str, prop: JsonSchema, defs: JsonSchema) -> JsonSchema:
-    """One field of a form: a primitive, a choice of strings, or several of such choices."""
+    """One field of a form: a primitive, a choice of strings, or several such choices."""
     field = _inlined(prop, defs)
     choices = [_inlined(choice, defs) for choice in field.pop("anyOf", []) if choice.get("type") != "null"]
     if len(choices) == 1:
@@ -265,7 +265,7 @@ def _form_field(name: str, prop: JsonSchema, defs: JsonSchema) -> JsonSchema:
         field["items"] = {"type": "string", **_inlined(field.get("items", {}), defs)}
     if not _fits_form(field):
         raise TypeError(
-            f"a form has text, numbers, booleans and choices of strings; {name!r} is none of these"
+            f"{name!r} cannot be in a form, which has text, numbers, booleans and choices of strings"
         )
     return field
 
@@ -289,9 +289,9 @@ def _fits_form(field: JsonSchema) -> bool:
 
 
 class Signature:
-    """How a function takes its arguments: its schema, and a call's arguments as keywords.
+    """The parameters of a function: their schema, and a call's arguments as keywords.
 
-    Not strict where the wire has strings only (prompts, addresses): "5" is then a good int.
+    Not strict for prompts and URIs, which have strings only: "5" is then a valid int.
     """
 
     def __init__(self, function: Callable[..., Any], context_type: type, strict: bool = True) -> None:
@@ -330,7 +330,7 @@ class Signature:
         try:
             return schema_of(struct)
         except TypeError:
-            for name, kind, _ in fields:  # to say whose type it is
+            for name, kind, _ in fields:  # to name the parameter
                 try:
                     schema_of(kind)
                 except TypeError as error:
@@ -342,7 +342,7 @@ class Signature:
 
 
 class DictSignature:
-    """A function with an explicit schema: it takes one dict, and a context when it asks for one."""
+    """A function with an explicit schema: it takes one dict, and optionally a context."""
 
     def __init__(self, function: Callable[..., Any], context_type: type, schema: Mapping[str, Any]) -> None:
         if schema.get("type") != "object":
@@ -355,7 +355,7 @@ class DictSignature:
         if len(others) != 1:
             raise TypeError(
                 f"{name_of(function)}: with input_schema it must take one dict of arguments "
-                f"(and a Context if it likes), not {others!r}"
+                f"(and optionally a Context), not {others!r}"
             )
         self._name = others[0]
         self.validate = SchemaValidator(schema)
@@ -372,10 +372,10 @@ def _hints(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 class Output:
-    """What a function's return annotation promises.
+    """The form of a function's results, from its return annotation.
 
-    `validator` is None when it promises nothing but content. A value that is not an object travels
-    as `{"result": value}`, because structured content is an object in every revision we speak.
+    `validator` is None if results are only content. A value that is not an object is sent as
+    `{"result": value}`, because structured content must be an object.
     """
 
     def __init__(
@@ -390,7 +390,7 @@ class Output:
         self._encode = encode or to_json
 
     def encode(self, value: Any) -> bytes:
-        """The JSON of a result. Raises what the libraries raise when there is none."""
+        """The JSON of a result. Raises the errors of msgspec and Pydantic."""
         raw = self._encode(value)
         return b'{"result":' + raw + b"}" if self.wrapped else raw
 
@@ -402,7 +402,7 @@ def to_json(value: Any) -> bytes:
 def output_of(
     function: Callable[..., Any], schema: Mapping[str, Any] | type | None, free: tuple[Any, ...]
 ) -> Output:
-    """`free` are the types beside str and content blocks that promise no structure."""
+    """`free` are types without structured content, besides str and content blocks."""
     if isinstance(schema, Mapping):
         _must_be_object(schema)
         return Output(
@@ -437,13 +437,13 @@ def _typed_output(hint: Any, name: str) -> Output:
     stand_in = _stand_in(kind)
     if stand_in is None and not _has_models(kind):
         return Output(TypedValidator(wrapper, written), wrapped)
-    # Pydantic writes these, perhaps in a form that it would not read again: the schema is what was promised.
+    # Pydantic may write a form that it does not read, so check against the schema instead.
     encode = partial(pydantic_types.dump, stand_in) if stand_in is not None else None
     return Output(SchemaValidator(TrustedSchema(written)), wrapped, encode)
 
 
 def _has_models(kind: Any) -> bool:
-    """Whether any part of it is for Pydantic to write."""
+    """Whether Pydantic has to write a part of it."""
     try:
         msgspec.json.schema_components([kind])
     except TypeError:
@@ -452,7 +452,7 @@ def _has_models(kind: Any) -> bool:
 
 
 def _stand_in(kind: Any) -> type[pydantic_types.PydanticType] | None:
-    """The stand-in that a whole annotation was replaced by."""
+    """The placeholder type, if the whole annotation was replaced by one."""
     bare = typing.get_args(kind)[0] if typing.get_origin(kind) is Annotated else kind
     is_one = isinstance(bare, type) and issubclass(bare, pydantic_types.PydanticType)
     return cast("type[pydantic_types.PydanticType]", bare) if is_one else None

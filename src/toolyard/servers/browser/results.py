@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
+from ...kit.schema.annotations import schema_name
 from .texts import BrowserTexts
 
 MAX_URL = 2000
@@ -28,11 +29,13 @@ NoticeKind = Literal[
 ]
 
 
+@schema_name("Notice")
 class PageNotice(Struct, frozen=True):
     kind: NoticeKind
     text: str
 
 
+@schema_name("Download")
 class DownloadedFile(Struct, frozen=True):
     name: str
     uri: Annotated[str, Meta(description="The resource that has it")]
@@ -53,6 +56,7 @@ class FrameInfo(Struct, frozen=True):
     active: bool
 
 
+@schema_name("View")
 class PageView(Struct, kw_only=True):
     """A page as it is now. Titles, snapshots and addresses are the page's own words."""
 
@@ -79,6 +83,7 @@ class Frames(PageView, kw_only=True):
     frames: list[FrameInfo] = []
 
 
+@schema_name("Shot")
 class ScreenshotInfo(Struct, kw_only=True):
     url: str
     title: str
@@ -90,6 +95,7 @@ class ScreenshotInfo(Struct, kw_only=True):
     notices: list[PageNotice]
 
 
+@schema_name("Reading")
 class PageText(Struct, kw_only=True):
     url: str
     title: str

@@ -13,7 +13,7 @@ __all__ = ["ENVIRONMENT", "Settings", "build"]
 
 
 def build(settings: Settings) -> Server:
-    """Nothing is opened before the first call."""
-    from .server import build_server  # numpy comes with it: some 100 ms of CPU, only for who runs this server
+    """Opens nothing before the first call."""
+    from .server import build_server  # imports numpy: 100 ms of CPU, only to run this server
 
     return build_server(settings)

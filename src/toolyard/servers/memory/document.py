@@ -12,13 +12,13 @@ from msgspec import Struct
 from .errors import MemoryRequestError
 
 ROOT = "/memories"
-MOST_BYTES = 512
-MOST_SEGMENT_BYTES = 200
-MOST_DEPTH = 16
+MAX_BYTES = 512
+MAX_SEGMENT_BYTES = 200
+MAX_DEPTH = 16
 
 _ENCODED = re.compile(r"%(?:[0-9A-Fa-f]{2}|u[0-9A-Fa-f]{4})")
 _SLASHES = re.compile(r"/{2,}")
-# Those that Unicode's own compatibility forms do not take for a slash, a backslash or a dot.
+# Look-alikes of slash, backslash and dot that NFKC does not map to them.
 _LOOK_ALIKES = frozenset(
     "\u2044\u2215\u29f8\u27cb\u2571\u1735"  # slashes
     "\u2216\u29f5\u29f9\u27cd\u2572"  # backslashes
@@ -30,11 +30,11 @@ _UNSEEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def cleaned(path: str) -> str:
-    """The path as it is kept; Problem says what is wrong with it."""
+    """Returns the canonical path; raises MemoryRequestError for a wrong one."""
     if not path:
         raise MemoryRequestError("path_empty")
-    if len(path) > MOST_BYTES:
-        raise MemoryRequestError("path_long", most=MOST_BYTES)
+    if len(path) > MAX_BYTES:
+        raise MemoryRequestError("path_long", most=MAX_BYTES)
     _check_characters(path)
     path = _SLASHES.sub("/", unicodedata.normalize("NFC", path))
     path = path.rstrip("/") or "/"
@@ -47,7 +47,7 @@ def cleaned(path: str) -> str:
 
 
 def memory_path(path: str) -> str:
-    """The same for the path of one memory, which the root is not."""
+    """Like `cleaned`, for the path of a memory: refuses the root."""
     found = cleaned(path)
     if found == ROOT:
         raise MemoryRequestError("path_root")
@@ -55,7 +55,7 @@ def memory_path(path: str) -> str:
 
 
 def folders_of(path: str) -> list[str]:
-    """The folders that a path lies in, the root left out."""
+    """The folders above a path, without the root."""
     parts = path.split("/")[2:-1]
     return ["/".join([ROOT, *parts[: i + 1]]) for i in range(len(parts))]
 
@@ -78,23 +78,23 @@ def _check_characters(path: str) -> None:
 
 
 def _check_segments(path: str) -> None:
-    if len(path.encode()) > MOST_BYTES:
-        raise MemoryRequestError("path_long", most=MOST_BYTES)
+    if len(path.encode()) > MAX_BYTES:
+        raise MemoryRequestError("path_long", most=MAX_BYTES)
     segments = path.split("/")[1:]
-    if len(segments) > MOST_DEPTH:
-        raise MemoryRequestError("path_deep", most=MOST_DEPTH)
+    if len(segments) > MAX_DEPTH:
+        raise MemoryRequestError("path_deep", most=MAX_DEPTH)
     for segment in segments:
         if segment == ".":
             raise MemoryRequestError("path_dots", path=path)
         if segment != segment.strip():
             raise MemoryRequestError("path_spaces", segment=segment)
-        if len(segment.encode()) > MOST_SEGMENT_BYTES:
-            raise MemoryRequestError("path_segment", most=MOST_SEGMENT_BYTES)
+        if len(segment.encode()) > MAX_SEGMENT_BYTES:
+            raise MemoryRequestError("path_segment", most=MAX_SEGMENT_BYTES)
 
 
 FENCE = "---"
-MOST_LINES = 40
-MOST_CHARACTERS = 100
+MAX_LINES = 40
+MAX_CHARACTERS = 100
 USUAL_IMPORTANCE = 0.5
 
 _NAMES = {
@@ -106,13 +106,13 @@ _NAMES = {
     "category": ("category", "categoria"),
     "importance": ("importance", "importancia", "importância"),
 }
-_KNOWN = {said: name for name, spellings in _NAMES.items() for said in spellings}
+_KNOWN = {spelling: name for name, spellings in _NAMES.items() for spelling in spellings}
 _DEGREES = {"low": 0.25, "baixa": 0.25, "medium": 0.5, "média": 0.5, "media": 0.5, "high": 0.75, "alta": 0.75}
 _HEADING = re.compile(r"#{1,6}\s+(.*)")
 
 
 class FrontMatter(Struct, frozen=True):
-    """What is known of a memory beside its text."""
+    """A memory's properties beside its text."""
 
     title: str
     kind: str
@@ -124,53 +124,53 @@ class FrontMatter(Struct, frozen=True):
 
 
 def read_front_matter(path: str, content: str) -> FrontMatter:
-    """What the memory says, and where it says nothing, what its place and its first line suggest."""
-    said, body = _read(content)
+    """Reads the front matter; takes missing values from the path and the first line."""
+    fields, body = _read(content)
     folders = path.removeprefix(ROOT).split("/")[1:-1]
     return FrontMatter(
-        title=said.get("title") or _first_line(body) or path.rpartition("/")[2],
-        kind=said.get("kind", "note"),
-        domain=said.get("domain") or (folders[0][:MOST_CHARACTERS] if folders else "general"),
-        level=said.get("level", "normal"),
-        scope=said.get("scope", "user"),
-        category=said.get("category", "general"),
-        importance=_importance(said.get("importance", "")),
+        title=fields.get("title") or _first_line(body) or path.rpartition("/")[2],
+        kind=fields.get("kind", "note"),
+        domain=fields.get("domain") or (folders[0][:MAX_CHARACTERS] if folders else "general"),
+        level=fields.get("level", "normal"),
+        scope=fields.get("scope", "user"),
+        category=fields.get("category", "general"),
+        importance=_importance(fields.get("importance", "")),
     )
 
 
 def body_of(content: str) -> str:
-    """The text without what it says of itself."""
+    """The text without its front matter."""
     _, lines = _read(content)
     return "\n".join(lines)
 
 
 def _read(content: str) -> tuple[dict[str, str], list[str]]:
-    lines = content.split("\n", MOST_LINES + 1)
+    lines = content.split("\n", MAX_LINES + 1)
     if lines[0].strip() != FENCE:
         return {}, lines
-    end = next((i for i, line in enumerate(lines[1:MOST_LINES], 1) if line.strip() == FENCE), None)
+    end = next((i for i, line in enumerate(lines[1:MAX_LINES], 1) if line.strip() == FENCE), None)
     if end is None:
         return {}, lines
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in lines[1:end]:
         name, colon, value = line.partition(":")
         known = _KNOWN.get(name.strip().lower())
         if colon and known:
-            said[known] = " ".join(value.split()).strip("\"'")[:MOST_CHARACTERS]
-    return {name: value for name, value in said.items() if value}, lines[end + 1 :]
+            fields[known] = " ".join(value.split()).strip("\"'")[:MAX_CHARACTERS]
+    return {name: value for name, value in fields.items() if value}, lines[end + 1 :]
 
 
 def _first_line(lines: list[str]) -> str:
     first = next((line.strip() for line in lines if line.strip()), "")
     heading = _HEADING.match(first)
-    return " ".join((heading[1] if heading else first)[: MOST_CHARACTERS * 2].split())[:MOST_CHARACTERS]
+    return " ".join((heading[1] if heading else first)[: MAX_CHARACTERS * 2].split())[:MAX_CHARACTERS]
 
 
-def _importance(said: str) -> float:
-    if said.lower() in _DEGREES:
-        return _DEGREES[said.lower()]
+def _importance(text: str) -> float:
+    if text.lower() in _DEGREES:
+        return _DEGREES[text.lower()]
     try:
-        number = float(said.replace(",", "."))
+        number = float(text.replace(",", "."))
     except ValueError:
         return USUAL_IMPORTANCE
     return min(max(number, 0.0), 1.0) if number == number else USUAL_IMPORTANCE

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, cast
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...kit.localization import Locale
+from ...kit.schema.annotations import schema_name
 from ...kit.schema.validation import JsonSchema, schema_of
 
 SuspectCount = Annotated[
@@ -13,6 +14,7 @@ SuspectCount = Annotated[
 VersionNumber = Annotated[int, Meta(description="Number of the version, from 1 on")]
 
 
+@schema_name("Item")
 class FolderItem(Struct):
     name: str
     is_dir: bool
@@ -57,6 +59,7 @@ class Deleted(Struct, kw_only=True):
     declined: Annotated[bool, Meta(description="Whether the user said no; nothing was deleted then")] = False
 
 
+@schema_name("Listed")
 class ListedMemory(Struct):
     path: str
     kind: str
@@ -79,6 +82,7 @@ class Cleared(Struct, kw_only=True):
     declined: Annotated[bool, Meta(description="Whether the user said no; nothing was deleted then")] = False
 
 
+@schema_name("Hit")
 class FoundMemory(Struct, kw_only=True):
     path: str
     title: str
@@ -87,11 +91,13 @@ class FoundMemory(Struct, kw_only=True):
     similarity: Annotated[float, Meta(description="Of meaning, up to 1")] | UnsetType = UNSET
 
 
+@schema_name("Found")
 class FoundMemories(Struct, kw_only=True):
     count: int
     results: list[FoundMemory]
 
 
+@schema_name("Kept")
 class HistoryEntry(Struct, kw_only=True):
     version: VersionNumber
     event: Literal["created", "updated", "restored"]
@@ -127,7 +133,7 @@ NAMES: dict[Locale, dict[str, str]] = {
         "by_domain": "por_dominio",
     },
 }
-"""What fields are called where that is not their English name."""
+"""Names of fields that differ from the English ones."""
 
 ACTIONS: dict[Locale, dict[str, str]] = {
     "en": {"created": "created", "updated": "updated", "duplicate_blocked": "duplicate_blocked"},
@@ -136,7 +142,7 @@ ACTIONS: dict[Locale, dict[str, str]] = {
 
 
 def schemas(locale: Locale) -> dict[type[Struct], JsonSchema]:
-    """The output schema of each; names, and what `action` may say, depend on the language."""
+    """The output schemas; names and the values of `action` depend on the language."""
     kinds = (Viewed, Saved, Updated, Deleted, Memories, Cleared, FoundMemories, History, Restored)
     found: dict[type[Struct], JsonSchema] = {kind: schema_of(kind) for kind in kinds}
     found[Saved]["properties"]["action"]["enum"] = list(ACTIONS[locale].values())
@@ -156,7 +162,7 @@ def _renamed(schema: Any, names: dict[str, str]) -> Any:
 
 
 def named(value: Any, locale: Locale) -> Any:
-    """A result with its fields in that language. Keys of dictionaries are the user's and stay."""
+    """A result with its fields in that language. Keys of dictionaries are data and stay."""
     if isinstance(value, list):
         return [named(item, locale) for item in cast(list[Any], value)]
     if not isinstance(value, Struct) or not NAMES[locale]:

@@ -1,8 +1,7 @@
-"""How memories are found: by words and by meaning.
+"""Searches memories by words and by meaning.
 
-Words are normalised to plain ASCII stems, so that both databases find the same. Vectors carry a mark of the
-embedding that made them and are made again when it changes; changes by other processes are read before each
-search.
+Words are normalised to ASCII stems, so that both databases find the same. Stored vectors carry a mark of the
+embedding and are encoded again when it changes. Each search first reads changes by other processes.
 """
 
 import asyncio
@@ -19,40 +18,40 @@ from ...meaning.embedding import TextEmbedding, Vectors
 from ...meaning.vectors import VectorSet
 from .store import MemoryChanges, MemoryOwner, MemoryStore
 
-MOST_WORDS = 20_000
-"""Of one memory; what follows is found by its meaning only."""
-MOST_ASKED = 10
+MAX_WORDS = 20_000
+"""Words of a memory that are indexed; later ones are found by meaning only."""
+MAX_QUERY_WORDS = 10
 _LONGEST = 40
 
-# Scripts that put no spaces between words: each character stands for itself.
+# In scripts without spaces between words each character is a word.
 _WORD = re.compile(
     r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]|[^\W_\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]+"
 )
-# So frequent that looking for them costs most and tells nothing; a question of nothing else keeps them.
-_IDLE_WORDS = """
+# Frequent words that are left out of a query, unless it has no others.
+_STOP_WORD_LIST = """
 a about all an and any are as at be by can did do doe for from had has have how i if in is it its me my
 no not of on or our so that the their them they thi to up was we were what when where which who why will
 with you your ao ate com como da das de do dos e ela ele em entre era esta este eu foi ha isso isto ja
 mai mas me meu minha na nao nas no nos num numa o os ou para pela pelo por qual quando que quem se sem
 ser seu sua so tambem te tem um uma voce
 """
-_IDLE = frozenset(_IDLE_WORDS.split())
+_STOP_WORDS = frozenset(_STOP_WORD_LIST.split())
 _EXCERPT = 280
 _LOOKED_AT = 20_000
 
 
 def words_of(text: str) -> list[str]:
-    return [_stem(word) for word in _WORD.findall(_folded(text))[:MOST_WORDS]]
+    return [_stem(word) for word in _WORD.findall(_folded(text))[:MAX_WORDS]]
 
 
-def asked_words(query: str) -> list[str]:
-    """The different words of a question that tell something, in its order."""
+def query_words(query: str) -> list[str]:
+    """The distinct words of a query without stop words, in its order."""
     words = list(dict.fromkeys(words_of(query)))
-    return ([word for word in words if word not in _IDLE] or words)[:MOST_ASKED]
+    return ([word for word in words if word not in _STOP_WORDS] or words)[:MAX_QUERY_WORDS]
 
 
 def excerpt(text: str, asked: list[str]) -> str:
-    """The part of a text around the first of these words; its beginning where there is none."""
+    """The part of a text around the first of these words, or its beginning."""
     wanted = set(asked)
     at = 0
     for found in _WORD.finditer(text, 0, _LOOKED_AT):
@@ -85,12 +84,12 @@ def _stem(word: str) -> str:
     return word[:_LONGEST]
 
 
-MOST_KEPT = 500_000
-"""Vectors in memory, some 100 MB; the owners who searched last keep theirs."""
-LEAST_SIMILAR = 0.35
+MAX_VECTORS = 500_000
+"""Vectors in memory, about 100 MB; those of the owners who searched last stay."""
+MIN_SIMILARITY = 0.35
 _MARK_BYTES = 4
 _PROBE = "a reminder of what the customer likes, and when the invoice is due"
-_MOST_ENCODED = 20_000
+_MAX_ENCODED = 20_000
 
 
 class Embedding:
@@ -106,19 +105,19 @@ class Embedding:
         return self._loaded().dim
 
     def encode(self, texts: Sequence[str]) -> Vectors:
-        """A memory's beginning stands for it: of what is very long the sum says nothing any more."""
-        return self._loaded().encode([text[:_MOST_ENCODED] for text in texts])
+        """Encodes the beginning of each text; the vector of a very long text means little."""
+        return self._loaded().encode([text[:_MAX_ENCODED] for text in texts])
 
-    def packed(self, vector: Vectors) -> bytes:
+    def encode_stored(self, vector: Vectors) -> bytes:
         self._loaded()
         return self._mark + vector.astype(np.float16).tobytes()
 
-    def unpacked(self, stored: Sequence[bytes]) -> Vectors:
+    def decode_stored(self, stored: Sequence[bytes]) -> Vectors:
         numbers = b"".join(one[_MARK_BYTES:] for one in stored)
         return np.frombuffer(numbers, np.float16).reshape(len(stored), self.dim).astype(np.float32)
 
-    def made(self, stored: bytes) -> bool:
-        """Whether it was this embedding that made it."""
+    def is_current(self, stored: bytes) -> bool:
+        """Whether this embedding made the vector."""
         return stored.startswith(self._mark) and len(stored) == _MARK_BYTES + 2 * self.dim
 
     def _loaded(self) -> TextEmbedding:
@@ -132,27 +131,27 @@ class Embedding:
 
 
 class MemoryVectors:
-    """Every owner's vectors, as far as they fit."""
+    """The vectors of the owners who searched last."""
 
     def __init__(self, store: MemoryStore) -> None:
         self.embedding = Embedding()
         self._store = store
         self._vectors: VectorSet[MemoryOwner] | None = None
         self._revisions: OrderedDict[MemoryOwner, int] = OrderedDict()
-        # One owner's many vectors keep nobody else waiting.
-        self._catching_up: defaultdict[MemoryOwner, asyncio.Lock] = defaultdict(asyncio.Lock)
+        # By owner, so that loading one owner's vectors does not delay others.
+        self._locks: defaultdict[MemoryOwner, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     async def nearest(
-        self, owner: MemoryOwner, vector: Vectors, limit: int, least: float = LEAST_SIMILAR
+        self, owner: MemoryOwner, vector: Vectors, limit: int, least: float = MIN_SIMILARITY
     ) -> list[tuple[int, float]]:
-        """Numbers of memories and how similar they are, the most similar first."""
-        vectors = await self._caught_up(owner)
+        """Returns ids of memories with their similarity, the most similar first."""
+        vectors = await self._synchronized(owner)
         if not vector.any():
             return []
         return await asyncio.to_thread(vectors.nearest, owner, vector, limit, least)
 
-    async def _caught_up(self, owner: MemoryOwner) -> VectorSet[MemoryOwner]:
-        async with self._catching_up[owner]:
+    async def _synchronized(self, owner: MemoryOwner) -> VectorSet[MemoryOwner]:
+        async with self._locks[owner]:
             vectors = await self._opened()
             changes = await self._store.changes(owner, self._revisions.get(owner, -1))
             if changes is not None:
@@ -162,7 +161,7 @@ class MemoryVectors:
     async def _opened(self) -> VectorSet[MemoryOwner]:
         if self._vectors is None:
             dim = await asyncio.to_thread(lambda: self.embedding.dim)
-            if self._vectors is None:  # nobody else has made it meanwhile
+            if self._vectors is None:  # still: another call may have made it
                 self._vectors = VectorSet(dim)
         return self._vectors
 
@@ -175,32 +174,32 @@ class MemoryVectors:
             vectors.remove(owner, id)
         if changes.there:
             there = dict(changes.there)
-            stale = [id for id, stored in changes.there if not self.embedding.made(stored)]
+            stale = [id for id, stored in changes.there if not self.embedding.is_current(stored)]
             for id in stale:
                 del there[id]
-            there |= await self._made_again(owner, stale)
+            there |= await self._reencode(owner, stale)
             await asyncio.to_thread(self._put, vectors, owner, there)
         self._revisions[owner] = changes.revision
         self._revisions.move_to_end(owner)
         self._make_room(vectors)
 
     def _make_room(self, vectors: VectorSet[MemoryOwner]) -> None:
-        """Let go of who searched longest ago, unless they are just catching up."""
+        """Evicts the owners who searched longest ago, unless they are loading."""
         for owner in list(self._revisions)[:-1]:
-            if len(vectors) <= MOST_KEPT:
+            if len(vectors) <= MAX_VECTORS:
                 return
-            if not self._catching_up[owner].locked():
-                del self._revisions[owner], self._catching_up[owner]
+            if not self._locks[owner].locked():
+                del self._revisions[owner], self._locks[owner]
                 vectors.clear(owner)
 
     def _put(self, vectors: VectorSet[MemoryOwner], owner: MemoryOwner, there: Mapping[int, bytes]) -> None:
-        vectors.put_all(owner, list(there), self.embedding.unpacked(list(there.values())))
+        vectors.put_all(owner, list(there), self.embedding.decode_stored(list(there.values())))
 
-    async def _made_again(self, owner: MemoryOwner, ids: Sequence[int]) -> dict[int, bytes]:
+    async def _reencode(self, owner: MemoryOwner, ids: Sequence[int]) -> dict[int, bytes]:
         found: dict[int, bytes] = {}
         for start in range(0, len(ids), 500):
             memories = await self._store.get_all(owner, ids[start : start + 500])
             texts = [memory.content for memory in memories.values()]
             made = await asyncio.to_thread(self.embedding.encode, texts)
-            found |= {id: self.embedding.packed(row) for id, row in zip(memories, made, strict=True)}
+            found |= {id: self.embedding.encode_stored(row) for id, row in zip(memories, made, strict=True)}
         return found

@@ -1,6 +1,6 @@
 """The operations on an owner's memories, independent of MCP: view, save, edit, restore, remove and search.
 
-Raises MemoryRequestError when a request cannot be met.
+Raises MemoryRequestError for a request that cannot be met.
 """
 
 import asyncio
@@ -16,36 +16,41 @@ from ...meaning.embedding import Vectors
 from . import document
 from .document import body_of, read_front_matter
 from .errors import MemoryRequestError
-from .search import MemoryVectors, asked_words, excerpt, words_of
+from .search import MemoryVectors, excerpt, query_words, words_of
 from .settings import Settings
 from .store import Memory, MemoryDraft, MemoryListing, MemoryOwner, MemoryStore, MemoryVersion, Removed
 from .store.memories import ConcurrentChangeError
 
 Mode = Literal["both", "text", "meaning"]
 
-MOST_TRIES = 20
-"""How often an edit is made anew when somebody else is faster each time."""
-# Ranks are added as 1 / (60 + rank): the usual constant, with which no single list decides alone.
+MAX_ATTEMPTS = 20
+"""Attempts at an edit when other calls keep changing the memory."""
+# Reciprocal rank fusion with the usual constant: 1 / (60 + rank).
 _RANK = 60
 _DEEP = 50
 
 
 class FolderEntry(Struct, frozen=True):
-    """What is in a folder."""
-
     name: str
     is_folder: bool
 
 
+class FolderListing(Struct, frozen=True):
+    """The entries of a folder; `more` says whether it has others."""
+
+    entries: list[FolderEntry]
+    more: bool
+
+
 class SaveOutcome(Struct, frozen=True):
-    """What became of a text that was to be kept."""
+    """The result of saving a text."""
 
     path: str
-    happened: Literal["created", "updated", "unchanged", "duplicate"]
+    change: Literal["created", "updated", "unchanged", "duplicate"]
     version: int
     draft: MemoryDraft
     similar: list[tuple[str, float]]
-    """Paths of others that say nearly the same; of a duplicate, the one that says the same."""
+    """Paths of similar memories; for a duplicate, the memory with the same text."""
 
 
 class MemoryHit(Struct, frozen=True):
@@ -59,12 +64,9 @@ class MemoryService:
     def __init__(self, store: MemoryStore, settings: Settings) -> None:
         self._store = store
         self._settings = settings
-        self._meanings = MemoryVectors(store)
+        self._vectors = MemoryVectors(store)
 
-    # Reading
-
-    async def view(self, owner: MemoryOwner, path: str) -> Memory | tuple[list[FolderEntry], bool]:
-        """A memory, or what a folder holds and whether there is more."""
+    async def view(self, owner: MemoryOwner, path: str) -> Memory | FolderListing:
         memory = None if path == document.ROOT else await self._store.get(owner, path)
         if memory is not None:
             return memory
@@ -72,10 +74,10 @@ class MemoryService:
         if not entries and path != document.ROOT:
             raise MemoryRequestError("unknown", path=path)
         most = self._settings.list_limit
-        return entries[:most], len(entries) > most
+        return FolderListing(entries[:most], len(entries) > most)
 
     async def entries(self, owner: MemoryOwner, folder: str, limit: int) -> list[FolderEntry]:
-        """What is right inside a folder; what is deeper is jumped over."""
+        """Lists a folder; skips the contents of its folders."""
         found: list[FolderEntry] = []
         first, end = folder + "/", folder + "0"
         while len(found) < limit:
@@ -87,7 +89,7 @@ class MemoryService:
                     continue
                 name, slash, _ = path[len(folder) + 1 :].partition("/")
                 found.append(FolderEntry(name, bool(slash)))
-                # After a folder come its contents; "0" is what follows the slash.
+                # Skips the contents of a folder: "0" follows the slash.
                 first = f"{folder}/{name}0" if slash else path + "\x01"
         return found[:limit]
 
@@ -95,35 +97,35 @@ class MemoryService:
         return await self._store.listing(owner, self._settings.list_limit)
 
     async def paths_from(self, owner: MemoryOwner, start: str, limit: int) -> list[str]:
-        """Paths that begin like this."""
+        """Returns paths with this prefix."""
         return await self._store.paths(owner, start, start + "\U0010ffff", limit)
 
     async def history(self, owner: MemoryOwner, path: str) -> tuple[list[MemoryVersion], int | None]:
-        """All versions, and which is the current one: none of a deleted memory."""
+        """Returns all versions, and the number of the current one; None if the memory is deleted."""
         versions = await self._store.history(owner, path)
         if not versions:
             raise MemoryRequestError("unknown", path=path)
         current = await self._store.get(owner, path)
         return versions, current.version if current else None
 
-    # Writing
-
     async def save(self, owner: MemoryOwner, path: str, content: str) -> SaveOutcome:
         draft, vector = await self._drafted(path, content)
         existing = await self._store.get(owner, path)
-        twin = await self._store.same_text(owner, path, draft.digest)
-        if twin is not None and (existing is None or existing.content != draft.content):
-            return SaveOutcome(path, "duplicate", existing.version if existing else 0, draft, [(twin, 1.0)])
+        duplicate = await self._store.same_text(owner, path, draft.digest)
+        if duplicate is not None and (existing is None or existing.content != draft.content):
+            return SaveOutcome(
+                path, "duplicate", existing.version if existing else 0, draft, [(duplicate, 1.0)]
+            )
         similar = await self._similar(owner, path, vector)
         put = await self._store.put(owner, path, draft)
-        return SaveOutcome(path, put.happened, put.version, draft, similar)
+        return SaveOutcome(path, put.change, put.version, draft, similar)
 
     async def edit(self, owner: MemoryOwner, path: str, old: str, new: str) -> tuple[bool, int, str]:
-        """Whether anything changed, the version there is now, and its text."""
+        """Returns whether anything changed, the current version and its text."""
         old, new = unmarked(old), unmarked(new)
         if not old:
             raise MemoryRequestError("old_empty")
-        for _ in range(MOST_TRIES):
+        for _ in range(MAX_ATTEMPTS):
             memory = await self._existing(owner, path)
             count = memory.content.count(old)
             if count != 1:
@@ -135,11 +137,11 @@ class MemoryService:
                 put = await self._store.put(owner, path, draft, based_on=memory.version)
             except ConcurrentChangeError:
                 continue
-            return put.happened == "updated", put.version, draft.content
+            return put.change == "updated", put.version, draft.content
         raise MemoryRequestError("busy", path=path)
 
     async def restore(self, owner: MemoryOwner, path: str, version: int) -> int:
-        """The number that the old text has now."""
+        """Returns the new version number of the old text."""
         found = await self._store.history(owner, path, version)
         if not found:
             known = await self._store.history(owner, path)
@@ -153,7 +155,7 @@ class MemoryService:
         return (await self._store.put(owner, path, draft, restored=True)).version
 
     async def about_to_remove(self, owner: MemoryOwner, path: str) -> Removed:
-        """What `remove` would remove."""
+        """Returns what `remove` would remove."""
         if await self._store.get(owner, path) is not None:
             return Removed("file", [path])
         inside = await self._store.paths(owner, path + "/", path + "0", self._settings.max_memories)
@@ -171,23 +173,21 @@ class MemoryService:
         return await self._store.count(owner)
 
     def clear(self, owner: MemoryOwner) -> AsyncIterator[int]:
-        """Erases some at a time, and yields how many."""
+        """Erases in batches and yields the size of each."""
         return self._store.clear(owner)
-
-    # Searching
 
     async def search(self, owner: MemoryOwner, query: str, limit: int, mode: Mode) -> list[MemoryHit]:
         if not query.strip():
             raise MemoryRequestError("query_empty")
-        asked = asked_words(query)
-        by_text = [] if mode == "meaning" else await self._store.match(owner, asked, max(limit, _DEEP))
+        words = query_words(query)
+        by_text = [] if mode == "meaning" else await self._store.match(owner, words, max(limit, _DEEP))
         near = [] if mode == "text" else await self._near(owner, query, max(limit, _DEEP))
-        best = _fused([by_text, [id for id, _ in near]])[:limit]
+        best = _fuse([by_text, [id for id, _ in near]])[:limit]
         memories = await self._store.get_all(owner, best)
         similar = dict(near)
         return [
             MemoryHit(
-                memories[id], excerpt(body_of(memories[id].content), asked), id in by_text, similar.get(id)
+                memories[id], excerpt(body_of(memories[id].content), words), id in by_text, similar.get(id)
             )
             for id in best
             if id in memories
@@ -197,11 +197,11 @@ class MemoryService:
         await self._store.close()
 
     async def _near(self, owner: MemoryOwner, query: str, limit: int) -> list[tuple[int, float]]:
-        vectors = await asyncio.to_thread(self._meanings.embedding.encode, [query])
-        return await self._meanings.nearest(owner, vectors[0], limit)
+        vectors = await asyncio.to_thread(self._vectors.embedding.encode, [query])
+        return await self._vectors.nearest(owner, vectors[0], limit)
 
     async def _similar(self, owner: MemoryOwner, path: str, vector: Vectors) -> list[tuple[str, float]]:
-        near = await self._meanings.nearest(owner, vector, 4, self._settings.near_duplicate)
+        near = await self._vectors.nearest(owner, vector, 4, self._settings.near_duplicate)
         memories = await self._store.get_all(owner, [id for id, _ in near])
         found = [(memories[id].path, similarity) for id, similarity in near if id in memories]
         return [(other, similarity) for other, similarity in found if other != path][:3]
@@ -227,17 +227,17 @@ class MemoryService:
             raise MemoryRequestError("too_big", size=size, most=self._settings.max_bytes)
 
     def _draft(self, path: str, content: str) -> tuple[MemoryDraft, Vectors]:
-        said = read_front_matter(path, content)
-        embedding = self._meanings.embedding
+        about = read_front_matter(path, content)
+        embedding = self._vectors.embedding
         vector = embedding.encode([content])[0]
         text = " ".join(unicodedata.normalize("NFC", content).split())
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
         words = words_of(f"{path.removeprefix(document.ROOT)} {content}")
-        return MemoryDraft(content, digest, embedding.packed(vector), words, said), vector
+        return MemoryDraft(content, digest, embedding.encode_stored(vector), words, about), vector
 
 
-def _fused(rankings: Sequence[Sequence[int]]) -> list[int]:
-    """One order out of several: what is high in more than one comes first."""
+def _fuse(rankings: Sequence[Sequence[int]]) -> list[int]:
+    """Merges rankings; memories that rank high in several come first."""
     scores: dict[int, float] = {}
     for ranking in rankings:
         for rank, id in enumerate(ranking):

@@ -12,11 +12,14 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from ...kit.schema.annotations import schema_name
+
 LONGEST_MESSAGE = 4_000
 ANY_TYPE = "any"
 """As the type of a query: no condition, whatever the source's default."""
 
 
+@schema_name("Entry")
 class LogEntry(Struct, frozen=True):
     """One line of a log, or several that belong together."""
 
@@ -29,6 +32,7 @@ class LogEntry(Struct, frozen=True):
     message: str
 
 
+@schema_name("Status")
 class ServiceStatus(Struct, omit_defaults=True, kw_only=True):
     """How one service is. What could not be learnt is absent, and `problem` says why."""
 

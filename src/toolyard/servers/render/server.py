@@ -20,7 +20,7 @@ def build(settings: Settings) -> Server:
     server = Server(
         "render",
         version=__version__,
-        title="RenderLogs",
+        title="Render",
         instructions=INSTRUCTIONS[settings.locale],
     )
     declare(server, source, settings.locale)

@@ -1,4 +1,4 @@
-"""What the tools answer: the structs of the output schemas, how they are filled, and their Markdown."""
+"""The results of the tools: the structs of the output schemas, how they are filled, and their Markdown."""
 
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Literal
@@ -6,10 +6,12 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from ...databases import Table, TableColumn
+from ...kit.schema.annotations import schema_name
 from .catalogue import Relation, Snapshot, find, similar
 from .texts import SchemaTexts
 
 
+@schema_name("Field")
 class DescribedField(Struct, omit_defaults=True):
     name: str
     type: str
@@ -30,6 +32,7 @@ class Relationship(Struct):
     source: Annotated[Literal["database", "notes"], Meta(description="Who says so")] = "database"
 
 
+@schema_name("IndexOf")
 class DescribedIndex(Struct):
     name: str
     columns: list[str]
@@ -51,6 +54,7 @@ class TableLine(Struct, omit_defaults=True):
     description: str = ""
 
 
+@schema_name("Described")
 class TableDescription(Struct, omit_defaults=True):
     """A table, or with an empty name the list of tables."""
 
@@ -74,6 +78,7 @@ class TableDescription(Struct, omit_defaults=True):
     notes: Annotated[list[str], Meta(description="What holds for all tables")] = []
 
 
+@schema_name("Values")
 class ColumnValues(Struct, kw_only=True):
     table: str
     field: str
@@ -83,6 +88,7 @@ class ColumnValues(Struct, kw_only=True):
     has_more: bool = False
 
 
+@schema_name("Line")
 class DiagramLine(Struct):
     """A relation in a diagram."""
 
@@ -99,12 +105,12 @@ class Diagram(Struct):
     left_out: Annotated[int, Meta(description="Tables that there was no room for")] = 0
 
 
-MOST_TABLES = 1000
-"""In one list; a database with more is looked through by name."""
+MAX_TABLES = 1000
+"""Tables in one list; a caller finds others by name."""
 
 
 def table_description(snapshot: Snapshot, name: str) -> TableDescription:
-    """What is known of a table; for an unknown one what might have been meant."""
+    """Describes a table; for an unknown name, suggests similar ones."""
     if not name.strip():
         return table_list(snapshot)
     table = snapshot.find(name)
@@ -136,8 +142,8 @@ def table_list(snapshot: Snapshot) -> TableDescription:
         found=True,
         table="",
         table_count=len(lines),
-        tables=lines[:MOST_TABLES],
-        notes=snapshot.general,
+        tables=lines[:MAX_TABLES],
+        notes=snapshot.general_notes,
     )
 
 
@@ -192,7 +198,7 @@ def description_text(answer: TableDescription, texts: SchemaTexts) -> str:
 
 
 def unknown_text(what: str, suggestions: Sequence[str], otherwise: str, texts: SchemaTexts) -> str:
-    """That something is not there, and what might have been meant."""
+    """Says that a name is unknown and suggests others."""
     if not suggestions:
         return f"{what} {otherwise}"
     names = ", ".join(repr(name) for name in suggestions)
@@ -200,27 +206,27 @@ def unknown_text(what: str, suggestions: Sequence[str], otherwise: str, texts: S
 
 
 def values_text(answer: ColumnValues, texts: SchemaTexts) -> str:
-    said = {
+    facts = {
         "table": answer.table,
         "column": answer.field,
         "type": answer.field_type,
         "count": answer.value_count,
     }
     if not answer.values:
-        return texts.no_value.format(**said)
-    head = (texts.more_values if answer.has_more else texts.values).format(**said)
+        return texts.no_value.format(**facts)
+    head = (texts.more_values if answer.has_more else texts.values).format(**facts)
     return "\n".join([head, *(f"- {_line(one)}" for one in answer.values)])
 
 
 def diagram_text(answer: Diagram, texts: SchemaTexts, cut: bool) -> str:
-    said = [texts.diagram.format(tables=len(answer.tables), lines=len(answer.relationships))]
+    sentences = [texts.diagram.format(tables=len(answer.tables), lines=len(answer.relationships))]
     if not answer.relationships:
-        said.append(texts.no_relations)
+        sentences.append(texts.no_relations)
     if answer.left_out:
-        said.append(texts.left_out.format(count=answer.left_out))
+        sentences.append(texts.left_out.format(count=answer.left_out))
     if cut:
-        said.append(texts.picture_is_cut)
-    return f"{' '.join(said)}\n\n```mermaid\n{answer.mermaid}\n```"
+        sentences.append(texts.picture_is_cut)
+    return f"{' '.join(sentences)}\n\n```mermaid\n{answer.mermaid}\n```"
 
 
 def _list(answer: TableDescription, texts: SchemaTexts) -> str:
@@ -228,7 +234,7 @@ def _list(answer: TableDescription, texts: SchemaTexts) -> str:
     for table in answer.tables:
         about = f": {_line(table.description)}" if table.description else ""
         lines.append(f"- `{table.name}` ({_size(table.kind, table.row_estimate, texts)}){about}")
-    more = (answer.table_count or 0) - MOST_TABLES
+    more = (answer.table_count or 0) - MAX_TABLES
     if more > 0:
         lines.append(f"- {texts.more_tables.format(count=more)}")
     return "\n".join(lines + _bullets(texts.notes, answer.notes))
@@ -275,8 +281,8 @@ def _relation(table: str, one: Relationship, texts: SchemaTexts) -> str:
     ends = [(table, one.columns), (one.table, one.referenced)]
     if one.direction == "in":
         ends = [(one.table, one.columns), (table, one.referenced)]
-    said = " → ".join(f"{name}.{', '.join(columns)}" for name, columns in ends)
-    return f"{said} ({texts.noted})" if one.source == "notes" else said
+    arrow = " → ".join(f"{name}.{', '.join(columns)}" for name, columns in ends)
+    return f"{arrow} ({texts.noted})" if one.source == "notes" else arrow
 
 
 def _bullets(head: str, items: Iterable[str]) -> list[str]:

@@ -17,12 +17,12 @@ from msgspec import Struct
 from ...databases import Database, ForeignKey, Table
 from .notes import Knowledge, NotedRelation, TableNotes
 
-MOST_SUGGESTIONS = 5
+MAX_SUGGESTIONS = 5
 _COMPARED = 120
-"""Characters of a name that are looked at; no database has longer ones."""
+"""Characters of a name that are compared; no database has longer names."""
 _SIMILAR = 0.55
 
-# Letters of other alphabets that look like ours, as they come in when somebody means to be clever.
+# Letters of other alphabets that look like Latin ones.
 _LOOK_ALIKES = str.maketrans(
     "аеіјорсухѕкмтвнԁгαβεικνορτυχωɑı",
     "aeijopcyxskmtbhdrabeikvoptuxwai",
@@ -30,18 +30,18 @@ _LOOK_ALIKES = str.maketrans(
 
 
 def find(name: str, known: Collection[str]) -> str | None:
-    """The name as it is known; in another case only where that is one and plain."""
+    """Returns the known name; another case matches only if it is ASCII and unambiguous."""
     if name in known:
         return name
-    # Beyond ASCII, what is the same letter in another case is not for us to say.
+    # Databases differ in how they fold case beyond ASCII.
     if not name.isascii():
         return None
     same = [other for other in known if other.isascii() and other.lower() == name.lower()]
     return same[0] if len(same) == 1 else None
 
 
-def similar(name: str, known: Iterable[str], most: int = MOST_SUGGESTIONS) -> list[str]:
-    """What might have been meant, the likeliest first; accents, case and look-alikes do not count."""
+def similar(name: str, known: Iterable[str], most: int = MAX_SUGGESTIONS) -> list[str]:
+    """Suggests known names, the most similar first; ignores accents, case and look-alikes."""
     wanted = _folded(name)
     if not wanted:
         return []
@@ -51,7 +51,7 @@ def similar(name: str, known: Iterable[str], most: int = MOST_SUGGESTIONS) -> li
 
 
 def contains(part: str, name: str) -> bool:
-    """For completions: whether a name has this in it, accents and case ignored."""
+    """Whether a name contains a part, ignoring accents and case."""
     return _folded(part) in _folded(name)
 
 
@@ -78,8 +78,8 @@ class HiddenPatterns:
         self._tables = [_folded_pattern(pattern) for pattern in tables]
         self._columns = [_folded_pattern(pattern) for pattern in columns]
 
-    def shown(self, tables: Sequence[Table]) -> list[Table]:
-        """The tables that are left, without what is hidden in them."""
+    def visible(self, tables: Sequence[Table]) -> list[Table]:
+        """Returns the visible tables without their hidden columns."""
         left = {table.name: table for table in tables if not _matches(_qualified_names(table), self._tables)}
         columns = {name: self._columns_of(table) for name, table in left.items()}
         return [_stripped(table, columns) for table in left.values()]
@@ -89,7 +89,7 @@ class HiddenPatterns:
             column.name
             for column in table.columns
             if not _matches(
-                [column.name, *(f"{way}.{column.name}" for way in _qualified_names(table))], self._columns
+                [column.name, *(f"{name}.{column.name}" for name in _qualified_names(table))], self._columns
             )
         }
 
@@ -97,28 +97,26 @@ class HiddenPatterns:
 def _stripped(table: Table, columns: dict[str, set[str]]) -> Table:
     left = columns[table.name]
     if len(left) == len(table.columns):
-        keys = tuple(key for key in table.foreign_keys if _leads_somewhere(key, columns))
+        keys = tuple(key for key in table.foreign_keys if _is_visible(key, columns))
         return msgspec.structs.replace(table, foreign_keys=keys)
     return msgspec.structs.replace(
         table,
         columns=tuple(column for column in table.columns if column.name in left),
         primary_key=tuple(name for name in table.primary_key if name in left),
         foreign_keys=tuple(
-            key
-            for key in table.foreign_keys
-            if left.issuperset(key.columns) and _leads_somewhere(key, columns)
+            key for key in table.foreign_keys if left.issuperset(key.columns) and _is_visible(key, columns)
         ),
-        # An expression that is indexed may name a hidden column, and is not ours to read.
+        # An indexed expression may name a hidden column; we do not parse it.
         indices=tuple(index for index in table.indices if left.issuperset(index.columns)),
     )
 
 
-def _leads_somewhere(key: ForeignKey, columns: dict[str, set[str]]) -> bool:
+def _is_visible(key: ForeignKey, columns: dict[str, set[str]]) -> bool:
     return key.table in columns and columns[key.table].issuperset(key.referenced)
 
 
 def _qualified_names(table: Table) -> list[str]:
-    """The table as a pattern may say it: alone, and with its schema."""
+    """The names that a pattern may match: the table's own, and with its schema."""
     alone = table.name.removeprefix(f"{table.schema}.")
     return [alone, f"{table.schema}.{alone}"]
 
@@ -131,12 +129,12 @@ def _folded_pattern(name: str) -> str:
     return unicodedata.normalize("NFKC", name).casefold()
 
 
-def resolved(tables: Sequence[Table]) -> list[Table]:
-    """A key that leads to no table of these is left as it is."""
+def resolve_foreign_keys(tables: Sequence[Table]) -> list[Table]:
+    """Replaces the names in foreign keys by the known ones; leaves keys to unknown tables unchanged."""
     known = {table.name: table for table in tables}
     return [
         msgspec.structs.replace(
-            table, foreign_keys=tuple(_resolved(key, table, known) for key in table.foreign_keys)
+            table, foreign_keys=tuple(_resolve_key(key, table, known) for key in table.foreign_keys)
         )
         if table.foreign_keys
         else table
@@ -144,11 +142,11 @@ def resolved(tables: Sequence[Table]) -> list[Table]:
     ]
 
 
-def _resolved(key: ForeignKey, table: Table, known: dict[str, Table]) -> ForeignKey:
+def _resolve_key(key: ForeignKey, table: Table, known: dict[str, Table]) -> ForeignKey:
     name = find(key.table, known)
     if name is None:
         return key
-    # Where no column is named, the primary key is meant.
+    # Without columns the key refers to the primary key.
     referenced = key.referenced or known[name].primary_key
     return ForeignKey(_as_known(key.columns, table), name, _as_known(referenced, known[name]))
 
@@ -169,7 +167,7 @@ class Relation(Struct, frozen=True):
     references: str
     referenced: tuple[str, ...]
     noted: bool = False
-    """By people; the database does not know of it."""
+    """From the notes; the database does not declare it."""
 
 
 class Snapshot:
@@ -178,7 +176,7 @@ class Snapshot:
     def __init__(self, tables: Sequence[Table], knowledge: Knowledge) -> None:
         self.tables = {table.name: table for table in sorted(tables, key=lambda table: table.name)}
         self.relations = self._relations(knowledge.links)
-        self.general = knowledge.general
+        self.general_notes = knowledge.general_notes
         self._notes = {
             name: notes
             for given, notes in knowledge.tables.items()
@@ -187,7 +185,7 @@ class Snapshot:
         self.unknown_notes = [name for name in knowledge.tables if find(name, self.tables) is None]
 
     def find(self, name: str) -> Table | None:
-        """By its name, with the schema before it if one likes; None for what is not there, or hidden."""
+        """Finds a table by its name, with or without its schema; None if it does not exist or is hidden."""
         known = find(name, self.tables)
         if known is not None:
             return self.tables[known]
@@ -199,7 +197,7 @@ class Snapshot:
         return self._notes.get(table, TableNotes())
 
     def about(self, table: Table) -> str:
-        """People's word goes before the database's comment."""
+        """The notes' description, or else the database's comment."""
         return self.notes(table.name).description or table.description
 
     def outgoing(self, table: str) -> list[Relation]:
@@ -219,7 +217,7 @@ class Snapshot:
         return declared + [one for one in noted if (one.table, one.columns, one.references) not in known]
 
     def _noted(self, link: NotedRelation) -> Relation | None:
-        """None where an end of it is not there: notes outlive tables, and must not show hidden ones."""
+        """None if one of the tables is missing or hidden."""
         table, other = self.find(link.table), self.find(link.references)
         if table is None or other is None:
             return None
@@ -236,7 +234,7 @@ def _columns(table: Table, names: Sequence[str]) -> tuple[str, ...] | None:
 
 
 class SchemaCatalogue:
-    """Looks at the database when asked; the same tables are put together once."""
+    """Reads the tables on demand; builds a new snapshot only if they changed."""
 
     def __init__(self, database: Database, knowledge: Knowledge, hidden: HiddenPatterns) -> None:
         self.database = database
@@ -244,26 +242,26 @@ class SchemaCatalogue:
         self._hidden = hidden
         self._seen: list[Table] | None = None
         self._snapshot = Snapshot([], knowledge)
-        self._told: list[Callable[[Snapshot], None]] = []
+        self._listeners: list[Callable[[Snapshot], None]] = []
 
     def on_change(self, function: Callable[[Snapshot], None]) -> None:
-        """Call this with the tables when they are seen for the first time, and when they are others."""
-        self._told.append(function)
+        """Calls the function with the first snapshot and with every changed one."""
+        self._listeners.append(function)
 
     async def snapshot(self) -> Snapshot:
-        """Raises DatabaseError where the database cannot be asked."""
+        """Raises DatabaseError if the database cannot be read."""
         tables = await self.database.tables()
         if tables != self._seen:
-            self._snapshot = Snapshot(self._hidden.shown(resolved(tables)), self._knowledge)
+            self._snapshot = Snapshot(self._hidden.visible(resolve_foreign_keys(tables)), self._knowledge)
             if self._seen is None:
                 self._warn(tables)
             self._seen = tables
-            for function in self._told:
+            for function in self._listeners:
                 function(self._snapshot)
         return self._snapshot
 
     def _warn(self, tables: Sequence[Table]) -> None:
-        """A slip in the notes would otherwise only show as something that is missing."""
+        """Reports notes on unknown tables, which are probably misspelled."""
         names = [table.name for table in tables]
         for name in self._snapshot.unknown_notes:
             if find(name, names) is None:

@@ -18,7 +18,7 @@ class NotesError(Exception):
 
 
 class Hint(Struct, frozen=True):
-    """A query that answers a question which is often asked."""
+    """A query for a frequent question."""
 
     description: str
     sql: str
@@ -40,7 +40,7 @@ class TableNotes(Struct):
     hints: list[Hint] = field(default_factory=list[Hint])
 
     def add(self, other: "TableNotes") -> None:
-        """What another file says of the same table: its texts win, its rules and hints are added."""
+        """Merges another file's notes on the same table: its texts win, its rules and hints are added."""
         self.description = other.description or self.description
         self.columns |= other.columns
         self.rules += [rule for rule in other.rules if rule not in self.rules]
@@ -48,12 +48,12 @@ class TableNotes(Struct):
 
 
 class Knowledge(Struct):
-    """All that a folder says."""
+    """All notes of a folder."""
 
     tables: dict[str, TableNotes] = field(default_factory=dict[str, TableNotes])
     links: list[NotedRelation] = field(default_factory=list[NotedRelation])
-    general: list[str] = field(default_factory=list[str])
-    """What holds for all tables."""
+    general_notes: list[str] = field(default_factory=list[str])
+    """Notes on all tables."""
     blocked_tables: list[str] = field(default_factory=list[str])
     blocked_columns: list[str] = field(default_factory=list[str])
 
@@ -61,43 +61,43 @@ class Knowledge(Struct):
         for name, notes in other.tables.items():
             self.tables.setdefault(name, TableNotes()).add(notes)
         self.links += [link for link in other.links if link not in self.links]
-        self.general += [text for text in other.general if text not in self.general]
+        self.general_notes += [text for text in other.general_notes if text not in self.general_notes]
         self.blocked_tables += other.blocked_tables
         self.blocked_columns += other.blocked_columns
 
 
-MOST_FILE_BYTES = 2 * 1024 * 1024
-MOST_DEPTH = 20
-MOST_NODES = 100_000
-"""With every alias written out: a few lines of YAML can stand for billions."""
+MAX_FILE_BYTES = 2 * 1024 * 1024
+MAX_DEPTH = 20
+MAX_NODES = 100_000
+"""With every alias expanded: a few lines of YAML can stand for billions of nodes."""
 
 
 class NotesNode(Struct, frozen=True):
     value: "str | list[NotesNode] | dict[str, NotesNode]"
-    """A text, a list of parts, or parts by their names; a number or nothing is its text."""
+    """A text, a list, or members by name; a number is its text, null an empty one."""
     place: str
-    """As in `shop.yaml, line 3`."""
+    """Such as `shop.yaml, line 3`."""
 
     def wrong(self, why: str) -> NotesError:
         return NotesError(f"{self.place}: {why}")
 
     def text(self) -> str:
         if not isinstance(self.value, str):
-            raise self.wrong(f"a text is expected here, not {_kind(self.value)}")
+            raise self.wrong(f"expected a text, not {_kind(self.value)}")
         return self.value.strip()
 
     def items(self) -> "list[NotesNode]":
-        if self.value == "":  # `rules:` with nothing behind it
+        if self.value == "":  # `rules:` without a value
             return []
         if not isinstance(self.value, list):
-            raise self.wrong(f"a list is expected here, not {_kind(self.value)}")
+            raise self.wrong(f"expected a list, not {_kind(self.value)}")
         return self.value
 
     def members(self) -> "dict[str, NotesNode]":
         if self.value == "":
             return {}
         if not isinstance(self.value, dict):
-            raise self.wrong(f"names with values are expected here, not {_kind(self.value)}")
+            raise self.wrong(f"expected names with values, not {_kind(self.value)}")
         return self.value
 
 
@@ -108,10 +108,10 @@ def _kind(value: Any) -> str:
 
 
 def read_file(path: Path, shown: str) -> NotesNode:
-    """A file; `shown` is how it is called in messages."""
+    """Reads a file; `shown` is its name in messages."""
     try:
-        if path.stat().st_size > MOST_FILE_BYTES:
-            raise NotesError(f"{shown}: the file is over {MOST_FILE_BYTES >> 20} MiB; split it")
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise NotesError(f"{shown}: the file is over {MAX_FILE_BYTES >> 20} MiB; split it")
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
         raise NotesError(f"{shown}: cannot be read ({error.strerror})") from None
@@ -125,17 +125,17 @@ def read_file(path: Path, shown: str) -> NotesNode:
 
 def _json(text: str, shown: str) -> NotesNode:
     try:
-        return _of_data(json.loads(text), shown, "", MOST_DEPTH)
+        return _of_data(json.loads(text), shown, "", MAX_DEPTH)
     except json.JSONDecodeError as error:
         raise NotesError(f"{shown}, line {error.lineno}: {error.msg}") from None
     except RecursionError:
-        raise NotesError(f"{shown}: is nested too deeply") from None
+        raise NotesError(f"{shown}: nested too deeply") from None
 
 
 def _of_data(data: Any, shown: str, path: str, depth: int) -> NotesNode:
     place = f"{shown}, {path}" if path else shown
     if depth == 0:
-        raise NotesError(f"{place}: is nested too deeply")
+        raise NotesError(f"{place}: nested too deeply")
     if isinstance(data, dict):
         members = cast("dict[str, Any]", data).items()
         value = {name: _of_data(one, shown, f"{path}.{name}".lstrip("."), depth - 1) for name, one in members}
@@ -150,10 +150,10 @@ def _of_data(data: Any, shown: str, path: str, depth: int) -> NotesNode:
 
 
 def _yaml(text: str, shown: str) -> NotesNode:
-    import yaml as package  # 15 ms of CPU, and only where there are such files
+    import yaml as package  # 15 ms of CPU, only if there are YAML files
 
-    yaml = cast(Any, package)  # it comes without types
-    # The same in C where it was built with it; both only compose here.
+    yaml = cast(Any, package)  # it has no types
+    # The C loader where PyYAML was built with it.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         _check_depth(yaml.parse(text, loader), shown)
@@ -171,12 +171,12 @@ def _check_depth(events: Iterator[Any], shown: str) -> None:
     for event in events:
         name = type(event).__name__
         depth += name.endswith("StartEvent") - name.endswith("EndEvent")
-        if depth > MOST_DEPTH:
-            raise NotesError(f"{shown}, line {event.start_mark.line + 1}: is nested too deeply")
+        if depth > MAX_DEPTH:
+            raise NotesError(f"{shown}, line {event.start_mark.line + 1}: nested too deeply")
 
 
 class _Extent(Struct, frozen=True):
-    """How much a node is when all aliases are written out."""
+    """The size of a node with all aliases expanded."""
 
     parts: int
     depth: int
@@ -192,10 +192,10 @@ def _check_extent(node: Any, known: dict[int, "_Extent | None"], shown: str) -> 
     known[id(node)] = None  # still counting
     inside = [_check_extent(child, known, shown) for child in _children(node)]
     extent = _Extent(1 + sum(one.parts for one in inside), 1 + max((one.depth for one in inside), default=0))
-    if extent.parts > MOST_NODES:
-        raise NotesError(f"{place}: is too much with its aliases written out (over {MOST_NODES:,} parts)")
-    if extent.depth > MOST_DEPTH:
-        raise NotesError(f"{place}: is nested too deeply with its aliases written out")
+    if extent.parts > MAX_NODES:
+        raise NotesError(f"{place}: expands to more than {MAX_NODES:,} values through its aliases")
+    if extent.depth > MAX_DEPTH:
+        raise NotesError(f"{place}: nested too deeply with its aliases expanded")
     known[id(node)] = extent
     return extent
 
@@ -221,9 +221,9 @@ def _of_pairs(node: Any, shown: str) -> dict[str, NotesNode]:
     for key, value in node.value:
         place = f"{shown}, line {key.start_mark.line + 1}"
         if key.id != "scalar":
-            raise NotesError(f"{place}: a name is expected before the colon")
+            raise NotesError(f"{place}: expected a name before the colon")
         if key.value in members:
-            raise NotesError(f"{place}: {key.value!r} is there twice")
+            raise NotesError(f"{place}: duplicate key {key.value!r}")
         members[key.value] = _of_node(value, shown)
     return members
 
@@ -234,7 +234,7 @@ def _syntax(error: Any, shown: str) -> str:
     return f"{shown}, line {mark.line + 1}: {problem}" if mark is not None else f"{shown}: {problem}"
 
 
-# Ours, and what else it may be called.
+# Our names of the keys, and their other spellings.
 _FILE = {
     "tables": ("tabelas",),
     "notes": ("notas_gerais", "notas"),
@@ -263,13 +263,13 @@ _KEY = {"column": ("coluna", "campo"), "references": ("referencia",)}
 Spellings = Mapping[str, tuple[str, ...]]
 
 
-def knowledge_in(part: NotesNode, strict: bool) -> Knowledge:
-    """What a file says: of many tables, or of the one that it names."""
+def parse_notes(part: NotesNode, strict: bool) -> Knowledge:
+    """Parses a file: notes on many tables, or on the one table that it names."""
     found = Knowledge()
     given = part.members()
     if not given:
         return found
-    if _is_of_one_table(given):
+    if _describes_one_table(given):
         _add_table(found, part, "", strict)
         return found
     members = _named(part, _FILE, strict)
@@ -277,13 +277,13 @@ def knowledge_in(part: NotesNode, strict: bool) -> Knowledge:
         _add_tables(found, members["tables"], strict)
     for link in _items(members, "relationships"):
         found.links.append(_link(link, strict))
-    found.general = _texts(members, "notes")
+    found.general_notes = _texts(members, "notes")
     found.blocked_tables = _texts(members, "blocked_tables")
     found.blocked_columns = _texts(members, "blocked_columns")
     return found
 
 
-def _is_of_one_table(given: Mapping[str, NotesNode]) -> bool:
+def _describes_one_table(given: Mapping[str, NotesNode]) -> bool:
     return any(name in given for name in ("table", *_TABLE["table"]))
 
 
@@ -300,7 +300,7 @@ def _add_table(found: Knowledge, part: NotesNode, name: str, strict: bool) -> No
     members = _named(part, _TABLE, strict)
     if not name:
         if "table" not in members:
-            raise part.wrong("which table is this? `table: its name` is missing")
+            raise part.wrong("`table` is missing; it names the table")
         name = members["table"].text()
     notes = TableNotes(description=_text(members, "description"), rules=_texts(members, "rules"))
     notes.hints = [_hint(one, strict) for one in _items(members, "hints")]
@@ -318,12 +318,12 @@ def _columns(part: NotesNode, strict: bool) -> dict[str, str]:
 def _column(part: NotesNode, strict: bool) -> tuple[str, str]:
     members = _named(part, _COLUMN, strict)
     if "column" not in members:
-        raise part.wrong("which column is this? `column: its name` is missing")
+        raise part.wrong("`column` is missing; it names the column")
     return members["column"].text(), _of_column(part, strict)
 
 
 def _of_column(part: NotesNode, strict: bool) -> str:
-    """A text, or a description with rules of the column's own."""
+    """Joins a description and the column's rules into one text."""
     if isinstance(part.value, str):
         return part.text()
     members = _named(part, _COLUMN, strict)
@@ -345,7 +345,7 @@ def _link(part: NotesNode, strict: bool) -> NotedRelation:
     table, column, other, referenced = (members[name] for name in _LINK)
     columns, others = _several(column), _several(referenced)
     if len(columns) != len(others):
-        raise part.wrong("a relation has as many columns on one side as on the other")
+        raise part.wrong("a relation needs the same number of columns on both sides")
     return NotedRelation(table.text(), columns, other.text(), others)
 
 
@@ -360,15 +360,12 @@ def _own_link(table: str, part: NotesNode, strict: bool) -> NotedRelation:
 
 
 def _several(part: NotesNode) -> tuple[str, ...]:
-    """A name, or a list of them."""
+    """One name, or a list of names."""
     return tuple(one.text() for one in part.items()) if isinstance(part.value, list) else (part.text(),)
 
 
-# Small parts
-
-
 def _named(part: NotesNode, words: Spellings, strict: bool) -> dict[str, NotesNode]:
-    """The members by our own names."""
+    """Returns the members by our names of the keys."""
     ours = {other: name for name, others in words.items() for other in (name, *others)}
     found: dict[str, NotesNode] = {}
     for name, value in part.members().items():
@@ -377,7 +374,7 @@ def _named(part: NotesNode, words: Spellings, strict: bool) -> dict[str, NotesNo
         elif strict:
             near = get_close_matches(name, ours, 1, 0.6)
             hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(words)}"
-            raise value.wrong(f"{name!r} is not known here; {hint}")
+            raise value.wrong(f"unknown key {name!r}; {hint}")
     return found
 
 
@@ -393,10 +390,10 @@ def _texts(members: Mapping[str, NotesNode], name: str) -> list[str]:
     return [text for one in _items(members, name) if (text := one.text())]
 
 
-MOST_FILES = 2000
-MOST_FOLDER_BYTES = 32 * 1024 * 1024
+MAX_FILES = 2000
+MAX_FOLDER_BYTES = 32 * 1024 * 1024
 
-# From the general to the particular; YAML is by hand, and has the last word.
+# Later files win. YAML comes last, because people write it by hand.
 _ORDER = (
     "catalog.json",
     "tables/*.json",
@@ -411,24 +408,21 @@ _ORDER = (
 
 
 def read_folder(folder: Path) -> Knowledge:
-    """Raises NotesError, with the file and the line, for what cannot be used."""
+    """Raises NotesError with the file and the line."""
     if not folder.is_dir():
         raise NotesError(f"{str(folder)!r} is not a folder")
     files = [path for pattern in _ORDER for path in sorted(folder.glob(pattern)) if path.is_file()]
-    _check_amount(files, folder)
+    _check_sizes(files, folder)
     found = Knowledge()
     for path in files:
         shown = path.relative_to(folder).as_posix()
-        found.add(knowledge_in(read_file(path, shown), strict=path.suffix != ".json"))
+        found.add(parse_notes(read_file(path, shown), strict=path.suffix != ".json"))
     return found
 
 
-def _check_amount(files: Iterable[Path], folder: Path) -> None:
+def _check_sizes(files: Iterable[Path], folder: Path) -> None:
     sizes = [path.stat().st_size for path in files]
-    if len(sizes) > MOST_FILES:
-        raise NotesError(f"{str(folder)!r} has over {MOST_FILES} files of notes")
-    if sum(sizes) > MOST_FOLDER_BYTES:
-        raise NotesError(f"the notes in {str(folder)!r} are over {MOST_FOLDER_BYTES >> 20} MiB")
-
-
-__all__ = ["Hint", "Knowledge", "NotedRelation", "NotesError", "TableNotes", "read_folder"]
+    if len(sizes) > MAX_FILES:
+        raise NotesError(f"{str(folder)!r} has over {MAX_FILES} files of notes")
+    if sum(sizes) > MAX_FOLDER_BYTES:
+        raise NotesError(f"the notes in {str(folder)!r} are over {MAX_FOLDER_BYTES >> 20} MiB")

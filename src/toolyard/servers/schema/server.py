@@ -1,12 +1,13 @@
 """Builds the server from its settings, and lists the tables as resources.
 
-There is a resource for the list, a template for any table, and one resource a table if there are not too
-many.
+There is a resource for the list, a template for any table, and one resource for each table unless there
+are too many.
 """
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -14,13 +15,12 @@ import msgspec
 
 from ... import __version__
 from ...databases import Database, DatabaseError, open_database
-from ...databases.model import dialect_of
 from ...kit import InvalidParams, Server, TextContents
 from ...kit.features.base import ToolOptions
 from ...kit.loader import SettingsError, require_extra
 from ...kit.localization import add_localized_tool
 from ...kit.schema.validation import schema_of
-from . import texts as faces
+from ...kit.settings import open_database_setting, text_list
 from .answers import (
     ColumnValues,
     Diagram,
@@ -31,14 +31,23 @@ from .answers import (
 )
 from .catalogue import HiddenPatterns, SchemaCatalogue, Snapshot, contains, similar
 from .notes import Knowledge, NotesError, read_folder
-from .settings import Settings, patterns
-from .texts import SchemaTexts, texts_of
+from .settings import Settings
+from .texts import (
+    DESCRIBE_EN,
+    DESCRIBE_PT,
+    DRAW_EN,
+    DRAW_PT,
+    VALUES_EN,
+    VALUES_PT,
+    SchemaTexts,
+    texts_of,
+)
 from .tools import SchemaTools
 
 TABLES_URI = "schema://tables"
 TABLE_URI = "schema://tables/{name}"
 _LIST_SECONDS = 5.0
-"""Seconds that a list of resources waits for the database; it may be empty, but not late."""
+"""Seconds that a list of resources waits for the database before it goes without the tables."""
 
 logger = logging.getLogger("toolyard.servers.schema")
 
@@ -47,7 +56,7 @@ def add_resources(
     server: Server, catalogue: SchemaCatalogue, tools: SchemaTools, texts: SchemaTexts, most: int
 ) -> None:
     async def read(name: str) -> list[TextContents]:
-        return _contents(await tools.look(), name, texts)
+        return _contents(await tools.snapshot(), name, texts)
 
     async def read_all() -> list[TextContents]:
         return await read("")
@@ -79,36 +88,36 @@ def add_resources(
     listing = ResourceListing(server, read, most)
     catalogue.on_change(listing.show)
 
-    async def look() -> None:
-        """An unreachable database costs the tables, and a slow one no more than this."""
+    async def refresh() -> None:
+        """Lists no tables if the database is unreachable or slow."""
         try:
             async with asyncio.timeout(_LIST_SECONDS):
                 await catalogue.snapshot()
         except (DatabaseError, TimeoutError) as error:
             logger.warning("tables are not listed: %s", getattr(error, "reason", "the database is slow"))
 
-    server.on_list_resources(look)
+    server.on_list_resources(refresh)
 
 
 def _contents(snapshot: Snapshot, name: str, texts: SchemaTexts) -> list[TextContents]:
-    """Twice: for programs, and for whoever reads."""
+    """The description as JSON for programs, and as Markdown."""
     answer = table_description(snapshot, name)
     if not answer.found:
         what = texts.unknown_table.format(name=name)
         raise InvalidParams(unknown_text(what, answer.suggestions, texts.all_tables, texts))
-    address = address_of(answer.table) if answer.table else TABLES_URI
+    uri = uri_of(answer.table) if answer.table else TABLES_URI
     return [
-        TextContents(address, msgspec.json.encode(answer).decode(), "application/json"),
-        TextContents(address, description_text(answer, texts), "text/markdown"),
+        TextContents(uri, msgspec.json.encode(answer).decode(), "application/json"),
+        TextContents(uri, description_text(answer, texts), "text/markdown"),
     ]
 
 
-def address_of(table: str) -> str:
+def uri_of(table: str) -> str:
     return f"{TABLES_URI}/{quote(table, safe='')}"
 
 
 class ResourceListing:
-    """Keeps the tables that are listed those that are there."""
+    """Keeps the listed resources in step with the tables."""
 
     def __init__(
         self, server: Server, read: Callable[[str], Awaitable[list[TextContents]]], most: int
@@ -124,12 +133,12 @@ class ResourceListing:
             wanted = {name: snapshot.about(table) for name, table in snapshot.tables.items()}
         listed = self._listed or {}
         for name in [name for name in listed if listed[name] != wanted.get(name)]:
-            self._server.remove_resource(address_of(name))
+            self._server.remove_resource(uri_of(name))
             del listed[name]
         for name, about in wanted.items():
             if name not in listed:
                 self._add(name, about)
-        # Whoever asked for the first list has it already.
+        # The first list is the answer to a request, so it needs no notification.
         if self._listed is not None:
             self._server.notify_resources_changed()
         self._listed = wanted
@@ -140,7 +149,7 @@ class ResourceListing:
 
         self._server.add_resource(
             read,
-            address_of(name),
+            uri_of(name),
             name=name,
             description=about or None,
             mime_type="application/json",
@@ -148,23 +157,21 @@ class ResourceListing:
 
 
 _SAMPLE = Path(__file__).with_name("sample")
-_DRIVERS = {"duckdb": ("sql", "duckdb"), "postgres": ("postgres", "psycopg"), "mysql": ("mysql", "pymysql")}
-"""The extra that a database needs, and the package in it."""
 
 
 def build(settings: Settings) -> Server:
     database = _database(settings)
-    words = texts_of(settings.locale)
+    texts = texts_of(settings.locale)
     knowledge = _knowledge(settings)
     hidden = HiddenPatterns(
-        [*patterns(settings.blocked_tables), *knowledge.blocked_tables],
-        [*patterns(settings.blocked_columns), *knowledge.blocked_columns],
+        [*text_list(settings.blocked_tables), *knowledge.blocked_tables],
+        [*text_list(settings.blocked_columns), *knowledge.blocked_columns],
     )
     catalogue = SchemaCatalogue(database, knowledge, hidden)
-    tools = SchemaTools(catalogue, words, settings.seconds)
-    server = Server("schema", version=__version__, title=words.title, instructions=words.instructions)
+    tools = SchemaTools(catalogue, texts, settings.seconds)
+    server = Server("schema", version=__version__, title=texts.title, instructions=texts.instructions)
     _add_tools(server, settings, tools)
-    add_resources(server, catalogue, tools, words, settings.listed)
+    add_resources(server, catalogue, tools, texts, settings.listed)
     server.on_close(database.close)
     return server
 
@@ -181,28 +188,17 @@ def _add_tools(server: Server, settings: Settings, tools: SchemaTools) -> None:
 
     locale = settings.locale
     add_localized_tool(
-        server,
-        locale,
-        tools.describe,
-        en=faces.DESCRIBE_EN,
-        pt=faces.DESCRIBE_PT,
-        **options(TableDescription),
+        server, locale, tools.describe, en=DESCRIBE_EN, pt=DESCRIBE_PT, **options(TableDescription)
     )
-    add_localized_tool(
-        server, locale, tools.list_values, en=faces.VALUES_EN, pt=faces.VALUES_PT, **options(ColumnValues)
-    )
-    add_localized_tool(server, locale, tools.draw, en=faces.DRAW_EN, pt=faces.DRAW_PT, **options(Diagram))
+    add_localized_tool(server, locale, tools.list_values, en=VALUES_EN, pt=VALUES_PT, **options(ColumnValues))
+    add_localized_tool(server, locale, tools.draw, en=DRAW_EN, pt=DRAW_PT, **options(Diagram))
 
 
 def _database(settings: Settings) -> Database:
     require_extra("schema", "sql", "sqlglot", "yaml", "PIL")
-    try:
-        dialect = dialect_of(settings.database) if settings.database else "sqlite"
-        if dialect in _DRIVERS:
-            require_extra("schema", *_DRIVERS[dialect])
-        return open_database(settings.database, cache_seconds=settings.cache_seconds)
-    except DatabaseError as error:
-        raise SettingsError(f"database: {error.reason}") from None
+    return open_database_setting(
+        "schema", settings.database, partial(open_database, cache_seconds=settings.cache_seconds)
+    )
 
 
 def _knowledge(settings: Settings) -> Knowledge:

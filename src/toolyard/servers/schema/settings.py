@@ -8,34 +8,28 @@ from ...kit.localization import Locale
 
 
 class Settings(Struct, frozen=True, kw_only=True):
-    """Every setting has a default: with none given, the server describes the sample database."""
+    """Without any settings the server describes the sample database."""
 
     locale: Locale = "en"
     """The language of names, texts and errors."""
 
     database: str = ""
-    """The database's address, as in `postgresql://…` or `sqlite:file.db`; empty is the sample."""
+    """The database's URL, such as `postgresql://…` or `sqlite:file.db`; empty: the sample."""
 
     folder: str = ""
-    """A folder of YAML or JSON with what people know of the tables; empty is none, or the sample's own."""
+    """A folder with notes on the tables, in YAML or JSON; empty: none, or the sample's."""
 
     blocked_tables: str | tuple[str, ...] = ()
-    """Patterns of tables that do not exist here; a list, or a text with commas."""
+    """Patterns of tables to hide; a list, or a text with commas."""
 
     blocked_columns: str | tuple[str, ...] = ()
     """The same for columns, as `name` or `table.name`."""
 
     seconds: Annotated[float, Meta(gt=0, le=60)] = 3.0
-    """How long the database may look for the values of a column."""
+    """Time limit for listing the values of a column."""
 
     cache_seconds: Annotated[float, Meta(ge=0, le=86400)] = 60.0
-    """How long what the database has is remembered before it is looked at again."""
+    """How long the list of tables is cached."""
 
     listed: Annotated[int, Meta(ge=0, le=1000)] = 100
-    """Up to so many tables are listed as resources, one by one; more are only reached by the template."""
-
-
-def patterns(given: str | tuple[str, ...]) -> list[str]:
-    """The environment and the command line have texts only."""
-    parts = given.split(",") if isinstance(given, str) else given
-    return [part.strip() for part in parts if part.strip()]
+    """Up to this many tables are listed as resources; more are reached by the template only."""

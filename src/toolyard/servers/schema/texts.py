@@ -6,7 +6,7 @@ from ...kit.localization import Locale, LocalizedTool
 
 
 class SchemaTexts(Struct, frozen=True, kw_only=True):
-    """Braces are filled in where a text is used."""
+    """Texts with braces are filled in where they are used."""
 
     title: str
     instructions: str
@@ -63,8 +63,8 @@ class SchemaTexts(Struct, frozen=True, kw_only=True):
 _EN = SchemaTexts(
     title="Database schema",
     instructions=(
-        "Look a table up with describe_table before you write SQL: names, types, keys, rules and hints are "
-        "there. list_column_values shows what a text column really holds."
+        "Call describe_table before you write SQL: it has names, types, keys, rules and hints. "
+        "list_column_values shows which values a text column contains."
     ),
     tables="Tables",
     columns="Columns",
@@ -84,7 +84,7 @@ _EN = SchemaTexts(
     rules="Rules",
     hints="Query hints",
     notes="For all tables",
-    noted="noted by people",
+    noted="from the notes",
     more_tables="{count} more; ask for one by name.",
     unknown_table="There is no table {name!r}.",
     unknown_column="The table {table!r} has no column {name!r}.",
@@ -92,27 +92,27 @@ _EN = SchemaTexts(
     all_tables="An empty name lists all tables.",
     all_columns="describe_table lists its columns.",
     no_values=(
-        "{table}.{column} is of the type {type}; only the values of text and boolean columns can be listed. "
-        "Those that can: {names}."
+        "{table}.{column} has the type {type}; only the values of text and boolean columns can be listed. "
+        "Columns that can be listed: {names}."
     ),
     values="{table}.{column} ({type}) has {count} distinct values:",
     no_value="{table}.{column} ({type}) has no values.",
     more_values="{table}.{column} ({type}) has more than {count} distinct values; the first ones in order:",
     diagram="{tables} tables, {lines} relations.",
-    no_relations="No relations between these are declared.",
-    left_out="{count} more have no room; name the tables to draw.",
+    no_relations="No relations between these tables are declared.",
+    left_out="{count} more tables do not fit; name the tables to draw.",
     nothing_to_draw="The database has no tables.",
-    picture_is_cut="The picture shows the keys and the first columns of each table; the text has all.",
+    picture_is_cut="The picture shows the keys and the first columns of each table; the text has them all.",
     timeout=(
         "The database took longer than {seconds:g} s to find the values of {table}.{column}. The column is "
-        "probably big and has no index; ask with SQL and a condition instead."
+        "probably big and has no index; query it with SQL and a condition instead."
     ),
     unreachable="The database cannot be reached: {reason}",
     unusable="The database cannot be used: {reason}",
-    too_big="The values of {table}.{column} are too long to list; ask with SQL instead.",
+    too_big="The values of {table}.{column} are too long to list; query them with SQL instead.",
     failed="The database refused: {reason}",
     resource_title="Tables",
-    resource_about="All tables of the database, with a line about each.",
+    resource_about="All tables of the database, one line each.",
     template_title="A table",
     template_about="A table's columns, keys, relations, rules and hints, as JSON and as Markdown.",
 )
@@ -120,8 +120,8 @@ _EN = SchemaTexts(
 _PT = SchemaTexts(
     title="Esquema do banco de dados",
     instructions=(
-        "Consulte uma tabela com consultar_schema antes de escrever SQL: nomes, tipos, chaves, regras e "
-        "dicas estão lá. consultar_valores_campo mostra o que um campo de texto realmente contém."
+        "Chame consultar_schema antes de escrever SQL: tem nomes, tipos, chaves, regras e dicas. "
+        "consultar_valores_campo mostra que valores um campo de texto contém."
     ),
     tables="Tabelas",
     columns="Campos",
@@ -141,7 +141,7 @@ _PT = SchemaTexts(
     rules="Regras",
     hints="Dicas de consulta",
     notes="Para todas as tabelas",
-    noted="anotada por pessoas",
+    noted="das anotações",
     more_tables="Mais {count}; peça uma pelo nome.",
     unknown_table="Não existe a tabela {name!r}.",
     unknown_column="A tabela {table!r} não tem o campo {name!r}.",
@@ -150,26 +150,26 @@ _PT = SchemaTexts(
     all_columns="consultar_schema lista os campos dela.",
     no_values=(
         "{table}.{column} é do tipo {type}; só se podem listar os valores de campos de texto e booleanos. "
-        "Os que se podem: {names}."
+        "Campos que se podem listar: {names}."
     ),
     values="{table}.{column} ({type}) tem {count} valores distintos:",
     no_value="{table}.{column} ({type}) não tem valores.",
     more_values="{table}.{column} ({type}) tem mais de {count} valores distintos; os primeiros em ordem:",
     diagram="{tables} tabelas, {lines} relações.",
     no_relations="Não há relações declaradas entre elas.",
-    left_out="Mais {count} não couberam; diga quais tabelas desenhar.",
+    left_out="Mais {count} tabelas não cabem; diga quais desenhar.",
     nothing_to_draw="O banco de dados não tem tabelas.",
     picture_is_cut="A imagem mostra as chaves e os primeiros campos de cada tabela; o texto tem todos.",
     timeout=(
         "O banco de dados levou mais de {seconds:g} s para achar os valores de {table}.{column}. O campo "
-        "deve ser grande e sem índice; pergunte com SQL e uma condição."
+        "deve ser grande e sem índice; consulte com SQL e uma condição."
     ),
     unreachable="Não se consegue falar com o banco de dados: {reason}",
     unusable="O banco de dados não pode ser usado: {reason}",
-    too_big="Os valores de {table}.{column} são longos demais para listar; pergunte com SQL.",
+    too_big="Os valores de {table}.{column} são longos demais para listar; consulte com SQL.",
     failed="O banco de dados recusou: {reason}",
     resource_title="Tabelas",
-    resource_about="Todas as tabelas do banco de dados, com uma linha sobre cada uma.",
+    resource_about="Todas as tabelas do banco de dados, uma linha para cada uma.",
     template_title="Uma tabela",
     template_about="Campos, chaves, relações, regras e dicas de uma tabela, em JSON e em Markdown.",
 )
@@ -185,7 +185,7 @@ DESCRIBE_EN = LocalizedTool(
     description=(
         "Describe a table or view of the database: columns with types and meanings, keys, relationships "
         "in both directions, indices, business rules and query hints. With an empty name, list all "
-        "tables. An unknown name is answered with similar ones."
+        "tables. For an unknown name, suggest similar ones."
     ),
     parameters={"table": "The table's name; empty for the list of tables"},
 )
@@ -195,7 +195,7 @@ DESCRIBE_PT = LocalizedTool(
     description=(
         "Descreve uma tabela ou visão do banco de dados: campos com tipos e significados, chaves, "
         "relações nos dois sentidos, índices, regras de negócio e dicas de consulta. Com o nome vazio, "
-        "lista todas as tabelas. Um nome desconhecido é respondido com outros parecidos."
+        "lista todas as tabelas. Para um nome desconhecido, sugere outros parecidos."
     ),
     parameters={"table": ("tabela", "O nome da tabela; vazio para a lista de tabelas")},
 )
@@ -204,7 +204,7 @@ VALUES_EN = LocalizedTool(
     title="List a column's values",
     description=(
         "List the distinct values of a text or boolean column, in order, 50 at most. Use it before "
-        "filtering by such a column, to write the values as they are stored."
+        "filtering by such a column, to spell the values as they are stored."
     ),
     parameters={"table": "The table's name", "column": "The column's name"},
 )
@@ -222,11 +222,11 @@ DRAW_EN = LocalizedTool(
     title="Draw relationships",
     description=(
         "Draw how tables are related, as a Mermaid diagram and on request as a picture. With one table, "
-        "it and those that it is related to; with several, those; with none, all. 30 tables at most."
+        "draws it and its neighbours; with several, those; with none, all. 30 tables at most."
     ),
     parameters={
         "tables": "The tables to draw; empty for all",
-        "image": "Whether to draw a picture too, as PNG",
+        "image": "Whether to add a picture, as PNG",
     },
 )
 DRAW_PT = LocalizedTool(
@@ -234,11 +234,10 @@ DRAW_PT = LocalizedTool(
     title="Desenhar relações",
     description=(
         "Desenha como as tabelas se relacionam, como diagrama Mermaid e, a pedido, como imagem. Com uma "
-        "tabela, ela e as relacionadas a ela; com várias, essas; com nenhuma, todas. No máximo 30 "
-        "tabelas."
+        "tabela, desenha ela e as vizinhas; com várias, essas; com nenhuma, todas. No máximo 30 tabelas."
     ),
     parameters={
         "tables": ("tabelas", "As tabelas a desenhar; vazio para todas"),
-        "image": ("imagem", "Se é para desenhar também uma imagem, em PNG"),
+        "image": ("imagem", "Se é para acrescentar uma imagem, em PNG"),
     },
 )

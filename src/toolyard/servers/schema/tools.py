@@ -1,6 +1,6 @@
 """The three tools: describe a table, list a column's values, draw the relations.
 
-Every name that reaches a statement is one of the database's own, quoted.
+A statement contains only names that the database reported, quoted.
 """
 
 import asyncio
@@ -20,18 +20,18 @@ from .answers import (
     values_text,
 )
 from .catalogue import SchemaCatalogue, Snapshot, find, similar
-from .diagram import chosen, mermaid
+from .diagram import mermaid_text, select_tables
 from .texts import SchemaTexts
 
-MOST_VALUES = 50
+MAX_VALUES = 50
 _BYTES = 64 * 1024
 _TEXT = re.compile(r"char|text|string|clob|enum|^set\b|^name$", re.IGNORECASE)
 _BOOLEAN = re.compile(r"^bool|^tinyint\(1\)|^bit\(1\)", re.IGNORECASE)
 
 
 def has_values(column: TableColumn) -> bool:
-    """Whether its values are words: only those of text and boolean columns are worth a list."""
-    # What is in brackets belongs to an enumeration, or to a record that has text in it; `text[]` is a list.
+    """Whether its values can be listed: those of text and boolean columns."""
+    # In parentheses are an enumeration's values or a record's fields; `text[]` is a list.
     base = column.type.partition("(")[0]
     is_list = column.type.endswith("]")
     return not is_list and bool(_TEXT.search(base) or _BOOLEAN.match(column.type))
@@ -40,26 +40,26 @@ def has_values(column: TableColumn) -> bool:
 async def distinct_values(
     database: Database, table: Table, column: TableColumn, seconds: float
 ) -> ColumnValues:
-    """Raises DatabaseError, also when it takes too long."""
-    # One more than are shown tells whether there are more.
+    """Raises DatabaseError, also if it takes too long."""
+    # One more than is shown, to learn whether there are more.
     rows = await database.query(
-        statement(table, column, database.dialect), seconds=seconds, rows=MOST_VALUES + 1, bytes=_BYTES
+        statement(table, column, database.dialect), seconds=seconds, rows=MAX_VALUES + 1, bytes=_BYTES
     )
     if rows.truncated and not rows.count:
-        raise DatabaseError("not even one value fits", "too_big")
+        raise DatabaseError("a single value exceeds the size limit", "too_big")
     found = [_shown(row[0], column) for row in rows.rows]
     return ColumnValues(
         table=table.name,
         field=column.name,
         field_type=column.type,
-        value_count=len(found[:MOST_VALUES]),
-        values=found[:MOST_VALUES],
-        has_more=len(found) > MOST_VALUES or rows.truncated,
+        value_count=len(found[:MAX_VALUES]),
+        values=found[:MAX_VALUES],
+        has_more=len(found) > MAX_VALUES or rows.truncated,
     )
 
 
 def statement(table: Table, column: TableColumn, dialect: str) -> str:
-    from sqlglot import exp  # 60 ms of CPU, when the first values are asked for
+    from sqlglot import exp  # 60 ms of CPU, only for values
 
     prefix = f"{table.schema}."
     bare = table.name.removeprefix(prefix)
@@ -71,20 +71,20 @@ def statement(table: Table, column: TableColumn, dialect: str) -> str:
         .from_(exp.table_(bare, db=schema, quoted=True))
         .where(exp.Not(this=exp.Is(this=name.copy(), expression=exp.Null())))
         .order_by(exp.Literal.number(1))
-        .limit(MOST_VALUES + 1)
+        .limit(MAX_VALUES + 1)
         .sql(dialect=dialect)
     )
 
 
 def _shown(value: object, column: TableColumn) -> str:
-    """SQLite and MySQL keep a boolean as a number."""
+    """SQLite and MySQL store a boolean as a number."""
     if _BOOLEAN.match(column.type):
         return "true" if value in (True, 1, "1", "true", "01") else "false"
     return str(value)
 
 
 _LONGEST_NAME = 200
-"""Of a name that is said back; longer ones are nobody's."""
+"""Characters of an unknown name that an error quotes."""
 
 
 class SchemaTools:
@@ -94,11 +94,11 @@ class SchemaTools:
         self._seconds = seconds
 
     async def describe(self, table: str = "") -> ToolResult:
-        answer = table_description(await self.look(), table[:_LONGEST_NAME])
+        answer = table_description(await self.snapshot(), table[:_LONGEST_NAME])
         return ToolResult(content=[description_text(answer, self._texts)], structured=answer)
 
     async def list_values(self, table: str, column: str) -> ToolResult:
-        found = self._table(await self.look(), table)
+        found = self._table(await self.snapshot(), table)
         wanted = self._column(found, column)
         try:
             answer = await distinct_values(self._catalogue.database, found, wanted, self._seconds)
@@ -107,9 +107,9 @@ class SchemaTools:
         return ToolResult(content=[values_text(answer, self._texts)], structured=answer)
 
     async def draw(self, tables: list[str] = [], image: bool = False) -> ToolResult:  # noqa: B006 (the schema's)
-        snapshot = await self.look()
+        snapshot = await self.snapshot()
         named = [self._table(snapshot, name).name for name in tables]
-        diagram = chosen(snapshot, named)
+        diagram = select_tables(snapshot, named)
         if not diagram.tables:
             raise ToolError(self._texts.nothing_to_draw)
         lines = [
@@ -117,7 +117,7 @@ class SchemaTools:
             for one in diagram.relations
         ]
         names = [table.name for table in diagram.tables]
-        answer = Diagram(names, lines, mermaid(diagram), diagram.left_out)
+        answer = Diagram(names, lines, mermaid_text(diagram), diagram.left_out)
         if not image:
             return ToolResult(content=[diagram_text(answer, self._texts, cut=False)], structured=answer)
         from .diagram.picture import draw
@@ -126,7 +126,7 @@ class SchemaTools:
         text = diagram_text(answer, self._texts, drawn.cut)
         return ToolResult(content=[text, Image(drawn.png, "image/png")], structured=answer)
 
-    async def look(self) -> Snapshot:
+    async def snapshot(self) -> Snapshot:
         try:
             return await self._catalogue.snapshot()
         except DatabaseError as error:
@@ -135,10 +135,8 @@ class SchemaTools:
                 "timeout": self._texts.unreachable,
                 "unusable": self._texts.unusable,
             }
-            said = known.get(error.kind, self._texts.failed)
-            raise ToolError(said.format(reason=error.reason)) from None
-
-    # What is not there
+            text = known.get(error.kind, self._texts.failed)
+            raise ToolError(text.format(reason=error.reason)) from None
 
     def _table(self, snapshot: Snapshot, name: str) -> Table:
         found = snapshot.find(name)
@@ -160,17 +158,17 @@ class SchemaTools:
         return columns[known]
 
     def _without_values(self, table: Table, column: TableColumn, columns: Sequence[TableColumn]) -> str:
-        able = ", ".join(one.name for one in columns if has_values(one)) or "-"
+        listable = ", ".join(one.name for one in columns if has_values(one)) or "-"
         return self._texts.no_values.format(
-            table=table.name, column=column.name, type=column.type, names=able
+            table=table.name, column=column.name, type=column.type, names=listable
         )
 
     def _refused(self, error: DatabaseError, table: Table, column: TableColumn) -> str:
-        said = {"table": table.name, "column": column.name, "seconds": self._seconds, "reason": error.reason}
+        facts = {"table": table.name, "column": column.name, "seconds": self._seconds, "reason": error.reason}
         known = {
             "timeout": self._texts.timeout,
             "too_big": self._texts.too_big,
             "unreachable": self._texts.unreachable,
             "unusable": self._texts.unusable,
         }
-        return known.get(error.kind, self._texts.failed).format(**said)
+        return known.get(error.kind, self._texts.failed).format(**facts)

@@ -1,4 +1,4 @@
-"""What the tools and resources answer: structs, the text beside them, excerpts and transcripts.
+"""The results of the tools and resources: structs, the text beside them, excerpts and transcripts.
 
 An excerpt is cut between words around the hit; a transcript is a conversation as Markdown, page by page.
 """
@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from ...kit.schema.annotations import schema_name
 from .model import StoredConversation, StoredMessage, line
 from .stores.queries import ConversationHit, Turn
 from .texts import ConversationTexts
@@ -47,6 +48,7 @@ class RecentSessions(Struct):
     sessions: list[RecentSession]
 
 
+@schema_name("AlikeTurn")
 class SimilarTurn(Struct):
     session_id: str
     title: str
@@ -56,6 +58,7 @@ class SimilarTurn(Struct):
     assistant_summary: str
 
 
+@schema_name("AlikeTurns")
 class SimilarTurns(Struct):
     count: int
     fallback_used: bool
@@ -68,12 +71,12 @@ _LONGEST_WORD = 40
 
 
 def excerpt(text: str, wanted: Sequence[str], length: int = LENGTH) -> str:
-    """At most `length` characters of the text, beside the stars on both sides of each hit.
+    """Returns about `length` characters around the first hit, with ** on both sides of each hit.
 
-    Whole words, and dots where something is left out. Without a hit: how the text begins.
+    Cuts between words and marks cuts with dots. Without a hit it is the beginning of the text.
     """
     folded = plain(text) if wanted else ""
-    look = _that_finds(folded, wanted)
+    look = _finder(folded, wanted)
     hit = look.search(folded) if look else None
     start, end = _window(text, hit.start() if hit else 0, length)
     hits = [found.span() for found in look.finditer(folded, start, end)] if look else []
@@ -82,11 +85,11 @@ def excerpt(text: str, wanted: Sequence[str], length: int = LENGTH) -> str:
 
 
 def has(text: str, wanted: Sequence[str]) -> bool:
-    return _that_finds(plain(text), wanted) is not None
+    return _finder(plain(text), wanted) is not None
 
 
-def _that_finds(folded: str, wanted: Sequence[str]) -> re.Pattern[str] | None:
-    """As the search does: the words themselves, or else words that begin so."""
+def _finder(folded: str, wanted: Sequence[str]) -> re.Pattern[str] | None:
+    """Like the search: whole words first, then prefixes."""
     return next((look for look in finders(wanted) if look.search(folded)), None) if wanted else None
 
 
@@ -94,13 +97,13 @@ def _window(text: str, first: int, length: int) -> tuple[int, int]:
     start = max(0, min(first - _BEFORE, len(text) - length))
     end = min(len(text), start + length)
     if start > 0:
-        start = _forward_to_a_word(text, start, first)
+        start = _next_word(text, start, first)
     if end < len(text):
-        end = _back_to_a_word(text, end, max(first, start))
+        end = _previous_word(text, end, max(first, start))
     return start, end
 
 
-def _forward_to_a_word(text: str, start: int, most: int) -> int:
+def _next_word(text: str, start: int, most: int) -> int:
     if text[start - 1].isspace():
         return start
     for place in range(start, min(most, start + _LONGEST_WORD)):
@@ -109,7 +112,7 @@ def _forward_to_a_word(text: str, start: int, most: int) -> int:
     return start
 
 
-def _back_to_a_word(text: str, end: int, least: int) -> int:
+def _previous_word(text: str, end: int, least: int) -> int:
     if text[end].isspace():
         return end
     for place in range(end, max(least + 1, end - _LONGEST_WORD), -1):
@@ -128,17 +131,17 @@ def _marked(text: str, hits: Sequence[tuple[int, int]], start: int, end: int) ->
 
 
 PAGE_CHARACTERS = 30_000
-"""Characters on a page, about."""
-MOST_MESSAGE = 10_000
+"""Approximate number of characters on a page."""
+MAX_MESSAGE = 10_000
 """Characters shown of one message."""
 
 
 def pages(lengths: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """The ids of the messages on each page; one page at least."""
+    """The ids of the messages on each page; at least one page."""
     found: list[list[int]] = [[]]
     room = PAGE_CHARACTERS
     for key, length in lengths:
-        length = min(length, MOST_MESSAGE)
+        length = min(length, MAX_MESSAGE)
         if length > room and found[-1]:
             found.append([])
             room = PAGE_CHARACTERS
@@ -148,24 +151,28 @@ def pages(lengths: Sequence[tuple[int, int]]) -> list[list[int]]:
 
 
 def markdown(
-    session: StoredConversation,
-    said: Sequence[StoredMessage],
+    conversation: StoredConversation,
+    messages: Sequence[StoredMessage],
     page: int,
     count: int,
     texts: ConversationTexts,
 ) -> str:
-    about = [session.channel, session.created_at, texts.messages.format(count=session.message_count)]
-    lines = [f"# {session.title or texts.untitled}", "", " · ".join(part for part in about if part)]
+    about = [
+        conversation.channel,
+        conversation.created_at,
+        texts.messages.format(count=conversation.message_count),
+    ]
+    lines = [f"# {conversation.title or texts.untitled}", "", " · ".join(part for part in about if part)]
     if count > 1:
         lines += ["", texts.page.format(page=page, pages=count)]
     thread = ""
-    for message in said:
+    for message in messages:
         if message.thread != thread:
             thread = message.thread
             lines += ["", f"# {texts.thread.format(thread=thread)}"]
         lines += ["", *_message(message, texts)]
     if page < count:
-        lines += ["", texts.next_page.format(uri=uri_of(session.session_id, page + 1))]
+        lines += ["", texts.next_page.format(uri=uri_of(conversation.session_id, page + 1))]
     return "\n".join(lines) + "\n"
 
 
@@ -185,22 +192,22 @@ def _message(message: StoredMessage, texts: ConversationTexts) -> list[str]:
 
 
 def _cut(text: str) -> str:
-    return text if len(text) <= MOST_MESSAGE else f"{text[:MOST_MESSAGE]}…"
+    return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]}…"
 
 
 _SUMMARY = 200
 
 
-def found_answer(hits: Sequence[ConversationHit], asked: Sequence[str]) -> FoundSessions:
+def found_answer(hits: Sequence[ConversationHit], terms: Sequence[str]) -> FoundSessions:
     sessions = [
         FoundSession(
-            session_id=hit.session.session_id,
-            title=hit.session.title,
-            created_at=hit.session.created_at,
-            updated_at=hit.session.updated_at,
-            message_count=hit.session.message_count,
-            channel=hit.session.channel,
-            excerpt=_excerpt(hit.message, asked),
+            session_id=hit.conversation.session_id,
+            title=hit.conversation.title,
+            created_at=hit.conversation.created_at,
+            updated_at=hit.conversation.updated_at,
+            message_count=hit.conversation.message_count,
+            channel=hit.conversation.channel,
+            excerpt=_excerpt(hit.message, terms),
         )
         for hit in hits
     ]
@@ -210,15 +217,15 @@ def found_answer(hits: Sequence[ConversationHit], asked: Sequence[str]) -> Found
 def recent_answer(kept: Sequence[StoredConversation]) -> RecentSessions:
     sessions = [
         RecentSession(
-            session_id=session.session_id,
-            title=session.title,
-            created_at=session.created_at,
-            message_count=session.message_count,
-            cost_usd=None if session.cost_usd is None else round(session.cost_usd, 6),
-            summary=session.summary,
-            topics=list(session.topics),
+            session_id=conversation.session_id,
+            title=conversation.title,
+            created_at=conversation.created_at,
+            message_count=conversation.message_count,
+            cost_usd=None if conversation.cost_usd is None else round(conversation.cost_usd, 6),
+            summary=conversation.summary,
+            topics=list(conversation.topics),
         )
-        for session in kept
+        for conversation in kept
     ]
     return RecentSessions(len(sessions), sessions)
 
@@ -228,16 +235,16 @@ def similar_answer(turns: Sequence[tuple[Turn, float]]) -> SimilarTurns:
     return SimilarTurns(len(results), False, results)
 
 
-def similar_by_words(hits: Sequence[ConversationHit], asked: Sequence[str]) -> SimilarTurns:
+def similar_by_words(hits: Sequence[ConversationHit], terms: Sequence[str]) -> SimilarTurns:
     results: list[SimilarTurn] = []
     for hit in hits:
-        shown = _excerpt(hit.message, asked)
+        shown = _excerpt(hit.message, terms)
         by_assistant = hit.message.role == "assistant"
         results.append(
             SimilarTurn(
-                session_id=hit.session.session_id,
-                title=hit.session.title,
-                created_at=hit.session.created_at,
+                session_id=hit.conversation.session_id,
+                title=hit.conversation.title,
+                created_at=hit.conversation.created_at,
                 similarity=None,
                 user_content="" if by_assistant else shown,
                 assistant_summary=shown if by_assistant else "",
@@ -247,25 +254,22 @@ def similar_by_words(hits: Sequence[ConversationHit], asked: Sequence[str]) -> S
 
 
 def _similar_turn(turn: Turn, similarity: float) -> SimilarTurn:
-    asked = [said.text for said in turn.said if said.role == "user"]
-    answered = [said.text for said in turn.said if said.role == "assistant"]
+    requests = [one.text for one in turn.messages if one.role == "user"]
+    answered = [one.text for one in turn.messages if one.role == "assistant"]
     return SimilarTurn(
-        session_id=turn.session.session_id,
-        title=turn.session.title,
-        created_at=turn.session.created_at,
+        session_id=turn.conversation.session_id,
+        title=turn.conversation.title,
+        created_at=turn.conversation.created_at,
         similarity=similarity,
-        user_content=line(asked[0], LENGTH) if asked else "",
-        # What an agent says last sums up what it did; before that it tells what it is about to do.
+        user_content=line(requests[0], LENGTH) if requests else "",
+        # An agent's last message sums up what it did; earlier ones announce what it will do.
         assistant_summary=line(answered[-1], LENGTH) if answered else "",
     )
 
 
-def _excerpt(message: StoredMessage, asked: Sequence[str]) -> str:
-    in_tools = message.tools and not has(message.text, asked)
-    return excerpt(message.tools if in_tools else message.text, asked)
-
-
-# As text
+def _excerpt(message: StoredMessage, terms: Sequence[str]) -> str:
+    in_tools = message.tools and not has(message.text, terms)
+    return excerpt(message.tools if in_tools else message.text, terms)
 
 
 def found_text(answer: FoundSessions, query: str, texts: ConversationTexts) -> str:
@@ -292,20 +296,20 @@ def recent_text(answer: RecentSessions, texts: ConversationTexts) -> str:
 def similar_text(answer: SimilarTurns, query: str, texts: ConversationTexts) -> str:
     if not answer.count:
         return texts.fallback_none.format(query=query)
-    heading = texts.fallback if answer.fallback_used else texts.alike
+    heading = texts.fallback if answer.fallback_used else texts.similar
     items: list[list[str]] = []
     for item in answer.results:
         near = [] if item.similarity is None else [texts.similarity.format(similarity=item.similarity)]
         lines = _item(item.title, [item.created_at, *near], item.session_id, texts)
-        said = (("user", item.user_content), ("assistant", item.assistant_summary))
-        lines += [f"  {texts.roles[role]}: {text}" for role, text in said if text]
+        parts = (("user", item.user_content), ("assistant", item.assistant_summary))
+        lines += [f"  {texts.roles[role]}: {text}" for role, text in parts if text]
         items.append(lines)
     return _listed(heading.format(count=answer.count, query=query), items)
 
 
 def _item(title: str, about: Sequence[str], session_id: str, texts: ConversationTexts) -> list[str]:
-    told = " · ".join([*(part for part in about if part), texts.whole.format(uri=uri_of(session_id))])
-    return [f"- {title or texts.untitled}", f"  {told}"]
+    details = " · ".join([*(part for part in about if part), texts.whole.format(uri=uri_of(session_id))])
+    return [f"- {title or texts.untitled}", f"  {details}"]
 
 
 def _listed(heading: str, items: Sequence[Sequence[str]]) -> str:

@@ -15,8 +15,23 @@ from typing import BinaryIO
 
 from msgspec.structs import replace
 
-from .formats.files import ConversationFile, ImportTally, files_in, is_binary, mark_of, opened, parts, whole
-from .formats.parts import ConversationAddition, ConversationPart, ConversationTitle, WholeConversation
+from .formats.files import (
+    ConversationFile,
+    ImportTally,
+    files_in,
+    is_binary,
+    mark_of,
+    open_file,
+    parts,
+    whole,
+)
+from .formats.parts import (
+    ConversationAddition,
+    ConversationPart,
+    ConversationTitle,
+    NothingKept,
+    WholeConversation,
+)
 from .model import Conversation, ConversationOwner, moment
 from .stores.changes import Bookmark
 from .stores.script import ConversationStoreError
@@ -25,34 +40,34 @@ from .stores.store import ConversationStore
 logger = logging.getLogger("toolyard.sessions")
 
 _AT_ONCE = 500
-"""Lines that are kept in one transaction."""
+"""Lines stored in one transaction."""
 _PROGRESS_EVERY = 200
 """Files between two lines in the log."""
 
 
 class ConversationImporter:
-    """For one owner. Its event loop should be one that may wait: reading files and parsing happens in it."""
+    """Imports for one owner. Reads and parses files in the event loop, so give it one of its own."""
 
     def __init__(
         self,
-        keeper: ConversationStore,
+        store: ConversationStore,
         owner: ConversationOwner,
         roots: Sequence[Path],
         stopping: Event | None = None,
     ) -> None:
-        self._keeper = keeper
+        self._store = store
         self._owner = owner
         self._roots = roots
         self._stopping = stopping or Event()
         self._titles: list[ConversationTitle] = []
 
-    async def look(self) -> ImportTally:
-        """Read what is new in the files; what became of it. Ends early when it is told to stop."""
+    async def scan(self) -> ImportTally:
+        """Reads what is new in the files; ends early if it has to stop."""
         tally = ImportTally()
-        known = await self._keeper.bookmarks(self._owner)
+        known = await self._store.bookmarks(self._owner)
         found = list({file.path: file for root in self._roots for file in files_in(root, tally)}.values())
         tally.files = len(found)
-        changed = [file for file in found if not _is_as_it_was(file, known.get(str(file.path)))]
+        changed = [file for file in found if not _is_unchanged(file, known.get(str(file.path)))]
         if len(changed) > _PROGRESS_EVERY:
             logger.info("reading %d of %d files", len(changed), len(found))
         for number, file in enumerate(changed):
@@ -61,20 +76,20 @@ class ConversationImporter:
             if number and number % _PROGRESS_EVERY == 0:
                 logger.info("read %d of %d files, %d messages so far", number, len(changed), tally.messages)
             await self._read(file, known.get(str(file.path)), tally)
-        await self._entitle()
+        await self._set_titles()
         _report(tally)
         return tally
 
     async def _read(self, found: ConversationFile, before: Bookmark | None, tally: ImportTally) -> None:
         own = ImportTally()
         try:
-            with opened(found.path) as file:
+            with open_file(found.path) as file:
                 tally.read += 1
                 await self._read_open(file, found, before, own)
         except OSError as error:
             own.unreadable += 1
             own.fault(f"{str(found.path)!r} cannot be read: {error.strerror}")
-        _add_up(tally, own)
+        _add(tally, own)
 
     async def _read_open(
         self, file: BinaryIO, found: ConversationFile, before: Bookmark | None, tally: ImportTally
@@ -82,7 +97,7 @@ class ConversationImporter:
         place = str(found.path)
         if is_binary(file):
             tally.binary += 1
-            tally.fault(f"{place!r} is no text")
+            tally.fault(f"{place!r} is not a text file")
             await self._mark(file, found, found.size)
             return
         one = whole(file, place, tally) if place.lower().endswith(".json") else None
@@ -90,7 +105,7 @@ class ConversationImporter:
             await self._keep(one, found, tally)
             await self._mark(file, found, found.size)
             return
-        start = before.done if before and _goes_on(file, found, before) else 0
+        start = before.done if before and _is_continued(file, found, before) else 0
         await self._read_lines(file, found, start, tally)
 
     async def _read_lines(
@@ -103,7 +118,7 @@ class ConversationImporter:
             if read % _AT_ONCE == 0:
                 await self._keep(gathered, found, tally)
                 gathered = []
-                # Of no size: the next look must not take it for unchanged if this one ends here.
+                # Without a size, so that the next scan reads on if this one ends here.
                 await self._mark(file, found._replace(size=-1), done)
                 if self._stopping.is_set():
                     return
@@ -114,55 +129,58 @@ class ConversationImporter:
         self, gathered: Sequence[ConversationPart], found: ConversationFile, tally: ImportTally
     ) -> None:
         for part in _joined(gathered):
-            if isinstance(part, ConversationAddition):
-                tally.messages += await self._keeper.append(self._owner, _dated(part.session, found))
-            elif isinstance(part, WholeConversation):
-                tally.messages += await self._keeper.replace(self._owner, _dated(part.session, found))
-            elif isinstance(part, ConversationTitle):
-                self._titles.append(part)
+            match part:
+                case ConversationAddition(conversation):
+                    tally.messages += await self._store.append(self._owner, _dated(conversation, found))
+                case WholeConversation(conversation):
+                    tally.messages += await self._store.replace(self._owner, _dated(conversation, found))
+                case ConversationTitle():
+                    self._titles.append(part)
+                case NothingKept():
+                    pass
 
     async def _mark(self, file: BinaryIO, found: ConversationFile, done: int) -> None:
         bookmark = Bookmark(found.size, found.changed, done, mark_of(file, done))
-        await self._keeper.mark(self._owner, str(found.path), bookmark)
+        await self._store.mark(self._owner, str(found.path), bookmark)
 
-    async def _entitle(self) -> None:
-        """At the end: the message that a title is for may be in a file that was read later."""
+    async def _set_titles(self) -> None:
+        """Runs last: the message that a title belongs to may be in a later file."""
         for titled in self._titles:
-            await self._keeper.entitle(self._owner, titled.message, titled.title)
+            await self._store.set_title(self._owner, titled.message, titled.title)
         self._titles = []
 
 
-def _is_as_it_was(file: ConversationFile, before: Bookmark | None) -> bool:
+def _is_unchanged(file: ConversationFile, before: Bookmark | None) -> bool:
     return before is not None and (before.size, before.changed) == (file.size, file.changed)
 
 
-def _goes_on(file: BinaryIO, found: ConversationFile, before: Bookmark) -> bool:
-    """Whether a file is what it was, and perhaps more. One that was written anew is read from the start."""
+def _is_continued(file: BinaryIO, found: ConversationFile, before: Bookmark) -> bool:
+    """Whether a file was only appended to; a rewritten one is read from the start."""
     return found.size >= before.done and mark_of(file, before.done) == before.mark
 
 
 def _joined(gathered: Sequence[ConversationPart]) -> list[ConversationPart]:
-    """Neighbours that add to the same session as one: a transaction for each line would take long."""
+    """Joins neighbouring additions to the same conversation, to save transactions."""
     joined: list[ConversationPart] = []
     for part in gathered:
         last = joined[-1] if joined else None
         if (
             isinstance(part, ConversationAddition)
             and isinstance(last, ConversationAddition)
-            and part.session.session_id == last.session.session_id
+            and part.conversation.session_id == last.conversation.session_id
         ):
-            joined[-1] = ConversationAddition(_sum(last.session, part.session))
+            joined[-1] = ConversationAddition(_sum(last.conversation, part.conversation))
         else:
             joined.append(part)
     return joined
 
 
 def _sum(one: Conversation, more: Conversation) -> Conversation:
-    better = more.title and more.named >= one.named
+    better = more.title and more.title_source >= one.title_source
     return replace(
         one,
         title=more.title if better else one.title,
-        named=more.named if better else one.named,
+        title_source=more.title_source if better else one.title_source,
         created_at=min(filter(None, (one.created_at, more.created_at)), default=""),
         updated_at=max(one.updated_at, more.updated_at),
         cost_usd=one.cost_usd if more.cost_usd is None else more.cost_usd,
@@ -171,15 +189,15 @@ def _sum(one: Conversation, more: Conversation) -> Conversation:
     )
 
 
-def _dated(session: Conversation, found: ConversationFile) -> Conversation:
-    """One that has messages and says no time is as old as its file."""
-    if session.updated_at or session.created_at or not session.messages:
-        return session
+def _dated(conversation: Conversation, found: ConversationFile) -> Conversation:
+    """Gives a conversation without times the time of its file."""
+    if conversation.updated_at or conversation.created_at or not conversation.messages:
+        return conversation
     time = moment(found.changed / 1e9)
-    return replace(session, created_at=time, updated_at=time)
+    return replace(conversation, created_at=time, updated_at=time)
 
 
-def _add_up(tally: ImportTally, own: ImportTally) -> None:
+def _add(tally: ImportTally, own: ImportTally) -> None:
     for name in ("lines", "messages", "broken", "unknown", "too_long", "binary", "unreadable"):
         setattr(tally, name, getattr(tally, name) + getattr(own, name))
     if own.first_fault:
@@ -189,52 +207,52 @@ def _add_up(tally: ImportTally, own: ImportTally) -> None:
 def _report(tally: ImportTally) -> None:
     if tally.read:
         logger.info(
-            "%d of %d files had something new: %d messages in %d lines",
+            "%d of %d files had new content: %d messages in %d lines",
             *(tally.read, tally.files, tally.messages, tally.lines),
         )
     counts = {
         "broken lines": tally.broken,
         "lines in an unknown form": tally.unknown,
         "lines too long": tally.too_long,
-        "files that are no text": tally.binary,
+        "files that are not text": tally.binary,
         "links not followed": tally.links,
         "places that cannot be read": tally.unreadable,
     }
-    passed_over = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
-    if passed_over and (tally.read or tally.unreadable):
-        logger.warning("passed over: %s; the first: %s", passed_over, tally.first_fault or "a link")
+    skipped = ", ".join(f"{count} {what}" for what, count in counts.items() if count)
+    if skipped and (tally.read or tally.unreadable):
+        logger.warning("skipped: %s; first: %s", skipped, tally.first_fault or "a link")
 
 
 FIRST_SCAN_SECONDS = 2.0
-"""Seconds from the start on in which an answer waits for the first look: most are over by then."""
+"""Seconds after the start in which an answer waits for the first scan; most scans end within them."""
 
 
 class ImportWatcher:
     def __init__(
-        self, keeper: ConversationStore, owner: ConversationOwner, roots: Sequence[Path], seconds: float
+        self, store: ConversationStore, owner: ConversationOwner, roots: Sequence[Path], seconds: float
     ) -> None:
-        self._keeper = keeper
+        self._store = store
         self._owner = owner
         self._roots = roots
         self._seconds = seconds
         self._stopping = Event()
-        self._looked = Event()
-        self._patient_until = 0.0
+        self._scanned = Event()
+        self._wait_until = 0.0
         self._thread = Thread(target=self._run, name="toolyard-sessions-import", daemon=True)
 
-    async def has_looked(self) -> bool:
-        """Whether all that was there at the start has been read. Who asks soon after it waits a little."""
-        left = self._patient_until - time.monotonic()
-        if left > 0 and not self._looked.is_set():
-            await asyncio.to_thread(self._looked.wait, left)
-        return self._looked.is_set()
+    async def first_scan_done(self) -> bool:
+        """Whether the files have been read once. Soon after the start it waits a little for that."""
+        left = self._wait_until - time.monotonic()
+        if left > 0 and not self._scanned.is_set():
+            await asyncio.to_thread(self._scanned.wait, left)
+        return self._scanned.is_set()
 
     def start(self) -> None:
-        self._patient_until = time.monotonic() + FIRST_SCAN_SECONDS
+        self._wait_until = time.monotonic() + FIRST_SCAN_SECONDS
         self._thread.start()
 
     async def stop(self) -> None:
-        """What is being written is finished first."""
+        """Finishes the current write first."""
         self._stopping.set()
         await asyncio.to_thread(self._thread.join)
 
@@ -242,22 +260,22 @@ class ImportWatcher:
         asyncio.run(self._watch())
 
     async def _watch(self) -> None:
-        keeper = self._keeper.elsewhere()
-        importer = ConversationImporter(keeper, self._owner, self._roots, self._stopping)
+        store = self._store.for_thread()
+        importer = ConversationImporter(store, self._owner, self._roots, self._stopping)
         try:
             while not self._stopping.is_set():
-                await self._look(importer)
-                # Nothing else runs in this loop: it may as well stand still.
+                await self._scan(importer)
+                # Nothing else runs in this loop, so it may block.
                 self._stopping.wait(self._seconds)
         finally:
-            await keeper.close()
+            await store.close()
 
-    async def _look(self, importer: ConversationImporter) -> None:
+    async def _scan(self, importer: ConversationImporter) -> None:
         try:
-            await importer.look()
-            self._looked.set()
+            await importer.scan()
+            self._scanned.set()
         except ConversationStoreError as error:
-            logger.warning("conversations were not imported, another try follows: %s", error)
+            logger.warning("importing conversations failed, will retry: %s", error)
         except Exception:
-            # A supervisor: one file that nobody thought of must not end the import of all others.
-            logger.exception("conversations were not imported, another try follows")
+            # One unexpected file must not end the import of all others.
+            logger.exception("importing conversations failed, will retry")

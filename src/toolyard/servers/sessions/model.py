@@ -1,23 +1,25 @@
-"""What is kept of a conversation, and whose it is: the structs and their limits. No storage, no files."""
+"""A conversation, its messages and its owner: the structs and their limits. No storage, no files."""
 
 from __future__ import annotations
 
 import unicodedata
 from datetime import UTC, datetime
 from enum import IntEnum
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec import Struct
 
 from ...wire.text import clean
 
 Role = Literal["user", "assistant", "system", "tool"]
+Row = tuple[Any, ...]
+"""A row of a database."""
 
-MOST_TEXT = 200_000
+MAX_TEXT = 200_000
 """Characters kept of one message."""
-MOST_ARGUMENTS = 2_000
-"""Characters kept of what a tool was called with."""
-MOST_LINE = 300
+MAX_ARGUMENTS = 2_000
+"""Characters kept of a tool call's arguments."""
+MAX_LINE = 300
 """Characters kept of a title, a name or an id."""
 
 
@@ -27,7 +29,7 @@ class ConversationOwner(NamedTuple):
 
 
 class TitleSource(IntEnum):
-    """How a session came by its title: a better one takes the place of a worse one."""
+    """Where a title comes from; a higher value replaces a lower one."""
 
     BY_FIRST_WORDS = 0
     BY_A_MODEL = 1
@@ -47,17 +49,24 @@ class ConversationMessage(Struct, frozen=True, kw_only=True):
     time: str = ""
     tools: tuple[CalledTool, ...] = ()
     id: str
-    """Never twice in a session: what has one that is known is known already."""
+    """Unique in a conversation; a message with a known id is not stored again."""
     thread: str = ""
-    """Empty, or which agent beside the main one said it."""
+    """Empty for the main agent, else the sub-agent."""
+
+
+class VectoredMessage(Struct, frozen=True):
+    """A message and its encoded vector, if it has one."""
+
+    message: ConversationMessage
+    vector: bytes | None = None
 
 
 class Conversation(Struct, frozen=True, kw_only=True):
-    """A conversation, or what of it has been read so far."""
+    """A conversation, or the part of it that has been read so far."""
 
     session_id: str
     title: str = ""
-    named: TitleSource = TitleSource.BY_FIRST_WORDS
+    title_source: TitleSource = TitleSource.BY_FIRST_WORDS
     channel: str = ""
     created_at: str = ""
     updated_at: str = ""
@@ -68,7 +77,7 @@ class Conversation(Struct, frozen=True, kw_only=True):
 
 
 class StoredConversation(Struct, frozen=True, kw_only=True):
-    """A stored session, less its messages."""
+    """A stored conversation, without its messages."""
 
     number: int
     session_id: str
@@ -92,16 +101,16 @@ class StoredMessage(Struct, frozen=True, kw_only=True):
     thread: str
 
 
-def tidy(text: str, most: int = MOST_TEXT) -> str:
-    """A text as it is kept: composed characters, nothing that a database refuses, not without end."""
+def tidy(text: str, most: int = MAX_TEXT) -> str:
+    """Prepares a text for storage: composed characters, none that a database refuses, limited length."""
     text = clean(text).replace("\x00", "")
     if len(text) > most:
         text = f"{text[: most - 1]}…"
     return text if text.isascii() else unicodedata.normalize("NFC", text)
 
 
-def line(text: str, most: int = MOST_LINE) -> str:
-    """One line of a text, for titles: no breaks, cut at a word."""
+def line(text: str, most: int = MAX_LINE) -> str:
+    """Makes one line of a text, cut at a word."""
     joined = " ".join(tidy(text, most * 8).split())
     if len(joined) <= most:
         return joined
@@ -110,7 +119,7 @@ def line(text: str, most: int = MOST_LINE) -> str:
 
 
 def moment(value: object) -> str:
-    """A time in UTC, to the second, from ISO 8601 or seconds since 1970; empty when it is neither."""
+    """Converts ISO 8601 or seconds since 1970 to UTC, to the second; returns "" for anything else."""
     try:
         if isinstance(value, str) and value:
             read = datetime.fromisoformat(value)

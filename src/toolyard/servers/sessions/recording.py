@@ -1,4 +1,4 @@
-"""Stores conversations from Python: one that a program holds, or those in files."""
+"""Stores conversations from Python: one given as data, or those in files."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ _ENCODER = Encoder()
 async def record(
     session: SessionForm | Mapping[str, Any], *, tenant: str = "local", user: str = "", url: str = ""
 ) -> int:
-    """Keep a conversation, in the place of what was kept under its id; how many messages that is.
+    """Stores a conversation in place of any with the same id; returns how many messages it has.
 
-    `session` is in the form `toolyard.sessions`, `url` as in the settings. Raises
-    msgspec.ValidationError when a member does not fit the form, StoreError when it cannot be kept.
+    `session` is in the format `toolyard.sessions`, `url` as in the settings. Raises
+    msgspec.ValidationError for a wrong member, ConversationStoreError if it cannot be stored.
     """
     form = session if isinstance(session, SessionForm) else msgspec.convert(dict(session), SessionForm)
-    told = session_of(form)
-    if not told.updated_at:
+    conversation = session_of(form)
+    if not conversation.updated_at:
         now = moment(time.time())
-        told = replace(told, created_at=told.created_at or now, updated_at=now)
-    keeper = open_store(url, _ENCODER)
+        conversation = replace(conversation, created_at=conversation.created_at or now, updated_at=now)
+    store = open_store(url, _ENCODER)
     try:
-        return await keeper.replace(ConversationOwner(tenant, user), told)
+        return await store.replace(ConversationOwner(tenant, user), conversation)
     finally:
-        await keeper.close()
+        await store.close()
 
 
 async def import_files(
     paths: Sequence[Path], *, tenant: str = "local", user: str = "", url: str = ""
 ) -> ImportTally:
-    """Read what is new in folders and files, once; what became of it. Reading happens in this event loop."""
-    keeper = open_store(url, _ENCODER)
+    """Imports what is new in folders and files, once. Reads files in this event loop."""
+    store = open_store(url, _ENCODER)
     try:
-        return await ConversationImporter(keeper, ConversationOwner(tenant, user), paths).look()
+        return await ConversationImporter(store, ConversationOwner(tenant, user), paths).scan()
     finally:
-        await keeper.close()
+        await store.close()

@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from ...config.files import state_home
 from ...kit.localization import Locale
+from ...kit.settings import text_list
 from .model import ConversationOwner
 
 
@@ -19,21 +20,19 @@ class Settings(Struct, frozen=True, kw_only=True):
     url: str = ""
     """`sqlite:PATH`, `postgresql://…`, or `memory:`; empty: a file in the state folder of this user."""
     import_from: str | tuple[str, ...] = ()
-    """Folders or files with conversations, read at the start and whenever they change."""
+    """Folders or files with conversations, imported at the start and whenever they change."""
     tenant: str = "local"
-    """Whose the imported conversations are."""
+    """The tenant that owns the imported conversations."""
     user: str = ""
-    """Whose the imported conversations are, within the tenant."""
+    """The user within the tenant who owns the imported conversations."""
     scan_seconds: Annotated[float, Meta(gt=0, le=86_400)] = 30.0
-    """How often to look whether files have changed."""
+    """Seconds between two scans for changed files."""
     min_similarity: Annotated[float, Meta(ge=0, le=1)] = 0.35
-    """From where on two texts mean about the same."""
+    """The similarity from which a text counts as a hit of a semantic search."""
 
     @property
     def roots(self) -> tuple[Path, ...]:
-        given = self.import_from
-        named = given.split(os.pathsep) if isinstance(given, str) else given
-        return tuple(Path(name.strip()).expanduser() for name in named if name.strip())
+        return tuple(Path(name).expanduser() for name in text_list(self.import_from, os.pathsep))
 
     @property
     def owner(self) -> ConversationOwner:

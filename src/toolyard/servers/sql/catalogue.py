@@ -15,7 +15,7 @@ from ...databases import Database, Table, TableColumn
 from ...databases.guard.statement import GuardedStatement
 
 WITH_COLUMNS = 12_000
-"""Up to so many characters the light catalogue has the columns too."""
+"""Up to this many characters the short catalogue includes the columns."""
 LONGEST = 60_000
 LONGEST_DESCRIPTION = 200
 
@@ -32,8 +32,8 @@ class SqlCatalogue:
         found = await self._database.tables()
         return [self._shown(table) for table in found if not self._is_blocked(table)]
 
-    async def among(self, names: Sequence[str]) -> list[Table]:
-        """Those of these names; unknown ones are left out."""
+    async def named(self, names: Sequence[str]) -> list[Table]:
+        """Returns the tables with these names; skips unknown names."""
         wanted = {name.casefold() for name in names}
         return [table for table in await self.tables() if wanted & set(_names(table))]
 
@@ -56,8 +56,8 @@ def _names(table: Table) -> tuple[str, ...]:
     return own, bare, f"{table.schema.casefold()}.{bare}"
 
 
-def light(tables: Sequence[Table]) -> str:
-    """A line for each, with its columns as long as there is room."""
+def short_catalogue(tables: Sequence[Table]) -> str:
+    """One line a table, with its columns if there is room."""
     whole = "\n".join(_line(table, [column.name for column in table.columns]) for table in tables)
     if len(whole) > WITH_COLUMNS:
         whole = "\n".join(_line(table, []) for table in tables)
@@ -69,7 +69,7 @@ def _line(table: Table, columns: Sequence[str]) -> str:
     return f"{named}: {_short(table.description)}" if table.description else named
 
 
-def detailed(tables: Sequence[Table]) -> str:
+def detailed_catalogue(tables: Sequence[Table]) -> str:
     return "\n\n".join(_described(table) for table in tables)[:LONGEST]
 
 
@@ -85,17 +85,17 @@ def _described(table: Table) -> str:
 
 
 def _column(column: TableColumn) -> str:
-    told = f"{column.name} {column.type}{'' if column.nullable else ' not null'}"
-    return f"{told}: {_short(column.description)}" if column.description else told
+    line = f"{column.name} {column.type}{'' if column.nullable else ' not null'}"
+    return f"{line}: {_short(column.description)}" if column.description else line
 
 
 def _short(text: str) -> str:
-    told = " ".join(text.split())
-    return told if len(told) <= LONGEST_DESCRIPTION else told[: LONGEST_DESCRIPTION - 1] + "…"
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_DESCRIPTION else line[: LONGEST_DESCRIPTION - 1] + "…"
 
 
-MOST_NEAR = 3
-LEAST_LIKENESS = 0.6
+MAX_SUGGESTIONS = 3
+MIN_SIMILARITY = 0.6
 
 
 class MissingNames(Struct, frozen=True):
@@ -107,7 +107,7 @@ class MissingNames(Struct, frozen=True):
 
 async def unknown_names(catalogue: SqlCatalogue, statement: GuardedStatement) -> MissingNames:
     tables = [table.name for table in await catalogue.tables()]
-    used = await catalogue.among(statement.tables)
+    used = await catalogue.named(statement.tables)
     columns = [column.name for table in used for column in table.columns]
     there = {name.casefold() for table in used for name in (table.name, table.name.rpartition(".")[2])}
     return MissingNames(
@@ -119,7 +119,7 @@ async def unknown_names(catalogue: SqlCatalogue, statement: GuardedStatement) ->
 
 
 def named_in(reason: str, missing: MissingNames) -> MissingNames:
-    """Only those that the database complains of: others may be names that the statement itself gave."""
+    """Keeps only names that the database's reason mentions: others may be aliases of the statement."""
     words = set(re.findall(r"\w+", reason.casefold()))
     tables = tuple(name for name in missing.tables if _bare(name) in words)
     columns = tuple(name for name in missing.columns if name.casefold() in words)
@@ -127,12 +127,12 @@ def named_in(reason: str, missing: MissingNames) -> MissingNames:
 
 
 def near(name: str, known: Iterable[str]) -> list[str]:
-    """Those of similar letters, whatever their case, and those that it is a part of."""
+    """Returns similarly spelled names, in any case, and names that contain it."""
     by_letters = {one.casefold(): one for one in known}
     wanted = _bare(name)
-    found = get_close_matches(wanted, by_letters, MOST_NEAR, LEAST_LIKENESS)
+    found = get_close_matches(wanted, by_letters, MAX_SUGGESTIONS, MIN_SIMILARITY)
     found += [one for one in by_letters if wanted in one and one not in found]
-    return [by_letters[one] for one in found[:MOST_NEAR]]
+    return [by_letters[one] for one in found[:MAX_SUGGESTIONS]]
 
 
 def _bare(name: str) -> str:

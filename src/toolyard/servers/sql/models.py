@@ -1,7 +1,7 @@
 """Language models over HTTP: the first model that answers fills in a form.
 
-Owns Anthropic's messages API and OpenAI's chat completions, their failures, and how a reply is read. What a
-model says is untrusted: it comes back as plain data that the caller has to check.
+Owns Anthropic's messages API and OpenAI's chat completions, their failures, and how a reply is read. A
+model's reply is untrusted: it is returned as plain data that the caller has to check.
 """
 
 import asyncio
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 FENCED = re.compile(r"```[a-zA-Z]*[ \t]*\n(.*?)```", re.DOTALL)
 STATEMENT = re.compile(r"\s*(select|with)\b", re.IGNORECASE)
-MOST_BRACES = 20
-"""Places in a text where an object may begin that are looked at."""
+MAX_BRACES = 20
+"""Places in a reply that are tried as the start of a JSON object."""
 
 
 class UnreadableReplyError(Exception):
-    """What the model said is no filled form."""
+    """The model's reply does not fill in the form."""
 
     def __init__(self, is_refusal: bool = False) -> None:
         super().__init__("refused" if is_refusal else "unreadable")
@@ -39,7 +39,7 @@ class ModelForm(Struct, frozen=True):
     description: str
     schema: dict[str, Any]
     statement: str
-    """The field that a text which is only SQL fills."""
+    """The field that a reply of plain SQL fills in."""
 
     @property
     def fields(self) -> set[str]:
@@ -47,7 +47,7 @@ class ModelForm(Struct, frozen=True):
 
 
 def read_reply(text: str, form: ModelForm) -> dict[str, Any]:
-    """An object somewhere in the text with a field of the form; or SQL alone."""
+    """Finds an object with a field of the form anywhere in the text, or plain SQL."""
     decoder = json.JSONDecoder()
     for at in _places(text):
         try:
@@ -64,12 +64,12 @@ def read_reply(text: str, form: ModelForm) -> dict[str, Any]:
 
 
 def _places(text: str) -> list[int]:
-    return [found.start() for found in re.finditer(r"\{", text)][:MOST_BRACES]
+    return [found.start() for found in re.finditer(r"\{", text)][:MAX_BRACES]
 
 
 T = TypeVar("T")
 
-MOST_TOKENS = 1_000
+MAX_TOKENS = 1_000
 
 
 class AnthropicApi:
@@ -85,7 +85,7 @@ class AnthropicApi:
     def body(self, model: str, system: str, text: str, form: ModelForm) -> dict[str, Any]:
         return {
             "model": model,
-            "max_tokens": MOST_TOKENS,
+            "max_tokens": MAX_TOKENS,
             "system": system,
             "messages": [{"role": "user", "content": text}],
             "tools": [{"name": form.name, "description": form.description, "input_schema": form.schema}],
@@ -93,15 +93,15 @@ class AnthropicApi:
         }
 
     def answer(self, reply: Any, form: ModelForm) -> dict[str, Any]:
-        said = _typed(reply, _Message)
-        if said.stop_reason == "max_tokens":  # half a statement may be another one
+        message = _typed(reply, _Message)
+        if message.stop_reason == "max_tokens":  # a truncated statement may mean something else
             raise UnreadableReplyError
-        for block in said.content:
+        for block in message.content:
             if block.type == "tool_use" and block.name == form.name:
                 return block.input
-        if said.stop_reason == "refusal":
+        if message.stop_reason == "refusal":
             raise UnreadableReplyError(is_refusal=True)
-        return read_reply("\n".join(block.text for block in said.content if block.type == "text"), form)
+        return read_reply("\n".join(block.text for block in message.content if block.type == "text"), form)
 
 
 class OpenAiApi:
@@ -113,7 +113,7 @@ class OpenAiApi:
         return {"Authorization": f"Bearer {key}"} if key else {}
 
     def body(self, model: str, system: str, text: str, form: ModelForm) -> dict[str, Any]:
-        # No limit of tokens and no temperature: there is no name, and no value, that all servers take.
+        # No token limit and no temperature: no name or value works with all servers.
         wanted = msgspec.json.encode(form.schema).decode()
         system = f"{system}\n\n{form.description} Answer with one JSON object and nothing else: {wanted}"
         messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
@@ -141,13 +141,13 @@ class _Message(Struct):
     stop_reason: str | None = None
 
 
-class _Said(Struct):
+class _ChatMessage(Struct):
     content: str | None = None
     refusal: str | None = None
 
 
 class _Choice(Struct):
-    message: _Said
+    message: _ChatMessage
 
 
 class _Completion(Struct):
@@ -166,28 +166,28 @@ Fault = Literal[
     "key", "busy", "unknown_model", "failing", "slow", "unreachable", "unreadable", "refused", "status"
 ]
 _SAME_FOR_ALL: tuple[Fault, ...] = ("key", "unreachable")
-"""What another model at the same address would meet as well."""
+"""Another model at the same URL would fail in the same way."""
 _WORTH_A_SECOND_TRY: tuple[Fault, ...] = ("failing", "unreadable")
 
 
 class ModelError(Exception):
-    """No model has answered; of the last one that was asked."""
+    """No model has answered; describes the failure of the last one."""
 
     def __init__(self, model: str, fault: Fault, detail: str = "") -> None:
         super().__init__(f"{model}: {fault} {detail}".strip())
         self.model = model
         self.fault: Fault = fault
         self.detail = detail
-        """A number of seconds, a status: never words of the other side."""
+        """A number of seconds or a status; never text from the API."""
 
 
 class ModelApi(Protocol):
-    """How an API is spoken to."""
+    """The requests and replies of one API."""
 
     url: str
     path: str
     variable: str
-    """Of the environment, with the key."""
+    """The environment variable with the key."""
 
     def headers(self, key: str) -> dict[str, str]: ...
     def body(self, model: str, system: str, text: str, form: ModelForm) -> dict[str, Any]: ...
@@ -195,7 +195,7 @@ class ModelApi(Protocol):
 
 
 class ModelEndpoint(Struct, frozen=True):
-    """Where models are, and which."""
+    """An API and the models to ask there, in order."""
 
     url: str
     key: str
@@ -204,14 +204,14 @@ class ModelEndpoint(Struct, frozen=True):
 
 
 class ModelClient:
-    def __init__(self, place: ModelEndpoint, dialogue: ModelApi) -> None:
-        self._place = place
-        self._dialogue = dialogue
+    def __init__(self, endpoint: ModelEndpoint, api: ModelApi) -> None:
+        self._endpoint = endpoint
+        self._api = api
         self._session: aiohttp.ClientSession | None = None
 
     async def fill(self, form: ModelForm, system: str, text: str) -> dict[str, Any]:
-        """A filled form, from the first model that gives one; ModelFailed when none does."""
-        waiting = list(self._place.models)
+        """Returns the form as filled in by the first model that answers; raises ModelError if none does."""
+        waiting = list(self._endpoint.models)
         tried: list[str] = []
         while True:
             model = waiting.pop(0)
@@ -228,12 +228,12 @@ class ModelClient:
 
     async def _ask(self, model: str, system: str, text: str, form: ModelForm) -> dict[str, Any]:
         try:
-            async with asyncio.timeout(self._place.seconds):
-                reply = await self._post(model, self._dialogue.body(model, system, text, form))
+            async with asyncio.timeout(self._endpoint.seconds):
+                reply = await self._post(model, self._api.body(model, system, text, form))
         except TimeoutError:
-            raise ModelError(model, "slow", f"{self._place.seconds:g}") from None
+            raise ModelError(model, "slow", f"{self._endpoint.seconds:g}") from None
         try:
-            return self._dialogue.answer(reply, form)
+            return self._api.answer(reply, form)
         except UnreadableReplyError as error:
             raise ModelError(model, "refused" if error.is_refusal else "unreadable") from None
 
@@ -241,12 +241,12 @@ class ModelClient:
         import aiohttp  # 90 ms of CPU, and only for questions
 
         if self._session is None:
-            # The time limit is ours, around all of a request.
+            # `_ask` limits the time of the whole request.
             self._session = aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None))
-        headers = {"Content-Type": "application/json", **self._dialogue.headers(self._place.key)}
-        url = self._place.url.rstrip("/") + self._dialogue.path
+        headers = {"Content-Type": "application/json", **self._api.headers(self._endpoint.key)}
+        url = self._endpoint.url.rstrip("/") + self._api.path
         try:
-            # A redirect would carry the key, and the schema, to somebody else.
+            # A redirect would send the key and the schema to another host.
             async with self._session.post(
                 url, data=msgspec.json.encode(body), headers=headers, allow_redirects=False
             ) as response:
@@ -291,16 +291,14 @@ def _failed(model: str, status: int, retry_after: str) -> ModelError:
 
 
 def model_client(settings: Settings) -> ModelClient | None:
-    """None when there is nobody to ask."""
-    dialogue: ModelApi = AnthropicApi() if settings.provider == "anthropic" else OpenAiApi()
-    key = settings.model_key or os.environ.get(dialogue.variable, "")
+    """Returns None if no model is configured."""
+    api: ModelApi = AnthropicApi() if settings.provider == "anthropic" else OpenAiApi()
+    key = settings.model_key or os.environ.get(api.variable, "")
     models = _names(settings)
-    # Servers of one's own often want no key.
+    # Self-hosted servers often need no key.
     if not models or not (key or settings.model_url):
         return None
-    return ModelClient(
-        ModelEndpoint(settings.model_url or dialogue.url, key, models, settings.model_seconds), dialogue
-    )
+    return ModelClient(ModelEndpoint(settings.model_url or api.url, key, models, settings.model_seconds), api)
 
 
 def _names(settings: Settings) -> tuple[str, ...]:

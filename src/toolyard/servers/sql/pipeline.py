@@ -1,8 +1,8 @@
 """From a question to rows: generator, tables, evaluator, guard, executor.
 
 Models see the question, names, types, descriptions and their own statement, never a value of a row. A
-statement runs only if the guard accepts it. A failure is reported to the model once, in our words: the
-database's may quote rows.
+statement runs only if the guard accepts it. A failure is reported to the model once, in our own words,
+because the database's message may quote rows.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ import msgspec
 from msgspec import Struct
 
 from ...databases import Database, DatabaseError, ErrorKind, Rows, Table
-from ...databases.guard.statement import GuardedStatement, guarded
+from ...databases.guard.statement import GuardedStatement, guard_statement
 from ...databases.model import StatementRefusedError
 from ...kit import Context
-from .catalogue import SqlCatalogue, detailed, light, unknown_names
+from .catalogue import SqlCatalogue, detailed_catalogue, short_catalogue, unknown_names
 from .models import ModelClient, ModelError, ModelForm
 from .settings import Settings
 from .texts import SqlTexts
@@ -37,11 +37,11 @@ class GuardedStatements:
         self._settings = settings
         self._blocks_columns = bool(blocked_columns)
         self._guard = partial(
-            guarded,
+            guard_statement,
             dialect=database.dialect,
             blocked_tables=blocked_tables,
             blocked_columns=blocked_columns,
-            # One more than is shown: so that it is known whether there are more.
+            # One more than is shown, to learn whether there are more.
             limit=settings.max_rows + 1,
         )
 
@@ -49,14 +49,14 @@ class GuardedStatements:
     def dialect(self) -> str:
         return self._database.dialect
 
-    async def checked(self, sql: str) -> GuardedStatement:
-        """Refused with a reason for all that is not one statement that reads."""
-        known = await self._known() if self._blocks_columns else None
-        # In a thread: a long statement of a stranger's takes long to parse.
+    async def check(self, sql: str) -> GuardedStatement:
+        """Raises StatementRefusedError for anything but one statement that only reads."""
+        known = await self._columns_by_table() if self._blocks_columns else None
+        # In a thread: a long statement takes long to parse.
         return await asyncio.to_thread(self._guard, sql, known=known)
 
-    async def _known(self) -> Mapping[str, Sequence[str]]:
-        """Without them `*` could not be told from a blocked column."""
+    async def _columns_by_table(self) -> Mapping[str, Sequence[str]]:
+        """The guard needs them to see whether `*` includes a blocked column."""
         tables = await self._database.tables()
         return {table.name: [column.name for column in table.columns] for table in tables}
 
@@ -76,7 +76,7 @@ class PipelineSteps:
         self._total = total
         self._begun = 0
         self._start = time.monotonic()
-        self.taken: list[str] = []
+        self.durations: list[str] = []
 
     @asynccontextmanager
     async def step(self, words: str) -> AsyncGenerator[None]:
@@ -86,10 +86,10 @@ class PipelineSteps:
         try:
             yield
         finally:
-            self.taken.append(f"{words}: {_ms(start)} ms")
+            self.durations.append(f"{words}: {_ms(start)} ms")
 
     def expect(self, more: int) -> None:
-        """More steps than was thought."""
+        """Adds steps to the total."""
         self._total += more
 
     async def end(self) -> None:
@@ -105,14 +105,14 @@ def _ms(start: float) -> int:
 
 
 class SqlDraft(Struct):
-    """What the generator fills in."""
+    """The generator's form."""
 
     sql: str = ""
     reason: str = ""
 
 
 class SqlVerdict(Struct):
-    """What the evaluator fills in."""
+    """The evaluator's form."""
 
     approved: bool = False
     improved_sql: str | None = None
@@ -121,7 +121,7 @@ class SqlVerdict(Struct):
 
 DRAFT = ModelForm(
     "write_sql",
-    "Hand over the statement.",
+    "Return the statement.",
     {
         "type": "object",
         "properties": {
@@ -134,7 +134,7 @@ DRAFT = ModelForm(
 )
 VERDICT = ModelForm(
     "judge_sql",
-    "Hand over the judgement.",
+    "Return the verdict.",
     {
         "type": "object",
         "properties": {
@@ -181,7 +181,7 @@ def evaluator_prompt(question: str, sql: str, schema: str) -> str:
 
 
 class UnusableStatementError(Exception):
-    """Why a statement could not be used, in words that a model may read; `cause` is for people."""
+    """A statement could not be used. `words` may be shown to a model; `cause` is for people."""
 
     def __init__(self, sql: str, words: str, cause: Exception) -> None:
         super().__init__(words)
@@ -195,7 +195,7 @@ T = TypeVar("T")
 ROUNDS = 2
 STEPS_OF_A_ROUND = 4
 LONGEST_REASON = 300
-_MENDABLE: dict[ErrorKind, str] = {
+_RETRYABLE: dict[ErrorKind, str] = {
     "unknown": "it names a table, column or function that does not exist",
     "syntax": "the database does not understand it",
     "memory": "it needs more memory than it may take",
@@ -204,7 +204,7 @@ _MENDABLE: dict[ErrorKind, str] = {
 
 
 class NoAnswerError(Exception):
-    """The models found no statement."""
+    """The models wrote no statement."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -212,7 +212,7 @@ class NoAnswerError(Exception):
 
 
 class UnansweredError(Exception):
-    """The last statement failed as well."""
+    """The last attempt failed as well."""
 
     def __init__(self, sql: str, cause: Exception) -> None:
         super().__init__(str(cause))
@@ -224,8 +224,8 @@ class SqlResult(Struct, frozen=True):
     statement: GuardedStatement
     original: str
     rows: Rows
-    doubt: ModelError | None = None
-    """Why the evaluator has not looked at it."""
+    evaluator_error: ModelError | None = None
+    """Why the evaluator did not check the statement."""
 
 
 class SqlPipeline:
@@ -244,7 +244,7 @@ class SqlPipeline:
         self._rules = {"dialect": statements.dialect, "rows": max_rows}
 
     async def answer(self, question: str, steps: PipelineSteps, caller: str) -> SqlResult:
-        """ModelFailed, DatabaseError or Unanswered when there is none."""
+        """Raises ModelError, DatabaseError or UnansweredError."""
         async with steps.step(self._texts.reading):
             tables = await self._catalogue.tables()
         complaint: UnusableStatementError | None = None
@@ -266,30 +266,32 @@ class SqlPipeline:
         caller: str,
     ) -> SqlResult:
         async with steps.step(self._texts.writing if complaint is None else self._texts.writing_again):
-            draft = await self._written(question, tables, complaint)
-            used = (await self._checked(draft)).tables
+            draft = await self._write_draft(question, tables, complaint)
+            used = (await self._check(draft)).tables
         async with steps.step(self._texts.evaluating):
-            sql, doubt = await self._evaluated(question, draft, used)
+            sql, evaluator_error = await self._evaluate(question, draft, used)
         async with steps.step(self._texts.checking):
-            statement = await self._checked(sql)
+            statement = await self._check(sql)
         async with steps.step(self._texts.running):
-            return SqlResult(statement, draft, await self._run(sql, statement, caller), doubt)
+            return SqlResult(statement, draft, await self._run(sql, statement, caller), evaluator_error)
 
-    async def _written(
+    async def _write_draft(
         self, question: str, tables: Sequence[Table], complaint: UnusableStatementError | None
     ) -> str:
         system = GENERATOR.format(**self._rules)
-        filled = await self._models.fill(DRAFT, system, generator_prompt(question, light(tables), complaint))
+        filled = await self._models.fill(
+            DRAFT, system, generator_prompt(question, short_catalogue(tables), complaint)
+        )
         draft = _typed(filled, SqlDraft) or SqlDraft()
         if not draft.sql.strip():
             raise UnansweredError("", NoAnswerError(draft.reason or "-"))
         return draft.sql.strip()
 
-    async def _evaluated(
+    async def _evaluate(
         self, question: str, draft: str, used: Sequence[str]
     ) -> tuple[str, ModelError | None]:
-        """The statement to run. One that nobody could look at runs all the same: safety is the guard's."""
-        schema = detailed(await self._catalogue.among(used))
+        """Returns the statement to run. If the evaluator fails it is the draft: the guard ensures safety."""
+        schema = detailed_catalogue(await self._catalogue.named(used))
         try:
             filled = await self._models.fill(
                 VERDICT, EVALUATOR.format(**self._rules), evaluator_prompt(question, draft, schema)
@@ -306,9 +308,9 @@ class SqlPipeline:
         reason = verdict.reason[:LONGEST_REASON] or "-"
         raise UnusableStatementError(draft, reason, NoAnswerError(reason))
 
-    async def _checked(self, sql: str) -> GuardedStatement:
+    async def _check(self, sql: str) -> GuardedStatement:
         try:
-            return await self._statements.checked(sql)
+            return await self._statements.check(sql)
         except StatementRefusedError as error:
             raise UnusableStatementError(sql, f"it was refused: {error.reason}", error) from None
 
@@ -316,7 +318,7 @@ class SqlPipeline:
         try:
             return await self._statements.run(statement, caller)
         except DatabaseError as error:
-            words = _MENDABLE.get(error.kind)
+            words = _RETRYABLE.get(error.kind)
             if words is None:
                 raise UnansweredError(sql, error) from None
             if error.kind == "unknown":
@@ -325,7 +327,7 @@ class SqlPipeline:
 
     async def _unknown(self, statement: GuardedStatement) -> str:
         missing = await unknown_names(self._catalogue, statement)
-        schema = detailed(await self._catalogue.among(statement.tables))
+        schema = detailed_catalogue(await self._catalogue.named(statement.tables))
         names = ", ".join((*missing.tables, *missing.columns))
         return f": {names}. The schema of its tables:\n{schema}"
 

@@ -5,7 +5,7 @@ from msgspec import Struct
 from ...kit.localization import Locale, LocalizedTool
 
 SMALLEST, LARGEST = 1e-4, 1e15
-"""Numbers beyond are written with an exponent."""
+"""Numbers outside this range are written with an exponent."""
 
 
 class SqlTexts(Struct, frozen=True, kw_only=True):
@@ -28,7 +28,7 @@ class SqlTexts(Struct, frozen=True, kw_only=True):
     evaluating: str
     checking: str
     running: str
-    # What is asked wrongly
+    # Wrong arguments
     neither: str
     both: str
     too_long: str
@@ -78,7 +78,7 @@ class SqlTexts(Struct, frozen=True, kw_only=True):
         return f"{value:,}".replace(",", self.separators[0])
 
     def number(self, value: float) -> str:
-        """With two decimals at least and six at most; the structured part has them all."""
+        """With two to six decimals; the structured content has all of them."""
         if value and not SMALLEST <= abs(value) < LARGEST:
             return repr(value)
         whole, _, decimals = f"{value:,.6f}".partition(".")
@@ -95,71 +95,74 @@ EN = SqlTexts(
     no="false",
     separators=(",", "."),
     cut_rows=(
-        "Only the first {count} rows are here; there may be more. Aggregate, filter, or ask for fewer "
+        "Only the first {count} rows are shown; there may be more. Aggregate, filter, or ask for fewer "
         "columns."
     ),
-    cut_bytes="Only {count} rows are here: more would be over the limit of size. Ask for fewer columns.",
-    not_evaluated="The statement was not checked against the schema by a second look: {reason}",
+    cut_bytes="Only {count} rows are shown: more would be over the size limit. Ask for fewer columns.",
+    not_evaluated="The evaluator could not check the statement against the schema: {reason}",
     reading="Reading the catalogue",
     writing="Writing SQL",
     writing_again="Writing SQL again",
     evaluating="Evaluating the SQL",
     checking="Checking that it is safe",
     running="Running it",
-    neither="There is nothing to answer: give 'question' (in plain words) or 'sql' (one SELECT).",
-    both="Give 'question' (in plain words) or 'sql' (one SELECT), not both.",
+    neither="Nothing to answer: pass 'question' (in plain words) or 'sql' (one SELECT).",
+    both="Pass 'question' (in plain words) or 'sql' (one SELECT), not both.",
     too_long="The question has {count} characters; at most {most} are read.",
     no_model=(
-        "No model is configured, so a question in words cannot become SQL here. "
+        "No model is configured, so a question in plain words cannot be turned into SQL. "
         "Write one SELECT yourself and pass it as 'sql'. {tables} "
         "Whoever runs the server can set 'model_key' (or the variable {variable}), 'provider', 'model' and "
         "'model_url'."
     ),
     refused="Not run: {reason}. Only one statement that reads is run: SELECT, or WITH … SELECT.",
     refused_at="Not run: {reason} (line {line}, column {column}). Only one statement that reads is run.",
-    timeout="It took more than {seconds} s and was ended in the database. Filter more, or aggregate less.",
+    timeout="The statement took longer than {seconds} s and was cancelled. Filter more, or aggregate less.",
     memory=(
-        "It was ended: {reason}. Filter more, aggregate less, or make smaller values; whoever runs the "
-        "server can set 'max_memory_mb'."
+        "The statement was cancelled: {reason}. Filter more, aggregate less, or make smaller values; whoever "
+        "runs the server can set 'max_memory_mb'."
     ),
-    read_only="The database refused it: this connection only reads.",
-    unknown="The database does not know a name in it: {reason}.",
+    read_only="The database refused the statement: this connection is read-only.",
+    unknown="The database does not know a name in the statement: {reason}.",
     unknown_column="No column {name!r} in {tables}.",
     unknown_table="No table {name!r}.",
     near="Did you mean {names}?",
     known_tables="Tables: {names}.",
     syntax="The database does not understand the statement: {reason}.",
     unreachable="The database cannot be reached now: {reason}. Try again later.",
-    unusable="The database cannot be used: {reason}. Whoever runs the server can set 'database' right.",
-    too_big="The answer is over the limit of size: {reason}. Ask for fewer rows or columns.",
+    unusable=(
+        "The database cannot be used: {reason}. Whoever runs the server should check the setting 'database'."
+    ),
+    too_big="The answer is over the size limit: {reason}. Ask for fewer rows or columns.",
     other="The database answered with an error: {reason}.",
-    no_answer="The model found no SQL for this question: {reason}. Ask in other words, or pass 'sql'.",
+    no_answer="The model found no SQL for this question: {reason}. Rephrase it, or pass 'sql'.",
     model_sql="The model wrote: {sql}",
     model_key="The model {model!r} was not asked: its API refused the key ({detail}).",
-    model_busy="The model {model!r} has too much to do (429). Try again in a while.",
-    model_busy_for="The model {model!r} has too much to do (429). Try again in {detail} s.",
-    model_unknown_model="There is no model {model!r} at its API (404).",
+    model_busy="The API of the model {model!r} limits the rate of requests (429). Try again later.",
+    model_busy_for=(
+        "The API of the model {model!r} limits the rate of requests (429). Try again in {detail} s."
+    ),
+    model_unknown_model="The API has no model {model!r} (404).",
     model_failing="The API of the model {model!r} fails ({detail}).",
-    model_slow="The model {model!r} gave no answer within {detail} s.",
+    model_slow="The model {model!r} did not answer within {detail} s.",
     model_unreachable="The API of the model {model!r} cannot be reached.",
-    model_unreadable="What the model {model!r} answered cannot be read.",
+    model_unreadable="The reply of the model {model!r} cannot be read.",
     model_refused="The model {model!r} refused to answer.",
-    model_status="The API of the model {model!r} did not take the request ({detail}).",
+    model_status="The API of the model {model!r} rejected the request ({detail}).",
     instead="Meanwhile you can pass 'sql'.",
     tables_title="Tables",
-    tables_description="The tables and views that can be asked, with their columns.",
+    tables_description="The tables and views that can be queried, with their columns.",
     no_tables="The database has no tables.",
     prompt_title="Explore the data",
-    prompt_description="Get to know the database, and find something worth knowing in it.",
-    prompt_topic="What is of interest; nothing: an overview",
+    prompt_description="Get to know the database and find something interesting in it.",
+    prompt_topic="What you are interested in; leave empty for an overview",
     explore=(
         "Look at this database with the tool `query_sql`. These are its tables:\n\n{tables}\n\n"
-        "First find out how much there is in the most important tables and which time they "
-        "cover. Then answer "
-        "three questions that somebody responsible for this data would ask, with one SELECT each. Show the "
-        "statements, the numbers and what they mean, and say what is doubtful."
+        "First find out how many rows the most important tables have and which period they cover. Then "
+        "answer three questions that somebody responsible for this data would ask, with one SELECT each. "
+        "Show the statements, the numbers and what they mean, and say what is doubtful."
     ),
-    explore_topic="Keep to this: {topic}",
+    explore_topic="Keep to this topic: {topic}",
 )
 
 PT = SqlTexts(
@@ -174,7 +177,7 @@ PT = SqlTexts(
         "Aqui estão só as primeiras {count} linhas; pode haver mais. Agregue, filtre ou peça menos colunas."
     ),
     cut_bytes="Aqui estão só {count} linhas: mais passariam do limite de tamanho. Peça menos colunas.",
-    not_evaluated="A consulta não foi conferida com o esquema por uma segunda leitura: {reason}",
+    not_evaluated="O avaliador não pôde conferir a consulta com o esquema: {reason}",
     reading="Lendo o catálogo",
     writing="Escrevendo o SQL",
     writing_again="Escrevendo o SQL de novo",
@@ -185,7 +188,7 @@ PT = SqlTexts(
     both="Informe 'pergunta' (em palavras) ou 'sql' (um SELECT), não os dois.",
     too_long="A pergunta tem {count} caracteres; no máximo {most} são lidos.",
     no_model=(
-        "Nenhum modelo está configurado, então uma pergunta em palavras não pode virar SQL aqui. "
+        "Nenhum modelo está configurado, então uma pergunta em palavras não pode virar SQL. "
         "Escreva um SELECT e passe em 'sql'. {tables} "
         "Quem opera o servidor pode definir 'model_key' (ou a variável {variable}), 'provider', 'model' e "
         "'model_url'."
@@ -194,12 +197,12 @@ PT = SqlTexts(
     refused_at=(
         "Não executado: {reason} (linha {line}, coluna {column}). Só uma consulta de leitura é executada."
     ),
-    timeout="Passou de {seconds} s e foi encerrada no banco. Filtre mais, ou agregue menos.",
+    timeout="A consulta passou de {seconds} s e foi cancelada. Filtre mais, ou agregue menos.",
     memory=(
-        "Foi encerrada: {reason}. Filtre mais, agregue menos ou produza valores menores; quem opera o "
-        "servidor pode definir 'max_memory_mb'."
+        "A consulta foi cancelada: {reason}. Filtre mais, agregue menos ou produza valores menores; quem "
+        "opera o servidor pode definir 'max_memory_mb'."
     ),
-    read_only="O banco recusou: esta conexão só lê.",
+    read_only="O banco recusou a consulta: esta conexão é somente leitura.",
     unknown="O banco não conhece um nome da consulta: {reason}.",
     unknown_column="Não há coluna {name!r} em {tables}.",
     unknown_table="Não há tabela {name!r}.",
@@ -207,7 +210,7 @@ PT = SqlTexts(
     known_tables="Tabelas: {names}.",
     syntax="O banco não entende a consulta: {reason}.",
     unreachable="O banco não pode ser alcançado agora: {reason}. Tente mais tarde.",
-    unusable="O banco não pode ser usado: {reason}. Quem opera o servidor pode corrigir 'database'.",
+    unusable="O banco não pode ser usado: {reason}. Quem opera o servidor deve conferir a opção 'database'.",
     too_big="A resposta passa do limite de tamanho: {reason}. Peça menos linhas ou colunas.",
     other="O banco respondeu com um erro: {reason}.",
     no_answer=(
@@ -215,13 +218,13 @@ PT = SqlTexts(
     ),
     model_sql="O modelo escreveu: {sql}",
     model_key="O modelo {model!r} não foi consultado: a API recusou a chave ({detail}).",
-    model_busy="O modelo {model!r} está sobrecarregado (429). Tente de novo daqui a pouco.",
-    model_busy_for="O modelo {model!r} está sobrecarregado (429). Tente de novo em {detail} s.",
-    model_unknown_model="Não há modelo {model!r} nessa API (404).",
+    model_busy="A API do modelo {model!r} limita a taxa de pedidos (429). Tente de novo mais tarde.",
+    model_busy_for="A API do modelo {model!r} limita a taxa de pedidos (429). Tente de novo em {detail} s.",
+    model_unknown_model="A API não tem o modelo {model!r} (404).",
     model_failing="A API do modelo {model!r} está com falha ({detail}).",
     model_slow="O modelo {model!r} não respondeu em {detail} s.",
     model_unreachable="A API do modelo {model!r} não pode ser alcançada.",
-    model_unreadable="O que o modelo {model!r} respondeu não pode ser lido.",
+    model_unreadable="A resposta do modelo {model!r} não pode ser lida.",
     model_refused="O modelo {model!r} se recusou a responder.",
     model_status="A API do modelo {model!r} não aceitou o pedido ({detail}).",
     instead="Enquanto isso, você pode passar 'sql'.",
@@ -229,15 +232,13 @@ PT = SqlTexts(
     tables_description="As tabelas e visões que podem ser consultadas, com suas colunas.",
     no_tables="O banco não tem tabelas.",
     prompt_title="Explorar os dados",
-    prompt_description="Conhecer o banco de dados e achar nele algo que valha a pena saber.",
-    prompt_topic="O que interessa; nada: uma visão geral",
+    prompt_description="Conhecer o banco de dados e achar nele algo interessante.",
+    prompt_topic="O que interessa; vazio para uma visão geral",
     explore=(
         "Veja este banco de dados com a ferramenta `consultar_sql`. Estas são as tabelas:\n\n{tables}\n\n"
-        "Primeiro descubra quanto há nas tabelas mais importantes e que período cobrem. "
-        "Depois responda a três "
-        "perguntas que um responsável por estes dados faria, com um SELECT cada. Mostre as "
-        "consultas, os números "
-        "e o que significam, e diga o que é duvidoso."
+        "Primeiro descubra quantas linhas têm as tabelas mais importantes e que período cobrem. Depois "
+        "responda a três perguntas que um responsável por estes dados faria, com um SELECT cada. Mostre as "
+        "consultas, os números e o que significam, e diga o que é duvidoso."
     ),
     explore_topic="Fique neste assunto: {topic}",
 )
@@ -251,11 +252,11 @@ TITLE: dict[Locale, str] = {"en": "SQL", "pt": "SQL"}
 INSTRUCTIONS: dict[Locale, str] = {
     "en": (
         "Answers questions from a database. Pass one SELECT as `sql`, or a question in plain words. "
-        "Nothing can be changed here. The resource sql://tables has the tables and their columns."
+        "Access is read-only. The resource sql://tables lists the tables and their columns."
     ),
     "pt": (
         "Responde perguntas a partir de um banco de dados. Passe um SELECT em `sql`, ou uma pergunta em "
-        "palavras. Nada pode ser alterado aqui. O recurso sql://tables tem as tabelas e suas colunas."
+        "palavras. O acesso é somente leitura. O recurso sql://tables lista as tabelas e suas colunas."
     ),
 }
 
@@ -263,10 +264,9 @@ QUERY_EN = LocalizedTool(
     name="query_sql",
     title="Query the database",
     description=(
-        "Ask the database, in SQL or in plain words; give exactly one of both. Only one statement that reads "
-        "is run, with limits on time, rows and size. Returns the columns, the rows (values in "
-        "the order of the "
-        "columns), the statement that was run and the tables it used."
+        "Query the database in SQL or in plain words; pass exactly one of them. Runs one statement that only "
+        "reads, with limits on time, rows and size. Returns the columns, the rows (values in the order of "
+        "the columns), the statement that ran and the tables it used."
     ),
     parameters={
         "question": "What you want to know, in plain words; needs a configured model",
@@ -277,11 +277,9 @@ QUERY_PT = LocalizedTool(
     name="consultar_sql",
     title="Consultar o banco de dados",
     description=(
-        "Consulta o banco de dados, em SQL ou em palavras; informe exatamente um dos dois. Só "
-        "uma instrução de "
-        "leitura é executada, com limites de tempo, linhas e tamanho. Devolve as colunas, as "
-        "linhas (valores na "
-        "ordem das colunas), a consulta executada e as tabelas usadas."
+        "Consulta o banco de dados em SQL ou em palavras; informe exatamente um dos dois. Executa uma "
+        "instrução que só lê, com limites de tempo, linhas e tamanho. Devolve as colunas, as linhas "
+        "(valores na ordem das colunas), a consulta executada e as tabelas usadas."
     ),
     parameters={
         "question": ("pergunta", "O que você quer saber, em palavras; precisa de um modelo configurado"),

@@ -12,7 +12,8 @@ from ...databases.guard.statement import GuardedStatement
 from ...databases.model import StatementRefusedError
 from ...kit import Context, Message, Server, ToolError, ToolResult, user
 from ...kit.localization import Locale, add_localized_tool
-from .catalogue import SqlCatalogue, light
+from ...kit.schema.annotations import schema_name
+from .catalogue import SqlCatalogue, short_catalogue
 from .failures import FailureTexts
 from .models import AnthropicApi, ModelClient, ModelError, OpenAiApi
 from .pipeline import (
@@ -30,6 +31,7 @@ SHOWN_ROWS = 20
 LONGEST_CELL = 120
 
 
+@schema_name("Answer")
 class SqlAnswer(Struct, kw_only=True):
     """Rows of a database, and how they were found."""
 
@@ -42,7 +44,7 @@ class SqlAnswer(Struct, kw_only=True):
             extra_json_schema={"type": "array", "items": {"type": "array"}},
         ),
     ]
-    """JSON already, so that many of them are not looked at once more on their way out."""
+    """Already JSON, so that many rows are not encoded again."""
     row_count: int
     truncated: Annotated[bool, Meta(description="Whether there are more rows than these")] = False
     sql: Annotated[str, Meta(description="The statement as it ran, with its limit")] = ""
@@ -57,7 +59,7 @@ class SqlAnswer(Struct, kw_only=True):
 class SqlReply(Struct, frozen=True):
     answer: SqlAnswer
     rows: list[list[Any]]
-    """The first of the answer, for the text."""
+    """The first rows, for the text."""
 
 
 def as_result(reply: SqlReply, texts: SqlTexts) -> ToolResult:
@@ -98,7 +100,7 @@ def _cell(value: Any, texts: SqlTexts) -> str:
         return texts.yes if value else texts.no
     if isinstance(value, float):
         return texts.number(value)
-    # What is in a cell must not end it, nor begin a row of its own.
+    # A value must not end its cell or begin a new row.
     text = " ".join(str(value).split()).replace("\\", "\\\\").replace("|", "\\|")
     return text if len(text) <= LONGEST_CELL else text[: LONGEST_CELL - 1] + "…"
 
@@ -123,45 +125,43 @@ class SqlTool:
         if models is not None:
             self._pipeline = SqlPipeline(catalogue, statements, models, self._texts, settings.max_rows)
 
-    async def answer(self, ctx: Context, question: str, sql: str) -> SqlReply:
-        """ToolError with what its reader can do."""
+    async def call(self, ctx: Context, question: str, sql: str) -> SqlReply:
+        """Raises ToolError with advice for the caller."""
         question, sql = question.strip(), sql.strip()
         if bool(question) == bool(sql):
             raise ToolError(self._texts.both if sql else self._texts.neither)
-        return await (self._selected(ctx, sql) if sql else self._asked(ctx, question))
+        return await (self._run_sql(ctx, sql) if sql else self._run_question(ctx, question))
 
-    async def _selected(self, ctx: Context, sql: str) -> SqlReply:
+    async def _run_sql(self, ctx: Context, sql: str) -> SqlReply:
         steps = PipelineSteps(ctx, 1)
         statement: GuardedStatement | None = None
         try:
-            statement = await self._statements.checked(sql)
+            statement = await self._statements.check(sql)
             async with steps.step(self._texts.running):
                 rows = await self._statements.run(statement, ctx.caller.tenant)
         except (StatementRefusedError, DatabaseError) as error:
-            raise ToolError(await self._failures.told(error, statement)) from None
+            raise ToolError(await self._failures.explain(error, statement)) from None
         await steps.end()
-        return self._found(SqlResult(statement, sql, rows), steps)
+        return self._reply(SqlResult(statement, sql, rows), steps)
 
-    async def _asked(self, ctx: Context, question: str) -> SqlReply:
+    async def _run_question(self, ctx: Context, question: str) -> SqlReply:
         if len(question) > LONGEST_QUESTION:
             raise ToolError(self._texts.too_long.format(count=len(question), most=LONGEST_QUESTION))
         if self._pipeline is None:
-            raise ToolError(await self._without_model())
+            raise ToolError(await self._no_model_text())
         steps = PipelineSteps(ctx, 1 + STEPS_OF_A_ROUND)
         try:
             found = await self._pipeline.answer(question, steps, ctx.caller.tenant)
         except (ModelError, DatabaseError) as error:
-            raise ToolError(await self._failures.told(error)) from None
+            raise ToolError(await self._failures.explain(error)) from None
         except UnansweredError as error:
-            raise ToolError(await self._unanswered(error)) from None
+            raise ToolError(await self._failure_text(error)) from None
         await steps.end()
-        reply = self._found(found, steps)
-        reply.answer.question = question
-        reply.answer.steps = steps.taken
-        return reply
+        return self._reply(found, steps, question)
 
-    def _found(self, found: SqlResult, steps: PipelineSteps) -> SqlReply:
+    def _reply(self, found: SqlResult, steps: PipelineSteps, question: str = "") -> SqlReply:
         rows = found.rows
+        warnings = [*self._evaluator_warnings(found), *self._cut_warnings(rows)]
         answer = SqlAnswer(
             success=True,
             columns=rows.columns,
@@ -172,35 +172,35 @@ class SqlTool:
             original_sql=found.original,
             tables_used=list(found.statement.tables),
             elapsed_ms=steps.elapsed_ms,
+            question=question or UNSET,
+            steps=steps.durations if question else UNSET,
+            warning=" ".join(warnings) or UNSET,
         )
-        warnings = [*self._doubt(found), *self._cut(rows)]
-        if warnings:
-            answer.warning = " ".join(warnings)
         return SqlReply(answer, rows.first(SHOWN_ROWS))
 
-    def _doubt(self, found: SqlResult) -> list[str]:
-        if found.doubt is None:
+    def _evaluator_warnings(self, found: SqlResult) -> list[str]:
+        if found.evaluator_error is None:
             return []
-        return [self._texts.not_evaluated.format(reason=self._failures.of_model(found.doubt))]
+        return [self._texts.not_evaluated.format(reason=self._failures.model_failure(found.evaluator_error))]
 
-    def _cut(self, rows: Rows) -> list[str]:
+    def _cut_warnings(self, rows: Rows) -> list[str]:
         if not rows.truncated:
             return []
         by_rows = rows.count >= self._settings.max_rows
         words = self._texts.cut_rows if by_rows else self._texts.cut_bytes
         return [words.format(count=self._texts.whole(rows.count))]
 
-    async def _unanswered(self, error: UnansweredError) -> str:
+    async def _failure_text(self, error: UnansweredError) -> str:
         statement = None
         if isinstance(error.cause, DatabaseError):
-            statement = await self._statements.checked(error.sql)  # it has been checked once
-        told = await self._failures.told(error.cause, statement)
-        return f"{told} {self._failures.written(error.sql)}" if error.sql else told
+            statement = await self._statements.check(error.sql)  # it has passed the guard before
+        text = await self._failures.explain(error.cause, statement)
+        return f"{text} {self._failures.written_sql(error.sql)}" if error.sql else text
 
-    async def _without_model(self) -> str:
+    async def _no_model_text(self) -> str:
         try:
             tables = self._failures.tables(tuple(table.name for table in await self._catalogue.tables()))
-        except DatabaseError:  # that there is no model is what matters
+        except DatabaseError:  # the missing model matters more
             tables = ""
         provider = AnthropicApi if self._settings.provider == "anthropic" else OpenAiApi
         return self._texts.no_model.format(tables=tables, variable=provider.variable)
@@ -209,11 +209,11 @@ class SqlTool:
 TABLES = "sql://tables"
 
 
-def add_query_tool(server: Server, locale: Locale, asking: SqlTool, catalogue: SqlCatalogue) -> None:
+def add_query_tool(server: Server, locale: Locale, tool: SqlTool, catalogue: SqlCatalogue) -> None:
     texts = texts_of(locale)
 
     async def query(ctx: Context, question: str = "", sql: str = "") -> ToolResult:
-        return as_result(await asking.answer(ctx, question, sql), texts)
+        return as_result(await tool.call(ctx, question, sql), texts)
 
     add_localized_tool(
         server,
@@ -235,13 +235,13 @@ def _add_tables(server: Server, locale: Locale, catalogue: SqlCatalogue) -> None
 
     async def tables() -> str:
         try:
-            return light(await catalogue.tables()) or texts.no_tables
+            return short_catalogue(await catalogue.tables()) or texts.no_tables
         except DatabaseError as error:
             raise ToolError(texts.unreachable.format(reason=error.reason)) from None
 
     async def explore(topic: Annotated[str, texts.prompt_topic] = "") -> list[Message]:
-        asked = texts.explore.format(tables=await tables())
-        return [user(f"{asked}\n\n{texts.explore_topic.format(topic=topic)}" if topic else asked)]
+        text = texts.explore.format(tables=await tables())
+        return [user(f"{text}\n\n{texts.explore_topic.format(topic=topic)}" if topic else text)]
 
     server.add_resource(
         tables,

@@ -1,7 +1,7 @@
 """Composio's REST API: the tool router's sessions, and the endpoints that the Suna fork calls.
 
-Owns what is said over HTTP and how replies are read. Whose session is used, and when it is begun anew, is
-decided elsewhere, and so is what becomes of a tool's result.
+Owns the requests and the reading of replies. `dispatch.composio` decides which session a call uses, when it
+is renewed, and how a tool's result is shown.
 """
 
 from .api import (
@@ -12,10 +12,10 @@ from .api import (
     ComposioSession,
     ExecutedTool,
     FoundToolRecord,
-    ToolkitRecord,
+    Toolkit,
     ToolRecord,
     UserIds,
-    is_over,
+    is_session_expired,
 )
 from .labs import LabsClient
 from .rest import JsonApi
@@ -33,7 +33,7 @@ __all__ = [
     "LabsClient",
     "ToolRecord",
     "ToolRouterClient",
-    "ToolkitRecord",
+    "Toolkit",
     "UserIds",
-    "is_over",
+    "is_session_expired",
 ]

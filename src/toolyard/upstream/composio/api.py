@@ -1,7 +1,7 @@
-"""What can be asked of Composio, whichever endpoints answer: the protocol, its records and errors.
+"""The protocol of a Composio client, its records and errors. Two groups of endpoints implement it.
 
-UpstreamRefusedError     of `upstream.errors`
-└── ComposioRefusedError an HTTP error with the API's body: `words` is its message, `hint` its suggestion
+UpstreamRefusedError     in `upstream.errors`
+└── ComposioRefusedError an HTTP error with the API's body: `detail` is its message, `hint` its suggestion
 """
 
 import re
@@ -23,7 +23,7 @@ from ..errors import (
 
 
 class ComposioQuery(Struct, frozen=True):
-    """One thing to search tools for."""
+    """One task to search tools for."""
 
     use_case: str
     known_fields: str = ""
@@ -33,13 +33,13 @@ class ComposioQuery(Struct, frozen=True):
 class ComposioSession(Struct, frozen=True):
     id: str
     mcp_url: str = ""
-    """Empty when it has none."""
+    """Empty if the session has no MCP endpoint."""
     api: str = "v3.1"
     ttl: float | None = None
 
 
 class FoundToolRecord(Struct, frozen=True):
-    """A tool that its search found."""
+    """A tool in the result of a search."""
 
     slug: str
     toolkit: str
@@ -50,7 +50,7 @@ class FoundToolRecord(Struct, frozen=True):
 
 
 class AppAccount(Struct, frozen=True):
-    """How it stands with a user's account of an app."""
+    """The state of a user's account with an app."""
 
     toolkit: str
     status: str
@@ -64,16 +64,16 @@ class AppAccount(Struct, frozen=True):
 
 
 class ComposioAnswer(Struct, frozen=True):
-    """To a search: the tools for each question, best first, or the apps where it knows nothing finer."""
+    """The result of a search: the tools for each query, best first."""
 
     tools: tuple[tuple[FoundToolRecord, ...], ...]
     accounts: dict[str, AppAccount] = {}
-    """By app."""
+    """Keyed by app."""
     guidance: tuple[str, ...] = ()
 
 
 class ToolRecord(Struct, frozen=True):
-    """A tool as the list of all tools has it."""
+    """A tool in the list of all tools."""
 
     slug: str
     toolkit: str
@@ -85,7 +85,9 @@ class ToolRecord(Struct, frozen=True):
     tags: tuple[str, ...] = ()
 
 
-class ToolkitRecord(Struct, frozen=True):
+class Toolkit(Struct, frozen=True):
+    """An app and its tools. `connected` is None where nobody looked."""
+
     slug: str
     name: str
     description: str = ""
@@ -94,10 +96,11 @@ class ToolkitRecord(Struct, frozen=True):
     categories: tuple[str, ...] = ()
     auth_schemes: tuple[str, ...] = ()
     managed_auth_schemes: tuple[str, ...] = ()
+    connected: bool | None = None
 
 
 class ExecutedTool(Struct, frozen=True):
-    """What became of a tool: what it gave, and why it failed, if it did."""
+    """The result of one execution. `failure` is None if it succeeded."""
 
     data: Raw = Raw(b"null")
     failure: str | None = None
@@ -106,13 +109,13 @@ class ExecutedTool(Struct, frozen=True):
 class ComposioClient(Protocol):
     @property
     def needs_session(self) -> bool:
-        """Whether a tool can be executed in a session only."""
+        """Whether tools can be executed only in a session."""
         ...
 
     async def begin(self, user: str) -> ComposioSession: ...
 
     async def search(
-        self, session: ComposioSession | None, user: str, questions: Sequence[ComposioQuery], limit: int
+        self, session: ComposioSession | None, user: str, queries: Sequence[ComposioQuery], limit: int
     ) -> ComposioAnswer: ...
 
     async def execute(
@@ -120,19 +123,19 @@ class ComposioClient(Protocol):
     ) -> ExecutedTool: ...
 
     async def tools(self, slugs: Sequence[str]) -> list[ToolRecord]:
-        """By their names; the unknown are left out."""
+        """Return the tools with these names, without unknown ones."""
         ...
 
     async def tools_of(self, toolkit: str, limit: int) -> list[ToolRecord]: ...
 
-    async def toolkits(self, text: str, category: str, limit: int) -> list[ToolkitRecord]: ...
+    async def toolkits(self, text: str, category: str, limit: int) -> list[Toolkit]: ...
 
-    async def toolkit(self, slug: str) -> ToolkitRecord | None: ...
+    async def toolkit(self, slug: str) -> Toolkit | None: ...
 
     async def accounts(
         self, session: ComposioSession | None, user: str, toolkits: Sequence[str]
     ) -> list[AppAccount]:
-        """Of these apps, one each; without any, those that are connected."""
+        """Return one account for each of these apps; without any, the connected ones."""
         ...
 
     async def link(
@@ -147,23 +150,23 @@ class ComposioClient(Protocol):
 
 
 class ComposioRefusedError(UpstreamRefusedError):
-    def __init__(self, server: str, status: int, words: str, hint: str = "") -> None:
+    def __init__(self, server: str, status: int, detail: str, hint: str = "") -> None:
         how = "it says" if status == 200 else f"it answered HTTP {status}"
-        super().__init__(server, f"{how}: {words}", status, says_expired(words))
-        self.words = words
+        super().__init__(server, f"{how}: {detail}", status, says_expired(detail))
+        self.detail = detail
         self.hint = hint
 
     @property
     def is_about_tool(self) -> bool:
-        """410 also stands for a tool that was taken out of service."""
-        return not self.expired and "tool" in self.words.lower().replace("tool router", "")
+        """Whether it concerns a tool: 410 also means that a tool was removed."""
+        return not self.expired and "tool" in self.detail.lower().replace("tool router", "")
 
 
-def is_over(error: McpError) -> bool:
-    """Whether a call was refused because its session is over, and so has not been made.
+def is_session_expired(error: McpError) -> bool:
+    """Whether a call was refused because its session has expired, and so has not run.
 
-    401 may just as well mean that the key is wrong; then no session can be begun either, and that is said.
-    404 is what the address of a session that is gone answers.
+    401 may also mean a wrong key; a new session fails with the same error then. 404 is the status of an
+    expired session's address.
     """
     if isinstance(error, ComposioRefusedError):
         return error.expired or error.status == 401 or (error.status == 410 and not error.is_about_tool)
@@ -177,23 +180,25 @@ def is_over(error: McpError) -> bool:
 
 
 _NAMES = re.compile(r"\{(tenant|agent|thread)\}")
-_APART = re.compile(r"[^A-Za-z0-9%]")
+_SEPARATOR = re.compile(r"[^A-Za-z0-9%]")
 _UNSAFE = re.compile(r"[-._~]")
 
 
 class UserIds:
+    """Composio's user ids, from a template with {tenant}, {agent} and {thread}."""
+
     def __init__(self, template: str) -> None:
         pieces = _NAMES.split(template)
         self._texts = pieces[::2]
         self._names = pieces[1::2]
         for number in range(1, len(self._names)):
-            if not _APART.search(self._texts[number]):
+            if not _SEPARATOR.search(self._texts[number]):
                 self._texts[number] += "."
 
     def of(self, tenant: str, agent: str, thread: str) -> str:
         given = {"tenant": tenant, "agent": agent, "thread": thread}
         values = [given[name] for name in self._names]
-        if len(values) > 1:  # `a-b` and `c` must not become what `a` and `b-c` become
+        if len(values) > 1:  # `a-b` and `c` must not give the same id as `a` and `b-c`
             values = [_escaped(value) for value in values]
         filled = [text + value for text, value in zip(self._texts, [*values, ""], strict=True)]
         return "".join(filled) or "default"

@@ -1,8 +1,8 @@
-"""The endpoints that the Suna fork calls: a search that answers with apps, and a session that is an id.
+"""The endpoints that the Suna fork calls: a search that returns apps, and a session that is only an id.
 
-Composio's own documentation knows the path of the session and another body for it, and not the search. So
-both bodies are tried, what an app can do is read from the list of all tools, and tools are executed
-directly, in the name of the user, with the session's id in a header.
+Composio documents the session's path with another body, and does not document the search. So both bodies
+are tried, an app's tools are read from the list of all tools, and tools are executed directly for the user,
+with the session's id in a header.
 """
 
 from collections.abc import Sequence
@@ -22,11 +22,11 @@ from .api import (
     FoundToolRecord,
     ToolRecord,
 )
-from .rest import JsonApi, ListsClient, best, path, together
+from .rest import JsonApi, ListsClient, gather, path, rank_by_words
 
 ROOT = "/api/v3/labs/tool_router"
 HEADER = "x-composio-session-id"
-APPS_EACH = 3
+APPS_PER_QUERY = 3
 TOOLS_READ = 200
 
 
@@ -43,37 +43,36 @@ class LabsClient(ListsClient):
         if self._toolkits:
             body["config"] = {"toolkits": [{"toolkit": slug} for slug in self._toolkits]}
         try:
-            reply = await self.put(f"{ROOT}/session", body)
+            reply = await self.post(f"{ROOT}/session", body)
         except ComposioRefusedError as error:
             if error.status not in (400, 409, 422):
                 raise
-            reply = await self.put(f"{ROOT}/session", {"generate_id": True})
+            reply = await self.post(f"{ROOT}/session", {"generate_id": True})
         session = replies.session(reply, "labs")
         if session is None:
-            raise InvalidReplyError(self._rest.server, "it began a session and gave no id")
+            raise InvalidReplyError(self._rest.server, "its new session has no id")
         return session
 
     # Search
 
     async def search(
-        self, session: ComposioSession | None, user: str, questions: Sequence[ComposioQuery], limit: int
+        self, session: ComposioSession | None, user: str, queries: Sequence[ComposioQuery], limit: int
     ) -> ComposioAnswer:
-        queries = [_query(question) for question in questions]
-        held = {"generate_id": True} if session is None else {"id": session.id}
-        body = {"queries": queries, "limit": max(limit, APPS_EACH), "session": held}
-        reply = await self.put(f"{ROOT}/search-tools", body, _header(session))
-        groups = replies.groups(reply, len(queries))
-        asked = zip(groups, questions, strict=True)
-        tools = await together([self._of_apps(_slugs(group), question, limit) for group, question in asked])
+        asked = [_query(query) for query in queries]
+        session_part = {"generate_id": True} if session is None else {"id": session.id}
+        body = {"queries": asked, "limit": max(limit, APPS_PER_QUERY), "session": session_part}
+        reply = await self.post(f"{ROOT}/search-tools", body, _header(session))
+        groups = zip(replies.groups(reply, len(asked)), queries, strict=True)
+        tools = await gather([self._tools_for(_slugs(group), query, limit) for group, query in groups])
         return ComposioAnswer(tuple(tools))
 
-    async def _of_apps(
-        self, slugs: Sequence[str], question: ComposioQuery, limit: int
+    async def _tools_for(
+        self, slugs: Sequence[str], query: ComposioQuery, limit: int
     ) -> tuple[FoundToolRecord, ...]:
-        """The tools of the apps found that fit best, those of the best app first."""
-        lists = await together([self.tools_of(slug, TOOLS_READ) for slug in slugs[:APPS_EACH]])
-        fitting = [best(tools, _text, question.use_case, limit) or tools for tools in lists]
-        found = [tool for tools in fitting for tool in tools]
+        """Return the best tools of the apps found, those of the best app first."""
+        lists = await gather([self.tools_of(slug, TOOLS_READ) for slug in slugs[:APPS_PER_QUERY]])
+        ranked = [rank_by_words(tools, _text, query.use_case, limit) or tools for tools in lists]
+        found = [tool for tools in ranked for tool in tools]
         return tuple(_found(tool, number == 0) for number, tool in enumerate(found[:limit]))
 
     # Execution
@@ -86,7 +85,7 @@ class LabsClient(ListsClient):
         try:
             return replies.executed(reply)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._rest.garbled(error) from None
+            raise self._rest.invalid_reply(error) from None
 
     # Accounts
 
@@ -104,12 +103,12 @@ class LabsClient(ListsClient):
             if slug not in found or one.status == "active":
                 found[slug] = one
         wanted = toolkits or [slug for slug, one in found.items() if one.status == "active"]
-        return [found.get(slug) or await self._without(slug) for slug in wanted]
+        return [found.get(slug) or await self._without_account(slug) for slug in wanted]
 
-    async def _without(self, slug: str) -> AppAccount:
-        """An app without an account, which may need none."""
-        some = await self.tools_of(slug, 1)
-        if some and some[0].no_auth:
+    async def _without_account(self, slug: str) -> AppAccount:
+        """Return the state of an app without an account; it may need none."""
+        tools = await self.tools_of(slug, 1)
+        if tools and tools[0].no_auth:
             return AppAccount(slug, "active", message="it needs no account", needs_none=True)
         return AppAccount(slug, "none")
 
@@ -127,24 +126,24 @@ class LabsClient(ListsClient):
             body["callback_url"] = callback_url
         if fields:
             body["connection_data"] = fields
-        reply = await self.put("/api/v3/connected_accounts/link", body)
+        reply = await self.post("/api/v3/connected_accounts/link", body)
         id = replies.text(reply.get("connected_account_id"))
         return AppAccount(toolkit, "initiated", id, replies.text(reply.get("redirect_url")))
 
     async def _auth_config(self, toolkit: str) -> str:
-        """How accounts of an app are connected: as it was set up in the project, or as Composio has it."""
+        """Return the id of the app's auth config: that of the project, or a new one managed by Composio."""
         rows = await self.pages("/api/v3/auth_configs", {"toolkit_slug": toolkit, "limit": "20"}, 20)
         for row in rows:
             if row.get("status", "ENABLED") == "ENABLED" and (id := replies.text(row.get("id"))):
                 return id
         wanted = {"toolkit": {"slug": toolkit}, "auth_config": {"type": "use_composio_managed_auth"}}
-        made = await self.put("/api/v3/auth_configs", wanted)
+        made = await self.post("/api/v3/auth_configs", wanted)
         return replies.text(replies.members(made.get("auth_config")).get("id"))
 
 
-def _query(question: ComposioQuery) -> dict[str, str]:
-    known = {"known_fields": question.known_fields, "category": question.category}
-    return {"use_case": question.use_case, **{name: value for name, value in known.items() if value}}
+def _query(query: ComposioQuery) -> dict[str, str]:
+    known = {"known_fields": query.known_fields, "category": query.category}
+    return {"use_case": query.use_case, **{name: value for name, value in known.items() if value}}
 
 
 def _header(session: ComposioSession | None) -> dict[str, str] | None:

@@ -17,7 +17,7 @@ from .api import (
     ComposioSession,
     ExecutedTool,
     FoundToolRecord,
-    ToolkitRecord,
+    Toolkit,
     ToolRecord,
 )
 
@@ -31,7 +31,7 @@ _STATUSES = {
     "inactive": "failed",
 }
 _MCP_URLS = ("chat_session_mcp_url", "tool_router_instance_mcp_url")
-_UNKNOWN = "it failed without saying why"
+_UNKNOWN = "it failed without a reason"
 
 
 def members(value: Any) -> dict[str, Any]:
@@ -43,7 +43,7 @@ def items(value: Any) -> list[Any]:
 
 
 def text(*values: Any) -> str:
-    """The first of these that is a text and not empty."""
+    """Return the first of these that is a text and not empty."""
     return next((value for value in values if isinstance(value, str) and value), "")
 
 
@@ -59,7 +59,7 @@ def schema(value: Any) -> dict[str, Any] | None:
 
 
 def session(reply: dict[str, Any], api: str) -> ComposioSession | None:
-    """The tool router's form, and those that the Suna fork reads; None without an id."""
+    """Read a session in the tool router's form or in those of the Suna fork; None without an id."""
     found = members(reply.get("session")) or reply
     id = text(found.get("id"), found.get("session_id"), found.get("sessionId"))
     if not id:
@@ -85,11 +85,11 @@ def ttl(found: Mapping[str, Any]) -> float | None:
 
 
 def answer(reply: dict[str, Any], count: int) -> ComposioAnswer:
-    """Of the tool router, to `count` questions."""
+    """Read the tool router's answer to `count` queries."""
     found = members(reply.get("data")) if "results" not in reply else reply
     schemas = {slug: members(one) for slug, one in members(found.get("tool_schemas")).items()}
     rows = [members(row) for row in items(found.get("results"))]
-    # `index` counts from one; where it is missing, they come in order.
+    # `index` counts from one; without it, the rows are in order.
     by_index = {row.get("index", number): row for number, row in enumerate(rows, 1)}
     tools = tuple(_tools(by_index.get(number, {}), schemas) for number in range(1, count + 1))
     statuses = [_status(members(one)) for one in items(found.get("toolkit_connection_statuses"))]
@@ -104,13 +104,13 @@ def _tools(row: dict[str, Any], schemas: Mapping[str, dict[str, Any]]) -> tuple[
     return tuple(_found(slug, schemas.get(slug, {}), slug in primary) for slug in slugs)
 
 
-def _found(slug: str, about: dict[str, Any], primary: bool) -> FoundToolRecord:
+def _found(slug: str, details: dict[str, Any], primary: bool) -> FoundToolRecord:
     return FoundToolRecord(
         slug,
-        text(about.get("toolkit")) or slug.partition("_")[0].lower(),
-        text(about.get("description")),
-        None if about.get("hasFullSchema") is False else schema(about.get("input_schema")),
-        schema(about.get("output_schema")),
+        text(details.get("toolkit")) or slug.partition("_")[0].lower(),
+        text(details.get("description")),
+        None if details.get("hasFullSchema") is False else schema(details.get("input_schema")),
+        schema(details.get("output_schema")),
         primary,
     )
 
@@ -130,7 +130,7 @@ def _status(found: dict[str, Any]) -> AppAccount:
 
 
 def page(reply: dict[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """Its items, and the cursor of the next one."""
+    """Return the items of a page, and the cursor of the next."""
     return [members(item) for item in items(reply.get("items"))], text(reply.get("next_cursor"))
 
 
@@ -151,8 +151,8 @@ def tool(found: dict[str, Any]) -> ToolRecord | None:
     )
 
 
-def toolkit(found: dict[str, Any]) -> ToolkitRecord | None:
-    """In the API's own list, and in the forms that the Suna fork's search answers with."""
+def toolkit(found: dict[str, Any]) -> Toolkit | None:
+    """Read an app in the form of the API's list, or of the Suna fork's search."""
     inner = members(found.get("toolkit")) or members(found.get("app"))
     slug = text(inner.get("slug"), found.get("toolkit_slug"), found.get("app_slug"), found.get("slug"))
     if not slug:
@@ -163,7 +163,7 @@ def toolkit(found: dict[str, Any]) -> ToolkitRecord | None:
     ids = tuple(text(one.get("id"), one.get("slug")) for one in categories)
     details = [text(members(one).get("mode")) for one in items(found.get("auth_config_details"))]
     managed = texts(found.get("managed_auth_schemes")) or texts(found.get("composio_managed_auth_schemes"))
-    return ToolkitRecord(
+    return Toolkit(
         slug,
         text(found.get("name"), inner.get("name"), found.get("toolkit_name")) or slug,
         text(found.get("description"), meta.get("description"), inner.get("description")),
@@ -176,7 +176,7 @@ def toolkit(found: dict[str, Any]) -> ToolkitRecord | None:
 
 
 def groups(reply: dict[str, Any], count: int) -> list[list[dict[str, Any]]]:
-    """Of the Suna fork's search: grouped by question, as one flat list, or a single entry."""
+    """Read the Suna fork's search: grouped by query, one flat list, or a single entry."""
     found: Any = reply.get("results")
     rows = [members(row) for row in items(found)] or [row for row in [members(found)] if row]
     if any("results" in row for row in rows):
@@ -189,7 +189,7 @@ def groups(reply: dict[str, Any], count: int) -> list[list[dict[str, Any]]]:
 
 
 def account(found: dict[str, Any]) -> AppAccount:
-    """From a session's list of apps."""
+    """Read an account from a session's list of apps."""
     held = members(found.get("connected_account"))
     needs_none = found.get("is_no_auth") is True
     status = "active" if needs_none else status_of(held.get("status")) if held else "none"
@@ -202,7 +202,7 @@ def status_of(value: Any) -> str:
 
 
 def managed(toolkit: str, found: dict[str, Any]) -> AppAccount:
-    """From COMPOSIO_MANAGE_CONNECTIONS."""
+    """Read an account from the result of COMPOSIO_MANAGE_CONNECTIONS."""
     active = members(found.get("active_connection"))
     id = text(found.get("connection_id"), active.get("id"), active.get("connection_id"))
     message = text(found.get("error_message"), found.get("instruction"))
@@ -220,7 +220,7 @@ def _parameter(value: Any) -> str:
 # Execution
 
 
-class _Wrapped(Struct):
+class _Envelope(Struct):
     data: Raw = Raw(b"null")
     error: Any = None
     successful: Any = None
@@ -229,17 +229,14 @@ class _Wrapped(Struct):
 
 
 def executed(body: bytes | Raw) -> ExecutedTool:
-    """`{data, error, successful}` opened; msgspec.DecodeError when it is none."""
-    found = msgspec.json.decode(body, type=_Wrapped)
+    """Read `{data, error, successful}`; msgspec.DecodeError if it has another form."""
+    found = msgspec.json.decode(body, type=_Envelope)
     if found.result_type == "input_required":
-        return ExecutedTool(found.data, f"it asks for more: {'; '.join(_asked(found.input_requests))}")
+        return ExecutedTool(found.data, f"it needs more input: {'; '.join(_inputs(found.input_requests))}")
     failed = found.successful is False or found.result_type == "failed" or bool(found.error)
-    return ExecutedTool(found.data, (_said(found.error) or _UNKNOWN) if failed else None)
+    message = text(found.error, members(found.error).get("message"))
+    return ExecutedTool(found.data, (message or _UNKNOWN) if failed else None)
 
 
-def _said(error: Any) -> str:
-    return text(error, members(error).get("message"))
-
-
-def _asked(requests: Any) -> Iterable[str]:
+def _inputs(requests: Any) -> Iterable[str]:
     return [text(members(one).get("message")) or name for name, one in members(requests).items()]

@@ -1,7 +1,7 @@
 """One JSON API over the pooled client, and Composio's lists of tools and apps, which need no session.
 
-A request is made once. NotReachedError may be retried by the caller; ConnectionLostError may have had
-effect.
+A request is sent once. The caller may retry after NotReachedError; after ConnectionLostError it may have had
+an effect.
 """
 
 import asyncio
@@ -24,31 +24,33 @@ from ..errors import (
 from ..http.client import UpstreamEndpoint, UpstreamHttpClient, UpstreamResponse, retry_after
 from ..messages.spool import Spooled
 from . import replies
-from .api import ComposioRefusedError, ToolkitRecord, ToolRecord
+from .api import ComposioRefusedError, Toolkit, ToolRecord
 
 MAX_REPLY = 64 * 1024 * 1024
-MAX_WORDS = 1000
+MAX_DETAIL = 1000
 MIN_SECRET = 6
 KEY_HEADER = "x-api-key"
-_MASK = "***"
+MASK = "***"
 
 
-class _Words(Struct):
+class _ErrorDetail(Struct):
     message: str = ""
     suggested_fix: str = ""
 
 
-class _Refusal(Struct):
-    error: _Words | str = ""
+class _ErrorBody(Struct):
+    error: _ErrorDetail | str = ""
     message: str = ""
 
 
 def path(*parts: str) -> str:
-    """Parts may be anybody's words: each stays one part."""
+    """Join parts of any characters into a path; each stays one part."""
     return "".join("/" + quote(part, safe="") for part in parts)
 
 
 class JsonApi:
+    """Sends requests to one API and reads its errors, with the secrets in `headers` redacted."""
+
     def __init__(
         self,
         server: str,
@@ -96,53 +98,52 @@ class JsonApi:
 
     async def _refused(self, reply: UpstreamResponse) -> UpstreamError:
         status = reply.status
-        words, hint = self._words(await reply.refusal())
-        told = f"it answered HTTP {status}" + (f": {words}" if words else "")
+        detail, hint = self._read_error(await reply.refusal())
+        reason = f"it answered HTTP {status}" + (f": {detail}" if detail else "")
         after = retry_after(reply)
         if status == 429 or (status == 503 and after is not None):
-            return NotReachedError(self.server, told, after)
+            return NotReachedError(self.server, reason, after)
         if 300 <= status < 400:
-            return UpstreamRefusedError(self.server, f"{told}; is {self.base_url!r} its address?", status)
+            return UpstreamRefusedError(self.server, f"{reason}; is {self.base_url!r} its address?", status)
         if status < 500:
-            return ComposioRefusedError(self.server, status, words or "no reason given", hint)
-        return ConnectionLostError(self.server, told)
+            return ComposioRefusedError(self.server, status, detail or "no reason given", hint)
+        return ConnectionLostError(self.server, reason)
 
-    def _words(self, body: bytes) -> tuple[str, str]:
-        """What it says of the reason, and what it suggests."""
+    def _read_error(self, body: bytes) -> tuple[str, str]:
+        """Return the message of an error and its suggested fix."""
         try:
-            found = msgspec.json.decode(body, type=_Refusal)
+            found = msgspec.json.decode(body, type=_ErrorBody)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return "", ""
         if isinstance(found.error, str):
-            return self.without_key(found.error or found.message), ""
-        return self.without_key(found.error.message), self.without_key(found.error.suggested_fix)
+            return self.redact(found.error or found.message), ""
+        return self.redact(found.error.message), self.redact(found.error.suggested_fix)
 
-    def without_key(self, text: str) -> str:
-        """Some repeat the key they do not like."""
+    def redact(self, text: str) -> str:
+        """Mask the secrets in a text: some APIs repeat the key that they reject."""
         for secret in self._secrets:
-            text = text.replace(secret, _MASK)
-        return clean(text)[:MAX_WORDS]
+            text = text.replace(secret, MASK)
+        return clean(text)[:MAX_DETAIL]
 
-    def garbled(self, error: Exception) -> InvalidReplyError:
-        return InvalidReplyError(
-            self.server, f"its reply cannot be understood: {self.without_key(str(error))}"
-        )
+    def invalid_reply(self, error: Exception) -> InvalidReplyError:
+        return InvalidReplyError(self.server, f"its reply is invalid: {self.redact(str(error))}")
 
 
 T = TypeVar("T")
 
 VERSIONS = ("v3.1", "v3")
-NOT_THERE = (404, 405, 410)
+NOT_FOUND = (404, 405, 410)
 MAX_PAGES = 20
 SLUGS_AT_ONCE = 50
 
 
 class ListsClient:
+    """Reads the lists of tools and apps, from the newest API version that has them."""
+
     def __init__(self, rest: JsonApi) -> None:
         self._rest = rest
 
     async def tools(self, slugs: Sequence[str]) -> list[ToolRecord]:
-        """By their names; the unknown are left out."""
         found: list[ToolRecord] = []
         for start in range(0, len(slugs), SLUGS_AT_ONCE):
             some = ",".join(slugs[start : start + SLUGS_AT_ONCE])
@@ -150,7 +151,7 @@ class ListsClient:
         return found
 
     async def tools_of(self, toolkit: str, limit: int) -> list[ToolRecord]:
-        """None of an app that is not known."""
+        """Return the tools of an app; none if the app is unknown."""
         try:
             return await self._tools({"toolkit_slug": toolkit, "limit": str(min(limit, 1000))}, limit)
         except ComposioRefusedError as error:
@@ -162,13 +163,13 @@ class ListsClient:
         rows = await self._newest(lambda api: self.pages(f"/api/{api}/tools", query, limit))
         return [tool for row in rows if (tool := replies.tool(row)) is not None]
 
-    async def toolkits(self, text: str, category: str, limit: int) -> list[ToolkitRecord]:
+    async def toolkits(self, text: str, category: str, limit: int) -> list[Toolkit]:
         query = {"limit": str(min(limit, 1000)), "search": text, "category": category}
         query = {name: value for name, value in query.items() if value}
         rows = await self._newest(lambda api: self.pages(f"/api/{api}/toolkits", query, limit))
         return [kit for row in rows if (kit := replies.toolkit(row)) is not None]
 
-    async def toolkit(self, slug: str) -> ToolkitRecord | None:
+    async def toolkit(self, slug: str) -> Toolkit | None:
         try:
             return replies.toolkit(
                 await self._newest(lambda api: self.read(f"/api/{api}/toolkits{path(slug)}"))
@@ -179,7 +180,7 @@ class ListsClient:
             raise
 
     async def pages(self, path: str, query: dict[str, str], limit: int) -> list[dict[str, Any]]:
-        """Items page by page, until there are enough."""
+        """Read items page by page, up to `limit`."""
         rows: list[dict[str, Any]] = []
         for _ in range(MAX_PAGES):
             some, cursor = replies.page(await self.read(path, query))
@@ -190,29 +191,29 @@ class ListsClient:
         return rows[:limit]
 
     async def read(self, path: str, query: dict[str, str] | None = None) -> dict[str, Any]:
-        return self.decoded(await self._rest.get(path, query))
+        return self.decode(await self._rest.get(path, query))
 
-    async def put(self, path: str, body: Any, headers: dict[str, str] | None = None) -> dict[str, Any]:
-        return self.decoded(await self._rest.post(path, body, headers))
+    async def post(self, path: str, body: Any, headers: dict[str, str] | None = None) -> dict[str, Any]:
+        return self.decode(await self._rest.post(path, body, headers))
 
-    def decoded(self, body: bytes) -> dict[str, Any]:
+    def decode(self, body: bytes) -> dict[str, Any]:
         try:
             return msgspec.json.decode(body, type=dict[str, Any])
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._rest.garbled(error) from None
+            raise self._rest.invalid_reply(error) from None
 
     async def _newest(self, work: Callable[[str], Awaitable[T]]) -> T:
         newest, older = VERSIONS
         try:
             return await work(newest)
         except ComposioRefusedError as error:
-            if error.status not in NOT_THERE:
+            if error.status not in NOT_FOUND:
                 raise
         return await work(older)
 
 
-async def together(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
-    """All at once. When one fails, or whoever waits has gone, none goes on."""
+async def gather(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
+    """Run all at once. If one fails or the caller is cancelled, the others are cancelled."""
     tasks = [asyncio.create_task(work) for work in works]
     try:
         return await asyncio.gather(*tasks)
@@ -226,8 +227,8 @@ async def together(works: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 _WORDS = re.compile(r"[^\W_]{3,}")
 
 
-def best(items: Iterable[T], text: Callable[[T], str], use_case: str, limit: int) -> list[T]:
-    """Those that share words with it, most first."""
+def rank_by_words(items: Iterable[T], text: Callable[[T], str], use_case: str, limit: int) -> list[T]:
+    """Return the items that share words with the use case, those with most shared words first."""
     wanted = _words(use_case)
     listed = list(items)
     shared = [len(wanted & _words(text(item))) for item in listed]
@@ -236,5 +237,5 @@ def best(items: Iterable[T], text: Callable[[T], str], use_case: str, limit: int
 
 
 def _words(text: str) -> set[str]:
-    """A plural is taken for its singular."""
+    """Return the words of a text, with plurals as singulars."""
     return {word.removesuffix("s") for word in _WORDS.findall(text.lower())}

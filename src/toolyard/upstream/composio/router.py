@@ -15,7 +15,7 @@ from .api import (
     ComposioSession,
     ExecutedTool,
 )
-from .rest import NOT_THERE, VERSIONS, JsonApi, ListsClient, path
+from .rest import NOT_FOUND, VERSIONS, JsonApi, ListsClient, path
 
 MAX_USE_CASE, MAX_KNOWN_FIELDS = 1024, 500
 PAGE = 50
@@ -41,42 +41,42 @@ class ToolRouterClient(ListsClient):
             body["manage_connections"] = {"callback_url": self._callback_url}
         newest, older = VERSIONS
         try:
-            return self._session(await self.put(f"/api/{newest}/tool_router/session", body), newest)
+            return self._session(await self.post(f"/api/{newest}/tool_router/session", body), newest)
         except ComposioRefusedError as error:
-            if error.status not in NOT_THERE:
+            if error.status not in NOT_FOUND:
                 raise
-        return self._session(await self.put(f"/api/{older}/tool_router/session", body), older)
+        return self._session(await self.post(f"/api/{older}/tool_router/session", body), older)
 
     def _session(self, reply: dict[str, Any], api: str) -> ComposioSession:
         session = replies.session(reply, api)
         if session is None:
-            raise InvalidReplyError(self._rest.server, "it began a session and gave no id")
+            raise InvalidReplyError(self._rest.server, "its new session has no id")
         return session
 
     # Search
 
     async def search(
-        self, session: ComposioSession | None, user: str, questions: Sequence[ComposioQuery], limit: int
+        self, session: ComposioSession | None, user: str, queries: Sequence[ComposioQuery], limit: int
     ) -> ComposioAnswer:
         assert session is not None, "the tool router searches in a session"
-        queries = [_query(question) for question in questions]
+        asked = [_query(query) for query in queries]
         if session.api == "v3.1":
             try:
-                reply = await self.put(_at(session, "/search"), {"queries": queries})
-                return replies.answer(reply, len(queries))
+                reply = await self.post(_at(session, "/search"), {"queries": asked})
+                return replies.answer(reply, len(asked))
             except ComposioRefusedError as error:
-                if error.status not in NOT_THERE or error.expired:
+                if error.status not in NOT_FOUND or error.expired:
                     raise
-        reply = await self._meta(session, SEARCH, {"queries": queries, "session": {"id": session.id}})
-        return replies.answer(reply, len(queries))
+        reply = await self._meta(session, SEARCH, {"queries": asked, "session": {"id": session.id}})
+        return replies.answer(reply, len(asked))
 
     async def _meta(self, session: ComposioSession, slug: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """What a meta tool gives; refused when it failed, which it says in a good reply."""
+        """Run a meta tool; raises ComposioRefusedError if it failed, which it reports with HTTP 200."""
         body = await self._rest.post(_at(session, "/execute_meta"), {"slug": slug, "arguments": arguments})
         done = self._executed(body)
         if done.failure is not None:
-            raise ComposioRefusedError(self._rest.server, 200, self._rest.without_key(done.failure))
-        return self.decoded(bytes(done.data))
+            raise ComposioRefusedError(self._rest.server, 200, self._rest.redact(done.failure))
+        return self.decode(bytes(done.data))
 
     # Execution
 
@@ -91,7 +91,7 @@ class ToolRouterClient(ListsClient):
         try:
             return replies.executed(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise self._rest.garbled(error) from None
+            raise self._rest.invalid_reply(error) from None
 
     # Accounts
 
@@ -123,11 +123,11 @@ class ToolRouterClient(ListsClient):
         if alias and session.api == "v3.1":
             asked["alias"] = alias
         try:
-            reply = await self.put(_at(session, "/link"), asked)
+            reply = await self.post(_at(session, "/link"), asked)
         except ComposioRefusedError as error:
             if error.status not in (400, 422):
                 raise
-            # It needs more than a link, and the meta tool says what.
+            # It needs more than a link; the meta tool says what.
             return await self._manage(session, toolkit, {})
         url = replies.text(reply.get("redirect_url"))
         return AppAccount(toolkit, "initiated", replies.text(reply.get("connected_account_id")), url)
@@ -145,8 +145,8 @@ def _at(session: ComposioSession, rest: str) -> str:
     return f"/api/{session.api}/tool_router/session{path(session.id)}{rest}"
 
 
-def _query(question: ComposioQuery) -> dict[str, str]:
-    query = {"use_case": question.use_case[:MAX_USE_CASE]}
-    if question.known_fields:
-        query["known_fields"] = question.known_fields[:MAX_KNOWN_FIELDS]
-    return query
+def _query(query: ComposioQuery) -> dict[str, str]:
+    asked = {"use_case": query.use_case[:MAX_USE_CASE]}
+    if query.known_fields:
+        asked["known_fields"] = query.known_fields[:MAX_KNOWN_FIELDS]
+    return asked

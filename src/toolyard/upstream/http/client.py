@@ -170,11 +170,11 @@ class UpstreamHttpClient:
         if self._session is None:
             import aiohttp  # 90 ms of CPU, and not needed where all upstreams are processes
 
-            from .limits import limited_connector
+            from .limits import LimitedConnector
 
             self._session = aiohttp.ClientSession(
                 # How many calls an upstream gets at a time is decided per upstream, not here.
-                connector=limited_connector(limit=0, keepalive_timeout=30),
+                connector=LimitedConnector(limit=0, keepalive_timeout=30),
                 cookie_jar=aiohttp.DummyCookieJar(),
                 timeout=aiohttp.ClientTimeout(total=None),
                 skip_auto_headers=("User-Agent", "Accept-Encoding"),
@@ -420,7 +420,7 @@ class ModernHttpConnection:
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:
@@ -430,7 +430,7 @@ class ModernHttpConnection:
         if reply.status != 200:
             raise await self._refused(reply, method)
         if reply.is_stream:
-            return await self._follow(reply, id, ear)
+            return await self._follow(reply, id, listener)
         return result_of(self._address.server, decode_message(self._address.server, await reply.body()), id)
 
     def _head(self, method: str, params: Params, more: Mapping[str, str] | None) -> "CIMultiDict[str]":
@@ -455,7 +455,7 @@ class ModernHttpConnection:
             found.update(more)
         return found
 
-    async def _follow(self, reply: UpstreamResponse, id: int, ear: RequestListener) -> RawResult:
+    async def _follow(self, reply: UpstreamResponse, id: int, listener: RequestListener) -> RawResult:
         """A stream: what is said on the way, then the answer."""
         server = self._address.server
         done = False
@@ -465,7 +465,7 @@ class ModernHttpConnection:
                     continue
                 message = decode_message(server, event.data)
                 if message.is_notification:
-                    await ear.notify(str(message.method), message.params)
+                    await listener.notify(str(message.method), message.params)
                 elif message.is_request:
                     raise InvalidReplyError(
                         server, f"it sent a request ({message.method!r}), which its era does not know"

@@ -1,7 +1,7 @@
 """Opens connections to an HTTP upstream: finds out which era and which transport it speaks."""
 
 import asyncio
-from typing import Any
+from typing import Protocol
 
 from ...config import Http
 from ...wire.errors import McpError
@@ -20,7 +20,11 @@ from .client import ModernHttpConnection, UpstreamEndpoint, UpstreamHttpClient
 from .legacy import LegacyHttpConnection, SseConnection
 
 NO_POST = (400, 404, 405, 406, 410, 415)
-"""How a server of 2024-11-05, which knows no POST at its address, may answer one."""
+"""Statuses with which a server of 2024-11-05, which takes no POST at its address, may answer one."""
+
+
+class _OpenableConnection(UpstreamConnection, Protocol):
+    async def open(self, profile: ClientProfile) -> None: ...
 
 
 class HttpConnector:
@@ -36,12 +40,12 @@ class HttpConnector:
         era: Era | None = None,
         first: Era = "modern",
     ) -> None:
-        """`era` is what it spoke when last seen, `first` what is tried where nothing is known."""
+        """`era` is the last known era of the upstream; without one, `first` is tried first."""
         self._first = first
         self._server = server
         self._connect_timeout = connect_timeout
         self._era = era
-        self._only_old = where.transport == "sse"
+        self._only_sse = where.transport == "sse"
         self._make_address = lambda: UpstreamEndpoint(
             server, client, where.url, where.headers, connect_timeout, max_result
         )
@@ -52,7 +56,7 @@ class HttpConnector:
             self._address = self._make_address()
         try:
             async with asyncio.timeout(self._connect_timeout):
-                link = await self._agree(self._address, profile)
+                connection = await self._agree(self._address, profile)
         except TimeoutError:
             self._era = None
             raise NotReachedError(
@@ -63,20 +67,20 @@ class HttpConnector:
             raise
         except UpstreamError as error:
             self._era = None
-            # Nothing of a caller's was under way yet, so whatever happened, it may be tried again.
+            # No call has been sent yet, so any failure may be retried.
             raise NotReachedError(self._server, error.reason) from None
-        self._era = link.about.era
-        return link
+        self._era = connection.about.era
+        return connection
 
     async def _agree(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamConnection:
-        if self._only_old:
-            return await _opened(SseConnection(address), profile)
+        if self._only_sse:
+            return await _open(SseConnection(address), profile)
         if (self._era or self._first) == "modern":
             return await self._modern(address) or await self._legacy(address, profile)
         try:
             return await self._legacy(address, profile)
         except UpstreamError as error:
-            if self._era is not None:  # it may be another server now, which whoever tries again finds out
+            if self._era is not None:  # another server may be there now; the next attempt finds out its era
                 raise
             found = await self._modern(address)
             if found is None:
@@ -84,51 +88,51 @@ class HttpConnector:
             return found
 
     async def _modern(self, address: UpstreamEndpoint) -> UpstreamConnection | None:
-        """None when it is not a modern server."""
+        """Return None if it is not a modern server."""
         about = await self._discover(address)
         return None if about is None else ModernHttpConnection(address, about)
 
     async def _legacy(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamConnection:
         legacy = LegacyHttpConnection(address)
         try:
-            return await _opened(legacy, profile)
+            return await _open(legacy, profile)
         except UpstreamError as error:
             if legacy.refused not in NO_POST:
                 raise
             try:
-                return await _opened(SseConnection(address), profile)
+                return await _open(SseConnection(address), profile)
             except UpstreamError:
                 raise error from None
 
     async def _discover(self, address: UpstreamEndpoint) -> UpstreamInfo | None:
-        """None when it is not a modern server, whatever it said instead."""
-        asking = ModernHttpConnection(address, UpstreamInfo(LATEST_MODERN))
+        """Return None if it is not a modern server."""
+        probe = ModernHttpConnection(address, UpstreamInfo(LATEST_MODERN))
         try:
-            return read_discovery(self._server, await asking.request("server/discover", DISCOVER, SILENT))
+            return read_discovery(self._server, await probe.request("server/discover", DISCOVER, SILENT))
         except InvalidReplyError:
             return None
         except UpstreamError:
-            if asking.closed:  # it answered, in another era's way
+            if probe.closed:  # it answered as a legacy server does
                 return None
             raise
         except McpError:
             return None
 
 
-async def _opened(link: Any, profile: ClientProfile) -> UpstreamConnection:
+async def _open(connection: _OpenableConnection, profile: ClientProfile) -> UpstreamConnection:
     try:
-        await link.open(profile)
+        await connection.open(profile)
     except McpError as error:
-        await link.close()
+        await connection.close()
         if isinstance(error, UpstreamError):
             raise
-        reason = f"it refused to begin: {error.message[:200]}"
+        reason = f"it rejected 'initialize': {error.message[:200]}"
         if isinstance(error, HttpRpcError) and error.status in (401, 410):
             raise UpstreamRefusedError(
-                link.server, reason, error.status, says_expired(error.message)
+                connection.server, reason, error.status, says_expired(error.message)
             ) from None
-        raise NotReachedError(link.server, reason) from None
+        raise NotReachedError(connection.server, reason) from None
     except BaseException:
-        await link.close()
+        await connection.close()
         raise
-    return link
+    return connection

@@ -39,16 +39,18 @@ from ..messages.router import MessagePipe, ServerRequestRouter
 from .client import UpstreamEndpoint, UpstreamResponse, names_session, refusal, rpc_error_in
 
 SESSION_GONE = (400, 404, 405, 406)
-"""How a server says that, which may also be one of another era in the old one's place."""
+"""Statuses that mean an unknown session, or that a server of another era has replaced the old one."""
 RESUME_SECONDS = 1.0
 MAX_RESUMES = 10
 LISTEN_AGAIN_SECONDS = 5.0
 PROGRESS = "notifications/progress"
 CLOSE_SECONDS = 2.0
-TELL_SECONDS = 10.0
+POST_SECONDS = 10.0
 
 
 class LegacyHttpConnection:
+    """A session of the Streamable HTTP transport, 2025-03-26 to 2025-11-25."""
+
     shares_tokens = True
 
     def __init__(self, address: UpstreamEndpoint) -> None:
@@ -58,16 +60,16 @@ class LegacyHttpConnection:
         self.standing = LegacySessionState()
         self._address = address
         self.refused = 0
-        """The HTTP status it refused us with, when it did."""
+        """The HTTP status with which the server last refused a request."""
         self._headers = dict(address.headers)
         self._id = 0
-        self._desk = ServerRequestRouter(self._respond)
+        self._router = ServerRequestRouter(self._respond)
         self._tokens: dict[str, RequestListener] = {}
         self._background: set[asyncio.Task[Any]] = set()
 
     async def open(self, profile: ClientProfile) -> None:
         self._id = 1
-        self._desk.askable = profile.askable
+        self._router.allow(profile.askable)
         reply = await self._address.send(
             "POST", self._headers, encode(JsonRpcRequest(1, "initialize", initialize_params(profile)))
         )
@@ -76,82 +78,88 @@ class LegacyHttpConnection:
         session, *others = reply.headers.getall("Mcp-Session-Id", [None])
         if others:
             reply.abandon()
-            raise InvalidReplyError(self._address.server, "its header 'Mcp-Session-Id' came more than once")
+            raise InvalidReplyError(
+                self._address.server, "it sent the header 'Mcp-Session-Id' more than once"
+            )
         result = await self._answer(reply, 1, SILENT)
         self.about = read_initialized(self._address.server, result)
         self._headers["MCP-Protocol-Version"] = self.about.version
         if session is not None:
             self._headers["Mcp-Session-Id"] = session
         await self.notify("notifications/initialized", {})
-        self._mind(self._listen())
+        self._in_background(self._listen())
 
     @property
     def busy(self) -> bool:
-        return self._desk.busy
+        return self._router.busy
 
-    # Saying
+    # Sending
 
     async def request(
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:
         if self.closed:
             raise NotReachedError(self._address.server, "its session was closed")
         self._id = id = self._id + 1
-        self._desk.enter(id, ear)
+        self._router.add_call(id, listener)
         if token is not None:
-            self._tokens[token] = ear
+            self._tokens[token] = listener
         try:
             own = {**self._headers, **headers} if headers else self._headers
             reply = await self._address.send("POST", own, encode(JsonRpcRequest(id, method, params)))
             if reply.status != 200:
                 raise await self._refused(reply, id)
-            return await self._answer(reply, id, ear)
+            return await self._answer(reply, id, listener)
         except asyncio.CancelledError:
-            self._mind(self._tell(encode(JsonRpcNotification("notifications/cancelled", {"requestId": id}))))
+            cancelled = encode(JsonRpcNotification("notifications/cancelled", {"requestId": id}))
+            self._in_background(self._post(cancelled))
             raise
         finally:
-            self._desk.leave(id)
+            self._router.remove_call(id)
             if token is not None:
                 self._tokens.pop(token, None)
 
     async def notify(self, method: str, params: Params) -> None:
-        await self._tell(encode(JsonRpcNotification(method, params)))
+        await self._post(encode(JsonRpcNotification(method, params)))
 
     async def _respond(self, body: bytes) -> None:
-        with suppress(UpstreamError):  # it will miss the answer soon enough
-            await self._tell(body)
+        with suppress(UpstreamError):  # the server's request times out there
+            await self._post(body)
 
-    async def _tell(self, body: bytes) -> None:
+    async def _post(self, body: bytes) -> None:
+        """Send a message that has no answer."""
         if not self.closed:
             try:
-                async with asyncio.timeout(TELL_SECONDS):
+                async with asyncio.timeout(POST_SECONDS):
                     (await self._address.send("POST", self._headers, body)).release()
             except TimeoutError:
                 raise ConnectionLostError(
-                    self.server, f"it did not take a message within {TELL_SECONDS:g} s"
+                    self.server, f"it did not accept a message within {POST_SECONDS:g} s"
                 ) from None
 
-    def _mind(self, work: Any) -> None:
+    def _in_background(self, work: Any) -> None:
         task = asyncio.create_task(_quietly(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
 
     async def _refused(self, reply: UpstreamResponse, id: int = 1) -> McpError:
-        """What an HTTP error means. With an answer to our request in it, it is that answer."""
+        """Turn an HTTP error into ours, or return the JSON-RPC error in its body that answers `id`."""
         body = await reply.refusal()
         self.refused = reply.status
         if reply.status == 404 and id > 1 and "Mcp-Session-Id" in self._headers:
-            self._end()  # which is what it means, whatever else it says
-            return StaleSessionError(self.server, "it has forgotten our session")
+            self._end()  # the specification's sign for an expired session, whatever the body says
+            return StaleSessionError(self.server, "its session has expired")
         answer = rpc_error_in(body, id, reply.status)
         if answer is not None and answer.code in (UNSUPPORTED_VERSION, HEADER_MISMATCH):
             self._end()
-            return StaleSessionError(self.server, f"it speaks another revision now ({answer.message[:200]})")
+            return StaleSessionError(
+                self.server, f"it now speaks another protocol revision ({answer.message[:200]})"
+            )
         if answer is not None:
             return answer
         if reply.status in SESSION_GONE and id > 1:
@@ -159,36 +167,39 @@ class LegacyHttpConnection:
             error = rpc_error_in(body)
             why = f": {error.message[:200]}" if error is not None else ""
             stale = StaleSessionError(
-                self.server, f"it does not know our session any more (HTTP {reply.status}{why})"
+                self.server, f"it no longer knows the gateway's session (HTTP {reply.status}{why})"
             )
             stale.expired = names_session(body)
             return stale
         return refusal(self.server, reply, body)
 
-    # Hearing
+    # Receiving
 
-    async def _answer(self, reply: UpstreamResponse, id: int, ear: RequestListener) -> RawResult:
+    async def _answer(self, reply: UpstreamResponse, id: int, listener: RequestListener) -> RawResult:
         server = self._address.server
         if not reply.is_stream:
             return result_of(server, decode_message(server, await reply.body()), id)
-        in_vain = 0
+        fruitless = 0
         last: str | None = None
         while True:
             before = last
-            found, last, pause = await self._follow(reply, id, ear, last)
+            found, last, pause = await self._follow(reply, id, listener, last)
             if found is not None:
                 return result_of(server, found, id)
-            in_vain = in_vain + 1 if last == before else 0
-            if last is None or in_vain > MAX_RESUMES:
+            fruitless = fruitless + 1 if last == before else 0
+            if last is None or fruitless > MAX_RESUMES:
                 raise ConnectionLostError(server, "the stream ended without an answer")
-            await ear.release(int(pause * 1000))
+            await listener.release(int(pause * 1000))
             await asyncio.sleep(pause)
             reply = await self._resume(last)
 
     async def _follow(
-        self, reply: UpstreamResponse, id: int, ear: RequestListener, last: str | None
+        self, reply: UpstreamResponse, id: int, listener: RequestListener, last: str | None
     ) -> tuple[JsonRpcMessage | None, str | None, float]:
-        """Read a stream to the answer or its end: the answer, the last event's id, when to come back."""
+        """Read a stream to the answer or its end.
+
+        Returns the answer, the id of the last event, and the seconds to wait before resuming.
+        """
         pause = RESUME_SECONDS
         done = False
         try:
@@ -199,10 +210,10 @@ class LegacyHttpConnection:
                     continue
                 message = decode_message(self._address.server, event.data)
                 if message.is_request:
-                    self._desk.take_request(message, id)
+                    self._router.route_request(message, id)
                 elif message.is_notification:
-                    self._desk.take_notification(str(message.method), message.params)
-                    await ear.notify(str(message.method), message.params)
+                    self._router.route_notification(str(message.method), message.params)
+                    await listener.notify(str(message.method), message.params)
                 elif message.id == id:
                     done = True
                     return message, last, pause
@@ -218,12 +229,12 @@ class LegacyHttpConnection:
         if reply.status != 200 or not reply.is_stream:
             reply.abandon()
             raise ConnectionLostError(
-                self._address.server, "the stream broke, and the server does not take it up again"
+                self._address.server, "its response stream broke and could not be resumed"
             )
         return reply
 
     async def _listen(self) -> None:
-        """The session's own stream: what the server says outside of any call. Not all have one."""
+        """Read the session's own stream of messages outside any call. Not all servers have one."""
         while not self.closed:
             headers = {**self._headers, "Accept": "text/event-stream"}
             with suppress(UpstreamError):
@@ -237,33 +248,33 @@ class LegacyHttpConnection:
                 try:
                     async for event in reply.events():
                         if event.data:
-                            self._overhear(decode_message(self._address.server, event.data))
+                            self._route(decode_message(self._address.server, event.data))
                 finally:
                     reply.abandon()
             await asyncio.sleep(LISTEN_AGAIN_SECONDS)
 
-    def _overhear(self, message: JsonRpcMessage) -> None:
+    def _route(self, message: JsonRpcMessage) -> None:
         if message.is_request:
-            self._desk.take_request(message)
+            self._router.route_request(message)
         elif message.is_notification:
             method = str(message.method)
-            ear = self._desk.ear_of(self._desk.take_notification(method, message.params))
+            listener = self._router.listener_of(self._router.route_notification(method, message.params))
             if method == PROGRESS:
-                ear = self._tokens.get(_token(message.params))
-            if ear is not None:
-                self._mind(ear.notify(method, message.params))
+                listener = self._tokens.get(_token(message.params))
+            if listener is not None:
+                self._in_background(listener.notify(method, message.params))
 
     def watch(self, watcher: ChangeWatcher) -> None:
-        self._desk.watch(watcher)
+        self._router.watch(watcher)
 
     def unwatch(self, watcher: ChangeWatcher) -> None:
-        self._desk.unwatch(watcher)
+        self._router.unwatch(watcher)
 
     # Ending
 
     def _end(self) -> None:
         self.closed = True
-        self._desk.close()
+        self._router.close()
 
     async def close(self) -> None:
         was_open = not self.closed
@@ -290,7 +301,7 @@ def _token(params: Raw) -> str:
 
 
 async def _quietly(work: Any) -> None:
-    """What nobody waits for may fail without a word; whoever depends on it notices."""
+    """Await background work and ignore its errors: nobody waits for it."""
     with suppress(McpError):
         await work
 
@@ -299,17 +310,18 @@ ENDED = "its stream ended"
 
 
 class SseConnection(MessagePipe):
-    """A pipe whose one direction is a stream and whose other is POSTs."""
+    """The HTTP+SSE transport of 2024-11-05: messages come on an event stream and leave as POSTs."""
 
     def __init__(self, address: UpstreamEndpoint) -> None:
         super().__init__(address.server, self._put)
         self._address = address
-        self._endpoint: Any = None
-        self._named = asyncio.get_running_loop().create_future()
+        self._post_url: Any = None
+        self._endpoint = asyncio.get_running_loop().create_future()
+        """The address for POSTs, from the event `endpoint`."""
         self._reading: asyncio.Task[None] | None = None
         self._posting: set[asyncio.Task[None]] = set()
-        self._more: Mapping[str, str] | None = None
-        """Headers of the request that is just being written."""
+        self._request_headers: Mapping[str, str] | None = None
+        """Headers of the request that is being written."""
 
     async def open(self, profile: ClientProfile) -> None:
         headers = {**self._address.headers, "Accept": "text/event-stream"}
@@ -318,12 +330,12 @@ class SseConnection(MessagePipe):
             reply.abandon()
             raise refusal(self.server, reply)
         self._reading = asyncio.create_task(self._read(reply))
-        await asyncio.wait({self._named, self._reading}, return_when=asyncio.FIRST_COMPLETED)
-        if not self._named.done():
+        await asyncio.wait({self._endpoint, self._reading}, return_when=asyncio.FIRST_COMPLETED)
+        if not self._endpoint.done():
             unnamed = "its stream ended before it named an address to POST to"
             raise NotReachedError(self.server, unnamed if self.reason == ENDED else self.reason)
-        self._endpoint = self._named.result()
-        self.ask_only(profile.askable)
+        self._post_url = self._endpoint.result()
+        self.allow_requests(profile.askable)
         self.about = read_initialized(
             self.server, await self.request("initialize", initialize_params(profile), SILENT)
         )
@@ -333,58 +345,58 @@ class SseConnection(MessagePipe):
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:
-        self._more = headers  # a request is written before anything else can run
-        return await super().request(method, params, ear, token)
+        self._request_headers = headers  # `super` writes the request before anything else can run
+        return await super().request(method, params, listener, token)
 
     async def _read(self, reply: UpstreamResponse) -> None:
         reason = ENDED
         try:
             async for event in reply.events():
                 if event.event == "endpoint" and isinstance(event.data, bytes):
-                    self._name(event.data)
+                    self._set_endpoint(event.data)
                 elif event.data:
-                    self.take(event.data)
+                    self.receive(event.data)
         except UpstreamError as error:
             reason = error.reason
         finally:
             reply.abandon()
             self.end(reason)
 
-    def _name(self, data: bytes) -> None:
+    def _set_endpoint(self, data: bytes) -> None:
         from yarl import URL
 
         try:
             target = self._address.url.join(URL(data.decode(errors="replace").strip()))
         except ValueError:
-            raise InvalidReplyError(self.server, f"it names {data[:80]!r}, which is no address") from None
+            raise InvalidReplyError(self.server, f"its endpoint {data[:80]!r} is not an address") from None
         if target.origin() != self._address.url.origin():
-            raise InvalidReplyError(self.server, f"it wants messages POSTed elsewhere, to {target.origin()}")
-        if not self._named.done():
-            self._named.set_result(target)
+            raise InvalidReplyError(self.server, f"its endpoint is on another origin, {target.origin()}")
+        if not self._endpoint.done():
+            self._endpoint.set_result(target)
 
     def _put(self, body: bytes) -> None:
-        more, self._more = self._more, None
-        task = asyncio.create_task(self._post(body, more or {}))
+        headers, self._request_headers = self._request_headers, None
+        task = asyncio.create_task(self._post(body, headers or {}))
         self._posting.add(task)
         task.add_done_callback(self._posting.discard)
 
-    async def _post(self, body: bytes, more: Mapping[str, str]) -> None:
-        """One that is refused concerns its own request only, unless we are not known there any more."""
+    async def _post(self, body: bytes, request_headers: Mapping[str, str]) -> None:
+        """Fail only its own request when the server refuses it, unless the status ends the session."""
         try:
-            headers = {**self._address.headers, **more}
-            reply = await self._address.send("POST", headers, body, self._endpoint)
+            headers = {**self._address.headers, **request_headers}
+            reply = await self._address.send("POST", headers, body, self._post_url)
         except UpstreamError as error:
-            self.noise(error, recover_id(body))
+            self.receive_invalid(error, recover_id(body))
             return
         if reply.status < 400:
             reply.release()
             return
         refused = refusal(self.server, reply, await reply.refusal())
-        self.noise(refused, recover_id(body))
+        self.receive_invalid(refused, recover_id(body))
         if reply.status in (401, 403, 404, 410):
             self.end(refused.reason)
 

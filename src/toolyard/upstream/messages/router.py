@@ -42,11 +42,11 @@ from .spool import Spooled
 
 logger = logging.getLogger("toolyard.upstream")
 
-MAX_QUESTIONS = 100
+MAX_REQUESTS = 100
 UNCLAIMED_SECONDS = 300.0
-OVER = "the call it belongs to is over"
+CALL_ENDED = "the call it belongs to has already ended"
 ROOTS = "roots/list"
-"""Asked for a client, not for a call: when the call it was put to is over, the next one is asked."""
+"""Concerns the client, not a call: when the call it was sent to ends, it goes to the next call."""
 ROOTS_SECONDS = 1.0
 
 Respond = Callable[[bytes], Awaitable[None]]
@@ -60,164 +60,166 @@ LISTS_CHANGED = frozenset(
 RESOURCE_UPDATED = "notifications/resources/updated"
 
 
-class _Question(Struct, eq=False):
-    """A request of the server. `call` is the one it was put to; `over` says that this call has ended."""
+class _ServerRequest(Struct, eq=False):
+    """`call` is the call it was sent to; `call_ended` says that this call has ended."""
 
     id: Id
     method: str
     params: Raw
     call: int | None
     task: "asyncio.Future[None] | None" = None
-    over: bool = False
+    call_ended: bool = False
 
 
-class _Calls(Struct):
-    ears: dict[int, RequestListener] = field(default_factory=dict[int, RequestListener])
-    principals: set[str] = field(default_factory=set[str])
-    """Of all who ever spoke here; more than one or two need not be told apart."""
+class _CallEndedError(Exception):
+    """The call that a server request was sent to has ended."""
 
 
 class ServerRequestRouter:
+    """Sends a server's requests to the client of a call, and its notifications to watchers or a call."""
+
     def __init__(self, respond: Respond) -> None:
         self._respond = respond
-        self.askable: frozenset[str] = frozenset()
-        """What the client of this session said it can be asked."""
-        self._calls = _Calls()
-        self._arrived = asyncio.Event()
-        self._questions: dict[Id, _Question] = {}
+        self._allowed: frozenset[str] = frozenset()
+        self._listeners: dict[int, RequestListener] = {}
+        self._principals: set[str] = set()
+        """The principals that ever used this connection; it is enough to know whether there are two."""
+        self._call_added = asyncio.Event()
+        self._requests: dict[Id, _ServerRequest] = {}
+        self._refusing: set[asyncio.Future[None]] = set()
         self._watchers: dict[ChangeWatcher, None] = {}
 
-    # Calls under way
+    def allow(self, capabilities: frozenset[str]) -> None:
+        """Send the client requests that need these capabilities; all others are refused."""
+        self._allowed = capabilities
 
-    def enter(self, id: int, ear: RequestListener) -> None:
-        if not ear.principal:
-            return
-        calls = self._calls
-        calls.ears[id] = ear
-        if len(calls.principals) < 2:
-            calls.principals.add(ear.principal)
-        if self._questions:
-            self._arrived.set()
+    # Calls
 
-    def leave(self, id: int) -> None:
-        """A call is over, and with it what was asked in its name."""
-        ear = self._calls.ears.pop(id, None)
-        if ear is None or not self._questions:
+    def add_call(self, id: int, listener: RequestListener) -> None:
+        if not listener.principal:
             return
-        for question in [one for one in self._questions.values() if one.call == id]:
-            if question.method == ROOTS and ear.asks_at_once:
-                # The client has it, and may be about to answer.
-                asyncio.get_running_loop().call_later(ROOTS_SECONDS, self._give_up, question, id)
+        self._listeners[id] = listener
+        if len(self._principals) < 2:
+            self._principals.add(listener.principal)
+        if self._requests:
+            self._call_added.set()
+
+    def remove_call(self, id: int) -> None:
+        """End a call and the server requests that were sent to it."""
+        listener = self._listeners.pop(id, None)
+        if listener is None or not self._requests:
+            return
+        for request in [request for request in self._requests.values() if request.call == id]:
+            if request.method == ROOTS and listener.asks_immediately:
+                # The client has received it, and may be about to answer.
+                asyncio.get_running_loop().call_later(ROOTS_SECONDS, self._withdraw, request, id)
             else:
-                self._give_up(question, id)
+                self._withdraw(request, id)
 
-    def _give_up(self, question: _Question, call: int) -> None:
-        if question.call == call and question.task is not None and not question.task.done():
-            question.over = True
-            question.task.cancel()
+    def _withdraw(self, request: _ServerRequest, call: int) -> None:
+        if request.call == call and request.task is not None and not request.task.done():
+            request.call_ended = True
+            request.task.cancel()
 
-    def ear_of(self, id: int | None) -> RequestListener | None:
-        return None if id is None else self._calls.ears.get(id)
+    def listener_of(self, id: int | None) -> RequestListener | None:
+        return None if id is None else self._listeners.get(id)
 
     @property
     def busy(self) -> bool:
-        return bool(self._calls.ears)
+        return bool(self._listeners)
 
-    # Requests of the server
+    # Requests from the server
 
-    def take_request(self, message: JsonRpcMessage, call: int | None = None) -> None:
-        """Answer it in time; `call` is the request it came with, where the transport tells."""
+    def route_request(self, message: JsonRpcMessage, call: int | None = None) -> None:
+        """Answer it in the background; `call` is the call it came with, if the transport says so."""
         id, method = message.id, message.method
         assert isinstance(id, int | str)
         assert isinstance(method, str)
-        question = _Question(id, method, Raw(bytes(message.params)), call)
-        if id in self._questions or len(self._questions) >= MAX_QUESTIONS:
-            refusing = McpError(INTERNAL_ERROR, "too many questions are open, or one has this id already")
-            question.task = asyncio.ensure_future(self._respond(_refusal(id, refusing)))
-            _background.add(question.task)
-            question.task.add_done_callback(_background.discard)
+        request = _ServerRequest(id, method, Raw(bytes(message.params)), call)
+        if id in self._requests or len(self._requests) >= MAX_REQUESTS:
+            error = McpError(INTERNAL_ERROR, "too many open requests, or one with this id is still open")
+            task = asyncio.ensure_future(self._respond(_error_response(id, error)))
+            self._refusing.add(task)
+            task.add_done_callback(self._refusing.discard)
             return
-        self._questions[id] = question
-        question.task = asyncio.create_task(self._answer(question))
-        question.task.add_done_callback(lambda _: self._questions.pop(id, None))
+        self._requests[id] = request
+        request.task = asyncio.create_task(self._answer(request))
+        request.task.add_done_callback(lambda _: self._requests.pop(id, None))
 
-    async def _answer(self, question: _Question) -> None:
+    async def _answer(self, request: _ServerRequest) -> None:
         try:
-            body = encode(JsonRpcResponse(question.id, await self._result(question)))
+            body = encode(JsonRpcResponse(request.id, await self._result(request)))
         except McpError as error:
-            body = _refusal(question.id, error)
-        except Exception as error:  # whatever the way to the client does, the server gets an answer
-            logger.warning("a question of a server could not be put: %r", error)
-            body = _refusal(question.id, McpError(INTERNAL_ERROR, "the client could not be asked"))
+            body = _error_response(request.id, error)
+        except Exception as error:  # the server gets an answer whatever fails on the way to the client
+            logger.warning("a server's request could not be sent to the client: %r", error)
+            body = _error_response(request.id, McpError(INTERNAL_ERROR, "the client could not be asked"))
         await self._respond(body)
 
-    async def _result(self, question: _Question) -> Any:
-        if question.method == "ping":
+    async def _result(self, request: _ServerRequest) -> Any:
+        if request.method == "ping":
             return {}
-        if REQUEST_CAPABILITIES.get(question.method) not in self.askable:
-            raise McpError(
-                METHOD_NOT_FOUND, f"the client did not say it can be asked {question.method[:80]!r}"
-            )
-        asked_on = self.ear_of(question.call)
-        guessed = question.call is None
-        if not guessed and asked_on is None:
-            raise McpError(INTERNAL_ERROR, OVER)
+        if REQUEST_CAPABILITIES.get(request.method) not in self._allowed:
+            raise McpError(METHOD_NOT_FOUND, f"the client does not support {request.method[:80]!r}")
+        listener = self.listener_of(request.call)
+        guessed = request.call is None
+        if not guessed and listener is None:
+            raise McpError(INTERNAL_ERROR, CALL_ENDED)
         while True:
-            if asked_on is None:
-                question.call, asked_on = await self._somebody(question.method)
+            if listener is None:
+                request.call, listener = await self._next_call(request.method)
             try:
-                return await self._put(question, asked_on)
-            except _Over:
-                # The server still waits: one of the calls that are left is the one it asked for.
-                if question.method != ROOTS and not (guessed and self._calls.ears):
-                    raise McpError(INTERNAL_ERROR, OVER) from None
-                question.over, asked_on = False, None
+                return await self._ask(request, listener)
+            except _CallEndedError:
+                # The server still waits, so one of the remaining calls is the one that it asked for.
+                if request.method != ROOTS and not (guessed and self._listeners):
+                    raise McpError(INTERNAL_ERROR, CALL_ENDED) from None
+                request.call_ended, listener = False, None
 
-    async def _put(self, question: _Question, ear: RequestListener) -> Raw:
+    async def _ask(self, request: _ServerRequest, listener: RequestListener) -> Raw:
         try:
-            return await ear.ask(question.method, question.params)
+            return await listener.ask(request.method, request.params)
         except Exception:
-            if self.ear_of(question.call) is None:  # its call was answered before the question was out
-                raise _Over from None
+            if self.listener_of(request.call) is None:  # the call ended before the request was sent
+                raise _CallEndedError from None
             raise
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if question.over and task is not None and task.uncancel() == 0:
-                raise _Over from None
+            if request.call_ended and task is not None and task.uncancel() == 0:
+                raise _CallEndedError from None
             raise
 
-    async def _somebody(self, method: str) -> tuple[int, RequestListener]:
-        """A call to put the question to: the latest, or the next that comes."""
+    async def _next_call(self, method: str) -> tuple[int, RequestListener]:
+        """Return the latest call, or wait for one."""
         try:
             async with asyncio.timeout(UNCLAIMED_SECONDS):
-                while not self._calls.ears:
-                    self._arrived.clear()
-                    await self._arrived.wait()
-                return next(reversed(self._calls.ears.items()))
+                while not self._listeners:
+                    self._call_added.clear()
+                    await self._call_added.wait()
+                return next(reversed(self._listeners.items()))
         except TimeoutError:
-            raise McpError(METHOD_NOT_FOUND, f"nobody was there to be asked {method[:80]!r}") from None
+            raise McpError(METHOD_NOT_FOUND, f"no client call is active to answer {method[:80]!r}") from None
 
-    # Notifications of the server
+    # Notifications from the server
 
-    def take_notification(self, method: str, params: Raw) -> int | None:
-        """Deal with what concerns no call; else say which call it is taken to belong to, if it is safe to."""
+    def route_notification(self, method: str, params: Raw) -> int | None:
+        """Handle a notification that concerns no call; else return its call, where one principal has all."""
         if method in LISTS_CHANGED or method == RESOURCE_UPDATED:
             for watcher in list(self._watchers):
                 watcher(method, params)
             return None
         if method == "notifications/cancelled":
-            self._withdrawn(params)
+            self._cancel_request(params)
             return None
-        calls = self._calls
-        return next(reversed(calls.ears), None) if len(calls.principals) == 1 else None
+        return next(reversed(self._listeners), None) if len(self._principals) == 1 else None
 
-    def _withdrawn(self, params: Raw) -> None:
+    def _cancel_request(self, params: Raw) -> None:
         try:
-            question = self._questions.get(decode_params(params, CancelledParams).request_id)
+            request = self._requests.get(decode_params(params, CancelledParams).request_id)
         except McpError:
             return
-        if question is not None and question.task is not None:
-            question.task.cancel()
+        if request is not None and request.task is not None:
+            request.task.cancel()
 
     def watch(self, watcher: ChangeWatcher) -> None:
         self._watchers[watcher] = None
@@ -226,28 +228,21 @@ class ServerRequestRouter:
         self._watchers.pop(watcher, None)
 
     def close(self) -> list["asyncio.Future[None]"]:
-        """Tell those who watch; the questions left are cancelled and returned, to be waited for."""
+        """Notify the watchers, and cancel the open requests; returns their tasks, to be awaited."""
         watchers, self._watchers = self._watchers, {}
         for watcher in watchers:
             watcher("", Raw(b"{}"))
-        left = [question.task for question in self._questions.values() if question.task is not None]
-        for task in left:
+        tasks = [request.task for request in self._requests.values() if request.task is not None]
+        for task in tasks:
             task.cancel()
-        return left
+        return tasks
 
 
-class _Over(Exception):
-    """The call that a question was put to has ended."""
-
-
-_background: set["asyncio.Future[None]"] = set()
-
-
-def _refusal(id: Id, error: McpError) -> bytes:
+def _error_response(id: Id, error: McpError) -> bytes:
     return encode(JsonRpcErrorResponse(id, ErrorObject(error.code, error.message, error.data)))
 
 
-MAX_NOTES = 1000
+MAX_QUEUED = 1000
 
 Write = Callable[[bytes], None]
 
@@ -256,13 +251,15 @@ class _Meta(Struct):
     subscription: Id | None = field(default=None, name=SUBSCRIPTION_KEY)
 
 
-class _Notes(Struct):
+class _Routing(Struct):
+    """The params of a notification that say which request it belongs to."""
+
     token: Id | None = field(default=None, name="progressToken")
     meta: _Meta | None = field(default=None, name="_meta")
 
 
 class _Pending:
-    """A request under way: what has come for it and was not taken yet."""
+    """A request whose answer has not come, and the messages for it that were not read yet."""
 
     __slots__ = ("_items", "_loop", "_waiter")
 
@@ -272,8 +269,8 @@ class _Pending:
         self._waiter: asyncio.Future[None] | None = None
 
     def put(self, item: JsonRpcMessage | Exception) -> None:
-        if len(self._items) >= MAX_NOTES and isinstance(item, JsonRpcMessage) and item.is_notification:
-            return  # a client so slow has more than it can read already
+        if len(self._items) >= MAX_QUEUED and isinstance(item, JsonRpcMessage) and item.is_notification:
+            return  # the client does not keep up
         self._items.append(item)
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
@@ -286,7 +283,10 @@ class _Pending:
 
 
 class MessagePipe:
-    """Implements `Link`. Whoever owns the channel calls `take` for each message and `end` when it is over."""
+    """An `UpstreamConnection` over one channel in each direction.
+
+    The owner of the channel calls `receive` for each message, and `end` when the channel closes.
+    """
 
     shares_tokens = True
 
@@ -301,24 +301,24 @@ class MessagePipe:
         self._id = 0
         self._pending: dict[Id, _Pending] = {}
         self._tokens: dict[str, _Pending] = {}
-        self._desk = ServerRequestRouter(self._respond)
+        self._router = ServerRequestRouter(self._respond)
         self._ending: list[asyncio.Future[None]] = []
 
     @property
     def busy(self) -> bool:
-        return self._desk.busy
+        return self._router.busy
 
-    def ask_only(self, askable: frozenset[str]) -> None:
-        """What the client of this session said it can be asked."""
-        self._desk.askable = askable
+    def allow_requests(self, capabilities: frozenset[str]) -> None:
+        """Let the server send requests that need these capabilities of the client."""
+        self._router.allow(capabilities)
 
-    # Saying
+    # Sending
 
     async def request(
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:
@@ -328,7 +328,7 @@ class MessagePipe:
         pending = self._pending[id] = _Pending(self._loop)
         if token is not None:
             self._tokens[token] = pending
-        self._desk.enter(id, ear)
+        self._router.add_call(id, listener)
         try:
             self._write(encode(JsonRpcRequest(id, method, params)))
             while True:
@@ -337,19 +337,19 @@ class MessagePipe:
                     raise item
                 if not item.is_notification:
                     return result_of(self.server, item, id)
-                await ear.notify(str(item.method), item.params)
+                await listener.notify(str(item.method), item.params)
         except asyncio.CancelledError:
             self._cancel(method, id)
             raise
         finally:
             del self._pending[id]
-            self._desk.leave(id)
+            self._router.remove_call(id)
             if token is not None:
                 self._tokens.pop(token, None)
 
     def _cancel(self, method: str, id: int) -> None:
         if not self.closed and method != "initialize":
-            with suppress(McpError):  # it does not read, or has ended: there is nobody to tell
+            with suppress(McpError):  # the server does not read, or has ended
                 self._write(encode(JsonRpcNotification("notifications/cancelled", {"requestId": id})))
 
     async def notify(self, method: str, params: Params) -> None:
@@ -357,69 +357,69 @@ class MessagePipe:
             self._write(encode(JsonRpcNotification(method, params)))
 
     async def _respond(self, body: bytes) -> None:
-        with suppress(McpError):  # it does not read: it will miss the answer soon enough
+        with suppress(McpError):  # the server does not read; its request times out there
             if not self.closed:
                 self._write(body)
 
-    # Hearing
+    # Receiving
 
-    def take(self, body: bytes | Spooled) -> None:
-        """One message of the server."""
+    def receive(self, body: bytes | Spooled) -> None:
+        """Route one message from the server."""
         try:
             message = decode_message(self.server, body)
         except InvalidReplyError as error:
-            self.noise(error, error.id)
+            self.receive_invalid(error, error.id)
             return
         if message.is_request:
-            self._desk.take_request(message)
+            self._router.route_request(message)
         elif message.is_notification:
-            self._take_notification(message)
+            self._receive_notification(message)
         else:
             pending = self._pending.get(message.id)  # type: ignore[arg-type]
             if pending is not None:
                 pending.put(message)
 
-    def noise(self, error: UpstreamError, id: Id | None = None) -> None:
-        """What is no message. Without an id it is taken for the answer to the one call under way."""
+    def receive_invalid(self, error: UpstreamError, id: Id | None = None) -> None:
+        """Fail the request with this id. Without an id, fail the only pending request, if there is one."""
         if id is not None and id in self._pending:
             self._pending[id].put(error)
         elif len(self._pending) == 1:
             next(iter(self._pending.values())).put(error)
 
-    def _take_notification(self, message: JsonRpcMessage) -> None:
+    def _receive_notification(self, message: JsonRpcMessage) -> None:
         method = str(message.method)
         try:
-            notes = decode_params(message.params, _Notes)
+            routing = decode_params(message.params, _Routing)
         except McpError:
             return
-        if notes.token is not None:
-            pending = self._tokens.get(str(notes.token))
-        elif notes.meta is not None and notes.meta.subscription is not None:
-            pending = self._pending.get(notes.meta.subscription)
+        if routing.token is not None:
+            pending = self._tokens.get(str(routing.token))
+        elif routing.meta is not None and routing.meta.subscription is not None:
+            pending = self._pending.get(routing.meta.subscription)
         else:
-            id = self._desk.take_notification(method, message.params)
+            id = self._router.route_notification(method, message.params)
             pending = None if id is None else self._pending.get(id)
-        # One that names a call which is over is nobody's: not that of another call in any case.
+        # A notification that names a call which has ended is dropped; it must not reach another call.
         if pending is not None:
             pending.put(message)
 
     def watch(self, watcher: ChangeWatcher) -> None:
-        self._desk.watch(watcher)
+        self._router.watch(watcher)
 
     def unwatch(self, watcher: ChangeWatcher) -> None:
-        self._desk.unwatch(watcher)
+        self._router.unwatch(watcher)
 
     # Ending
 
     def end(self, reason: str) -> None:
-        """The channel is gone: everybody who waits is told."""
+        """Fail all pending requests: the channel has closed."""
         if self.closed:
             return
         self.closed = True
         self.reason = reason
         for pending in self._pending.values():
             pending.put(ConnectionLostError(self.server, reason))
-        self._ending = self._desk.close()
+        self._ending = self._router.close()
 
     async def close(self) -> None:
         self.end("the connection was closed")

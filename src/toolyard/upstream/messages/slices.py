@@ -15,11 +15,11 @@ from weakref import WeakKeyDictionary
 from ...wire.messages import MAX_NESTING
 
 SLICE = 32 * 1024
-"""Bytes that are looked at in one turn: a quarter of a millisecond for most texts."""
+"""Bytes that are checked in one turn: a quarter of a millisecond for most texts."""
 
 
-class _Line:
-    """Those who wait on one loop."""
+class _TurnQueue:
+    """The tasks that wait for a turn on one event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[asyncio.Future[None]] = deque()
@@ -27,34 +27,34 @@ class _Line:
     async def wait(self, loop: asyncio.AbstractEventLoop) -> None:
         if not self._waiting:
             loop.call_soon(self._next, loop)
-        mine = loop.create_future()
-        self._waiting.append(mine)
-        await mine
+        turn = loop.create_future()
+        self._waiting.append(turn)
+        await turn
 
     def _next(self, loop: asyncio.AbstractEventLoop) -> None:
         while self._waiting:
             first = self._waiting.popleft()
-            if not first.done():  # else whoever waited was cancelled
+            if not first.done():  # else the waiting task was cancelled
                 first.set_result(None)
                 break
         if self._waiting:
             loop.call_soon(self._next, loop)
 
 
-_lines: WeakKeyDictionary[asyncio.AbstractEventLoop, _Line] = WeakKeyDictionary()
+_queues: WeakKeyDictionary[asyncio.AbstractEventLoop, _TurnQueue] = WeakKeyDictionary()
 
 
 async def next_turn() -> None:
-    """Go on when it is our turn: after everything that is ready now, and alone among those who wait here."""
+    """Wait until all callbacks that are ready now have run. Only one waiting task continues in each turn."""
     loop = asyncio.get_running_loop()
-    line = _lines.get(loop)
-    if line is None:
-        line = _lines[loop] = _Line()
-    await line.wait(loop)
+    queue = _queues.get(loop)
+    if queue is None:
+        queue = _queues[loop] = _TurnQueue()
+    await queue.wait(loop)
 
 
 def slices(data: bytes, size: int = SLICE) -> Iterator[bytes]:
-    """Itself, when it is no longer than one."""
+    """Cut a text into slices; a short text is its own only slice."""
     if len(data) <= size:
         yield data
         return
@@ -65,8 +65,8 @@ def slices(data: bytes, size: int = SLICE) -> Iterator[bytes]:
 MAX_VALUES = 64
 """Objects and lists directly inside the outermost object; a JSON-RPC message has one or two."""
 
-CLOSE = 1024
-"""How long a piece may be to be looked at token by token."""
+MAX_TOKENIZED = 1024
+"""Bytes of a piece that is read token by token."""
 
 _KNOWN = b" \t\r\n+-.0123456789eEtrufalsn:,[]{}"
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
@@ -83,42 +83,42 @@ class NestingError(ValueError):
 
 
 class NestingCheck:
-    """Fed with a text piece by piece. All passes over the bytes are in C: it runs on the event loop."""
+    """Checks a text piece by piece. It runs on the event loop, so all passes over the bytes are in C."""
 
     __slots__ = ("_at", "_begun", "_limit", "_stack", "_text", "_torn", "escaped", "in_string", "values")
 
     def __init__(self, limit: int = MAX_NESTING) -> None:
         self.values: list[tuple[int, int]] = []
-        """Where the objects and lists directly inside the outermost one begin and end."""
+        """The begin and end of each object and list directly inside the outermost one."""
         self._limit = limit
         self._stack = b""
         self._at = 0
         self._begun = 0
         self.in_string: bool = False
-        """Whether what was taken in ends inside a string, and if so whether behind a backslash."""
+        """Whether the text so far ends inside a string; `escaped`: and behind a backslash."""
         self.escaped: bool = False
         self._text = codecs.getincrementaldecoder("utf-8")()
         self._torn = False
 
     @property
     def depth(self) -> int:
-        """How many brackets are open."""
+        """The number of open brackets."""
         return len(self._stack)
 
     def feed(self, piece: bytes) -> int:
-        """Take a piece in; the depth of the shallowest place in it."""
+        """Check a piece; returns the smallest depth in it."""
         self._check_text(piece)
-        return self._take(piece)
+        return self._feed(piece)
 
-    def _take(self, piece: bytes) -> int:
+    def _feed(self, piece: bytes) -> int:
         before = self.in_string, self.escaped, self._stack
         brackets = self._brackets(piece)
         floor = self._nest(brackets) if brackets else len(self._stack)
         if brackets and floor < 2:
-            if len(piece) > CLOSE:
-                # Looking closely is slow, so let it be at the parts that need it.
+            if len(piece) > MAX_TOKENIZED:
+                # Reading token by token is slow, so narrow it down to the parts that need it.
                 self.in_string, self.escaped, self._stack = before
-                return min([self._take(part) for part in slices(piece, len(piece) // 8)])
+                return min([self._feed(part) for part in slices(piece, len(piece) // 8)])
             in_string, escaped, stack = before
             self._note_values(piece, in_string, escaped, len(stack))
         self._at += len(piece)
@@ -150,11 +150,11 @@ class NestingCheck:
         if not len(parts) & 1:
             self.in_string = not self.in_string
         if outside.translate(None, _KNOWN):
-            raise NestingError("it has characters outside strings that JSON does not know")
+            raise NestingError("it has characters outside strings that are not JSON")
         return outside.translate(None, _NO_BRACKET)
 
     def _nest(self, brackets: bytes) -> int:
-        """Take the brackets in; the depth of the shallowest place among them."""
+        """Add the brackets to the stack; returns the smallest depth among them."""
         depth = len(self._stack)
         rest, levels = _without_pairs(brackets, self._limit)
         opened = rest.lstrip(b"]}")
@@ -165,7 +165,7 @@ class NestingCheck:
         if closed != self._stack[floor:][::-1].translate(_PARTNERS):
             raise NestingError("its brackets do not match")
         self._stack = self._stack[:floor] + opened
-        # Counting them one by one is slow, and seldom needed to know that all is well.
+        # Counting them one by one is slow, so it is done only where the upper bound exceeds the limit.
         if max(depth, len(self._stack)) + levels > self._limit:
             steps = map((-1, 1).__getitem__, brackets.translate(_STEPS))
             if depth + max(accumulate(steps)) > self._limit:
@@ -173,7 +173,7 @@ class NestingCheck:
         return floor
 
     def _note_values(self, piece: bytes, in_string: bool, escaped: bool, depth: int) -> None:
-        # Slow, but each piece that comes here is short, and begins or ends a value, which are few.
+        # Slow, but each piece is short here, and few pieces begin or end a value.
         start = int(escaped)
         if in_string and (rest := _REST_OF_STRING.match(piece, start)):
             start = rest.end()
@@ -192,15 +192,15 @@ class NestingCheck:
 
 
 def _without_pairs(brackets: bytes, limit: int) -> tuple[bytes, int]:
-    """What is left when partners are taken away, and how far at most those rose above what is left."""
+    """Remove matching pairs; returns the rest, and at most how many levels the pairs rose above it."""
     levels = 0
     while True:
         fewer = brackets.replace(b"{}", b"").replace(b"[]", b"")
-        gone = len(brackets) - len(fewer)
-        if not gone:
+        removed = len(brackets) - len(fewer)
+        if not removed:
             return brackets, levels
         levels += 2
-        if gone < len(brackets) // 8:  # few pairs, then, with much around each
+        if removed < len(brackets) // 8:  # few pairs, each inside many brackets
             rest, height = _by_runs(fewer, limit)
             return rest, height + levels
         brackets = fewer

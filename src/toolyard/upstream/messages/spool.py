@@ -23,7 +23,7 @@ TAIL = 4 * 1024
 
 _PIECE = SLICE
 _CHECK_FROM = SLICE
-"""From here on a text is checked as it grows: there is never more than a slice to catch up with."""
+"""A text longer than this is checked as it grows, so that never more than a slice is left to check."""
 
 
 class SpoolError(Exception):
@@ -40,8 +40,8 @@ class SpoolFullError(SpoolError):
     def __init__(self, error: OSError) -> None:
         reason = error.strerror or str(error)
         super().__init__(
-            f"it is too long for memory and could not be kept in {_folder()} ({reason}); "
-            "TMPDIR can name a folder with more room"
+            f"it is too long for memory and could not be written to {_folder()} ({reason}); "
+            "TMPDIR can name a folder with more space"
         )
 
 
@@ -58,16 +58,16 @@ def format_size(size: int) -> str:
 
 
 class CheckedText(bytes):
-    """A text in memory that is known to be well nested and UTF-8."""
+    """A text in memory that was checked for nesting and UTF-8."""
 
 
 class Spool:
-    """Collects one text. Beyond `bound` it goes to disk. What is longer than a slice must be well nested.
+    """Collects one text, on disk beyond `bound`. A text longer than a slice is checked for nesting.
 
-    Whoever writes more than a slice at a time waits for it: it is all done at once.
+    `write` does all its work at once, so callers on the event loop write one slice at a time.
     """
 
-    __slots__ = ("_balance", "_bound", "_buffer", "_checked", "_disk", "_limit", "_piece", "_size")
+    __slots__ = ("_bound", "_buffer", "_checked", "_disk", "_limit", "_nesting", "_piece", "_size")
 
     def __init__(self, bound: int = BOUND, limit: int = LIMIT) -> None:
         self._bound = bound
@@ -76,17 +76,17 @@ class Spool:
         self._buffer = bytearray()
         self._size = 0
         self._disk: _Disk | None = None
-        self._balance = NestingCheck()
-        self._checked = 0  # how much of the buffer the balance has seen
+        self._nesting = NestingCheck()
+        self._checked = 0  # bytes of the buffer that were checked
 
     @property
     def head(self) -> bytes:
-        """The beginning of what has come so far."""
+        """The beginning of the text so far."""
         head = b"" if self._disk is None else self._disk.read(0, HEAD)
         return head + bytes(self._buffer[: HEAD - len(head)])
 
     def write(self, chunk: bytes) -> None:
-        """SpoolError when it cannot be kept; then `discard` it."""
+        """Add to the text. On SpoolError, `discard` it."""
         self._size += len(chunk)
         if self._size > self._limit:
             self._buffer += chunk[:HEAD]
@@ -101,24 +101,23 @@ class Spool:
             self._check()
 
     def finish(self) -> "bytes | Spooled":
-        """The text; the spool is empty and of no more use."""
+        """Return the text; the spool cannot be used any more."""
         if self._disk is None and not self._checked:
             whole = bytes(self._buffer)
             self.discard()
             return whole
-        self._settle()
+        self._finish_check()
         if self._disk is None:
             whole = CheckedText(self._buffer)
             self.discard()
             return whole
         disk, self._disk = self._disk, None
-        return Spooled(disk, 0, self._size, self._balance.values)
+        return Spooled(disk, 0, self._size, self._nesting.values)
 
-    def _settle(self) -> None:
-        """It has ended: look at the rest."""
+    def _finish_check(self) -> None:
         self._check() if self._disk is None else self._spill()
         try:
-            self._balance.finish()
+            self._nesting.finish()
         except NestingError as fault:
             raise MalformedTextError(str(fault)) from None
 
@@ -143,14 +142,14 @@ class Spool:
         try:
             with memoryview(self._buffer)[self._checked :] as view:
                 for at in range(0, len(view), SLICE):
-                    self._balance.feed(bytes(view[at : at + SLICE]))
+                    self._nesting.feed(bytes(view[at : at + SLICE]))
         except NestingError as fault:
             raise MalformedTextError(str(fault)) from None
         self._checked = len(self._buffer)
 
 
 class Spooled(StreamedResult):
-    """A JSON text on disk, or a part of one. Views of one file share it; the last to close frees it."""
+    """A JSON text on disk, or a part of one. Parts share the file, which is freed when the last is closed."""
 
     __slots__ = ("_disk", "_start", "size", "values")
 
@@ -159,7 +158,7 @@ class Spooled(StreamedResult):
         self._start = start
         self.size = size
         self.values = values
-        """Where the objects and lists directly inside the outermost one begin and end; unknown for a part."""
+        """The begin and end of each object and list directly inside the outermost one; unknown for a part."""
 
     def __repr__(self) -> str:
         return f"<Spooled {format_size(self.size)}{' closed' if self._disk is None else ''}>"
@@ -173,7 +172,7 @@ class Spooled(StreamedResult):
         return self.read(max(0, self.size - TAIL), self.size)
 
     def read(self, start: int, end: int) -> bytes:
-        """Some of it; less than was asked for where it ends."""
+        """Read bytes from `start` to `end`, or to the end of the text."""
         end = min(end, self.size)
         return self._open().read(self._start + start, max(0, end - start))
 
@@ -183,15 +182,14 @@ class Spooled(StreamedResult):
         return Spooled(self._open(), self._start + start, end - start)
 
     async def chunks(self, size: int = _PIECE) -> AsyncIterator[bytes]:
-        """All of it. It was written moments ago and comes from the page cache: a slice takes less time than
-        a thread would to be woken up."""
+        """Read all of it on the event loop: a slice from the page cache is faster than waking a thread."""
         disk = self._open()
         at, end = self._start, self._start + self.size
         while at < end:
             chunk = disk.read(at, min(size, end - at))
             yield chunk
             at += len(chunk)
-            await next_turn()  # whoever takes the chunks may never wait
+            await next_turn()  # the consumer of the chunks may never wait
 
     def close(self) -> None:
         self._disk = None
@@ -203,19 +201,19 @@ class Spooled(StreamedResult):
 
 
 class _Disk:
-    """A file without a name. Whoever holds this object owns it, and the last one to let go closes it."""
+    """An unnamed file, closed when the last reference to this object goes."""
 
     __slots__ = ("_file", "_size")
 
     def __init__(self) -> None:
-        self._file: FileIO | None = None  # where opening fails there is still an object to tidy up
+        self._file: FileIO | None = None  # for __del__, if opening fails
         self._size = 0
         self._file = tempfile.TemporaryFile(buffering=0, dir=_folder())  # type: ignore[assignment]  # noqa: SIM115
 
     def __del__(self) -> None:
         if self._file is None:
             return
-        # Freeing what was written takes the kernel up to 50 ms for 100 MiB: not on the loop.
+        # The kernel takes up to 50 ms to free 100 MiB: not on the event loop.
         if self._size > BOUND:
             threading.Thread(target=self._file.close, daemon=True).start()
         else:
@@ -223,8 +221,8 @@ class _Disk:
 
     def append(self, piece: bytes) -> None:
         assert self._file is not None
-        # JSON breaks lines between tokens only, where a space is as good; and without them the text can
-        # be put into any transport as it is.
+        # JSON has line breaks only between tokens, where a space means the same. Without them the text can be
+        # sent on any transport as it is.
         if b"\n" in piece or b"\r" in piece:
             piece = piece.replace(b"\n", b" ").replace(b"\r", b" ")
         view = memoryview(piece)
@@ -243,7 +241,7 @@ class _Disk:
 
 @cache
 def _folder() -> str:
-    """/tmp is in memory on many machines, and this is to spare memory."""
+    """Return the folder for spools: /tmp is in memory on many machines, so /var/tmp is preferred."""
     default = tempfile.gettempdir()
     if "TMPDIR" not in os.environ and os.access("/var/tmp", os.W_OK | os.X_OK):
         return "/var/tmp"

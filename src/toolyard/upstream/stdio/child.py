@@ -23,17 +23,17 @@ from .launch import Launch
 
 _SETSIGDEF, _SETSID = 0x04, 0x80
 _BUFFER = 1024  # larger than any of the C library's structures
-_LOOK_SECONDS = 0.01
+_POLL_SECONDS = 0.01
 
 
 class ChildHandle(Protocol):
-    """A child, as `subprocess.Popen` has it. Our ends of its pipes are bare descriptors: see `child`."""
+    """A started child, with the methods of `subprocess.Popen`."""
 
     @property
     def pid(self) -> int: ...
     @property
     def ends(self) -> list[int]:
-        """Of its input, its output and its errors."""
+        """Our descriptors of its standard input, output and error."""
         ...
 
     def poll(self) -> int | None: ...
@@ -42,7 +42,7 @@ class ChildHandle(Protocol):
 
 
 def spawn(launch: Launch) -> ChildHandle:
-    """A child in a session of its own, with three pipes. OSError or ValueError when it cannot be."""
+    """Start a child in a session of its own, with three pipes. Raises OSError or ValueError."""
     theirs: list[int] = []
     ours: list[int] = []
     try:
@@ -69,13 +69,13 @@ def _popen(launch: Launch, ends: list[int]) -> int:
         cwd=launch.cwd,
         start_new_session=True,
     )
-    child.returncode = 0  # from here on it is ours to wait for
+    child.returncode = 0  # so that subprocess does not wait for it: we do
     return child.pid
 
 
 @cache
 def _library() -> Any:
-    """The C library, if it can do everything that we ask of it."""
+    """Return the C library, if it has all functions needed here."""
     if sys.platform != "linux":
         return None
     try:
@@ -87,7 +87,7 @@ def _library() -> Any:
 
 
 class _Spawned:
-    """`returncode` as `subprocess` has it: the negative number of the signal that ended it."""
+    """`returncode` is that of `subprocess`: negative for the signal that ended the child."""
 
     def __init__(self, pid: int, ends: list[int]) -> None:
         self.pid = pid
@@ -105,7 +105,7 @@ class _Spawned:
             if self.returncode is None and deadline is not None:
                 if time.monotonic() > deadline:
                     raise subprocess.TimeoutExpired(str(self.pid), timeout or 0.0)
-                time.sleep(_LOOK_SECONDS)
+                time.sleep(_POLL_SECONDS)
         return self.returncode
 
     def _reap(self, how: int) -> None:
@@ -113,7 +113,7 @@ class _Spawned:
             return
         try:
             pid, status = os.waitpid(self.pid, how)
-        except ChildProcessError:  # we were started with SIGCHLD ignored: the system reaps, and tells nothing
+        except ChildProcessError:  # started with SIGCHLD ignored: the system reaped it, the code is unknown
             self.returncode = 0
             return
         if pid:
@@ -130,7 +130,7 @@ def _start(launch: Launch, ends: list[int]) -> int:
             _check(library.posix_spawn_file_actions_addchdir_np(actions, _encoded(launch.cwd)), launch.cwd)
         for place, end in enumerate(ends):
             _check(library.posix_spawn_file_actions_adddup2(actions, end, place), "")
-        # Python ignores these; a program expects them as they are by default.
+        # Python ignores these signals; a program expects the default.
         library.posix_spawnattr_setsigdefault(attributes, _signals(library))
         library.posix_spawnattr_setflags(attributes, ctypes.c_short(_SETSIGDEF | _SETSID))
         pid = ctypes.c_int()
@@ -183,7 +183,10 @@ REAP_SECONDS = 1.0
 
 
 class ChildProcess:
-    """`code` is its exit code, or the negative number of the signal that ended it; None while it runs."""
+    """The pipes and the exit of one child.
+
+    `code` is its exit code, or the negative number of the signal that ended it; None while it runs.
+    """
 
     def __init__(self, handle: ChildHandle, on_exit: Callable[[], None]) -> None:
         self.code: int | None = None
@@ -199,21 +202,21 @@ class ChildProcess:
         self._open = {STDIN, STDOUT, STDERR}
         self._await_exit()
 
-    async def connect(self, heard: Callable[[int, bytes], None], closed: Callable[[int], None]) -> None:
-        """From now on `heard` is called with what it says, and `closed` when a pipe has ended.
+    async def connect(self, on_data: Callable[[int, bytes], None], on_close: Callable[[int], None]) -> None:
+        """Call `on_data` from now on with its output, and `on_close` when a pipe has closed.
 
-        Not to be cancelled: loops differ in whose the pipe is then.
+        Must not be cancelled: event loops differ in who owns the pipe then.
         """
 
         def lost(fd: int) -> None:
             self._open.discard(fd)
-            closed(fd)
-            self._note_lost()
+            on_close(fd)
+            self._set_closed()
 
         for fd, end in enumerate(self._handle.ends):
             connect = self._loop.connect_read_pipe if fd else self._loop.connect_write_pipe
             pipe = _BorrowedDescriptor(end) if _is_uvloop(self._loop) else FileIO(end, "rb" if fd else "wb")
-            self._ends[fd], _ = await connect(lambda fd=fd: _End(fd, heard, lost), cast(Any, pipe))
+            self._ends[fd], _ = await connect(lambda fd=fd: _End(fd, on_data, lost), cast(Any, pipe))
 
     @property
     def stdin(self) -> asyncio.WriteTransport:
@@ -228,44 +231,44 @@ class ChildProcess:
         return cast(asyncio.ReadTransport, self._ends[STDERR])
 
     def close_stdin(self) -> None:
-        """What was written before still goes out."""
+        """Close its input after the data written so far."""
         if STDIN in self._ends:
             self.stdin.close()
 
-    def let_go(self) -> None:
-        """Close our ends of the pipes, whoever holds the others. `closed` tells when that is done."""
+    def close_pipes(self) -> None:
+        """Close our ends of the pipes, even if others hold theirs open. `closed` is set when that is done."""
         for fd, bare in enumerate(self._handle.ends):
             end = self._ends.get(fd)
             if end is None and fd in self._open:
-                with suppress(OSError):  # the loop may have closed one it could not take
+                with suppress(OSError):  # the loop closes one that it could not connect
                     os.close(bare)
                 self._open.discard(fd)
             elif end is not None and fd in self._open:
                 end.close()
-        # Something written may still wait for a reader who will never come.
+        # Written data may wait for a reader that no longer exists.
         if STDIN in self._open and self.stdin.get_write_buffer_size():
             self.stdin.abort()
-        self._note_lost()
+        self._set_closed()
 
     @property
     def outputs(self) -> list[int]:
-        """The descriptors of our ends of its standard output and error, as far as they are open."""
+        """Our descriptors of its standard output and error, as far as they are open."""
         return [self._handle.ends[fd] for fd in (STDOUT, STDERR) if fd in self._open]
 
-    def leave(self) -> None:
-        """Let it run on without us. It is still our child, and reaped whenever it ends."""
-        self._forget_exit()
-        self.let_go()
+    def detach(self) -> None:
+        """Close the pipes and let it run. It stays a child of this process and is reaped when it ends."""
+        self._stop_waiting()
+        self.close_pipes()
         threading.Thread(target=self._handle.wait, name=f"waits for {self.pid}", daemon=True).start()
 
     def reap(self) -> None:
-        """Its last trace goes. Nearly always it is dead by now; else it gets a moment to be."""
+        """Reap it, and wait a moment for that if it is still alive."""
         if self._handle.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 self._handle.wait(REAP_SECONDS)
-        self._forget_exit()
+        self._stop_waiting()
 
-    def _note_lost(self) -> None:
+    def _set_closed(self) -> None:
         if not self._open & {STDOUT, STDERR}:
             self.drained.set()
         if not self._open:
@@ -276,23 +279,23 @@ class ChildProcess:
     def _await_exit(self) -> None:
         try:
             self._pidfd = os.pidfd_open(self.pid)
-        except (AttributeError, OSError):  # not Linux, or an old one
+        except (AttributeError, OSError):  # not Linux, or an old kernel
             threading.Thread(target=self._wait, name=f"waits for {self.pid}", daemon=True).start()
         else:
-            self._loop.add_reader(self._pidfd, self._exit_seen)
+            self._loop.add_reader(self._pidfd, self._read_exit)
 
-    def _exit_seen(self) -> None:
-        self._forget_exit()
+    def _read_exit(self) -> None:
+        self._stop_waiting()
         try:
             found = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
-        except ChildProcessError:  # we were started with SIGCHLD ignored: the system reaps, and tells nothing
+        except ChildProcessError:  # started with SIGCHLD ignored: the system reaped it, the code is unknown
             found = None
         if found is None:
             self._exit(0)
         else:
             self._exit(found.si_status if found.si_code == os.CLD_EXITED else -found.si_status)
 
-    def _forget_exit(self) -> None:
+    def _stop_waiting(self) -> None:
         if self._pidfd is not None:
             pidfd, self._pidfd = self._pidfd, None
             self._loop.remove_reader(pidfd)
@@ -310,10 +313,10 @@ class ChildProcess:
 
 
 class _BorrowedDescriptor:
-    """A descriptor that uvloop closes by itself.
+    """A file object whose `close` does nothing, because uvloop closes the descriptor by itself.
 
-    It then closes the file it was given too, and with it whatever a thread has opened under that number
-    meanwhile: so this one does not close.
+    uvloop then closes the file object too. A real one would close whatever another thread has opened under
+    the same number meanwhile.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -333,20 +336,20 @@ def _is_uvloop(loop: asyncio.AbstractEventLoop) -> bool:
 class _End(asyncio.Protocol):
     """Our end of one of its pipes."""
 
-    def __init__(self, fd: int, heard: Callable[[int, bytes], None], lost: Callable[[int], None]) -> None:
+    def __init__(self, fd: int, on_data: Callable[[int, bytes], None], lost: Callable[[int], None]) -> None:
         self._fd = fd
-        self._heard = heard
+        self._on_data = on_data
         self._lost = lost
 
     def data_received(self, data: bytes) -> None:
-        self._heard(self._fd, data)
+        self._on_data(self._fd, data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._lost(self._fd)
 
 
 async def within(seconds: float, event: asyncio.Event) -> bool:
-    """Whether it happened in time."""
+    """Wait for an event; whether it was set in time."""
     with suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await event.wait()

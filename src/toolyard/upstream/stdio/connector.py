@@ -1,4 +1,4 @@
-"""Starts an upstream's process and finds out which era it speaks."""
+"""Opens connections to a stdio upstream: starts its process and finds out which era it speaks."""
 
 import asyncio
 import logging
@@ -23,21 +23,24 @@ from .process import OutputLine, Process, ProcessCongestedError, ProcessGoneErro
 logger = logging.getLogger("toolyard.upstream")
 
 PROBE_SECONDS = 3.0
-"""A server that has not answered `server/discover` by then is sent `initialize` too: many ignore what they
-do not know, and one that is slow to start cannot be told from those."""
+"""A server that has not answered `server/discover` by then is sent `initialize` too: many servers ignore
+unknown methods, and one that starts slowly looks the same."""
 
 
 class StdioConnection(MessagePipe):
-    """A pipe to a process, which ends with it."""
+    """The standard input and output of a process; closing it stops the process."""
 
-    def __init__(self, server: str) -> None:
+    def __init__(self, server: str, on_exit: Callable[[str], None]) -> None:
+        """`on_exit` is called when the process ends and nobody here stopped it."""
         super().__init__(server, self._put)
         self.process: Process | None = None
-        self.spoke = False
-        """It has written a message, so it runs and installs nothing any more."""
-        self.dismissed = False
-        self.on_death: Callable[[str], None] = lambda how: None
-        """Told when it ended though nobody here ended it."""
+        self.has_answered = False
+        """It has written a message, so its install is complete."""
+        self._closing = False
+        self._on_exit = on_exit
+
+    def attach(self, process: Process) -> None:
+        self.process = process
 
     def _put(self, line: bytes) -> None:
         if self.process is None:
@@ -47,30 +50,30 @@ class StdioConnection(MessagePipe):
         except (ProcessGoneError, ProcessCongestedError) as error:
             raise NotReachedError(self.server, str(error)) from None
 
-    def hear(self, line: OutputLine) -> None:
+    def receive_line(self, line: OutputLine) -> None:
         if isinstance(line, SkippedLine):
-            self.noise(InvalidReplyError(self.server, line.reason), line.id)
+            self.receive_invalid(InvalidReplyError(self.server, line.reason), line.id)
         elif isinstance(line, bytes) and not line.lstrip().startswith(b"{"):
-            # Many print a greeting or a warning there. One that says nothing else runs into its time limits.
-            logger.debug("%s wrote on standard output what is no message: %r", self.server, line[:120])
+            # Many programs print a greeting or a warning. One that prints nothing else times out.
+            logger.debug("%s wrote a line that is not JSON to standard output: %r", self.server, line[:120])
         else:
-            self.spoke = True
-            self.take(line)
+            self.has_answered = True
+            self.receive(line)
 
     def end(self, reason: str) -> None:
         super().end(reason)
-        if self.about.version and not self.dismissed and self.process is not None:
-            self.on_death(f"process {self.process.pid} {reason}")
+        if self.about.version and not self._closing and self.process is not None:
+            self._on_exit(f"process {self.process.pid} {reason}")
 
     async def close(self) -> None:
-        self.dismissed = True
+        self._closing = True
         await super().close()
         if self.process is not None:
             await self.process.stop()
 
 
 class StdioConnector:
-    """A program has minutes to start, or as long as it was given: it may have to be downloaded first."""
+    """Allows minutes for a start without `start_timeout`: a program may have to be downloaded."""
 
     def __init__(
         self, server: str, where: Stdio, start_timeout: float | None, max_result: int, era: Era | None = None
@@ -82,8 +85,8 @@ class StdioConnector:
         self._era = era
         self._opening: list[StdioConnection] = []
         self._installs: list[Install] = []
-        self._death = ""
-        """How the last one ended that nobody here ended, until another runs in its place."""
+        self._last_exit = ""
+        """How the last process ended by itself, until another runs in its place."""
 
     @property
     def activity(self) -> str:
@@ -93,95 +96,100 @@ class StdioConnector:
         return "" if process is None else redact(clean(process.activity))
 
     async def open(self, profile: ClientProfile) -> StdioConnection:
-        link = StdioConnection(self._server)
-        link.on_death = self._died
-        self._opening.append(link)
+        connection = StdioConnection(self._server, self._exited)
+        self._opening.append(connection)
         seconds = self.start_timeout or start_seconds(self._where)
         try:
             async with asyncio.timeout(seconds):
-                await self._start(link, profile)
+                await self._start(connection, profile)
         except TimeoutError:
             self._era = None
-            words = f"it did not answer within {seconds:g} s of its start"
-            raise NotReachedError(self._server, f"{words}; `start_timeout` can give it longer") from None
+            reason = f"it did not answer within {seconds:g} s of its start"
+            raise NotReachedError(self._server, f"{reason}; `start_timeout` can give it longer") from None
         except StartError as error:
             raise NotReachedError(self._server, str(error)) from None
-        except ConnectionLostError as error:  # it ended while we spoke; nothing of the caller's was under way
+        except ConnectionLostError as error:  # it ended during the handshake, before any call was sent
             raise NotReachedError(self._server, error.reason) from None
         except BaseException:
-            self._era = None  # should another server have taken its place, it is asked anew
+            self._era = None  # another server may be there now: find out its era again
             raise
         finally:
-            self._opening.remove(link)
-        self._era = link.about.era
-        self._tell(link)
-        return link
+            self._opening.remove(connection)
+        self._era = connection.about.era
+        self._log_start(connection)
+        return connection
 
-    def _died(self, how: str) -> None:
-        self._death = how
+    def _exited(self, how: str) -> None:
+        self._last_exit = how
 
-    def _tell(self, link: StdioConnection) -> None:
-        assert link.process is not None
-        if self._death:
-            how, self._death = redact(clean(self._death)), ""
-            logger.info("%s: was started again as process %d: %s", self._server, link.process.pid, how)
+    def _log_start(self, connection: StdioConnection) -> None:
+        assert connection.process is not None
+        if self._last_exit:
+            how, self._last_exit = redact(clean(self._last_exit)), ""
+            logger.info("%s: was started again as process %d: %s", self._server, connection.process.pid, how)
         else:
-            logger.info("%s: runs as process %d", self._server, link.process.pid)
+            logger.info("%s: runs as process %d", self._server, connection.process.pid)
 
-    async def _start(self, link: StdioConnection, profile: ClientProfile) -> None:
-        """Nothing is left of it when this fails, but for an install that is going on."""
+    async def _start(self, connection: StdioConnection, profile: ClientProfile) -> None:
+        """Start the process and shake hands. A failed start leaves nothing behind but a running install."""
         launch = prepare(self._where)
         install = Install(self._where, launch) if may_download(self._where) else None
         if install is None:
-            await self._run(link, profile, None)
+            await self._run(connection, profile, None)
             return
         self._installs.append(install)
         try:
-            await install.turn()
-            await self._run(link, profile, install)
+            await install.acquire()
+            await self._run(connection, profile, install)
         finally:
             self._installs.remove(install)
-            install.done(well=bool(link.about.version))
+            install.finish(succeeded=bool(connection.about.version))
 
-    async def _run(self, link: StdioConnection, profile: ClientProfile, install: Install | None) -> None:
+    async def _run(
+        self, connection: StdioConnection, profile: ClientProfile, install: Install | None
+    ) -> None:
         try:
-            await self._spawn(link, install)
-            link.about = await self._agree(link, profile)
-        except asyncio.CancelledError:  # nobody waits for it any more, or its time is over
-            if install is None or link.spoke or not await install.leave():
-                await link.close()
+            await self._spawn(connection, install)
+            connection.about = await self._agree(connection, profile)
+        except asyncio.CancelledError:  # no caller waits for it any more, or it timed out
+            if install is None or connection.has_answered or not await install.detach():
+                await connection.close()
             raise
         except BaseException:
-            await link.close()
+            await connection.close()
             raise
 
-    async def _spawn(self, link: StdioConnection, install: Install | None) -> None:
-        """Not to be cancelled half way: whoever is, leaves when the process is there and can be seen to."""
-        working = asyncio.ensure_future(self._spawned(link, install))
+    async def _spawn(self, connection: StdioConnection, install: Install | None) -> None:
+        """Start the process. A cancellation takes effect when it has started and can be stopped."""
+        working = asyncio.ensure_future(self._spawned(connection, install))
         try:
             await asyncio.shield(working)
         except asyncio.CancelledError:
             await working
             raise
 
-    async def _spawned(self, link: StdioConnection, install: Install | None) -> None:
+    async def _spawned(self, connection: StdioConnection, install: Install | None) -> None:
         where = replace(self._where, env={**progress_environment(self._where), **self._where.env})
         process = await Process.start(
-            self._server, where, on_line=link.hear, on_end=link.end, limit=self._max_result
+            self._server,
+            where,
+            on_line=connection.receive_line,
+            on_end=connection.end,
+            limit=self._max_result,
         )
-        link.process = process
+        connection.attach(process)
         if install is not None:
-            await install.attend(process)
+            await install.watch(process)
 
-    async def _agree(self, link: StdioConnection, profile: ClientProfile) -> UpstreamInfo:
+    async def _agree(self, connection: StdioConnection, profile: ClientProfile) -> UpstreamInfo:
         if self._era == "legacy":
-            return await self._initialize(link, profile)
-        discovering = asyncio.ensure_future(self._discover(link))
+            return await self._initialize(connection, profile)
+        discovering = asyncio.ensure_future(self._discover(connection))
         try:
             await asyncio.wait({discovering}, timeout=None if self._era == "modern" else PROBE_SECONDS)
             if discovering.done():
-                return discovering.result() or await self._initialize(link, profile)
-            return await self._either(link, profile, discovering)
+                return discovering.result() or await self._initialize(connection, profile)
+            return await self._either(connection, profile, discovering)
         finally:
             discovering.cancel()
             with suppress(asyncio.CancelledError, UpstreamError):
@@ -189,12 +197,12 @@ class StdioConnector:
 
     async def _either(
         self,
-        link: StdioConnection,
+        connection: StdioConnection,
         profile: ClientProfile,
         discovering: "asyncio.Future[UpstreamInfo | None]",
     ) -> UpstreamInfo:
-        """Both questions are out; the first good answer counts."""
-        initializing = asyncio.ensure_future(self._initialize(link, profile))
+        """Wait for `server/discover` and `initialize` at once; the first good answer counts."""
+        initializing = asyncio.ensure_future(self._initialize(connection, profile))
         try:
             await asyncio.wait({discovering, initializing}, return_when=asyncio.FIRST_COMPLETED)
             if discovering.done() and (found := discovering.result()) is not None:
@@ -205,22 +213,22 @@ class StdioConnector:
             with suppress(asyncio.CancelledError, McpError):
                 await initializing
 
-    async def _discover(self, link: StdioConnection) -> UpstreamInfo | None:
-        """None when it is not a modern server."""
+    async def _discover(self, connection: StdioConnection) -> UpstreamInfo | None:
+        """Return None when it is not a modern server."""
         try:
-            return read_discovery(self._server, await link.request("server/discover", DISCOVER, SILENT))
+            return read_discovery(self._server, await connection.request("server/discover", DISCOVER, SILENT))
         except UpstreamError as error:
-            if isinstance(error, InvalidReplyError) and not link.closed:
+            if isinstance(error, InvalidReplyError) and not connection.closed:
                 return None
             raise
         except McpError:
             return None
 
-    async def _initialize(self, link: StdioConnection, profile: ClientProfile) -> UpstreamInfo:
-        link.ask_only(profile.askable)
+    async def _initialize(self, connection: StdioConnection, profile: ClientProfile) -> UpstreamInfo:
+        connection.allow_requests(profile.askable)
         about = read_initialized(
-            self._server, await link.request("initialize", initialize_params(profile), SILENT)
+            self._server, await connection.request("initialize", initialize_params(profile), SILENT)
         )
-        link.about = about
-        await link.notify("notifications/initialized", {})
+        connection.about = about
+        await connection.notify("notifications/initialized", {})
         return about

@@ -1,7 +1,7 @@
-"""Process groups: who is in one, and ending it.
+"""Process groups: lists their members and ends them.
 
-A child leads a session and a group of the same number; "the group" here is everybody in that session.
-Standard library only: run as a program, this file is the guardian's process.
+A child leads a session and a group of the same number; "the group" here means all processes of that session.
+Standard library only: run as a program, this file is the guardian's process, or an install's helper.
 """
 
 import os
@@ -17,20 +17,20 @@ HAS_PROC = sys.platform == "linux" and os.path.exists("/proc/self/stat")
 
 GRACE_SECONDS = 2.0
 _POLL_SECONDS = 0.05
-_LOOK_SECONDS = 0.5
+_SELECT_SECONDS = 0.5
 
 ProcessEntry = tuple[int, int, int]
-"""A living process: its number, its group and how many bytes of memory it has resident."""
+"""A living process: its number, its group and its resident memory in bytes."""
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, in ticks since boot; None when there is none, or no way to know."""
+    """Return when a process started, in ticks since boot; None if it does not exist or cannot be known."""
     fields = _stat(str(pid)) if HAS_PROC else None
     return None if fields is None else int(fields[19])
 
 
 def census() -> dict[int, list[ProcessEntry]]:
-    """All living processes by session. About 10 µs for each process of the machine."""
+    """List all living processes by session. Takes about 10 µs for each process of the machine."""
     sessions: dict[int, list[ProcessEntry]] = {}
     try:
         names = os.listdir("/proc") if HAS_PROC else []
@@ -45,14 +45,14 @@ def census() -> dict[int, list[ProcessEntry]]:
 
 
 def _stat(pid: str) -> list[bytes] | None:
-    """Fields of /proc/PID/stat from the third on: the second, the name, may have anything in it."""
+    """Return the fields of /proc/PID/stat from the third on; the second, the name, may hold any character."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:
         line = os.read(fd, 4096)
-    except OSError:  # it ended between the two
+    except OSError:  # it ended after the file was opened
         return None
     finally:
         os.close(fd)
@@ -60,10 +60,10 @@ def _stat(pid: str) -> list[bytes] | None:
 
 
 def send(group: int, started: int | None, number: int, members: list[ProcessEntry] | None = None) -> None:
-    """Signal a group of ours, and those `members` of its session that have left it for one of their own.
+    """Signal a group, and those `members` of its session that moved to a group of their own.
 
-    A number is free for others once nobody of the group is left, so a leader who started at another time
-    is a stranger.
+    The system may reuse a group's number once the group is empty, so a leader that started at another time
+    belongs to somebody else.
     """
     now = start_time(group)
     if now is not None and now != started:
@@ -75,7 +75,7 @@ def send(group: int, started: int | None, number: int, members: list[ProcessEntr
 
 
 def is_alive(group: int) -> bool:
-    """Whether anybody is in it. Where there is no /proc, zombies count as alive."""
+    """Whether the group has members. Where there is no /proc, zombies count as alive."""
     try:
         os.killpg(group, 0)
     except PermissionError:
@@ -86,7 +86,7 @@ def is_alive(group: int) -> bool:
 
 
 def reap(group: int, orphans: set[int]) -> None:
-    """Orphans of a child that was reaped are ours where we are process 1; elsewhere there are none."""
+    """Reap the orphans of a child; they become children of this process only where it is process 1."""
     for pid in (-group, *orphans):
         with suppress(ChildProcessError):
             while os.waitpid(pid, os.WNOHANG)[0]:
@@ -94,17 +94,17 @@ def reap(group: int, orphans: set[int]) -> None:
 
 
 def _kill(kill: Callable[[int, int], None], target: int, number: int) -> None:
-    with suppress(OSError):  # gone, or of another user and not ours to end
+    with suppress(OSError):  # it has ended, or belongs to another user
         kill(target, number)
 
 
 def end_all(groups: dict[int, int | None]) -> None:
-    """Ask them to go, and make them after a moment."""
-    for number, patience in ((signal.SIGTERM, GRACE_SECONDS), (signal.SIGKILL, GRACE_SECONDS)):
+    """Send SIGTERM, and SIGKILL to those left after a grace period."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
         sessions = census()
         for group, started in groups.items():
             send(group, started, number, sessions.get(group))
-        deadline = time.monotonic() + patience
+        deadline = time.monotonic() + GRACE_SECONDS
         while _any_left(groups):
             if time.monotonic() > deadline:
                 break
@@ -119,7 +119,7 @@ def _any_left(groups: dict[int, int | None]) -> bool:
 
 
 def guard(source: int) -> None:
-    """Read `+GROUP` and `-GROUP` lines until whoever writes them is gone, then end the groups left."""
+    """Read `+GROUP` and `-GROUP` lines until the writer closes the pipe, then end the remaining groups."""
     groups: dict[int, int | None] = {}
     rest = b""
     while data := os.read(source, 65536):
@@ -135,11 +135,11 @@ def guard(source: int) -> None:
 
 
 def finish_install(source: int, group: int, started: int | None, seconds: float, ends: list[int]) -> None:
-    """Wait for a word on `source`; when there is none any more, let the group go on to the end of its start.
+    """Return on a message from `source`. If `source` closes without one, let the group finish its install.
 
-    `ends` are its standard output and error, which are read so that it does not stumble over a closed pipe.
-    Its input is closed by now, so most programs end by themselves as soon as they run; one that has answered
-    and does not end is ended, and so is one that takes longer than `seconds`.
+    `ends` are its standard output and error, which are read so that it does not fail on a closed pipe. Its
+    input is closed by then, so most programs end by themselves as soon as they run. A program that has
+    answered and does not end is ended, and so is one that takes longer than `seconds`.
     """
     if os.read(source, 1):
         return
@@ -149,11 +149,11 @@ def finish_install(source: int, group: int, started: int | None, seconds: float,
         if not ends:
             time.sleep(_POLL_SECONDS)
             continue
-        for end in select.select(ends, [], [], min(left, _LOOK_SECONDS))[0]:
-            said = _read(end)
-            if not said:
+        for end in select.select(ends, [], [], min(left, _SELECT_SECONDS))[0]:
+            data = _read(end)
+            if not data:
                 ends.remove(end)
-            elif end == output and said.lstrip().startswith(b"{"):
+            elif end == output and data.lstrip().startswith(b"{"):
                 deadline = min(deadline, time.monotonic() + GRACE_SECONDS)
     end_all({group: started})
 
@@ -168,7 +168,7 @@ def _read(end: int) -> bytes:
 
 
 def _is_running(group: int, started: int | None) -> bool:
-    """Whether the leader of a group is there and alive."""
+    """Whether the leader of a group is alive."""
     if not HAS_PROC:
         return is_alive(group)
     fields = _stat(str(group))
@@ -178,7 +178,7 @@ def _is_running(group: int, started: int | None) -> bool:
 if __name__ == "__main__":
     for ignored in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(ignored, signal.SIG_IGN)
-    if "--seeing-through" in sys.argv:
+    if "--finish-install" in sys.argv:
         number, since, limit, *outputs = map(int, sys.argv[2:])
         finish_install(0, number, since or None, limit, outputs)
     else:

@@ -1,7 +1,7 @@
-"""Guards our children: ends them if we are killed, or if they use more memory than they may.
+"""Ends child processes when the gateway is killed, or when they exceed their memory limit.
 
-A small process outlives us by a moment and knows our children's process groups. One timer for each event
-loop measures their memory.
+A small process, the guardian, knows the children's process groups and outlives the gateway by a moment. One
+timer for each event loop measures the children's memory.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ logger = logging.getLogger("toolyard.upstream")
 
 
 class Guardian:
-    """Started with the first group it is told of."""
+    """Starts its process with the first group that is added."""
 
     def __init__(self) -> None:
         self._groups: set[int] = set()
@@ -38,28 +38,28 @@ class Guardian:
             if self._process is None:
                 self._start()
             else:
-                self._tell(b"+%d\n" % group)
+                self._send(b"+%d\n" % group)
 
     def remove(self, group: int) -> None:
         with self._lock:
             if group in self._groups:
                 self._groups.remove(group)
-                self._tell(b"-%d\n" % group)
+                self._send(b"-%d\n" % group)
 
     def check(self) -> None:
-        """Start it anew if somebody has ended it."""
+        """Start a new process if the old one was killed."""
         with self._lock:
             if self._process is not None and self._process.poll() is not None:
                 self._replace()
 
     def close(self) -> None:
-        """Let it go. Groups that are left are ended by it."""
+        """Close the pipe to the process, which then ends the remaining groups and exits."""
         with self._lock:
             self._groups.clear()
-            self._leave()
+            self._disconnect()
 
     def forget(self) -> None:
-        """In a copy of our process: the pipe and the groups belong to the original."""
+        """Drop the pipe and the groups in a forked child: they belong to the parent."""
         self._lock = threading.Lock()
         self._groups.clear()
         if self._process is not None:
@@ -68,24 +68,24 @@ class Guardian:
             self._process.returncode = 0  # not our child
             self._process = None
 
-    def _tell(self, line: bytes) -> None:
+    def _send(self, line: bytes) -> None:
         if self._process is None:
             return
         assert self._process.stdin is not None
         try:
             os.write(self._process.stdin.fileno(), line)
-        except OSError:  # it is gone, or was stopped and reads no more
+        except OSError:  # it has ended, or was stopped and does not read
             self._replace()
 
     def _replace(self) -> None:
-        logger.warning("the process that guards our children was ended; starting another")
+        logger.warning("the guardian of the child processes was killed; starting another")
         assert self._process is not None
         self._process.kill()
-        self._leave()
+        self._disconnect()
         if self._groups:
             self._start()
 
-    def _leave(self) -> None:
+    def _disconnect(self) -> None:
         if self._process is not None:
             process, self._process = self._process, None
             assert process.stdin is not None
@@ -95,7 +95,7 @@ class Guardian:
     def _start(self) -> None:
         try:
             self._process = subprocess.Popen(
-                # The last is for whoever looks at a list of processes.
+                # The last argument explains the process in a list of processes.
                 [sys.executable, "-I", "-S", groups.__file__, f"--guarding={os.getpid()}"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
@@ -106,11 +106,15 @@ class Guardian:
                 start_new_session=True,
             )
         except OSError as error:
-            logger.warning("our children are not guarded: %s cannot be started (%s)", sys.executable, error)
+            logger.warning(
+                "child processes may outlive the gateway: the guardian %s cannot be started (%s)",
+                sys.executable,
+                error,
+            )
             return
         assert self._process.stdin is not None
         os.set_blocking(self._process.stdin.fileno(), False)
-        self._tell(b"".join(b"+%d\n" % group for group in self._groups))
+        self._send(b"".join(b"+%d\n" % group for group in self._groups))
 
 
 guardian = Guardian()
@@ -123,7 +127,7 @@ _watches: "WeakKeyDictionary[asyncio.AbstractEventLoop, MemoryWatch]" = WeakKeyD
 
 
 def memory_watch() -> "MemoryWatch":
-    """The one of the running loop."""
+    """Return the memory watch of the running loop."""
     loop = asyncio.get_running_loop()
     found = _watches.get(loop)
     if found is None:
@@ -132,7 +136,7 @@ def memory_watch() -> "MemoryWatch":
 
 
 class MemoryWatch:
-    """Looks every other second while there is anything to look at."""
+    """Measures all groups every two seconds while there are any."""
 
     def __init__(self) -> None:
         self._limits: dict[int, tuple[int, Callable[[str], None]]] = {}
@@ -141,9 +145,9 @@ class MemoryWatch:
         self._counted_at = 0.0
         self._sessions: dict[int, list[ProcessEntry]] = {}
 
-    def add(self, group: int, limit: int, on_over: Callable[[str], None]) -> None:
-        """`on_over` is called with the reason when the group uses more than `limit` bytes."""
-        self._limits[group] = (limit, on_over)
+    def add(self, group: int, limit: int, on_excess: Callable[[str], None]) -> None:
+        """Call `on_excess` with the reason when the group uses more than `limit` bytes."""
+        self._limits[group] = (limit, on_excess)
         if self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run(), name="toolyard memory watch")
 
@@ -154,7 +158,7 @@ class MemoryWatch:
             self._task = None
 
     async def census(self) -> dict[int, list[ProcessEntry]]:
-        """Who is alive, by session. Many who ask at once share a count that began after they asked."""
+        """List living processes by session. Concurrent callers share a count that began after they called."""
         asked = asyncio.get_running_loop().time()
         async with self._counting:
             if self._counted_at <= asked:
@@ -168,7 +172,7 @@ class MemoryWatch:
             await asyncio.sleep(PERIOD)
             guardian.check()
             sessions = await self.census()
-            for group, (limit, on_over) in list(self._limits.items()):
+            for group, (limit, on_excess) in list(self._limits.items()):
                 used = sum(memory for _, _, memory in sessions.get(group, ()))
                 if used > limit:
-                    on_over(f"used {format_size(used)} of memory, over its limit of {format_size(limit)}")
+                    on_excess(f"used {format_size(used)} of memory, over its limit of {format_size(limit)}")

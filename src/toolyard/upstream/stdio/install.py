@@ -1,8 +1,8 @@
 """Programs that may have to be downloaded at their start: one install at a time, never interrupted.
 
 npm leaves a broken cache behind if it is ended while it unpacks, or if two unpack in one place. So starts
-of one package wait for each other, in all processes of this user, and a small helper process finishes an
-install that nobody waits for any more.
+of one package wait for each other, in all processes of this user, and a small helper process lets an
+install finish when its start was cancelled.
 """
 
 import asyncio
@@ -28,10 +28,10 @@ logger = logging.getLogger("toolyard.upstream")
 START_SECONDS = 300.0
 DOWNLOAD_SECONDS = 1800.0
 """For a program that may have to be downloaded first. Installers give up by themselves long before."""
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 ANOTHER = "another start of the same package is under way"
 
-# Programs that fetch others: whatever they are told, or by one of these commands.
+# Programs that download others: with any arguments, or with one of these commands.
 _RUNNERS: dict[str, tuple[str, ...]] = {
     **dict.fromkeys(("npx", "pnpx", "bunx", "uvx", "dnx", "jbang", "mvn", "gradle"), ()),
     "npm": ("exec", "x", "create", "init", "install", "i", "ci"),
@@ -64,16 +64,16 @@ def _names(program: Program) -> list[str]:
 
 
 def progress_environment(program: Program) -> dict[str, str]:
-    """Variables that have a package runner say what it does where it would say nothing.
+    """Return variables that make a package runner report progress.
 
-    npm shows its progress in a terminal only; so it is asked to name each package that it fetches.
+    npm shows progress in a terminal only, so it is told to log each package that it fetches.
     """
     is_npm = {"npx", "npm"} & set(_names(program)) and "npm_config_loglevel" not in program.env
     return {"npm_config_loglevel": "http"} if is_npm else {}
 
 
 def may_download(program: Program) -> bool:
-    """Whether a package runner is in its command line, also behind a shell or `env`."""
+    """Whether its command line has a package runner, also behind a shell or `env`."""
     names = _names(program)
     for at, name in enumerate(names):
         commands = _RUNNERS.get(name)
@@ -83,30 +83,30 @@ def may_download(program: Program) -> bool:
 
 
 def start_seconds(program: Program) -> float:
-    """How long it may take to start where nobody has said."""
+    """Return the default `start_timeout`."""
     return DOWNLOAD_SECONDS if may_download(program) else START_SECONDS
 
 
 class Install:
-    """One start of such a program: `turn`, then `attend` its process, then `done` or `leave`."""
+    """One start of such a program: `acquire`, then `watch` its process, then `finish` or `detach`."""
 
     def __init__(self, program: Program, launch: Launch) -> None:
         self._path = _lock_file(program, launch)
         self._lock: int | None = None
         self._process: Process | None = None
-        self._attendant: subprocess.Popen[bytes] | None = None
+        self._helper: subprocess.Popen[bytes] | None = None
         self.waits = False
         """Another start of the same package is under way."""
 
-    async def turn(self) -> None:
-        """Wait until nobody else installs this package. Without a place for a lock nobody is waited for."""
-        self._lock = _opened(self._path)
+    async def acquire(self) -> None:
+        """Wait until no other start installs this package; returns at once where no lock file can be made."""
+        self._lock = _open(self._path)
         if self._lock is None:
             return
         try:
             while not self._locked(self._lock):
                 self.waits = True
-                await asyncio.sleep(LOOK_SECONDS)
+                await asyncio.sleep(POLL_SECONDS)
         except BaseException:
             self._unlock()
             raise
@@ -114,7 +114,7 @@ class Install:
             self.waits = False
 
     def _locked(self, lock: int) -> bool:
-        # What was installed once can be started side by side.
+        # An installed package can be started several times at once.
         how = fcntl.LOCK_SH if os.fstat(lock).st_size else fcntl.LOCK_EX
         try:
             fcntl.flock(lock, how | fcntl.LOCK_NB)
@@ -129,68 +129,69 @@ class Install:
             lock, self._lock = self._lock, None
             os.close(lock)
 
-    async def attend(self, process: Process) -> None:
-        """Have the program seen to by a process that lives on when we are gone."""
+    async def watch(self, process: Process) -> None:
+        """Start the helper process, which outlives the gateway and lets the install finish."""
         self._process = process
         ends = [os.dup(end) for end in process.outputs]
         if not ends:
             return
         try:
-            self._attendant = await asyncio.to_thread(self._start, process, ends)
+            self._helper = await asyncio.to_thread(self._start_helper, process, ends)
         except OSError as error:
-            logger.warning("%s: its install would end with us (%s)", process.name, error)
+            logger.warning("%s: its install would be ended with the gateway (%s)", process.name, error)
             return
         finally:
             for end in ends:
                 os.close(end)
-        process.entrust()
+        process.hand_over()
 
-    def _start(self, process: Process, ends: list[int]) -> "subprocess.Popen[bytes]":
-        kept = [*ends, *([] if self._lock is None else [self._lock])]
-        told = (process.pid, process.started or 0, round(DOWNLOAD_SECONDS), *ends)
+    def _start_helper(self, process: Process, ends: list[int]) -> "subprocess.Popen[bytes]":
+        inherited = [*ends, *([] if self._lock is None else [self._lock])]
+        arguments = (process.pid, process.started or 0, round(DOWNLOAD_SECONDS), *ends)
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", groups.__file__, "--seeing-through", *map(str, told)],
+            [sys.executable, "-I", "-S", groups.__file__, "--finish-install", *map(str, arguments)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            pass_fds=kept,
+            pass_fds=inherited,
             bufsize=0,
             cwd="/",
             env={},
             start_new_session=True,
         )
 
-    def done(self, well: bool) -> None:
-        """The start is over: the program runs, or it has ended."""
+    def finish(self, succeeded: bool) -> None:
+        """Release the lock: the program runs, or it has ended."""
         if self._process is not None and not self._process.ended:
-            self._process.take_back()
+            self._process.reclaim()
         if self._lock is not None:
             with suppress(OSError):
-                os.ftruncate(self._lock, 1 if well else 0)
-        self._dismiss(b".")
+                os.ftruncate(self._lock, 1 if succeeded else 0)
+        self._release_helper(b".")
         self._unlock()
 
-    async def leave(self) -> bool:
-        """Go away while it is installing. False: nobody would see to it, so it has to be ended."""
-        if self._attendant is None or self._process is None or self._attendant.poll() is not None:
+    async def detach(self) -> bool:
+        """Leave the install to the helper. False when there is no helper, so that it has to be ended."""
+        if self._helper is None or self._process is None or self._helper.poll() is not None:
             return False
-        await self._process.leave("was left to finish its install")
-        self._dismiss(b"")
-        self._unlock()  # the attendant holds it too
+        await self._process.detach("was left to finish its install")
+        self._release_helper(b"")
+        self._unlock()  # the helper holds it too
         return True
 
-    def _dismiss(self, last_words: bytes) -> None:
-        attendant, self._attendant = self._attendant, None
-        if attendant is None:
+    def _release_helper(self, message: bytes) -> None:
+        """End the helper with a message, or let it take over with none."""
+        helper, self._helper = self._helper, None
+        if helper is None:
             return
-        assert attendant.stdin is not None
+        assert helper.stdin is not None
         with suppress(OSError):
-            attendant.stdin.write(last_words)
-            attendant.stdin.close()
-        threading.Thread(target=attendant.wait, name="waits for an install", daemon=True).start()
+            helper.stdin.write(message)
+            helper.stdin.close()
+        threading.Thread(target=helper.wait, name="waits for an install", daemon=True).start()
 
 
-def _opened(path: Path | None) -> int | None:
+def _open(path: Path | None) -> int | None:
     if path is None:
         return None
     try:
@@ -211,7 +212,7 @@ def _lock_file(program: Program, launch: Launch) -> Path | None:
 
 
 def _up_to_package(args: Iterable[str]) -> list[str]:
-    """Arguments up to the first that is no option: what comes after the package is the program's own."""
+    """Return the arguments up to the first that is no option; those after the package are the program's."""
     found: list[str] = []
     for word in args:
         found.append(word)

@@ -1,4 +1,4 @@
-"""Resolves a program, its environment and its folder before the start, so that errors say what is wrong."""
+"""Resolves a program, its environment and its working folder before the start, for precise errors."""
 
 import os
 import shutil
@@ -7,8 +7,8 @@ from typing import Protocol
 
 from msgspec import Struct
 
-# What a program needs to run at all. Everything else may be a secret that is meant for somebody else, and
-# has to be given in its entry: env = { TOKEN = "${TOKEN}" }.
+# The variables a program needs to run at all. Any other may be a secret meant for another program, so it
+# has to be named in the server's entry: env = { TOKEN = "${TOKEN}" }.
 _NAMES = """
     HOME LOGNAME USER PATH SHELL TERM LANG LANGUAGE TZ TMPDIR TMP TEMP PWD COLORTERM NO_COLOR
     SSL_CERT_FILE SSL_CERT_DIR REQUESTS_CA_BUNDLE NODE_EXTRA_CA_CERTS
@@ -25,7 +25,7 @@ NESTING = "TOOLYARD_NESTING"
 
 
 class Program(Protocol):
-    """`config.Stdio`, or anything like it."""
+    """The fields of `config.Stdio` that a start needs."""
 
     @property
     def command(self) -> str: ...
@@ -59,7 +59,7 @@ def _is_harmless(name: str) -> bool:
 
 
 def nesting(environment: Mapping[str, str]) -> int:
-    """How many gateways this process was started by, one from another."""
+    """Count the gateways above this process, each started by the one above."""
     given = environment.get(NESTING, "")
     return int(given) if given.isascii() and given.isdigit() and len(given) < 4 else 0
 
@@ -114,7 +114,7 @@ def _hint(command: str) -> str:
 
 
 def explain(error: Exception, command: str) -> StartError:
-    """For what goes wrong all the same."""
+    """Turn an error of the start itself into a StartError."""
     if isinstance(error, FileNotFoundError):
         return StartError(
             f"command {command!r} could not be run", "does the interpreter in its first line exist?"

@@ -1,7 +1,7 @@
-"""A child process that speaks in lines: started in its own session, ended with all it started.
+"""A child process whose output is read in lines: started in its own session, ended with all it started.
 
-Owns the child from start to exit, and splitting its output into lines of any length. What the lines mean is
-the connector's business.
+Owns the child from start to exit, and splitting its output into lines of any length. The connector decides
+what the lines mean.
 """
 
 import asyncio
@@ -19,15 +19,27 @@ from . import groups
 from .child import STDERR, STDIN, STDOUT, ChildHandle, ChildProcess, spawn, within
 from .groups import ProcessEntry
 from .guardian import guardian, memory_watch
-from .launch import Launch, Program, StartError, explain, prepare
-from .stderr import ErrorStream, telling
+from .launch import Launch, Program, explain, prepare
+from .stderr import ErrorStream, explaining_line
+
+logger = logging.getLogger("toolyard.upstream")
+
+LINES_PER_TURN = 20
+MAX_WAITING = 16 * 2**20
+MAX_SKIPPED = 16 * 2**20
+"""A line that could not be kept and has no end after this many more bytes never ends."""
+GRACE_SECONDS = 2.0
+KILL_SECONDS = 5.0
+EXIT_SECONDS = 0.5
+DRAIN_SECONDS = 1.0
+OOM_SCORE_ADJ = 500
+MAX_REASON = 300
 
 
-class SkippedLine(Exception):
-    """A line that could not be kept and was skipped. `id` is its message's, where that can be told."""
+class SkippedLine:
+    """A line that could not be kept. `id` is that of its message, where it can be found."""
 
     def __init__(self, reason: str, head: bytes) -> None:
-        super().__init__(reason)
         self.reason = reason
         self.id: Id | None = None
         self._head = head
@@ -45,16 +57,18 @@ OutputLine = bytes | Spooled | SkippedLine
 
 
 class LineSplitter:
+    """Splits output into lines: longer ones than `bound` go to disk, longer ones than `limit` are skipped."""
+
     def __init__(self, bound: int = BOUND, limit: int = LIMIT) -> None:
         self._bound = bound
         self._limit = limit
         self._short = min(bound, limit)
         self._open: Spool | SkippedLine | None = None
         self.skipped = 0
-        """Bytes of the line under way that were thrown away; 0 when it is one that can be kept."""
+        """Bytes of the current line that were thrown away; 0 while it can be kept."""
 
     def feed(self, data: bytes) -> list[OutputLine]:
-        """The lines that end in these bytes; empty ones are left out."""
+        """Return the lines that end in these bytes, without empty ones."""
         lines: list[OutputLine] = []
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
@@ -71,7 +85,7 @@ class LineSplitter:
         return lines
 
     def finish(self) -> list[OutputLine]:
-        """The line that is under way, as if it ended here."""
+        """Return the current line as if it ended here."""
         line, self._open = self._open, None
         self.skipped = 0
         if isinstance(line, Spool):
@@ -105,15 +119,14 @@ class LineSplitter:
             self._open = skipped
 
 
-LINES_PER_TURN = 20
-
-
 class LineQueue:
+    """Delivers a limited number of lines in each turn of the event loop."""
+
     def __init__(
-        self, take: Callable[[OutputLine], None], pause: Callable[[], None], resume: Callable[[], None]
+        self, deliver: Callable[[OutputLine], None], pause: Callable[[], None], resume: Callable[[], None]
     ) -> None:
-        """`pause` is called when there is more than enough, `resume` when it is done."""
-        self._take = take
+        """`pause` is called when lines have to wait, `resume` when all are delivered."""
+        self._deliver = deliver
         self._pause = pause
         self._resume = resume
         self._waiting: deque[OutputLine] = deque()
@@ -123,39 +136,24 @@ class LineQueue:
             self._waiting.extend(lines)
             return
         for line in lines[:LINES_PER_TURN]:
-            self._take(line)
+            self._deliver(line)
         if len(lines) > LINES_PER_TURN:
             self._waiting.extend(lines[LINES_PER_TURN:])
             self._pause()
-            asyncio.get_running_loop().call_soon(self._go_on)
+            asyncio.get_running_loop().call_soon(self._continue)
 
     def finish(self) -> None:
-        """Take in what is left: nothing will come after it."""
+        """Deliver all remaining lines at once: the output has ended."""
         while self._waiting:
-            self._take(self._waiting.popleft())
+            self._deliver(self._waiting.popleft())
 
-    def _go_on(self) -> None:
+    def _continue(self) -> None:
         for _ in range(min(LINES_PER_TURN, len(self._waiting))):
-            self._take(self._waiting.popleft())
+            self._deliver(self._waiting.popleft())
         if self._waiting:
-            asyncio.get_running_loop().call_soon(self._go_on)
+            asyncio.get_running_loop().call_soon(self._continue)
         else:
             self._resume()
-
-
-__all__ = ["OutputLine", "Process", "ProcessCongestedError", "ProcessGoneError", "StartError"]
-
-logger = logging.getLogger("toolyard.upstream")
-
-MAX_WAITING = 16 * 2**20
-MAX_SKIPPED = 16 * 2**20
-"""A line that could not be kept and still has no end after so much more will never have one."""
-GRACE_SECONDS = 2.0
-KILL_SECONDS = 5.0
-EXIT_SECONDS = 0.5
-DRAIN_SECONDS = 1.0
-OOM_SCORE_ADJ = 500
-MAX_LAST_WORDS = 300
 
 
 class ProcessGoneError(Exception):
@@ -163,11 +161,11 @@ class ProcessGoneError(Exception):
 
 
 class ProcessCongestedError(Exception):
-    """The process does not read what it is sent."""
+    """The process does not read its input."""
 
 
 class Process:
-    """`reason` says why it ended, `last_words` are the last lines of its standard error."""
+    """`reason` says why it ended, `last_lines` are the last lines of its standard error."""
 
     _child: ChildProcess
 
@@ -186,15 +184,15 @@ class Process:
         self._on_end = on_end
         self._max_memory = max_memory
         self._splitter = LineSplitter(BOUND, limit)
-        self._intake = LineQueue(self._deliver, self._pause_output, self._resume_output)
+        self._lines = LineQueue(self._deliver, self._pause_output, self._resume_output)
         self._stderr = ErrorStream(name)
         self._resuming: asyncio.TimerHandle | None = None
         self._started: int | None = None
         self._ready = asyncio.Event()
         self._ending: asyncio.Task[None] | None = None
         self._asked = False  # SIGTERM was sent
-        self._left = False  # it runs on without us
-        self._verdict = ""  # why we ended it, when we did
+        self._detached = False
+        self._reason = ""  # why we ended it, if we did
         self._orphans = set[int]()
 
     @classmethod
@@ -207,7 +205,7 @@ class Process:
         on_end: Callable[[str], None],
         limit: int,
     ) -> "Process":
-        """StartError when it cannot. `on_end` is called once, with the reason, after it was reaped."""
+        """Start it, or raise StartError. `on_end` is called once, with the reason, after it was reaped."""
         launch = prepare(where)
         process = cls(name, on_line, on_end, limit, where.max_memory)
         try:
@@ -215,12 +213,12 @@ class Process:
         except (OSError, ValueError) as error:
             raise explain(error, where.command) from None
         process._adopt(handle)
-        connecting = asyncio.ensure_future(process._child.connect(process._heard, process._closed))
+        connecting = asyncio.ensure_future(process._child.connect(process._received, process._closed))
         connecting.add_done_callback(lambda _: process._ready.set())
         try:
             await asyncio.shield(connecting)
         except BaseException:
-            process._on_end = _nobody
+            process._on_end = _ignore
             process.kill("was abandoned while it started")
             raise
         return process
@@ -231,29 +229,29 @@ class Process:
         guardian.add(self.pid)
         self._started = groups.start_time(self.pid)
         memory_watch().add(self.pid, self._max_memory, self.kill)
-        # When memory runs out on the machine, it goes before us.
+        # When the machine runs out of memory, the system kills it before the gateway.
         with suppress(OSError), open(f"/proc/{self.pid}/oom_score_adj", "w") as score:
             score.write(str(OOM_SCORE_ADJ))
 
     @property
     def reason(self) -> str:
         """Empty while it runs."""
-        if self._verdict or self._child.code is None:
-            return self._verdict
+        if self._reason or self._child.code is None:
+            return self._reason
         return _exit_reason(self._child.code, self._stderr.lines)
 
     @property
-    def last_words(self) -> list[str]:
+    def last_lines(self) -> list[str]:
         return self._stderr.lines
 
     @property
     def activity(self) -> str:
-        """What it wrote last on its standard error."""
-        return self._stderr.latest[:MAX_LAST_WORDS]
+        """The last line of its standard error."""
+        return self._stderr.latest[:MAX_REASON]
 
     def write(self, line: bytes) -> None:
-        """Send one line; Gone or Congested when it will not arrive."""
-        if self._ending is not None or self._left:
+        """Send one line; raises ProcessGoneError or ProcessCongestedError if it will not arrive."""
+        if self._ending is not None or self._detached:
             raise ProcessGoneError(self.reason or "is ending")
         waiting = self._child.stdin.get_write_buffer_size()
         if waiting > MAX_WAITING:
@@ -261,81 +259,81 @@ class Process:
         self._child.stdin.write(line + b"\n")
 
     async def stop(self, grace: float = GRACE_SECONDS) -> None:
-        """Close its input; after `grace` ask it to end; after `grace` make it. Returns when all is over."""
-        if self._ending is None and not self._left:
-            self._end(self._dismiss("was stopped", grace))
+        """Close its input, send SIGTERM after `grace`, SIGKILL after another; returns when it has ended."""
+        if self._ending is None and not self._detached:
+            self._end(self._shut_down("was stopped", grace))
         if self._ending is not None and not self.ended:
             await asyncio.shield(self._ending)
 
-    # An install that outlives us
+    # An install that outlives the gateway
 
     @property
     def started(self) -> int | None:
-        """When, as `groups` has it."""
+        """Its start time, in the units of `groups.start_time`."""
         return self._started
 
     @property
     def outputs(self) -> list[int]:
-        """Our ends of its standard output and error; none when it is ending."""
+        """Our descriptors of its standard output and error; empty when it is ending."""
         return [] if self._ending is not None or self.ended else self._child.outputs
 
-    def entrust(self) -> None:
-        """Somebody else sees to it when we are gone."""
+    def hand_over(self) -> None:
+        """Let the helper of an install end it, instead of the guardian."""
         guardian.remove(self.pid)
 
-    def take_back(self) -> None:
+    def reclaim(self) -> None:
         guardian.add(self.pid)
 
-    async def leave(self, verdict: str) -> None:
-        """Go away and let it run. Its output is not read any more, and its input is at an end."""
+    async def detach(self, reason: str) -> None:
+        """Close the pipes and let it run."""
         if self._ending is not None or self.ended:
             return
-        self._verdict = self._verdict or verdict
-        self.ended = self._left = True
+        self._reason = self._reason or reason
+        self.ended = self._detached = True
         memory_watch().remove(self.pid)
         self._resume()
-        self._child.leave()
-        self._intake.finish()
+        self._child.detach()
+        self._lines.finish()
         self._splitter.discard()
         self._stderr.finish()
         self._on_end(self.reason)
         await within(DRAIN_SECONDS, self._child.closed)
 
     def kill(self, reason: str) -> None:
-        """End it at once, with all it started."""
+        """Kill it and all processes it started."""
         if self.pid and not self.ended:
-            self._verdict = self._verdict or reason
+            self._reason = self._reason or reason
             self._signal(signal.SIGKILL)
 
-    # What the event loop tells
+    # Callbacks of the event loop
 
-    def _heard(self, fd: int, data: bytes) -> None:
+    def _received(self, fd: int, data: bytes) -> None:
         if fd == STDOUT:
-            self._intake.put(self._splitter.feed(data))
+            self._lines.put(self._splitter.feed(data))
             if self._splitter.skipped > MAX_SKIPPED:
-                self.kill("it wrote without an end what cannot be read")
+                self.kill("it wrote an endless line to standard output")
         elif (pause := self._stderr.feed(data)) and self._ending is None and self._resuming is None:
             self._child.stderr.pause_reading()
             self._resuming = asyncio.get_running_loop().call_later(pause, self._resume)
 
     def _closed(self, fd: int) -> None:
         if fd == STDOUT:
-            self._intake.put(self._splitter.finish())
-        if fd != STDERR and self._ending is None and not self._left:
-            self._end(self._doubt("input" if fd == STDIN else "output"))
+            self._lines.put(self._splitter.finish())
+        if fd != STDERR and self._ending is None and not self._detached:
+            self._end(self._check_exit("input" if fd == STDIN else "output"))
 
     def _exited(self) -> None:
-        if self._ending is None and not self._left:
-            self._end(self._bury(GRACE_SECONDS))
+        if self._ending is None and not self._detached:
+            self._end(self._end_group(GRACE_SECONDS))
 
     def _deliver(self, line: OutputLine) -> None:
         try:
             self._on_line(line)
         except Exception:
-            logger.exception("%s: a line could not be taken", self.name)
+            logger.exception("%s: a line of its output could not be handled", self.name)
 
     def _pause_output(self) -> None:
-        with suppress(RuntimeError):  # uvloop, when it is closed already
+        with suppress(RuntimeError):  # uvloop raises it for a closed pipe
             self._child.stdout.pause_reading()
 
     def _resume_output(self) -> None:
@@ -346,33 +344,31 @@ class Process:
         if self._resuming is not None:
             self._resuming.cancel()
             self._resuming = None
-            with suppress(RuntimeError):  # uvloop, when it is closed already
+            with suppress(RuntimeError):
                 self._child.stderr.resume_reading()
 
-    # Its end, in steps of which each leads to the next
+    # Its end: each step leads to the next
 
     def _end(self, steps: Coroutine[None, None, None]) -> None:
-        self._ending = asyncio.get_running_loop().create_task(
-            self._see_out(steps), name=f"end of {self.name}"
-        )
+        self._ending = asyncio.get_running_loop().create_task(self._run(steps), name=f"end of {self.name}")
 
-    async def _see_out(self, steps: Coroutine[None, None, None]) -> None:
+    async def _run(self, steps: Coroutine[None, None, None]) -> None:
         try:
             await self._ready.wait()
             await steps
         finally:
             steps.close()
-            self._conclude()
+            self._finish()
 
-    async def _doubt(self, stream: str) -> None:
-        """It has closed a stream: most often because it is exiting, else it is of no more use."""
+    async def _check_exit(self, stream: str) -> None:
+        """It closed a stream, most often because it is exiting. If not, it is useless without the stream."""
         if await within(EXIT_SECONDS, self._child.exited):
-            await self._bury(GRACE_SECONDS)
+            await self._end_group(GRACE_SECONDS)
         else:
-            await self._dismiss(f"closed its standard {stream}", GRACE_SECONDS)
+            await self._shut_down(f"closed its standard {stream}", GRACE_SECONDS)
 
-    async def _dismiss(self, verdict: str, grace: float) -> None:
-        self._verdict = self._verdict or verdict
+    async def _shut_down(self, reason: str, grace: float) -> None:
+        self._reason = self._reason or reason
         self._child.close_stdin()
         self._resume()
         if not await within(grace, self._child.exited):
@@ -382,10 +378,10 @@ class Process:
                 self._signal(signal.SIGKILL)
                 grace = 0
                 await within(KILL_SECONDS, self._child.exited)
-        await self._bury(grace)
+        await self._end_group(grace)
 
-    async def _bury(self, grace: float) -> None:
-        """It is gone: end whoever is left of its group, and take in what was said last."""
+    async def _end_group(self, grace: float) -> None:
+        """It has exited: end the rest of its group, and read the last output."""
         self._resume()
         loop = asyncio.get_running_loop()
         deadline, pause = loop.time() + grace, 0.01
@@ -402,9 +398,9 @@ class Process:
                 break
             await asyncio.sleep(pause)
             pause = min(2 * pause, 0.2)
-        # A daemon may have kept a pipe open; it is not waited for.
+        # A daemon may keep a pipe open; do not wait for it.
         await within(DRAIN_SECONDS, self._child.drained)
-        self._child.let_go()
+        self._child.close_pipes()
         await within(DRAIN_SECONDS, self._child.closed)
 
     async def _survivors(self) -> list[ProcessEntry]:
@@ -412,30 +408,30 @@ class Process:
             return (await memory_watch().census()).get(self.pid, [])
         return [(self.pid, self.pid, 0)] if groups.is_alive(self.pid) else []
 
-    def _conclude(self) -> None:
-        # Its number is its own until it is reaped, so this cannot hit a stranger. Mostly nobody is left; but
-        # we may have been cancelled with the loop, or there was no way to see who is left.
+    def _finish(self) -> None:
+        # Its number is not reused until it is reaped, so this cannot hit another process. The group is empty
+        # by now, unless this task was cancelled with the loop or its members could not be listed.
         self._signal(signal.SIGKILL)
         guardian.remove(self.pid)
         memory_watch().remove(self.pid)
-        self._child.let_go()
+        self._child.close_pipes()
         self._child.reap()
         groups.reap(self.pid, self._orphans)
-        self._intake.finish()
+        self._lines.finish()
         self._splitter.discard()
         self._stderr.finish()
         self.ended = True
         try:
             self._on_end(self.reason)
         except Exception:
-            logger.exception("%s: its end could not be told", self.name)
+            logger.exception("%s: its end could not be reported", self.name)
 
     def _signal(self, number: int) -> None:
         groups.send(self.pid, self._started, number)
 
 
 async def _spawned(launch: Launch) -> ChildHandle:
-    """A child that nobody waits for any more when it is there is ended at once."""
+    """Start a child in a thread; if the caller is cancelled, the child is killed as soon as it is there."""
     starting = asyncio.ensure_future(asyncio.to_thread(spawn, launch))
     try:
         return await asyncio.shield(starting)
@@ -454,7 +450,7 @@ def _end_unwanted(starting: "asyncio.Future[ChildHandle]") -> None:
         handle.wait()
 
 
-def _nobody(reason: str) -> None:
+def _ignore(reason: str) -> None:
     return None
 
 
@@ -464,5 +460,5 @@ def _exit_reason(code: int, lines: list[str]) -> str:
             return f"killed by {signal.Signals(-code).name}"
         except ValueError:
             return f"killed by signal {-code}"
-    words = telling(lines)[:MAX_LAST_WORDS]
-    return f"exited with code {code}" + (f": {words}" if words else "")
+    explanation = explaining_line(lines)[:MAX_REASON]
+    return f"exited with code {code}" + (f": {explanation}" if explanation else "")

@@ -17,7 +17,7 @@ def _any(*patterns: str) -> re.Pattern[str]:
     return re.compile("|".join(patterns), re.IGNORECASE)
 
 
-# What is written after an error, or around it, and does not say what went wrong.
+# Lines around an error that do not say what went wrong.
 _CHATTER = _any(
     r"\W*$",
     r"Node\.js v\d",
@@ -62,7 +62,7 @@ _CONTROLS = dict.fromkeys([*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029], " 
 
 
 class ErrorStream:
-    """A flood is cut: it costs neither a full log nor much of our time."""
+    """Limits the lines logged and the bytes read in each second, so that a flood stays cheap."""
 
     def __init__(self, name: str) -> None:
         self._logger = logging.getLogger(f"toolyard.upstream.{name}")
@@ -73,12 +73,12 @@ class ErrorStream:
 
     @property
     def lines(self) -> list[str]:
-        """The last lines, readable."""
+        """The last lines as text."""
         return [text for line in self._kept if (text := readable(line))]
 
     @property
     def latest(self) -> str:
-        """The line that was written last, which may have no end yet: a progress bar is one."""
+        """The last line, which may be unfinished, such as a progress bar."""
         for line in (self._rest, *reversed(self._kept)):
             for part in reversed(line.split(b"\r")):
                 if text := readable(part):
@@ -86,7 +86,7 @@ class ErrorStream:
         return ""
 
     def feed(self, data: bytes) -> float:
-        """Take some in. How many seconds not to read on, so that a flood does not keep us busy."""
+        """Add data; returns how many seconds to stop reading, so that a flood does not block the loop."""
         now = time.monotonic()
         if int(now) != self._second:
             self._summarise()
@@ -97,16 +97,16 @@ class ErrorStream:
         if len(self._rest) > MAX_LINE:
             lines.append(self._rest[: MAX_LINE + 1])
             self._rest = b""
-        self._take(lines)
+        self._add(lines)
         return 0.0 if self._bytes < BYTES_PER_SECOND else self._second + 1 - now
 
     def finish(self) -> None:
         if self._rest:
-            self._take([self._rest])
+            self._add([self._rest])
             self._rest = b""
         self._summarise()
 
-    def _take(self, lines: list[bytes]) -> None:
+    def _add(self, lines: list[bytes]) -> None:
         room = max(0, LINES_PER_SECOND - self._lines)
         self._lines += len(lines)
         self._left_out += max(0, len(lines) - room)
@@ -114,7 +114,7 @@ class ErrorStream:
         if self._logger.isEnabledFor(logging.INFO):
             for line in lines[:room]:
                 if text := readable(line):
-                    # Of the packages that npm fetches the last is shown; all of them are for debugging.
+                    # npm writes one such line for each package that it fetches.
                     level = logging.DEBUG if text.startswith("npm http ") else logging.INFO
                     self._logger.log(level, "%s", text)
 
@@ -129,26 +129,26 @@ def readable(line: bytes) -> str:
     return _ESCAPES.sub("", text).translate(_CONTROLS).strip()
 
 
-def telling(lines: list[str]) -> str:
-    """Of the last lines of a program that failed, the one that says why.
+def explaining_line(lines: list[str]) -> str:
+    """Return the line that says why a program failed, from the last lines of its standard error.
 
-    Seldom the last one: runtimes and installers write their version, a trace or where to find help after it.
+    It is seldom the last: runtimes and installers add their version, a trace or where to find help.
     """
     bare = [_FRAME.sub("", line) for line in lines]
-    told = [line for line in bare if not _CHATTER.match(line)]
-    of_npm = [_NPM.sub("", line, count=1) for line in told if _NPM.match(line)]
-    for line in of_npm:
+    useful = [line for line in bare if not _CHATTER.match(line)]
+    from_npm = [_NPM.sub("", line, count=1) for line in useful if _NPM.match(line)]
+    for line in from_npm:
         if not _NPM_CHATTER.match(line):
             return f"npm error {line}"
-    exceptions = [line for line in told if _EXCEPTION.match(line) and "sub-exception" not in line]
+    exceptions = [line for line in useful if _EXCEPTION.match(line) and "sub-exception" not in line]
     if exceptions:
         return exceptions[-1]
-    for at in range(len(told) - 1, -1, -1):
-        line = told[at]
+    for at in range(len(useful) - 1, -1, -1):
+        line = useful[at]
         if not _ERROR.match(line) or _CAUSE.match(line):
             continue
-        after = told[at + 1] if at + 1 < len(told) else ""
+        after = useful[at + 1] if at + 1 < len(useful) else ""
         if cause := _CAUSE.match(after):
             return f"{line.rstrip(':')}: {cause[1]}"
         return f"{line} {after}".strip() if line.endswith(":") else line
-    return told[-1] if told else (bare[-1] if bare else "")
+    return useful[-1] if useful else (bare[-1] if bare else "")

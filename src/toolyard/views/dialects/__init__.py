@@ -1,13 +1,12 @@
-"""Dialects: the desk's work under the names, argument shapes and reply shapes of other systems.
+"""Dialects: the meta tools under the names, argument shapes and reply shapes of other systems.
 
-A prompt written for Suna, Composio or Rube works unchanged. The native dialect lives with the desk.
+A prompt written for Suna, Composio or Rube works unchanged. A dialect only translates; `meta.service` works.
 """
 
 from collections.abc import Callable
 
-from ..meta.tools import Dialect
-from .composio import ComposioDialect
-from .rube import RubeDialect
+from .composio import ComposioDialect, RubeDialect
+from .definitions import Dialect
 from .suna import SunaDialect
 
 DIALECTS: dict[str, Callable[[], Dialect]] = {
@@ -15,6 +14,6 @@ DIALECTS: dict[str, Callable[[], Dialect]] = {
     "composio": ComposioDialect,
     "rube": RubeDialect,
 }
-"""By the name they have in the configuration."""
+"""Keyed by the name in the configuration."""
 
 __all__ = ["DIALECTS", "ComposioDialect", "RubeDialect", "SunaDialect"]

@@ -1,7 +1,7 @@
 """Apps, which other systems call toolkits, and the slugs of their tools.
 
 A `toolkit_slug` is an app of a remote if one has it, else a mounted server's name. A tool slug is a
-remote's own name of a tool; a tool of our own servers has no slug but its full name.
+remote's own name of a tool; a tool of another mounted server has only its full name.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class App(Struct, frozen=True):
     toolkit: Toolkit
     server: str
     remote: Remote | None = None
-    """None: a server of ours, which needs no connection."""
+    """None for a mounted server, which needs no connection."""
 
     @property
     def slug(self) -> str:
@@ -50,49 +50,49 @@ class App(Struct, frozen=True):
 
 class AppTool(Struct, frozen=True):
     own: str
-    """As its app calls it."""
+    """Its name at the app."""
     full: str
     description: str
     input_schema: dict[str, Any]
 
 
-async def find_app(desk: MetaToolService, call: Call, slug: str) -> App:
-    """ToolError when neither a remote nor the yard has it."""
-    app = await _remote_app(desk, call, slug) or _server_app(desk, slug)
+async def find_app(service: MetaToolService, call: Call, slug: str) -> App:
+    """Find an app at the remotes or among the mounted servers, or raise ToolError."""
+    app = await _remote_app(service, call, slug) or _server_app(service, slug)
     if app is None:
-        raise ToolError(f"Could not find toolkit details for {slug[:80]!r}{_hint(desk, slug)}")
+        raise ToolError(f"Could not find toolkit details for {slug[:80]!r}{_hint(service, slug)}")
     return app
 
 
-async def _remote_app(desk: MetaToolService, call: Call, slug: str) -> App | None:
-    trouble: UpstreamError | None = None
-    for server, remote in desk.supplies.remotes().items():
+async def _remote_app(service: MetaToolService, call: Call, slug: str) -> App | None:
+    failure: UpstreamError | None = None
+    for server, remote in service.supplies.remotes().items():
         try:
             toolkit = await remote.toolkit(call, slug.lower())
         except UpstreamError as error:
-            trouble = error
+            failure = error
             continue
         if toolkit is not None:
             return App(toolkit, server, remote)
-    if trouble is not None and _server_app(desk, slug) is None:
-        raise trouble
+    if failure is not None and _server_app(service, slug) is None:
+        raise failure
     return None
 
 
-def _server_app(desk: MetaToolService, slug: str) -> App | None:
-    apps = {app.slug.lower(): app for app in server_apps(desk)}
+def _server_app(service: MetaToolService, slug: str) -> App | None:
+    apps = {app.slug.lower(): app for app in server_apps(service)}
     return apps.get(slug.lower())
 
 
-def _hint(desk: MetaToolService, slug: str) -> str:
-    known = [app.slug for app in server_apps(desk)]
+def _hint(service: MetaToolService, slug: str) -> str:
+    known = [app.slug for app in server_apps(service)]
     near = get_close_matches(slug[:80], known, 3, 0.6)
     return f"; did you mean {' or '.join(map(repr, near))}?" if near else "; search for one first"
 
 
-def server_apps(desk: MetaToolService) -> list[App]:
-    remotes = desk.supplies.remotes()
-    shelves = desk.supplies.yard.catalogue.shelves
+def server_apps(service: MetaToolService) -> list[App]:
+    remotes = service.supplies.remotes()
+    shelves = service.supplies.yard.catalogue.shelves
     return [App(_toolkit(shelf), server) for server, shelf in shelves.items() if server not in remotes]
 
 
@@ -120,54 +120,56 @@ def _title(shelf: ServerCatalogue) -> str:
         return shelf.server
 
 
-async def search_apps(desk: MetaToolService, call: Call, text: str, category: str, limit: int) -> list[App]:
-    """By what they are called and about: of the remotes, then of ours. A remote in trouble has none."""
+async def search_apps(
+    service: MetaToolService, call: Call, text: str, category: str, limit: int
+) -> list[App]:
+    """Search apps by name and description, first those of the remotes. Skips failed remotes."""
     found: list[App] = []
-    for server, remote in desk.supplies.remotes().items():
-        toolkits = await _in_time(desk, remote.toolkits(call, text, category, limit))
+    for server, remote in service.supplies.remotes().items():
+        toolkits = await _in_time(service, remote.toolkits(call, text, category, limit))
         found += [App(toolkit, server, remote) for toolkit in toolkits or ()]
     if not category:
         words = text.lower()
-        found += [app for app in server_apps(desk) if words in f"{app.slug} {app.name}".lower()]
+        found += [app for app in server_apps(service) if words in f"{app.slug} {app.name}".lower()]
     return found[:limit]
 
 
 async def apps_of(
-    desk: MetaToolService, call: Call, tools: Sequence[ToolMatch]
+    service: MetaToolService, call: Call, tools: Sequence[ToolMatch]
 ) -> list[tuple[App, list[ToolMatch]]]:
-    """The apps that these tools are of, in the order of their best ones. What a remote lists is of none."""
-    remotes = desk.supplies.remotes()
+    """Group tools by app, in the order of their best tools. Tools that a remote lists itself have no app."""
+    remotes = service.supplies.remotes()
     groups: dict[tuple[str, str], list[ToolMatch]] = {}
     for tool in tools:
         if tool.toolkit or tool.server not in remotes:
             groups.setdefault((tool.server, tool.toolkit), []).append(tool)
-    apps = await asyncio.gather(*(_app_of(desk, call, server, slug) for server, slug in groups))
+    apps = await asyncio.gather(*(_app_of(service, call, server, slug) for server, slug in groups))
     return list(zip(apps, groups.values(), strict=True))
 
 
-async def _app_of(desk: MetaToolService, call: Call, server: str, slug: str) -> App:
-    remote = desk.supplies.remotes().get(server)
+async def _app_of(service: MetaToolService, call: Call, server: str, slug: str) -> App:
+    remote = service.supplies.remotes().get(server)
     if remote is None or not slug:
-        shelf = desk.supplies.yard.catalogue.shelves.get(server)
+        shelf = service.supplies.yard.catalogue.shelves.get(server)
         return App(Toolkit(slug=server, name=server) if shelf is None else _toolkit(shelf), server)
-    toolkit = await _in_time(desk, remote.toolkit(call, slug))
+    toolkit = await _in_time(service, remote.toolkit(call, slug))
     return App(toolkit or Toolkit(slug=slug, name=slug), server, remote)
 
 
-async def _in_time(desk: MetaToolService, asking: Awaitable[T]) -> T | None:
-    """A search does not wait for who is down or slow; None then."""
+async def _in_time(service: MetaToolService, request: Awaitable[T]) -> T | None:
+    """Await a request to a remote; None if the remote is down or slow."""
     try:
-        async with asyncio.timeout(desk.supplies.settings.remote_seconds):
-            return await asking
+        async with asyncio.timeout(service.supplies.settings.remote_seconds):
+            return await request
     except (UpstreamError, StateError, TimeoutError):
         return None
 
 
-async def tools_of(desk: MetaToolService, call: Call, app: App) -> list[AppTool]:
-    """All of them; those of a remote can be called at once, they are lent to this thread."""
+async def tools_of(service: MetaToolService, call: Call, app: App) -> list[AppTool]:
+    """Return all tools of an app; those of a remote are added to the conversation."""
     if app.remote is not None:
         return [_from_remote(tool) for tool in await app.remote.tools_of(call, app.slug)]
-    shelf = desk.supplies.yard.catalogue.shelves.get(app.server)
+    shelf = service.supplies.yard.catalogue.shelves.get(app.server)
     return [] if shelf is None else [_from_entry(entry) for entry in shelf.entries[TOOLS.name]]
 
 
@@ -185,8 +187,8 @@ def _from_entry(entry: CatalogueEntry) -> AppTool:
     return AppTool(entry.bare, entry.name, listed.description or "", listed.input_schema)
 
 
-async def connection_of(desk: MetaToolService, call: Call, app: App) -> AppConnection:
-    """How it stands with an app just now. A server of ours is connected."""
+async def connection_of(service: MetaToolService, call: Call, app: App) -> AppConnection:
+    """Return the current connection to an app; a mounted server is always connected."""
     if app.remote is None:
         return AppConnection(app.server, app.slug, "active")
     found = await app.remote.connections(call, [app.slug])
@@ -196,32 +198,32 @@ async def connection_of(desk: MetaToolService, call: Call, app: App) -> AppConne
 PREFIX = "mcp__"
 
 
-def full_name(desk: MetaToolService, slug: str) -> str:
-    """Where a slug leads; one that leads nowhere stays as it is, for the desk to say so."""
+def full_name(service: MetaToolService, slug: str) -> str:
+    """Return the full name of a tool slug; an unknown slug is returned as it is."""
     if slug.startswith(PREFIX):
         return slug
-    remotes = desk.supplies.remotes()
+    remotes = service.supplies.remotes()
     bare = [
         entry.name
-        for server, shelf in desk.supplies.yard.catalogue.shelves.items()
+        for server, shelf in service.supplies.yard.catalogue.shelves.items()
         if server not in remotes and (entry := shelf.find(TOOLS, slug)) is not None
     ]
-    if len(bare) == 1:  # of two servers that have it, neither is meant more than the other
+    if len(bare) == 1:  # if two servers have it, the slug is ambiguous
         return bare[0]
     return next((shown_name(server, slug) for server in remotes), slug)
 
 
 class ToolSlugs:
-    """The way back: what full names are called in one reply. A name that was given is used as it came."""
+    """Turns full names back into slugs for one reply; a slug that was given is used as it came."""
 
-    def __init__(self, desk: MetaToolService, call: Call, given: Iterable[str] = ()) -> None:
-        self._given = {full_name(desk, slug): slug for slug in given}
-        self._catalogue = desk.supplies.yard.catalogue
-        self._remotes = desk.supplies.remotes()
-        self._whose = conversation_of(call)
+    def __init__(self, service: MetaToolService, call: Call, given: Iterable[str] = ()) -> None:
+        self._given = {full_name(service, slug): slug for slug in given}
+        self._catalogue = service.supplies.yard.catalogue
+        self._remotes = service.supplies.remotes()
+        self._conversation = conversation_of(call)
 
     def of(self, full: str) -> str:
         if full in self._given:
             return self._given[full]
-        entry = self._catalogue.find(TOOLS, full) or self._catalogue.lent(full, self._whose)
+        entry = self._catalogue.find(TOOLS, full) or self._catalogue.lent(full, self._conversation)
         return entry.item.own if entry is not None and entry.server in self._remotes else full

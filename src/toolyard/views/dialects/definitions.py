@@ -1,11 +1,11 @@
-"""Builds a dialect's meta tools: texts and schema as data, arguments decoded first, replies as JSON.
+"""Meta tools and dialects, and helpers that build them: decoding of arguments, replies as JSON.
 
-Owns what every dialect answers to invalid arguments: the fault, and a valid example.
+Owns the answer of every dialect to invalid arguments: the fault, and a valid example.
 """
 
 import uuid
-from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
 import msgspec
 from msgspec import Raw, Struct, field
@@ -19,26 +19,73 @@ from ...wire.errors import McpError, MissingCapability
 from ...wire.text import clean
 from ...wire.types import CallToolResult, Text
 from ..meta.service import MetaToolService
-from ..meta.tools import MetaTool
 
 T = TypeVar("T", bound=Struct)
 DialectHandler = Callable[[MetaToolService, Call, T], Awaitable[Any]]
+MetaToolHandler = Callable[[MetaToolService, Call, dict[str, Any]], Awaitable[Any]]
+"""Takes unchecked arguments; returns a CallToolResult, or an upstream's own result as it is.
+
+`kit.content.ToolError` becomes an `isError` result, and so do UpstreamError and InvalidParams.
+"""
+
+
+class MetaTool(Struct, kw_only=True):
+    name: str
+    description: str
+    input_schema: dict[str, Any]
+    answer: MetaToolHandler
+    title: str = ""
+    annotations: dict[str, Any] = {}
+    output_schema: dict[str, Any] | None = None
+
+    def shown(self) -> dict[str, Any]:
+        """Return it in the form of `tools/list`."""
+        shown: dict[str, Any] = {"name": self.name, "description": self.description}
+        if self.title:
+            shown["title"] = self.title
+        shown["inputSchema"] = self.input_schema
+        if self.output_schema is not None:
+            shown["outputSchema"] = self.output_schema
+        if self.annotations:
+            shown["annotations"] = self.annotations
+        return shown
+
+
+class Dialect(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    def tools(self) -> Sequence[MetaTool]: ...
+
+
+@runtime_checkable
+class RenamingDialect(Protocol):
+    """A dialect that has its own names for some tools, besides their full names."""
+
+    async def listed(self, service: MetaToolService, call: Call) -> Sequence[dict[str, Any]]:
+        """Return those tools in the form of `tools/list`, under the dialect's names."""
+        ...
+
+    async def full_name(self, service: MetaToolService, call: Call, name: str) -> str | None:
+        """Return the full name of a tool; None for an unknown name, ToolError for one not usable here."""
+        ...
+
 
 READS: dict[str, Any] = {"readOnlyHint": True}
 WRITES: dict[str, Any] = {"readOnlyHint": False, "destructiveHint": False}
 DELETES: dict[str, Any] = {"readOnlyHint": False, "destructiveHint": True}
 ACTS: dict[str, Any] = {"readOnlyHint": False, "destructiveHint": True, "openWorldHint": True}
-"""It calls any tool at all."""
+"""For a tool that can call any other."""
 
 
 class MetaToolTexts(Struct, frozen=True, kw_only=True):
-    """What a client is told of a tool."""
+    """The description and schema of a meta tool."""
 
     description: str
     properties: dict[str, Any]
     required: tuple[str, ...] = ()
     example: dict[str, Any]
-    """Arguments that are right."""
+    """Valid arguments."""
     hints: dict[str, Any] = field(default_factory=lambda: READS)
 
     def schema(self) -> dict[str, Any]:
@@ -49,52 +96,54 @@ class MetaToolTexts(Struct, frozen=True, kw_only=True):
 
 
 class BadCallError(ToolError):
-    """The arguments of a meta tool are not what it takes."""
+    """The arguments of a meta tool are invalid."""
 
     def __init__(self, tool: str, fault: str, example: dict[str, Any]) -> None:
-        right = msgspec.json.encode(example).decode()
-        super().__init__(f"{tool}: {fault.rstrip('.')}. A right call: {tool}({right})")
+        valid = msgspec.json.encode(example).decode()
+        super().__init__(f"{tool}: {fault.rstrip('.')}. Valid example: {tool}({valid})")
 
 
 def meta_tool(
     name: str,
-    words: MetaToolTexts,
+    texts: MetaToolTexts,
     takes: type[T],
     answer: DialectHandler[T],
     refuse: Callable[[str], Any],
 ) -> MetaTool:
-    """`refuse` gives a failure the dialect's shape."""
+    """Build a meta tool; `refuse` turns an error message into the dialect's reply."""
 
-    async def decoded(desk: MetaToolService, call: Call, arguments: dict[str, Any]) -> Any:
+    async def handler(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> Any:
         try:
-            return await answer(desk, call, decode(name, words, takes, arguments))
-        except MissingCapability:  # for the client to read, not for the model
+            return await answer(service, call, decode(name, texts, takes, arguments))
+        except MissingCapability:  # meant for the client, not for the model
             raise
         except (ToolError, McpError, StateError, ProfileError) as error:
             return refuse(str(error))
 
     return MetaTool(
         name=name,
-        description=words.description,
-        input_schema=words.schema(),
-        annotations=words.hints,
-        answer=decoded,
+        description=texts.description,
+        input_schema=texts.schema(),
+        annotations=texts.hints,
+        answer=handler,
     )
 
 
-def decode(name: str, words: MetaToolTexts, takes: type[T], arguments: dict[str, Any]) -> T:
-    """Members that nobody asked for are let be, and null means left out: models send both."""
+def decode(name: str, texts: MetaToolTexts, takes: type[T], arguments: dict[str, Any]) -> T:
+    """Decode arguments. Ignores unknown members and treats null as missing: models send both."""
     given = {
-        key: _meant(words.properties.get(key), value) for key, value in arguments.items() if value is not None
+        key: _decode_text(texts.properties.get(key), value)
+        for key, value in arguments.items()
+        if value is not None
     }
     try:
         return msgspec.convert(given, takes, strict=False)
     except (msgspec.ValidationError, RecursionError) as error:
-        raise BadCallError(name, explain(error), words.example) from None
+        raise BadCallError(name, explain(error), texts.example) from None
 
 
-def _meant(property: dict[str, Any] | None, value: Any) -> Any:
-    """Models sometimes write a list or an object as JSON in a string."""
+def _decode_text(property: dict[str, Any] | None, value: Any) -> Any:
+    """Decode a list or an object that a model wrote as JSON in a string."""
     if not isinstance(value, str) or property is None or property.get("type") not in ("array", "object"):
         return value
     try:
@@ -104,7 +153,7 @@ def _meant(property: dict[str, Any] | None, value: Any) -> Any:
 
 
 def json_reply(data: Any, *, failed: bool = False) -> CallToolResult:
-    """As text, which every client shows its model, and structured where it is an object."""
+    """Build a result with the data as text, and as structured content if it is an object."""
     body = msgspec.json.encode(data)
     result = CallToolResult(content=[Text(clean(body.decode()))], is_error=failed)
     if isinstance(data, dict):
@@ -113,7 +162,7 @@ def json_reply(data: Any, *, failed: bool = False) -> CallToolResult:
 
 
 class ComposioReply(Struct, frozen=True):
-    """What a tool said, in the three words that Composio uses for it."""
+    """A tool's result in Composio's form: `data`, `error`, `successful`."""
 
     data: dict[str, Any]
     error: str | None = None
@@ -127,18 +176,18 @@ class ComposioReply(Struct, frozen=True):
 
 
 def outcome_of(result: dict[str, Any]) -> ComposioReply:
-    """Of a CallToolResult, decoded."""
+    """Convert a decoded CallToolResult."""
     data = _data(result)
     if not result.get("isError"):
         return ComposioReply(data)
-    said = _texts(result)
+    texts = _texts(result)
     return ComposioReply(
-        data if result.get("structuredContent") else {}, "\n".join(said) or "The tool failed"
+        data if result.get("structuredContent") else {}, "\n".join(texts) or "The tool failed"
     )
 
 
 def is_plain(result: dict[str, Any]) -> bool:
-    """Neither a question back nor a task: those are passed on as they are."""
+    """Whether it is neither `input_required` nor a task: those are passed on as they are."""
     return result.get("resultType", "complete") == "complete"
 
 
@@ -148,7 +197,7 @@ def _data(result: dict[str, Any]) -> dict[str, Any]:
         return cast(dict[str, Any], structured)
     texts = _texts(result)
     blocks = _blocks(result)
-    if len(blocks) != len(texts):  # images and the like: only they themselves can stand for them
+    if len(blocks) != len(texts):  # images and the like have no other form
         return {"content": blocks}
     if len(texts) == 1:
         try:
@@ -165,7 +214,7 @@ def _texts(result: dict[str, Any]) -> list[str]:
 
 
 def _blocks(result: dict[str, Any]) -> list[Any]:
-    """A stranger's words, which may be anything."""
+    """Return the content blocks; an upstream may have sent anything in their place."""
     content = result.get("content")
     return cast(list[Any], content) if isinstance(content, list) else []
 
@@ -179,9 +228,9 @@ SESSION_ID: dict[str, Any] = {"type": "string", "description": "The session id o
 
 
 def session_named(call: Call, session: Any) -> str | None:
-    """`{id}`, `{session_id}` or the id itself. None: the conversation's own.
+    """Read `{id}`, `{session_id}` or the id itself; None means the conversation's own session.
 
-    `{generate_id: true}` means that one too; only a caller whose conversation has no name is given a new one.
+    `{generate_id: true}` means that one too, except for a caller without a conversation, who gets a new one.
     """
     if isinstance(session, dict):
         members = cast(dict[str, Any], session)

@@ -1,7 +1,7 @@
-"""Our own dialect: `search_tools`, `describe_tools`, `call_tool`, `call_tools`, `manage_connections`.
+"""The native dialect: `search_tools`, `describe_tools`, `call_tool`, `call_tools`, `manage_connections`.
 
-Their definitions are all that a model reads before it begins, so they are short: a test counts their
-tokens.
+Also has `read_result`, which every view with stored results offers. A model reads these definitions before
+anything else, so they are short: a test counts their tokens.
 """
 
 from collections.abc import Sequence
@@ -12,12 +12,15 @@ from msgspec import Meta, Raw, Struct
 
 from ...kit.calls.content import ToolError
 from ...kit.schema.validation import explain
+from ...results.query.reader import MOST_ITEMS, ReadResultError
 from ...search.documents import ToolQuery
 from ...wire.call import Call
 from ...wire.types import CallToolResult, Text
 from ..meta.search import MAX_LIMIT
 from ..meta.service import MAX_ITEMS, MAX_QUERIES, MAX_USE_CASE, MetaToolService
-from ..meta.tools import BatchItem, BatchResult, MetaTool
+from ..meta.tools import BatchItem, BatchResult
+from ..stored_results import READ_RESULT, StoredResults
+from .definitions import MetaTool
 
 _SESSION = {"type": "string", "description": "session.id of an earlier answer, to go on with it"}
 _TOOL = {"type": "string", "description": "Full name, as search_tools gave it"}
@@ -40,7 +43,7 @@ _READS = {"readOnlyHint": True, "openWorldHint": False}
 
 
 def native_definitions(queries: int, items: int, limit: int) -> dict[str, dict[str, Any]]:
-    """By name: description, schemas and hints. The numbers are the most that may be given."""
+    """Return description, schemas and hints by name, with these upper limits."""
     return {
         "search_tools": {
             "description": (
@@ -169,16 +172,16 @@ def _object(properties: dict[str, Any], *required: str) -> dict[str, Any]:
 
 
 T = TypeVar("T")
-MAX_WORD = 200
+MAX_FILTER = 200
 ToolName = Annotated[str, Meta(min_length=1, max_length=512)]
 
 
 class _Query(Struct):
     use_case: Annotated[str, Meta(pattern=r"\S", max_length=MAX_USE_CASE)]
-    # The answer repeats them.
+    # Limited because the answer repeats them.
     known_fields: Annotated[str, Meta(max_length=MAX_USE_CASE)] = ""
-    category: Annotated[str, Meta(max_length=MAX_WORD)] = ""
-    server: Annotated[str, Meta(max_length=MAX_WORD)] = ""
+    category: Annotated[str, Meta(max_length=MAX_FILTER)] = ""
+    server: Annotated[str, Meta(max_length=MAX_FILTER)] = ""
     limit: Annotated[int, Meta(ge=1)] | None = None
 
 
@@ -212,43 +215,43 @@ class _Connections(Struct):
     session: str | None = None
 
 
-async def _search(desk: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+async def _search(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
     given = _read(arguments, _Search, {"queries": [{"use_case": "send an email to a customer"}]})
     queries = [
         ToolQuery(one.use_case, one.known_fields, one.category, one.server, one.limit)
         for one in given.queries
     ]
-    return _structured((await desk.search(call, queries, given.session)).shown())
+    return _structured((await service.search(call, queries, given.session)).shown())
 
 
-async def _describe(desk: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+async def _describe(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
     given = _read(arguments, _Describe, {"tools": ["mcp__mail__send_email"]})
-    described = await desk.describe(call, given.tools, given.session)
+    described = await service.describe(call, given.tools, given.session)
     result = _structured(described.shown())
     result.is_error = not described.found
     return result
 
 
-async def _call(desk: MetaToolService, call: Call, arguments: dict[str, Any]) -> Any:
+async def _call(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> Any:
     example = {"tool": "mcp__mail__send_email", "arguments": {"to": "ann@example.org"}}
     given = _read(arguments, _Call, example)
-    return await desk.call_tool(call, given.tool, given.arguments, given.session)
+    return await service.call_tool(call, given.tool, given.arguments, given.session)
 
 
-async def _call_many(desk: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+async def _call_many(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
     example = {"calls": [{"tool": "mcp__mail__send_email", "arguments": {"to": "ann@example.org"}}]}
     given = _read(arguments, _Calls, example)
-    done = await desk.call_tools(
+    done = await service.call_tools(
         call, given.calls, parallel=given.parallel, seconds=given.seconds, session=given.session
     )
-    return _together(done)
+    return _batch_result(done)
 
 
-async def _connections(desk: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+async def _connections(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
     given = _read(arguments, _Connections, {"action": "link", "names": ["gmail"]})
     if given.action == "link" and not given.names:
-        raise ToolError('"names" is missing: say which app is to be linked')
-    found = await desk.connections(
+        raise ToolError('"names" is missing: name the app to link')
+    found = await service.connections(
         call, given.names, given.action, seconds=given.seconds, session=given.session
     )
     shown = [
@@ -283,21 +286,21 @@ class NativeDialect:
             "call_tools": _call_many,
             "manage_connections": _connections,
         }
-        words = native_definitions(MAX_QUERIES, MAX_ITEMS, MAX_LIMIT)
-        return [MetaTool(name=name, answer=answer, **words[name]) for name, answer in answers.items()]
+        definitions = native_definitions(MAX_QUERIES, MAX_ITEMS, MAX_LIMIT)
+        return [MetaTool(name=name, answer=answer, **definitions[name]) for name, answer in answers.items()]
 
 
 def _read(arguments: dict[str, Any], kind: type[T], example: dict[str, Any]) -> T:
-    """Arguments as they are meant, or an error that shows right ones."""
+    """Decode arguments, or raise a ToolError with a valid example."""
     try:
-        return msgspec.convert(_unwrapped(arguments), kind)
+        return msgspec.convert(_decode_inner(arguments), kind)
     except (msgspec.ValidationError, RecursionError) as error:
-        right = msgspec.json.encode(example).decode()
-        raise ToolError(f"{explain(error)}. A right one: {right}") from None
+        valid = msgspec.json.encode(example).decode()
+        raise ToolError(f"{explain(error)}. Valid example: {valid}") from None
 
 
-def _unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Models sometimes write the inner arguments as JSON in a string."""
+def _decode_inner(arguments: dict[str, Any]) -> dict[str, Any]:
+    """Decode inner arguments that a model wrote as JSON in a string."""
     inner = arguments.get("arguments")
     if not isinstance(inner, str):
         return arguments
@@ -308,13 +311,13 @@ def _unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def _structured(value: dict[str, Any], media: Sequence[Any] = ()) -> CallToolResult:
-    """Twice: for clients that know structured content, and as the same JSON in a text."""
+    """Build a result with structured content, and the same JSON as text for clients without it."""
     raw = msgspec.json.encode(value)
     return CallToolResult(content=[Text(raw.decode()), *media], structured_content=Raw(raw))
 
 
-def _together(done: Sequence[BatchResult]) -> CallToolResult:
-    """Pictures and sounds stay content of their own, behind the text; in the text they would be noise."""
+def _batch_result(done: Sequence[BatchResult]) -> CallToolResult:
+    """Join the results into one. Images and audio become separate content blocks after the text."""
     results: list[dict[str, Any]] = []
     media: list[Any] = []
     for at, one in enumerate(done):
@@ -334,7 +337,7 @@ def _together(done: Sequence[BatchResult]) -> CallToolResult:
 
 
 def _slim(result: dict[str, Any], at: int, media: list[Any]) -> dict[str, Any]:
-    """A result without what is said elsewhere: the twin of its structured part, and pictures."""
+    """Drop the text that repeats the structured content, and move images and audio to `media`."""
     slim = dict(result)
     kept: list[dict[str, Any]] = []
     for block in cast(list[dict[str, Any]], result.get("content") or []):
@@ -350,7 +353,7 @@ def _slim(result: dict[str, Any], at: int, media: list[Any]) -> dict[str, Any]:
 
 
 def _is_media(block: dict[str, Any]) -> bool:
-    """A whole one: a client that cannot read one block may refuse all of them."""
+    """Whether it is a complete image or audio block; a client may refuse a result with an invalid one."""
     whole = isinstance(block.get("data"), str) and isinstance(block.get("mimeType"), str)
     return whole and block.get("type") in ("image", "audio")
 
@@ -362,3 +365,42 @@ def _repeats_structured(block: dict[str, Any], structured: Any) -> bool:
         return msgspec.json.decode(str(block.get("text"))) == structured
     except (msgspec.DecodeError, RecursionError):
         return False
+
+
+_READ_DESCRIPTION = (
+    "Read more of a truncated result: a page of items or lines, a JMESPath query, or one SQL SELECT over the "
+    "table `result`, a row per item. All of them see what the preview shows: a list of records is a list of "
+    "records, however it was sent. Prefer a query that answers the question to paging."
+)
+_READ_INPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "id": {"type": "string", "description": "Of the result: at the end of storage.resource."},
+        "offset": {"type": "integer", "minimum": 0},
+        "limit": {"type": "integer", "minimum": 1, "maximum": MOST_ITEMS},
+        "query": {
+            "type": "string",
+            "description": "JMESPath from what the preview shows: [?state=='open'].title, length(@)",
+        },
+        "sql": {"type": "string", "description": "SELECT state, count(*) FROM result GROUP BY state"},
+    },
+    "required": ["id"],
+}
+
+
+def read_result_tool(stored: StoredResults) -> MetaTool:
+    async def answer(service: MetaToolService, call: Call, arguments: dict[str, Any]) -> CallToolResult:
+        try:
+            body = await stored.read_result(call, arguments)
+        except ReadResultError as error:
+            raise ToolError(str(error)) from None
+        return CallToolResult(content=[Text(body.decode())], structured_content=Raw(body))
+
+    return MetaTool(
+        name=READ_RESULT,
+        title="Read a stored result",
+        description=_READ_DESCRIPTION,
+        input_schema=_READ_INPUT,
+        answer=answer,
+        annotations={"readOnlyHint": True, "openWorldHint": False},
+    )

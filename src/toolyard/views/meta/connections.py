@@ -1,4 +1,4 @@
-"""The state of servers and of remote apps: connected, to be authorised, or missing."""
+"""Reports the connections to servers and to remote apps, begins new ones and waits for them."""
 
 import asyncio
 import logging
@@ -20,15 +20,15 @@ logger = logging.getLogger("toolyard.views")
 ConnectionAction = Literal["status", "link", "wait"]
 
 MAX_SECONDS = 600.0
-LOOK_SECONDS = 0.2
+POLL_SECONDS = 0.2
 
 
-class _Named(Struct):
-    """What the names are of."""
+class _Names(Struct):
+    """The requested names by kind."""
 
     servers: list[str] = field(default_factory=list[str])
     apps: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    """By remote; no apps stands for all that are connected there."""
+    """Apps by remote; an empty list means all connected ones."""
     unknown: list[str] = field(default_factory=list[str])
 
 
@@ -38,35 +38,37 @@ class ConnectionRequest(Struct, frozen=True):
     alias: str = ""
     fields: dict[str, Any] | None = None
     every: bool = True
-    """Wait for all of them, not for the first."""
+    """Wait for all of them, not only for the first."""
 
 
 class ConnectionManager:
-    def __init__(self, supplies: MetaToolContext) -> None:
-        self._supplies = supplies
+    def __init__(self, context: MetaToolContext) -> None:
+        self._context = context
 
-    async def answer(self, call: Call, names: Sequence[str], wish: ConnectionRequest) -> list[AppConnection]:
-        await self._supplies.yard.catalogue.settled(self._supplies.yard.list_wait)
-        named = self._sorted(names)
-        remotes = self._supplies.remotes()
-        asking: list[Awaitable[list[AppConnection]]] = [self._servers(named.servers, wish)]
-        asking += [self._apps(call, remotes[server], apps, wish) for server, apps in named.apps.items()]
-        answers = await asyncio.gather(*asking)
-        return [*(one for answer in answers for one in answer), *map(self._nothing, named.unknown)]
+    async def answer(
+        self, call: Call, names: Sequence[str], request: ConnectionRequest
+    ) -> list[AppConnection]:
+        await self._context.yard.catalogue.settled(self._context.yard.list_wait)
+        named = self._by_kind(names)
+        remotes = self._context.remotes()
+        parts: list[Awaitable[list[AppConnection]]] = [self._servers(named.servers, request)]
+        parts += [self._apps(call, remotes[server], apps, request) for server, apps in named.apps.items()]
+        answers = await asyncio.gather(*parts)
+        return [*(one for answer in answers for one in answer), *map(self._unknown, named.unknown)]
 
-    def _sorted(self, names: Sequence[str]) -> _Named:
-        """A name is a server's, a remote's, `remote/app`, or an app's."""
-        remotes, shelves = self._supplies.remotes(), self._supplies.yard.catalogue.shelves
+    def _by_kind(self, names: Sequence[str]) -> _Names:
+        """Sort names: a server, a remote, `remote/app`, or an app. Without names, all servers and remotes."""
+        remotes, servers = self._context.remotes(), self._context.yard.catalogue.shelves
         if not names:
-            return _Named(
-                [server for server in shelves if server not in remotes], {name: [] for name in remotes}
+            return _Names(
+                [server for server in servers if server not in remotes], {name: [] for name in remotes}
             )
-        named = _Named()
+        named = _Names()
         for name in names:
             remote, _, app = name.partition("/")
             if name in remotes:
                 named.apps.setdefault(name, [])
-            elif name in shelves:
+            elif name in servers:
                 named.servers.append(name)
             elif remote in remotes and app:
                 named.apps.setdefault(remote, []).append(app)
@@ -77,64 +79,64 @@ class ConnectionManager:
                 named.unknown.append(name)
         return named
 
-    def _nothing(self, name: str) -> AppConnection:
-        names = ", ".join(list(self._supplies.yard.catalogue.shelves)[:20]) or "none"
-        return AppConnection(name[:80], "", "none", message=f"there is no such server; there are {names}")
+    def _unknown(self, name: str) -> AppConnection:
+        names = ", ".join(list(self._context.yard.catalogue.shelves)[:20]) or "none"
+        return AppConnection(name[:80], "", "none", message=f"unknown server; available: {names}")
 
-    # Our servers
+    # Mounted servers
 
-    async def _servers(self, servers: list[str], wish: ConnectionRequest) -> list[AppConnection]:
-        if wish.action == "wait":
-            await self._until_up(servers, wish)
+    async def _servers(self, servers: list[str], request: ConnectionRequest) -> list[AppConnection]:
+        if request.action == "wait":
+            await self._wait_for(servers, request)
         return [self._server(server) for server in servers]
 
-    async def _until_up(self, servers: list[str], wish: ConnectionRequest) -> None:
-        enough: Callable[[list[bool]], bool] = all if wish.every else any
-        until = asyncio.get_running_loop().time() + min(wish.seconds, MAX_SECONDS)
+    async def _wait_for(self, servers: list[str], request: ConnectionRequest) -> None:
+        enough: Callable[[list[bool]], bool] = all if request.every else any
+        until = asyncio.get_running_loop().time() + min(request.seconds, MAX_SECONDS)
         while not enough([self._server(server).is_active for server in servers]):
             left = until - asyncio.get_running_loop().time()
             if left <= 0:
                 return
-            self._supplies.yard.touch()
-            await asyncio.sleep(min(LOOK_SECONDS, left))
+            self._context.yard.touch()
+            await asyncio.sleep(min(POLL_SECONDS, left))
 
-    def _server(self, server: str) -> AppConnection:
-        shelf = self._supplies.yard.catalogue.shelves.get(server)
-        if shelf is None:
-            return self._nothing(server)
-        if shelf.absence:
-            status = "initiated" if shelf.state == "starting" else "failed"
-            return AppConnection(server, "", status, message=brief(shelf.absence))
-        return AppConnection(server, "", "active", message=f"{len(shelf.entries['tools'])} tools")
+    def _server(self, name: str) -> AppConnection:
+        server = self._context.yard.catalogue.shelves.get(name)
+        if server is None:
+            return self._unknown(name)
+        if server.absence:
+            status = "initiated" if server.state == "starting" else "failed"
+            return AppConnection(name, "", status, message=brief(server.absence))
+        return AppConnection(name, "", "active", message=f"{len(server.entries['tools'])} tools")
 
     # Apps of a remote
 
     async def _apps(
-        self, call: Call, remote: Remote, apps: list[str], wish: ConnectionRequest
+        self, call: Call, remote: Remote, apps: list[str], request: ConnectionRequest
     ) -> list[AppConnection]:
-        patience = self._supplies.settings.remote_seconds
+        timeout = self._context.settings.remote_seconds
         try:
-            if wish.action == "wait":
-                patience += min(wish.seconds, MAX_SECONDS)
-            async with asyncio.timeout(patience):
-                return await self._asked(call, remote, apps, wish)
+            if request.action == "wait":
+                timeout += min(request.seconds, MAX_SECONDS)
+            async with asyncio.timeout(timeout):
+                return await self._ask_remote(call, remote, apps, request)
         except TimeoutError:
-            reason = f"it did not answer within {patience:g} s"
+            reason = f"it did not answer within {timeout:g} s"
         except StateError as error:
-            logger.warning("connections of %s cannot be looked up: %s", remote.server, error)
-            reason = error.told
+            logger.warning("the connections of %s cannot be read: %s", remote.server, error)
+            reason = error.public_message
         except McpError as error:
             reason = error.reason if isinstance(error, UpstreamError) else error.message
         return [AppConnection(remote.server, app, "failed", message=reason) for app in apps or [""]]
 
-    async def _asked(
-        self, call: Call, remote: Remote, apps: list[str], wish: ConnectionRequest
+    async def _ask_remote(
+        self, call: Call, remote: Remote, apps: list[str], request: ConnectionRequest
     ) -> list[AppConnection]:
-        if wish.action == "link":
-            return [await remote.link(call, app, alias=wish.alias, fields=wish.fields) for app in apps]
-        if wish.action == "status":
+        if request.action == "link":
+            return [await remote.link(call, app, alias=request.alias, fields=request.fields) for app in apps]
+        if request.action == "status":
             return list(await remote.connections(call, apps))
         if not apps:
             apps = [one.toolkit for one in await remote.connections(call, []) if not one.is_active]
-        seconds = max(0.0, min(wish.seconds, MAX_SECONDS))
-        return list(await remote.wait(call, apps, seconds, every=wish.every)) if apps else []
+        seconds = max(0.0, min(request.seconds, MAX_SECONDS))
+        return list(await remote.wait(call, apps, seconds, every=request.every)) if apps else []

@@ -356,7 +356,7 @@ class MetaToolService:
         except StateError as error:
             # What was found is worth having though nothing can be kept.
             logger.warning("a session of a search is not kept: %s", error)
-            missing["state"] = error.told
+            missing["state"] = error.public_message
             expires = (datetime.now(UTC) + timedelta(seconds=60)).isoformat(timespec="seconds")
             return Lease(f"local-{uuid.uuid4()}", 60.0, expires, True, "local")
 

@@ -1,72 +1,16 @@
-"""Meta tools, dialects, and the answers of the service before a dialect gives them its shape.
+"""The answers of the meta tool service, before a dialect gives them its shape."""
 
-A dialect only translates names, argument shapes and reply shapes.
-"""
-
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
-
-from ...wire.call import Call
 
 if TYPE_CHECKING:
     from ...search.documents import ToolQuery
     from ...sessions.leases import Lease
-    from .service import MetaToolService
-
-
-MetaToolHandler = Callable[["MetaToolService", Call, dict[str, Any]], Awaitable[Any]]
-"""Takes the arguments as they came, unchecked. Gives a CallToolResult, or an upstream's own result as it is.
-
-`kit.content.ToolError` becomes an `isError` result, and so do an UpstreamError and InvalidParams.
-"""
-
-
-class MetaTool(Struct, kw_only=True):
-    name: str
-    description: str
-    input_schema: dict[str, Any]
-    answer: MetaToolHandler
-    title: str = ""
-    annotations: dict[str, Any] = {}
-    output_schema: dict[str, Any] | None = None
-
-    def shown(self) -> dict[str, Any]:
-        """As `tools/list` has it."""
-        shown: dict[str, Any] = {"name": self.name, "description": self.description}
-        if self.title:
-            shown["title"] = self.title
-        shown["inputSchema"] = self.input_schema
-        if self.output_schema is not None:
-            shown["outputSchema"] = self.output_schema
-        if self.annotations:
-            shown["annotations"] = self.annotations
-        return shown
-
-
-class Dialect(Protocol):
-    @property
-    def name(self) -> str: ...
-
-    def tools(self) -> Sequence[MetaTool]: ...
-
-
-@runtime_checkable
-class RenamingDialect(Protocol):
-    """A dialect in which some tools, besides their full names, have names of its own for a caller."""
-
-    async def listed(self, desk: "MetaToolService", call: Call) -> Sequence[dict[str, Any]]:
-        """Those tools as `tools/list` has them, under the dialect's names."""
-        ...
-
-    async def full_name(self, desk: "MetaToolService", call: Call, name: str) -> str | None:
-        """Where a name that nothing else answers to leads; ToolError says why one leads nowhere here."""
-        ...
 
 
 class ToolMatch(Struct, kw_only=True):
-    """A tool that fits a query."""
+    """A tool that matches a query."""
 
     tool: str
     """Its full name."""
@@ -76,12 +20,12 @@ class ToolMatch(Struct, kw_only=True):
     score: float = 0.0
     recommended: bool = False
     connected: bool = True
-    """False: its server is down, or its app waits to be connected."""
+    """False if its server is down, or its app is not connected."""
     auth: str = "none"
     input_schema: dict[str, Any] | None = None
-    """None: ask for it; those of the best few are given at once."""
+    """None for all but the best few; `describe_tools` returns it."""
     toolkit: str = ""
-    """The app it is of, where a remote has many."""
+    """Its app, for a tool of a remote."""
     parts: dict[str, float] = field(default_factory=dict[str, float])
 
     def shown(self) -> dict[str, Any]:
@@ -101,7 +45,7 @@ class ToolMatch(Struct, kw_only=True):
 
 
 class QueryMatches(Struct, kw_only=True):
-    """What was found for one query, best first. `total` counts those that were left out too."""
+    """The tools found for one query, best first. `total` also counts those left out."""
 
     query: "ToolQuery"
     results: list[ToolMatch]
@@ -122,23 +66,22 @@ class QueryMatches(Struct, kw_only=True):
 
 
 class SearchAnswer(Struct, kw_only=True):
-    """One finding for each query, in order."""
+    """The matches for each query, in order."""
 
     findings: list[QueryMatches]
     session: "Lease"
     source: str
-    """`composio`, `local`, `composio+local`, or `fallback`: a remote was to be asked and gave nothing."""
+    """`composio`, `local`, `composio+local`, or `fallback` if a remote was asked and returned nothing."""
     missing: dict[str, str] = field(default_factory=dict[str, str])
-    """Servers that are not there, and why."""
+    """Servers that are not available, and why."""
     guidance: tuple[str, ...] = ()
-    """What a remote says should be done with what it found."""
+    """A remote's advice on using the tools it found."""
 
     @property
     def results(self) -> list[list[ToolMatch]]:
         return [finding.results for finding in self.findings]
 
     def shown(self) -> dict[str, Any]:
-        """The contract of the design."""
         return {
             "results": [finding.shown() for finding in self.findings],
             "session": self.session.shown(),
@@ -148,7 +91,7 @@ class SearchAnswer(Struct, kw_only=True):
 
 
 class ToolDescription(Struct, kw_only=True):
-    """All that is known of a tool."""
+    """A tool in full."""
 
     tool: str
     server: str
@@ -179,11 +122,11 @@ class ToolDescription(Struct, kw_only=True):
 class DescribeAnswer(Struct, kw_only=True):
     found: list[ToolDescription]
     unknown: dict[str, str]
-    """Names that lead nowhere, each with what may help."""
+    """Unknown names, each with a hint."""
     left_out: list[str] = field(default_factory=list[str])
-    """Those for which there was no room any more."""
+    """Tools that did not fit into the answer."""
     instructions: dict[str, str] = field(default_factory=dict[str, str])
-    """What the servers of these tools say of their use."""
+    """The instructions of the tools' servers."""
 
     def shown(self) -> dict[str, Any]:
         shown: dict[str, Any] = {"tools": [one.shown() for one in self.found]}
@@ -192,7 +135,7 @@ class DescribeAnswer(Struct, kw_only=True):
         if self.left_out:
             shown["left_out"] = {
                 "tools": self.left_out,
-                "reason": "too long for one answer: ask for these alone",
+                "reason": "too long for one answer; request these separately",
             }
         if self.instructions:
             shown["instructions"] = self.instructions
@@ -207,13 +150,13 @@ class BatchItem(Struct, frozen=True):
 
 
 class BatchResult(Struct, kw_only=True):
-    """What became of one call of a batch."""
+    """The result of one call of a batch."""
 
     tool: str
     ok: bool
     result: dict[str, Any] | None = None
-    """The CallToolResult, decoded; there for a tool that says it failed too."""
+    """The decoded CallToolResult, also of a tool that reports a failure."""
     error: str | None = None
-    """Why there is no result, or what the tool says went wrong."""
+    """Why there is no result, or the tool's error message."""
     late: bool = False
-    """The time was over: it was cancelled, or never begun."""
+    """It did not finish in time: it was cancelled, or never started."""

@@ -1,6 +1,6 @@
 """The tables, and the protocol of a database: statements, transactions and full-text search.
 
-Statements have `:name` where a value goes. Work is ordinary code that runs in a thread of the database.
+Statements have `:name` placeholders. Work is a function that runs in a thread of the database.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,34 +11,34 @@ Row = tuple[Any, ...]
 
 
 class MemoryConnection(Protocol):
-    """A connection while work is done on it."""
+    """A connection inside a unit of work."""
 
     def rows(self, statement: str, /, **values: Any) -> list[Row]: ...
 
     def count(self, statement: str, /, **values: Any) -> int:
-        """How many rows it changed."""
+        """Returns how many rows the statement changed."""
         ...
 
-    # Full-text search: words are plain ASCII, and belong to one owner.
+    # Full-text search: words are ASCII and prefixed with the owner.
 
     def index(self, id: int, words: Sequence[str]) -> None:
-        """In place of the words it had."""
+        """Replaces the indexed words of a memory."""
         ...
 
     def unindex(self, ids: Sequence[int]) -> None: ...
 
     def match(self, words: Sequence[str], limit: int) -> list[int]:
-        """Those that have one of the words, the best first."""
+        """Returns memories that contain one of the words, the best first."""
         ...
 
 
 class MemoryDatabase(Protocol):
-    """Raises StoreFailed where it cannot be used."""
+    """Raises MemoryStoreError if the database cannot be used."""
 
     async def read(self, work: Callable[[MemoryConnection], T]) -> T: ...
 
     async def write(self, work: Callable[[MemoryConnection], T]) -> T:
-        """All of it or nothing."""
+        """Runs the work in one transaction."""
         ...
 
     async def close(self) -> None: ...
@@ -47,12 +47,12 @@ class MemoryDatabase(Protocol):
 OWNERS, MEMORIES, VERSIONS = "toolyard_memory_owners", "toolyard_memories", "toolyard_memory_versions"
 
 ABOUT = "title, kind, domain, level, scope, category, importance"
-# The sign keeps SQLite from taking `deleted`, which tells nearly nothing, for a reason to choose an index.
+# The + keeps SQLite from choosing an index by `deleted`, which selects almost nothing.
 LIVE = f"FROM {MEMORIES} WHERE owner = :owner AND +deleted = 0"
 
 _TABLES = (
-    # `revision` grows with every change of one of the owner's memories. What was purged for good has a
-    # revision up to `floor`: whoever looked last before that has to look at everything.
+    # Every change of a memory increments `revision`. Erased memories had a revision up to `floor`: a
+    # reader who saw an older one has to read everything again.
     f"""CREATE TABLE IF NOT EXISTS {OWNERS} (
         id {{id}}, tenant {{text}} NOT NULL, agent {{text}} NOT NULL,
         revision bigint NOT NULL DEFAULT 0, floor bigint NOT NULL DEFAULT 0,
@@ -67,7 +67,7 @@ _TABLES = (
         UNIQUE (owner, path))""",
     f"CREATE INDEX IF NOT EXISTS {MEMORIES}_revision ON {MEMORIES} (owner, revision)",
     f"CREATE INDEX IF NOT EXISTS {MEMORIES}_deleted ON {MEMORIES} (owner, revision) WHERE deleted = 1",
-    # Holds all that counting needs: to count 100,000 memories, not one of them is read.
+    # A covering index for the counts: counting 100,000 memories reads none of them.
     f"CREATE INDEX IF NOT EXISTS {MEMORIES}_kinds ON {MEMORIES} (owner, deleted, kind, domain)",
     f"CREATE INDEX IF NOT EXISTS {MEMORIES}_digest ON {MEMORIES} (owner, digest)",
     f"""CREATE TABLE IF NOT EXISTS {VERSIONS} (

@@ -37,10 +37,10 @@ AT_ONCE = 2_000
 
 
 class ConcurrentChangeError(Exception):
-    """Somebody else was faster; what was read is not there any more."""
+    """Another call changed the memory since it was read."""
 
 
-def put(
+def put_memory(
     session: MemoryConnection,
     rules: MemoryLimits,
     owner: MemoryOwner,
@@ -49,11 +49,11 @@ def put(
     based_on: int | None,
     restored: bool,
 ) -> PutOutcome:
-    mine, revision, count = _changing(session, owner)
-    _check_place(session, mine, path)
+    owner_id, revision, count = _begin_change(session, owner)
+    _check_path(session, owner_id, path)
     found = session.rows(
         f"SELECT version, deleted, content FROM {MEMORIES} WHERE owner = :owner AND path = :path",
-        owner=mine,
+        owner=owner_id,
         path=path,
     )
     version, deleted, content = found[0] if found else (0, 1, "")
@@ -64,58 +64,60 @@ def put(
     if deleted:
         if count >= rules.max_memories:
             raise MemoryRequestError("too_many", most=rules.max_memories)
-        _count(session, mine, count + 1)
-    id = _keep(session, mine, path, draft, version + 1, revision)
-    happened = "created" if deleted else "updated"
-    _add_version(session, id, version + 1, draft.content, "restored" if restored else happened, owner.agent)
+        _count(session, owner_id, count + 1)
+    id = _keep(session, owner_id, path, draft, version + 1, revision)
+    change = "created" if deleted else "updated"
+    _add_version(session, id, version + 1, draft.content, "restored" if restored else change, owner.agent)
     _drop_versions(session, id, version + 1 - rules.max_versions)
-    session.index(id, own_words(mine, draft.words))
-    return PutOutcome(happened, version + 1)
+    session.index(id, owner_words(owner_id, draft.words))
+    return PutOutcome(change, version + 1)
 
 
-def remove(session: MemoryConnection, rules: MemoryLimits, owner: MemoryOwner, path: str) -> Removed | None:
-    mine, revision, count = _changing(session, owner)
-    rows = _under(session, mine, path)
+def remove_memories(
+    session: MemoryConnection, rules: MemoryLimits, owner: MemoryOwner, path: str
+) -> Removed | None:
+    owner_id, revision, count = _begin_change(session, owner)
+    rows = _rows_under(session, owner_id, path)
     if not rows:
         return None
     session.count(
         f"UPDATE {MEMORIES} SET deleted = 1, revision = :revision, content = '', vector = NULL"
         " WHERE owner = :owner AND +deleted = 0 AND (path = :path OR (path >= :first AND path < :end))",
-        **_range(mine, path),
+        **_range(owner_id, path),
         revision=revision,
     )
     session.unindex([row[0] for row in rows])
-    _count(session, mine, count - len(rows))
-    _purge(session, rules, mine)
+    _count(session, owner_id, count - len(rows))
+    _purge(session, rules, owner_id)
     kind = "file" if [row[1] for row in rows] == [path] else "directory"
     return Removed(kind, [row[1] for row in rows])
 
 
-def erase_some(session: MemoryConnection, owner: MemoryOwner, last: int) -> int | None:
-    """How many memories are gone for good; None when there was nothing left up to that number."""
-    mine, revision, count = _changing(session, owner)
+def erase_batch(session: MemoryConnection, owner: MemoryOwner, last: int) -> int | None:
+    """Erases a batch up to that id for good; returns how many memories it had, None if none was left."""
+    owner_id, revision, count = _begin_change(session, owner)
     rows = session.rows(
         f"SELECT id, deleted FROM {MEMORIES} WHERE owner = :owner AND id <= :last"
         f" ORDER BY revision LIMIT {AT_ONCE}",
-        owner=mine,
+        owner=owner_id,
         last=last,
     )
     _forget(session, [row[0] for row in rows])
-    _raise_floor(session, mine, revision)
+    _raise_floor(session, owner_id, revision)
     alive = sum(1 for row in rows if not row[1])
-    _count(session, mine, count - alive)
+    _count(session, owner_id, count - alive)
     return alive if rows else None
 
 
-def own_words(mine: int, words: Sequence[str]) -> list[str]:
-    """Words that no other owner has: another's memories are neither found nor counted."""
-    return [f"o{mine}x{word}" for word in words]
+def owner_words(owner_id: int, words: Sequence[str]) -> list[str]:
+    """Prefixes the words with the owner's id, so that a search finds only their own memories."""
+    return [f"o{owner_id}x{word}" for word in words]
 
 
-def _changing(session: MemoryConnection, owner: MemoryOwner) -> tuple[int, int, int]:
-    """The owner's number, new revision and count of memories.
+def _begin_change(session: MemoryConnection, owner: MemoryOwner) -> tuple[int, int, int]:
+    """Increments the owner's revision; returns their id, the revision and the number of memories.
 
-    Until this transaction ends nobody else gets here.
+    Other writers of this owner wait here until the transaction ends.
     """
     values = {"tenant": owner.tenant, "agent": owner.agent}
     change = f"UPDATE {OWNERS} SET revision = revision + 1 WHERE tenant = :tenant AND agent = :agent"
@@ -131,18 +133,20 @@ def _changing(session: MemoryConnection, owner: MemoryOwner) -> tuple[int, int, 
     return id, revision, count
 
 
-def _count(session: MemoryConnection, mine: int, count: int) -> None:
-    session.count(f"UPDATE {OWNERS} SET memories = :count WHERE id = :owner", owner=mine, count=count)
+def _count(session: MemoryConnection, owner_id: int, count: int) -> None:
+    session.count(f"UPDATE {OWNERS} SET memories = :count WHERE id = :owner", owner=owner_id, count=count)
 
 
-def _raise_floor(session: MemoryConnection, mine: int, floor: int) -> None:
+def _raise_floor(session: MemoryConnection, owner_id: int, floor: int) -> None:
     session.count(
-        f"UPDATE {OWNERS} SET floor = :floor WHERE id = :owner AND floor < :floor", owner=mine, floor=floor
+        f"UPDATE {OWNERS} SET floor = :floor WHERE id = :owner AND floor < :floor",
+        owner=owner_id,
+        floor=floor,
     )
 
 
 def _keep(
-    session: MemoryConnection, mine: int, path: str, draft: MemoryDraft, version: int, revision: int
+    session: MemoryConnection, owner_id: int, path: str, draft: MemoryDraft, version: int, revision: int
 ) -> int:
     about = draft.about
     rows = session.rows(
@@ -154,7 +158,7 @@ def _keep(
         " updated = excluded.updated, title = excluded.title, kind = excluded.kind,"
         " domain = excluded.domain, level = excluded.level, scope = excluded.scope,"
         " category = excluded.category, importance = excluded.importance RETURNING id",
-        owner=mine,
+        owner=owner_id,
         path=path,
         version=version,
         revision=revision,
@@ -174,16 +178,16 @@ def _keep(
 
 
 def _add_version(
-    session: MemoryConnection, id: int, version: int, content: str, happened: ChangeKind, by: str
+    session: MemoryConnection, id: int, version: int, content: str, change: ChangeKind, changed_by: str
 ) -> None:
     session.count(
         f"INSERT INTO {VERSIONS} (memory, version, content, happened, changed_by, at)"
-        " VALUES (:id, :version, :content, :happened, :by, :at)",
+        " VALUES (:id, :version, :content, :change, :changed_by, :at)",
         id=id,
         version=version,
         content=content,
-        happened=happened,
-        by=by,
+        change=change,
+        changed_by=changed_by,
         at=time.time(),
     )
 
@@ -192,14 +196,14 @@ def _drop_versions(session: MemoryConnection, id: int, oldest: int) -> None:
     session.count(f"DELETE FROM {VERSIONS} WHERE memory = :id AND version <= :oldest", id=id, oldest=oldest)
 
 
-def _check_place(session: MemoryConnection, mine: int, path: str) -> None:
-    """What is a folder is no memory, and the other way round."""
+def _check_path(session: MemoryConnection, owner_id: int, path: str) -> None:
+    """A path cannot be a folder and a memory at once."""
     for folder in folders_of(path):
-        if session.rows(f"SELECT 1 {LIVE} AND path = :path", owner=mine, path=folder):
+        if session.rows(f"SELECT 1 {LIVE} AND path = :path", owner=owner_id, path=folder):
             raise MemoryRequestError("folder_is_memory", path=path, other=folder)
     inside = session.rows(
         f"SELECT path {LIVE} AND path >= :first AND path < :end ORDER BY path LIMIT 1",
-        owner=mine,
+        owner=owner_id,
         first=path + "/",
         end=path + "0",
     )
@@ -207,30 +211,30 @@ def _check_place(session: MemoryConnection, mine: int, path: str) -> None:
         raise MemoryRequestError("memory_is_folder", path=path, other=inside[0][0])
 
 
-def _under(session: MemoryConnection, mine: int, path: str) -> list[Row]:
+def _rows_under(session: MemoryConnection, owner_id: int, path: str) -> list[Row]:
     rows = session.rows(
         f"SELECT id, path {LIVE} AND (path = :path OR (path >= :first AND path < :end))",
-        **_range(mine, path),
+        **_range(owner_id, path),
     )
-    return sorted(rows, key=lambda row: row[1])  # asked to sort, SQLite reads all that the owner has
+    return sorted(rows, key=lambda row: row[1])  # with ORDER BY, SQLite would read all of the owner's rows
 
 
-def _range(mine: int, path: str) -> dict[str, Any]:
-    """What a folder holds is between `folder/` and `folder0`: 0 comes after the slash."""
-    return {"owner": mine, "path": path, "first": path + "/", "end": path + "0"}
+def _range(owner_id: int, path: str) -> dict[str, Any]:
+    """Paths in a folder are between `folder/` and `folder0`, because 0 follows the slash."""
+    return {"owner": owner_id, "path": path, "first": path + "/", "end": path + "0"}
 
 
-def _purge(session: MemoryConnection, rules: MemoryLimits, mine: int) -> None:
-    """Deleted memories beyond the limit are gone for good, those deleted first."""
+def _purge(session: MemoryConnection, rules: MemoryLimits, owner_id: int) -> None:
+    """Erases deleted memories beyond the limit, the oldest deletions first."""
     gone = session.rows(
         f"SELECT id, revision FROM {MEMORIES} WHERE owner = :owner AND deleted = 1"
         " ORDER BY revision DESC, id DESC LIMIT 1000000 OFFSET :most",
-        owner=mine,
+        owner=owner_id,
         most=rules.max_deleted,
     )
     if gone:
         _forget(session, [row[0] for row in gone])
-        _raise_floor(session, mine, max(row[1] for row in gone))
+        _raise_floor(session, owner_id, max(row[1] for row in gone))
 
 
 def _forget(session: MemoryConnection, ids: Sequence[int]) -> None:
@@ -255,8 +259,6 @@ class MemoryStore:
         self._database = database
         self._rules = rules
 
-    # Writing
-
     async def put(
         self,
         owner: MemoryOwner,
@@ -266,44 +268,45 @@ class MemoryStore:
         based_on: int | None = None,
         restored: bool = False,
     ) -> PutOutcome:
-        """Keep a draft as the newest version; Changed when the newest is not the one it is based on."""
+        """Stores a draft as the newest version.
+
+        Raises ConcurrentChangeError if the current version is not `based_on`.
+        """
         rules = self._rules
         return await self._database.write(
-            lambda session: put(session, rules, owner, path, draft, based_on, restored)
+            lambda session: put_memory(session, rules, owner, path, draft, based_on, restored)
         )
 
     async def remove(self, owner: MemoryOwner, path: str) -> Removed | None:
-        """A memory, or all that a folder holds; they can be restored."""
+        """Deletes a memory, or all memories in a folder; they can be restored."""
         rules = self._rules
-        return await self._database.write(lambda session: remove(session, rules, owner, path))
+        return await self._database.write(lambda session: remove_memories(session, rules, owner, path))
 
     async def clear(self, owner: MemoryOwner) -> AsyncIterator[int]:
-        """Everything, the versions and what was deleted before too; nothing can be restored.
+        """Erases everything for good, with all versions and deleted memories.
 
-        Some at a time, so that others can write meanwhile. Yields how many memories each time has erased;
-        what is saved after the beginning stays.
+        Works in batches, so that others can write in between, and yields the size of each. Memories saved
+        after the start stay.
         """
         newest = f"SELECT coalesce(max(id), 0) FROM {MEMORIES} WHERE owner = :owner"
-        found = await self._database.read(lambda session: _mine(session, owner, newest))
+        found = await self._database.read(lambda session: _owned(session, owner, newest))
         last = found[0][0] if found else 0
         while last:
-            erased = await self._database.write(lambda session: erase_some(session, owner, last))
+            erased = await self._database.write(lambda session: erase_batch(session, owner, last))
             if erased is None:
                 return
             yield erased
 
-    # Reading
-
     async def count(self, owner: MemoryOwner) -> int:
         def work(session: MemoryConnection) -> int:
             statement = f"SELECT memories FROM {OWNERS} WHERE id = :owner"
-            return sum(row[0] for row in _mine(session, owner, statement))
+            return sum(row[0] for row in _owned(session, owner, statement))
 
         return await self._database.read(work)
 
     async def get(self, owner: MemoryOwner, path: str) -> Memory | None:
         def work(session: MemoryConnection) -> Memory | None:
-            rows = _mine(session, owner, f"SELECT {_MEMORY} {LIVE} AND path = :path", path=path)
+            rows = _owned(session, owner, f"SELECT {_MEMORY} {LIVE} AND path = :path", path=path)
             return _memory(rows[0]) if rows else None
 
         return await self._database.read(work)
@@ -312,40 +315,40 @@ class MemoryStore:
         def work(session: MemoryConnection) -> dict[int, Memory]:
             names = {f"i{n}": id for n, id in enumerate(ids)}
             wanted = ", ".join(f":{name}" for name in names)
-            # Again a sign, so that these few are read and not all that the owner has.
+            # The + keeps SQLite from using the index on the owner.
             statement = f"SELECT {_MEMORY} FROM {MEMORIES} WHERE id IN ({wanted}) AND +owner = :owner"
-            rows = _mine(session, owner, statement + " AND +deleted = 0", **names)
+            rows = _owned(session, owner, statement + " AND +deleted = 0", **names)
             return {row[0]: _memory(row) for row in rows}
 
         return await self._database.read(work) if ids else {}
 
     async def same_text(self, owner: MemoryOwner, path: str, digest: bytes) -> str | None:
-        """Another path with the same text."""
+        """Returns another path with the same text."""
 
         def work(session: MemoryConnection) -> str | None:
             statement = f"SELECT path {LIVE} AND digest = :digest AND path <> :path LIMIT 1"
-            rows = _mine(session, owner, statement, digest=digest, path=path)
+            rows = _owned(session, owner, statement, digest=digest, path=path)
             return rows[0][0] if rows else None
 
         return await self._database.read(work)
 
     async def paths(self, owner: MemoryOwner, first: str, end: str, limit: int) -> list[str]:
-        """Those from `first` on and before `end`, in the order of their bytes."""
+        """Returns paths with `first` <= path < `end`, in byte order."""
 
         def work(session: MemoryConnection) -> list[str]:
             statement = f"SELECT path {LIVE} AND path >= :first AND path < :end ORDER BY path LIMIT :limit"
-            return [row[0] for row in _mine(session, owner, statement, first=first, end=end, limit=limit)]
+            return [row[0] for row in _owned(session, owner, statement, first=first, end=end, limit=limit)]
 
         return await self._database.read(work)
 
     async def listing(self, owner: MemoryOwner, limit: int) -> MemoryListing:
         def work(session: MemoryConnection) -> MemoryListing:
-            heads = _mine(
+            heads = _owned(
                 session, owner, f"SELECT path, {ABOUT} {LIVE} ORDER BY path LIMIT :limit", limit=limit
             )
             kinds: Counter[str] = Counter()
             domains: Counter[str] = Counter()
-            for kind, domain, count in _mine(session, owner, _COUNTS):
+            for kind, domain, count in _owned(session, owner, _COUNTS):
                 kinds[kind] += count
                 domains[domain] += count
             return MemoryListing(
@@ -367,22 +370,20 @@ class MemoryStore:
             )
             only = {} if version is None else {"version": version}
             statement += " AND v.version = :version" if only else ""
-            rows = _mine(session, owner, statement + " ORDER BY v.version DESC", path=path, **only)
+            rows = _owned(session, owner, statement + " ORDER BY v.version DESC", path=path, **only)
             return [MemoryVersion(*row) for row in rows]
 
         return await self._database.read(work)
 
-    # Searching
-
     async def match(self, owner: MemoryOwner, words: Sequence[str], limit: int) -> list[int]:
         def work(session: MemoryConnection) -> list[int]:
             found = session.rows(_OWNER, tenant=owner.tenant, agent=owner.agent)
-            return session.match(own_words(found[0][0], words), limit) if found else []
+            return session.match(owner_words(found[0][0], words), limit) if found else []
 
         return await self._database.read(work) if words else []
 
     async def changes(self, owner: MemoryOwner, since: int) -> MemoryChanges | None:
-        """What happened after that revision; None when the owner has nothing."""
+        """Returns the changes after a revision; None for an unknown owner."""
 
         def work(session: MemoryConnection) -> MemoryChanges | None:
             found = session.rows(
@@ -392,18 +393,18 @@ class MemoryStore:
             )
             if not found:
                 return None
-            mine, revision, floor = found[0]
+            owner_id, revision, floor = found[0]
             rows: list[Row] = []
             if since < revision:
                 rows = session.rows(
                     f"SELECT id, vector, deleted FROM {MEMORIES}"
                     " WHERE owner = :owner AND revision > :since AND revision <= :revision",
-                    owner=mine,
+                    owner=owner_id,
                     since=since if since >= floor else 0,
                     revision=revision,
                 )
             there = [(row[0], bytes(row[1] or b"")) for row in rows if not row[2]]
-            return MemoryChanges(mine, revision, since < floor, there, [row[0] for row in rows if row[2]])
+            return MemoryChanges(owner_id, revision, since < floor, there, [row[0] for row in rows if row[2]])
 
         return await self._database.read(work)
 
@@ -411,7 +412,7 @@ class MemoryStore:
         await self._database.close()
 
 
-def _mine(session: MemoryConnection, owner: MemoryOwner, statement: str, **values: Any) -> list[Row]:
+def _owned(session: MemoryConnection, owner: MemoryOwner, statement: str, **values: Any) -> list[Row]:
     found = session.rows(_OWNER, tenant=owner.tenant, agent=owner.agent)
     return session.rows(statement, owner=found[0][0], **values) if found else []
 
@@ -421,7 +422,7 @@ def _memory(row: Row) -> Memory:
 
 
 def open_store(settings: Settings) -> MemoryStore:
-    """Lazy: what cannot be reached is noticed by the first call."""
+    """Connects on the first call."""
     rules = MemoryLimits(
         max_memories=settings.max_memories,
         max_versions=settings.max_versions,
@@ -444,13 +445,15 @@ def _database(url: str) -> MemoryDatabase:
         return SqliteMemoryDatabase(None)
     if scheme == "sqlite":
         return SqliteMemoryDatabase(_file(url))
-    # Only the scheme is quoted: somebody may have put a password where the address belongs.
-    shown = f"of the kind {scheme[:20]!r}" if ":" in url else "without a scheme"
-    raise SettingsError(f"field 'url': no place {shown}; use sqlite:PATH or postgresql://HOST/NAME")
+    # Quotes only the scheme: the URL may contain a password.
+    shown = f" {scheme[:20]!r}" if ":" in url else ""
+    raise SettingsError(
+        f"field 'url': unsupported database URL scheme{shown}; use sqlite:PATH or postgresql://HOST/NAME"
+    )
 
 
 def _file(url: str) -> Path:
     rest = unquote(url.partition(":")[2])
-    # sqlite:///path is the path /path, as everywhere else where addresses of databases are written.
+    # sqlite:///path is the path /path, as in other database URLs.
     path = "/" + rest.lstrip("/") if rest.startswith("//") else rest
     return Path(path).expanduser()

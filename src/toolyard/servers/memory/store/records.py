@@ -11,7 +11,7 @@ ChangeKind = Literal["created", "updated", "restored"]
 
 
 class MemoryOwner(NamedTuple):
-    """Whose memories: part of every statement."""
+    """The tenant and agent whose memories a statement touches."""
 
     tenant: str
     agent: str
@@ -22,11 +22,11 @@ def owner_of(caller: Caller) -> MemoryOwner:
 
 
 class MemoryDraft(Struct, frozen=True):
-    """A memory about to be kept."""
+    """A memory to store."""
 
     content: str
     digest: bytes
-    """Of the text without what white space it has: equal where two texts say the same."""
+    """A hash of the text with normalized white space; equal for equal texts."""
     vector: bytes
     words: list[str]
     about: FrontMatter
@@ -41,9 +41,9 @@ class MemoryLimits(Struct, frozen=True, kw_only=True):
 
 
 class PutOutcome(Struct, frozen=True):
-    """What became of a draft."""
+    """The result of storing a draft."""
 
-    happened: Literal["created", "updated", "unchanged"]
+    change: Literal["created", "updated", "unchanged"]
     version: int
 
 
@@ -72,8 +72,8 @@ class MemoryListing(Struct, frozen=True):
 
 class MemoryVersion(Struct, frozen=True):
     version: int
-    happened: ChangeKind
-    by: str
+    change: ChangeKind
+    changed_by: str
     at: float
     content: str
 
@@ -84,11 +84,11 @@ class Removed(Struct, frozen=True):
 
 
 class MemoryChanges(Struct, frozen=True):
-    """What an index in memory has missed."""
+    """The changes that an index in memory has missed."""
 
     owner: int
     revision: int
     from_scratch: bool
-    """Forget everything first."""
+    """Drop all vectors of the owner first."""
     there: list[tuple[int, bytes]]
     gone: list[int]

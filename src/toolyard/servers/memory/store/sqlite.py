@@ -1,20 +1,18 @@
 """SQLite: one file, several processes, FTS5 for words."""
 
-import asyncio
 import sqlite3
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ....sqlite_file import connect, reason
+from ....sqlite_file import SqliteFileError, SqliteThread, reason, transaction
 from ..errors import MemoryStoreError
 from .database import MemoryConnection, Row, tables
 
 T = TypeVar("T")
 
 BUSY_SECONDS = 10.0
-"""How long a writer waits for a writer of another process."""
+"""How long a write waits for another process that writes."""
 WEIGHED = 3_000
 """How many memories are weighed against each other at most; the newest, where more have the words."""
 FREQUENT = 10_000
@@ -36,52 +34,31 @@ _MATCH = "FROM toolyard_memory_words WHERE toolyard_memory_words MATCH ?"
 
 
 class SqliteMemoryDatabase:
-    """All in one thread of its own. Without a path it is in memory, for this process only."""
+    """Without a path it is in memory, for this process only."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolyard-memory")
-        self._connection: sqlite3.Connection | None = None
+        def translate_error(error: SqliteFileError) -> MemoryStoreError:
+            return MemoryStoreError(f"SQLite: {reason(error, path)}")
+
+        self._database = SqliteThread(
+            path, _make_tables, translate_error, busy_seconds=BUSY_SECONDS, name="toolyard-memory"
+        )
 
     async def read(self, work: Callable[[MemoryConnection], T]) -> T:
-        return await self._in_thread(work, "BEGIN")
+        return await self._run(work, "BEGIN")
 
     async def write(self, work: Callable[[MemoryConnection], T]) -> T:
-        return await self._in_thread(work, "BEGIN IMMEDIATE")
+        return await self._run(work, "BEGIN IMMEDIATE")
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
-        self._thread.shutdown(wait=False)
+        await self._database.close()
 
-    async def _in_thread(self, work: Callable[[MemoryConnection], T], begin: str) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._done, work, begin)
+    async def _run(self, work: Callable[[MemoryConnection], T], begin: str) -> T:
+        def run(connection: sqlite3.Connection) -> T:
+            with transaction(connection, begin):
+                return work(_SqliteSession(connection))
 
-    def _done(self, work: Callable[[MemoryConnection], T], begin: str) -> T:
-        try:
-            connection = self._open()
-            connection.execute(begin)
-            try:
-                result = work(_SqliteSession(connection))
-            except BaseException:
-                if connection.in_transaction:  # some failures have undone it already
-                    connection.execute("ROLLBACK")
-                raise
-            connection.execute("COMMIT")
-            return result
-        except (sqlite3.Error, OSError) as error:
-            if self._path is not None:  # in memory there would be nothing to come back to
-                self._disconnect()
-            raise MemoryStoreError(f"SQLite: {reason(error, self._path)}") from None
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = connect(self._path, _make_tables, busy_seconds=BUSY_SECONDS)
-        return self._connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
+        return await self._database.run(run)
 
 
 class _SqliteSession:
@@ -148,7 +125,6 @@ def _any_of(words: Sequence[str]) -> str:
 
 
 def _make_tables(connection: sqlite3.Connection) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    for statement in (*tables(**_TYPES), *_WORDS):
-        connection.execute(statement)
-    connection.execute("COMMIT")
+    with transaction(connection):
+        for statement in (*tables(**_TYPES), *_WORDS):
+            connection.execute(statement)

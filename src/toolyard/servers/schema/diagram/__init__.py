@@ -1,5 +1,5 @@
 """Diagrams of relations: which tables, as Mermaid text, and as a picture."""
 
-from .relations import MOST_TABLES, DiagramTables, chosen, mermaid
+from .relations import MAX_TABLES, DiagramTables, mermaid_text, select_tables
 
-__all__ = ["MOST_TABLES", "DiagramTables", "chosen", "mermaid"]
+__all__ = ["MAX_TABLES", "DiagramTables", "mermaid_text", "select_tables"]

@@ -2,7 +2,7 @@
 
 Edges against the layers are reversed, edges that cross several layers get a place in each, layers are sorted
 by their neighbours' positions, and every layer is moved as near to its neighbours as its order allows. Long
-chains are folded and big layers split. Knows nothing of tables, fonts and colours.
+chains are folded and big layers split. Does not know about tables, fonts and colours.
 """
 
 import math
@@ -14,9 +14,9 @@ from msgspec import Struct, field
 GAP = 28.0
 """Between two boxes of a layer."""
 _PASS = 14.0
-"""The room of a line that passes through a layer."""
+"""The height of a line that passes through a layer."""
 _CHANNEL = 14.0
-"""Between two lines that go up or down between the same layers."""
+"""Between two vertical lines between the same layers."""
 _MARGIN = 30.0
 """Between a layer and the first of these lines."""
 _SWEEPS = 24
@@ -28,7 +28,7 @@ class Size(Struct, frozen=True):
 
 
 class Edge(Struct, frozen=True):
-    """From a box to another, each end at a height of its own, counted from the box's top."""
+    """From one box to another; heights are counted from the top of the box."""
 
     source: int
     source_at: float
@@ -44,13 +44,13 @@ class Spot(Struct):
     height: float
     y: float = 0.0
     before: list[tuple["Spot", float, float]] = field(default_factory=list[tuple["Spot", float, float]])
-    """Neighbours in the layer to the left: the spot, our height at which the line ends, and its."""
+    """Neighbours in the layer to the left: the spot, and the line's height at this spot and at that one."""
     after: list[tuple["Spot", float, float]] = field(default_factory=list[tuple["Spot", float, float]])
 
 
 class Layout(Struct, frozen=True):
     boxes: list[tuple[float, float]]
-    """The left upper corner of each."""
+    """The upper left corner of each."""
     routes: list[list[tuple[float, float]]]
     """The corners of each edge's line, from its source to its target."""
     size: Size
@@ -83,7 +83,7 @@ def layout(sizes: Sequence[Size], edges: Sequence[Edge]) -> Layout:
 
 
 def _ranks(count: int, edges: Sequence[Edge], linked: set[int]) -> list[int]:
-    """A box is right of all that it refers to, except where that goes round in a circle or too far."""
+    """Puts a box to the right of all boxes that it refers to, except in cycles and very long chains."""
     refers: list[list[int]] = [[] for _ in range(count)]
     for edge in edges:
         if edge.source != edge.target:
@@ -100,12 +100,12 @@ def _ranks(count: int, edges: Sequence[Edge], linked: set[int]) -> list[int]:
         return ranks[box]
 
     side = math.ceil(math.sqrt(len(linked)))
-    found = _pulled([rank(box) for box in range(count)], edges)
+    found = _pull_targets([rank(box) for box in range(count)], edges)
     return _split(_folded(found, side + 1), linked, side + 2)
 
 
-def _pulled(ranks: list[int], edges: Sequence[Edge]) -> list[int]:
-    """What refers to nothing goes next to the nearest that refers to it: shorter lines."""
+def _pull_targets(ranks: list[int], edges: Sequence[Edge]) -> list[int]:
+    """Moves a box that refers to nothing next to the nearest box that refers to it, for shorter lines."""
     refers = {edge.source for edge in edges if edge.source != edge.target}
     for box in range(len(ranks)):
         near = [ranks[edge.source] for edge in edges if edge.target == box and edge.source != box]
@@ -115,13 +115,13 @@ def _pulled(ranks: list[int], edges: Sequence[Edge]) -> list[int]:
 
 
 def _folded(ranks: list[int], most: int) -> list[int]:
-    """No more layers than this; boxes that refer to each other may then share one."""
+    """Limits the number of layers; boxes that refer to each other may then share one."""
     last = max(ranks, default=0)
     return [rank * (most - 1) // last for rank in ranks] if last >= most else ranks
 
 
 def _split(ranks: list[int], linked: set[int], most: int) -> list[int]:
-    """No more boxes in a layer than this; the rest of it goes into one of its own."""
+    """Limits the number of boxes in a layer; the rest moves to a new layer."""
     split = list(ranks)
     layer = 0
     for rank in sorted(set(ranks)):
@@ -134,11 +134,11 @@ def _split(ranks: list[int], linked: set[int], most: int) -> list[int]:
 
 
 Chain = list[tuple[Spot, float]]
-"""The spots of an edge, each with the height in it at which the line is."""
+"""The spots of an edge, each with the height of the line in it."""
 
 
 def _chain(edge: Edge, spots: dict[int, Spot]) -> Chain:
-    """From left to right, with one in each layer that it passes; within a layer, from source to target."""
+    """From left to right, with a spot in each layer that it passes; within a layer, from source to target."""
     ends = [(spots[edge.source], edge.source_at), (spots[edge.target], edge.target_at)]
     left, right = sorted(ends, key=lambda end: end[0].layer)
     between = [(Spot(None, layer, _PASS), _PASS / 2) for layer in range(left[0].layer + 1, right[0].layer)]
@@ -161,7 +161,7 @@ def _layers(spots: dict[int, Spot], chains: Sequence[Chain]) -> list[list[Spot]]
 
 
 def _sort(layers: list[list[Spot]]) -> None:
-    """Each layer by the middle of its neighbours, to and fro."""
+    """Sorts each layer by the mean position of its neighbours, in alternating directions."""
     _stack(layers)
     for sweep in range(_SWEEPS):
         forth = sweep % 2 == 0
@@ -179,12 +179,12 @@ def _stack(layers: Sequence[Sequence[Spot]]) -> None:
 
 
 def _place(layers: Sequence[Sequence[Spot]]) -> None:
-    """As near to the neighbours as the order allows, and then all of it down from the top."""
+    """Moves spots as near to their neighbours as the order allows, then shifts all of them to start at 0."""
     for _ in range(_SWEEPS):
         for layer in layers:
             _settle(layer)
     if layers:
-        # What hangs on one side only follows the last move of its neighbours: straight lines.
+        # The outer layers follow the last move of their neighbours, which keeps lines straight.
         _settle(layers[-1])
         _settle(layers[0])
     top = min((spot.y for layer in layers for spot in layer), default=0.0)
@@ -201,7 +201,7 @@ def _wanted(spot: Spot, left: bool = True, right: bool = True) -> float:
 
 
 def _settle(layer: Sequence[Spot]) -> None:
-    """The heights nearest to the wanted ones that keep order and gaps: neighbours in conflict move as one."""
+    """Finds positions near the wanted ones that keep order and gaps; conflicting spots move as one."""
     groups: list[tuple[float, int]] = []
     offsets: list[float] = []
     offset = 0.0
@@ -222,7 +222,7 @@ def _settle(layer: Sequence[Spot]) -> None:
 
 
 Channels = dict[tuple[int, int], float]
-"""By the layer to the left and the box referred to: where its lines go up and down."""
+"""By the layer to the left and the box referred to: the x of its vertical lines."""
 
 
 def _columns(
@@ -240,7 +240,7 @@ def _columns(
     for number, width in enumerate(widths):
         xs.append(x)
         x += width + _MARGIN
-        # Lines to one box may share their way.
+        # Lines to one box share a channel.
         for box in _targets_after(number, chains, edges):
             channels[number, box] = x
             x += _CHANNEL
@@ -290,7 +290,7 @@ def _loop(edge: Edge, corner: tuple[float, float], size: Size) -> list[tuple[flo
 def _place_alone(
     alone: Sequence[int], sizes: Sequence[Size], boxes: list[tuple[float, float]], right: float, bottom: float
 ) -> tuple[float, float]:
-    """Boxes without lines, in rows under the others; the size of all."""
+    """Puts boxes without lines in rows below the others; returns the total size."""
     width = max(right, 900.0)
     x, y, row = 0.0, bottom + GAP if bottom else 0.0, 0.0
     used = right

@@ -43,7 +43,7 @@ COLOURS = Colours()
 
 @cache
 def font(size: int) -> "FreeTypeFont":
-    """The one that Pillow brings along."""
+    """The font that comes with Pillow."""
     from PIL import ImageFont  # 60 ms of CPU with the rest of Pillow, when the first picture is drawn
 
     found = ImageFont.load_default(size)
@@ -56,7 +56,7 @@ def width_of(text: str, size: int) -> float:
 
 
 def short(text: str, longest: int) -> str:
-    """On one line, no longer than this, and in the letters that the font has: those of ASCII."""
+    """Shortens a text and reduces it to ASCII, the characters that the font has."""
     letters = (char for char in unicodedata.normalize("NFKD", text) if not unicodedata.combining(char))
     plain = "".join(char if " " <= char <= "~" else "?" for char in letters)
     return plain if len(plain) <= longest else plain[: longest - 3] + "..."
@@ -80,7 +80,7 @@ class Canvas:
         self._draw.line(pixels, colour, max(1, round(1.3 * self._scale)), joint="curve")
 
     def dashes(self, points: Sequence[tuple[float, float]], colour: str, dash: float = 5.0) -> None:
-        """A broken line of horizontal and vertical parts."""
+        """A dashed line of horizontal and vertical parts."""
         for (x, y), (end_x, end_y) in pairwise(points):
             length = abs(end_x - x) + abs(end_y - y)
             at = 0.0
@@ -98,7 +98,7 @@ class Canvas:
 
     def png(self) -> bytes:
         out = io.BytesIO()
-        # A few flat colours: a palette is a third of the size and looks the same.
+        # Few colours: with a palette the file is a third of the size and looks the same.
         self._image.quantize(64).save(out, "PNG", optimize=True)
         return out.getvalue()
 
@@ -111,9 +111,9 @@ _HEAD, _ROW = 30.0, 21.0
 _KEYS, _SIDE, _BETWEEN = 28.0, 10.0, 18.0
 _LONGEST_NAME, _LONGEST_TYPE = 32, 18
 _ROWS, _ROWS_OF_MANY, _MANY = 16, 8, 12
-"""Columns that are shown of a table, and of each of many."""
+"""Columns shown of each table, and of each table when there are many."""
 _WIDEST_FINE = 1200.0
-"""Up to here a picture is drawn twice as fine; whoever looks at a bigger one would shrink it again."""
+"""Up to this width a picture is drawn at double resolution; a bigger one would be scaled down anyway."""
 
 
 class DiagramImage(Struct, frozen=True):
@@ -135,14 +135,14 @@ class _Card(Struct, frozen=True):
         return len(self.table.columns) - len(self.rows)
 
     def height_of(self, column: str) -> float:
-        """Where a line to this column ends; one that is not shown ends at the last row."""
+        """Where a line to this column ends; for a column that is not shown, the last row."""
         names = [row.name for row in self.rows]
         row = names.index(column) if column in names else len(names) - 1
         return _HEAD + _ROW * (max(row, 0) + 0.5)
 
 
 def draw(diagram: DiagramTables) -> DiagramImage:
-    """Takes some tenths of a second for many tables: not for the event loop."""
+    """Takes tenths of a second for many tables: run it in a thread."""
     cards = {table.name: _card(table, diagram) for table in diagram.tables}
     places = {name: number for number, name in enumerate(cards)}
     edges = [
@@ -158,7 +158,7 @@ def draw(diagram: DiagramTables) -> DiagramImage:
     scale = 2 if max(plan.size.width, plan.size.height) <= _WIDEST_FINE else 1
     pen = Canvas(plan.size.width + _BETWEEN, plan.size.height, _BORDER, scale)
     lines = sorted(zip(diagram.relations, plan.routes, strict=True), key=lambda line: not line[0].noted)
-    for relation, route in lines:  # those of the database over those of people
+    for relation, route in lines:  # declared relations over noted ones
         _draw_relation(pen, relation, route)
     for card, (x, y) in zip(cards.values(), plan.boxes, strict=True):
         _draw_card(pen, card, x, y)
@@ -182,7 +182,7 @@ def _card(table: Table, diagram: DiagramTables) -> _Card:
 
 
 def _rows(table: Table, foreign: set[str], most: int) -> list[TableColumn]:
-    """All, or the keys and as many others as there is room for, in their own order."""
+    """All columns, or the keys and as many others as fit, in their own order."""
     if len(table.columns) <= most:
         return list(table.columns)
     keys = [column for column in table.columns if column.name in table.primary_key or column.name in foreign]
@@ -217,7 +217,7 @@ def _draw_row(pen: Canvas, card: _Card, column: TableColumn, x: float, y: float,
 
 
 def _draw_relation(pen: Canvas, relation: Relation, route: Sequence[tuple[float, float]]) -> None:
-    """With the foot of a crow where it starts, at those that refer, and a bar at the one referred to."""
+    """With a crow's foot at the referring table and a bar at the referenced one."""
     colour = COLOURS.noted if relation.noted else COLOURS.line
     (pen.dashes if relation.noted else pen.line)(route, colour)
     (x, y), (next_x, _) = route[0], route[1]

@@ -9,23 +9,23 @@ from msgspec import Struct
 from ....databases import Table, TableColumn
 from ..catalogue import Relation, Snapshot
 
-MOST_TABLES = 30
+MAX_TABLES = 30
 
 
 class DiagramTables(Struct, frozen=True):
     tables: list[Table]
     relations: list[Relation]
     left_out: int
-    """Tables that were asked for and have no room."""
+    """How many of the wanted tables do not fit."""
 
     def foreign(self, table: Table) -> set[str]:
-        """Its columns that refer to others, drawn or not."""
+        """The table's columns that refer to other tables, drawn or not."""
         noted = {name for one in self.relations if one.table == table.name for name in one.columns}
         return noted | {name for key in table.foreign_keys for name in key.columns}
 
 
-def chosen(snapshot: Snapshot, names: Sequence[str]) -> DiagramTables:
-    """These tables; of one, also those that it is related to; of none, all. The most related go first."""
+def select_tables(snapshot: Snapshot, names: Sequence[str]) -> DiagramTables:
+    """Selects these tables; for one table also its neighbours; for none, all, the most related first."""
     wanted = set(names)
     if len(wanted) == 1:
         (one,) = wanted
@@ -34,7 +34,7 @@ def chosen(snapshot: Snapshot, names: Sequence[str]) -> DiagramTables:
     candidates = [table for name, table in snapshot.tables.items() if not wanted or name in wanted]
     degrees = _degrees(snapshot.relations, {table.name for table in candidates})
     ranked = sorted(candidates, key=lambda table: (table.name not in names, -degrees[table.name], table.name))
-    tables = sorted(ranked[:MOST_TABLES], key=lambda table: table.name)
+    tables = sorted(ranked[:MAX_TABLES], key=lambda table: table.name)
     shown = {table.name for table in tables}
     relations = [one for one in snapshot.relations if one.table in shown and one.references in shown]
     return DiagramTables(tables, relations, len(candidates) - len(tables))
@@ -47,13 +47,13 @@ def _degrees(relations: Sequence[Relation], names: set[str]) -> Counter[str]:
 
 _LONGEST_TYPE = 30
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# Words of the language itself, which a name may not be without quotes.
+# Keywords of Mermaid, which a name must quote.
 _RESERVED = frozenset(
     ["accdescr", "acctitle", "class", "classdef", "direction", "end", "erdiagram", "many", "one", "only"]
 ) | {"style", "subgraph", "title", "to", "zero"}
 
 
-def mermaid(diagram: DiagramTables) -> str:
+def mermaid_text(diagram: DiagramTables) -> str:
     lines = ["erDiagram"]
     tables = {table.name: table for table in diagram.tables}
     lines += [f"    {_line(relation, tables)}" for relation in diagram.relations]
@@ -63,7 +63,7 @@ def mermaid(diagram: DiagramTables) -> str:
 
 
 def _line(relation: Relation, tables: dict[str, Table]) -> str:
-    """From the one that is referred to, to those that refer, as the notation has it."""
+    """From the referenced table to the referring one, as the notation requires."""
     child = tables[relation.table]
     optional = any(column.nullable for column in child.columns if column.name in relation.columns)
     one = "|o" if optional else "||"
@@ -87,14 +87,14 @@ def _entity(table: Table, foreign: set[str]) -> list[str]:
 def _attribute(column: TableColumn, table: Table, foreign: set[str]) -> str:
     marks = ["PK"] * (column.name in table.primary_key) + ["FK"] * (column.name in foreign)
     name = _word(column.name)
-    # What the notation cannot spell is in the comment as it is.
+    # The comment has the original of a name that the notation cannot spell.
     comment = _quoted(column.name) if name != column.name else ""
     return " ".join(part for part in (_type(column.type), name, ", ".join(marks), comment) if part)
 
 
 def _word(text: str) -> str:
     word = re.sub(r"[^A-Za-z0-9_()\[\]-]+", "_", text) or "_"
-    # These are marks of keys wherever they stand.
+    # Mermaid reads these as key marks everywhere.
     return (
         f"_{word}"
         if word.upper() in ("PK", "FK", "UK") or not (word[0].isalpha() or word[0] == "_")
@@ -103,7 +103,7 @@ def _word(text: str) -> str:
 
 
 def _type(text: str) -> str:
-    """Without what is in brackets where that is long: the words of an enumeration, the parts of a record."""
+    """Drops a long part in parentheses: the values of an enumeration, the fields of a record."""
     return _word(text if len(text) <= _LONGEST_TYPE else text.partition("(")[0])
 
 
@@ -112,6 +112,6 @@ def _name(name: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    # A quoted name ends at the next quote, and its line at the next line.
+    # A quote would end the name, and a line break the statement.
     plain = " ".join(text.replace('"', "'").replace("%", "_").replace("\\", "/").split())
     return f'"{plain or "_"}"'

@@ -15,8 +15,8 @@ import msgspec
 from msgspec.structs import replace
 
 from ..model import (
-    MOST_ARGUMENTS,
-    MOST_TEXT,
+    MAX_ARGUMENTS,
+    MAX_TEXT,
     CalledTool,
     Conversation,
     ConversationMessage,
@@ -29,13 +29,13 @@ from ..model import (
 from .parts import ConversationAddition, ConversationPart, ConversationTitle, NothingKept, UnknownFormatError
 
 CHANNEL = "claude-code"
-# What Claude Code itself puts into a person's message, around commands and reminders.
-_ITS_OWN = re.compile(
+# Claude Code's own additions to a person's message, for commands and reminders.
+_CLIENT_MARKUP = re.compile(
     r"<(command-name|command-message|command-args|command-contents|local-command-stdout|local-command-stderr|"
     r"local-command-caveat|system-reminder|user-prompt-submit-hook)>.*?</\1>",
     re.DOTALL,
 )
-_MOST_SUMMARY = 1_000
+_MAX_SUMMARY = 1_000
 
 Entry = Mapping[str, Any]
 
@@ -45,7 +45,7 @@ def is_entry(value: Mapping[str, Any]) -> bool:
 
 
 def read_entry(entry: Entry, place: str) -> ConversationPart:
-    """`place` is where the line is, for those that have no id of their own."""
+    """`place` is the id of an entry without one."""
     kind = entry["type"]
     if kind == "summary":
         leaf, title = entry.get("leafUuid"), entry.get("summary")
@@ -57,17 +57,17 @@ def read_entry(entry: Entry, place: str) -> ConversationPart:
         raise UnknownFormatError("no 'sessionId'")
     if kind in ("user", "assistant"):
         return _of_message(session_id, kind, entry, place)
-    told = _told(entry)
-    return ConversationAddition(_session(session_id, **told)) if told else NothingKept()
+    facts = _conversation_facts(entry)
+    return ConversationAddition(_conversation(session_id, **facts)) if facts else NothingKept()
 
 
-def _told(entry: Entry) -> dict[str, Any]:
-    """What an entry says of the session as a whole."""
+def _conversation_facts(entry: Entry) -> dict[str, Any]:
+    """Facts about the conversation as a whole."""
     kind = entry["type"]
     if kind == "custom-title" and isinstance(entry.get("customTitle"), str):
-        return {"title": line(entry["customTitle"]), "named": TitleSource.BY_A_PERSON}
+        return {"title": line(entry["customTitle"]), "title_source": TitleSource.BY_A_PERSON}
     if kind == "ai-title" and isinstance(entry.get("aiTitle"), str):
-        return {"title": line(entry["aiTitle"]), "named": TitleSource.BY_A_MODEL}
+        return {"title": line(entry["aiTitle"]), "title_source": TitleSource.BY_A_MODEL}
     cost = entry.get("totalCostUSD")
     if kind == "cost-state" and isinstance(cost, int | float) and not isinstance(cost, bool) and cost >= 0:
         return {"cost_usd": float(cost)}
@@ -80,42 +80,43 @@ def _of_message(session_id: str, kind: str, entry: Entry, place: str) -> Convers
         raise UnknownFormatError(f"a {kind!r} entry without a message")
     blocks = _blocks(cast(Entry, body).get("content"))
     time = moment(entry.get("timestamp"))
-    said = _text(blocks)
+    text = _text(blocks)
     if entry.get("isCompactSummary") is True:
-        return ConversationAddition(_session(session_id, summary=line(said, _MOST_SUMMARY), updated_at=time))
+        summary = line(text, _MAX_SUMMARY)
+        return ConversationAddition(_conversation(session_id, summary=summary, updated_at=time))
     if entry.get("isMeta") is True:
         return NothingKept()
-    spoken = ConversationMessage(
-        role=cast(Role, kind), text=said, id=_id(entry, place), time=time, thread=_thread(entry)
+    message = ConversationMessage(
+        role=cast(Role, kind), text=text, id=_id(entry, place), time=time, thread=_thread(entry)
     )
-    messages = list(_messages(spoken, blocks))
+    messages = list(_messages(message, blocks))
     if not messages:
         return NothingKept()
     return ConversationAddition(
-        _session(session_id, created_at=time, updated_at=time, messages=tuple(messages))
+        _conversation(session_id, created_at=time, updated_at=time, messages=tuple(messages))
     )
 
 
-def _session(session_id: str, **told: Any) -> Conversation:
-    return Conversation(session_id=line(session_id), channel=CHANNEL, **told)
+def _conversation(session_id: str, **facts: Any) -> Conversation:
+    return Conversation(session_id=line(session_id), channel=CHANNEL, **facts)
 
 
-def _messages(spoken: ConversationMessage, blocks: Sequence[Entry]) -> Iterable[ConversationMessage]:
-    """What was said, with the tool calls in it, and each result of a tool as a message of its own."""
+def _messages(message: ConversationMessage, blocks: Sequence[Entry]) -> Iterable[ConversationMessage]:
+    """The message with its tool calls, and each tool result as a message of its own."""
     tools = tuple(_call(block) for block in blocks if block.get("type") == "tool_use")
-    if spoken.text or tools:
-        yield replace(spoken, tools=tools)
-    given = (block for block in blocks if block.get("type") == "tool_result")
-    for number, block in enumerate(given):
+    if message.text or tools:
+        yield replace(message, tools=tools)
+    results = (block for block in blocks if block.get("type") == "tool_result")
+    for number, block in enumerate(results):
         text = _text(_blocks(block.get("content")))
         if text:
-            yield replace(spoken, role="tool", text=text, id=f"{spoken.id}/{number}")
+            yield replace(message, role="tool", text=text, id=f"{message.id}/{number}")
 
 
 def _call(block: Entry) -> CalledTool:
     name, given = block.get("name"), block.get("input")
     arguments = "" if given is None else msgspec.json.encode(given).decode()
-    return CalledTool(line(name) if isinstance(name, str) else "?", tidy(arguments, MOST_ARGUMENTS))
+    return CalledTool(line(name) if isinstance(name, str) else "?", tidy(arguments, MAX_ARGUMENTS))
 
 
 def _blocks(content: object) -> list[Entry]:
@@ -128,8 +129,8 @@ def _blocks(content: object) -> list[Entry]:
 
 def _text(blocks: Iterable[Entry]) -> str:
     texts = [block["text"] for block in blocks if block.get("type") == "text" and _is_text(block.get("text"))]
-    joined = "\n\n".join(texts)[: MOST_TEXT * 2]
-    return tidy(_ITS_OWN.sub("", joined).strip())
+    joined = "\n\n".join(texts)[: MAX_TEXT * 2]
+    return tidy(_CLIENT_MARKUP.sub("", joined).strip())
 
 
 def _is_text(value: object) -> bool:

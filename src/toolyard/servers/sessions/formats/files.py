@@ -17,23 +17,23 @@ import msgspec
 from . import claude_code, native
 from .parts import ConversationPart, UnknownFormatError
 
-MOST_BYTES = 32 * 1024 * 1024
-"""Longer lines are passed over: a conversation has none, and memory is not for whoever writes them."""
+MAX_BYTES = 32 * 1024 * 1024
+"""Longer lines are skipped, to bound the memory."""
 _STEP = 1024 * 1024
 
 
 class FileLine(NamedTuple):
     start: int
     end: int
-    """Where the next one begins."""
+    """Where the next line begins."""
     data: bytes | None
-    """None when it is too long."""
+    """None if the line is too long."""
     is_complete: bool
-    """Whether its end was there; the last line of a file that is being written has none."""
+    """Whether it ends with a line break; the last line of a file that is being written does not."""
 
 
-def lines(file: BinaryIO, start: int, most: int = MOST_BYTES) -> Iterator[FileLine]:
-    """From a place in the file on, in bounded memory."""
+def lines(file: BinaryIO, start: int, most: int = MAX_BYTES) -> Iterator[FileLine]:
+    """Reads lines from an offset on, in bounded memory."""
     file.seek(start)
     while True:
         data = file.readline(most + 1)
@@ -51,7 +51,7 @@ def lines(file: BinaryIO, start: int, most: int = MOST_BYTES) -> Iterator[FileLi
 
 
 def _skip(file: BinaryIO) -> tuple[int, bool]:
-    """Past the end of this line, step by step."""
+    """Skips the rest of a line in bounded memory."""
     skipped = 0
     while data := file.readline(_STEP):
         skipped += len(data)
@@ -62,7 +62,7 @@ def _skip(file: BinaryIO) -> tuple[int, bool]:
 
 ENDINGS = (".jsonl", ".ndjson", ".json")
 _SNIFFED = 8_192
-# Some programs put it before UTF-8.
+# Some programs write it before UTF-8.
 _BOM = b"\xef\xbb\xbf"
 _HEAD, _TAIL = 4_096, 256
 
@@ -74,7 +74,7 @@ class ConversationFile(NamedTuple):
 
 
 class ImportTally(msgspec.Struct):
-    """What became of the files and lines of one look through the folders."""
+    """The counts of one scan: files, lines, and what was skipped."""
 
     files: int = 0
     read: int = 0
@@ -93,7 +93,7 @@ class ImportTally(msgspec.Struct):
 
 
 def files_in(root: Path, tally: ImportTally) -> Iterator[ConversationFile]:
-    """The files under a folder, or the one file, in order. Only the root itself may be a link."""
+    """The files under a folder, or the one file, in order. Follows no links except the root."""
     try:
         root = root.resolve(strict=True)
         kind = root.stat()
@@ -121,19 +121,19 @@ def _in_folder(folder: Path, folders: list[Path], tally: ImportTally) -> Iterato
         wanted = entry.name.lower().endswith(ENDINGS)
         try:
             if entry.is_symlink():
-                # What it leads to inside the folder is found there, what is outside is none of ours.
+                # A target inside the folder is found there; one outside must not be read.
                 tally.links += wanted
             elif entry.is_dir():
                 folders.append(Path(entry.path))
             elif wanted and entry.is_file(follow_symlinks=False):
                 about = entry.stat(follow_symlinks=False)
                 yield ConversationFile(Path(entry.path), about.st_size, about.st_mtime_ns)
-        except OSError:  # gone in between
+        except OSError:  # deleted in between
             continue
 
 
-def opened(path: Path) -> BinaryIO:
-    """For reading; a pipe or a link that has taken the file's place since is refused."""
+def open_file(path: Path) -> BinaryIO:
+    """Opens a file for reading; refuses a pipe or link that has replaced it."""
     descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
@@ -147,7 +147,7 @@ def is_binary(file: BinaryIO) -> bool:
 
 
 def mark_of(file: BinaryIO, done: int) -> str:
-    """A fingerprint of the first and the last of what has been read: whether it is still the same file."""
+    """A fingerprint of the beginning and the end of what has been read, to recognize the file."""
     at = file.tell()
     file.seek(0)
     seen = blake2b(file.read(min(done, _HEAD)), digest_size=16)
@@ -160,9 +160,9 @@ def mark_of(file: BinaryIO, done: int) -> str:
 def parts(
     file: BinaryIO, start: int, place: str, tally: ImportTally
 ) -> Iterator[tuple[int, ConversationPart | None]]:
-    """Line by line from there on: where the next one begins, and what was in it, if anything.
+    """Reads line by line: yields where the next line begins, and the part in this one, if any.
 
-    A last line that has no end yet, and makes no sense so far, is left for later.
+    Leaves an incomplete last line that cannot be parsed yet for later.
     """
     for line in lines(file, start):
         part = _part(line, place, tally)
@@ -173,10 +173,10 @@ def parts(
 
 
 def whole(file: BinaryIO, place: str, tally: ImportTally) -> list[ConversationPart] | None:
-    """The sessions of a file that is one JSON value; None when it is something else, such as lines."""
+    """The conversations of a file with one JSON value; None for other files, such as JSON lines."""
     file.seek(0)
-    data = file.read(MOST_BYTES + 1)
-    if len(data) > MOST_BYTES:
+    data = file.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
         return None
     try:
         value = msgspec.json.decode(data.removeprefix(_BOM))
@@ -186,7 +186,7 @@ def whole(file: BinaryIO, place: str, tally: ImportTally) -> list[ConversationPa
     found: list[ConversationPart] = []
     for number, item in enumerate(items):
         try:
-            found.append(understood(item, f"{place}#{number}"))
+            found.append(parse_entry(item, f"{place}#{number}"))
         except UnknownFormatError as why:
             tally.unknown += 1
             tally.fault(f"{place}: {why}")
@@ -197,7 +197,7 @@ def _part(line: FileLine, place: str, tally: ImportTally) -> ConversationPart | 
     if line.data is None:
         if line.is_complete:
             tally.too_long += 1
-            tally.fault(f"{place}, byte {line.start}: a line of over {MOST_BYTES // 1024 // 1024} MiB")
+            tally.fault(f"{place}, byte {line.start}: a line of over {MAX_BYTES // 1024 // 1024} MiB")
         return None
     if not line.data.strip():
         return None
@@ -209,19 +209,21 @@ def _part(line: FileLine, place: str, tally: ImportTally) -> ConversationPart | 
             tally.fault(f"{place}, byte {line.start}: {error}")
         return None
     try:
-        return understood(value, f"{place}@{line.start}")
+        return parse_entry(value, f"{place}@{line.start}")
     except UnknownFormatError as why:
         tally.unknown += 1
         tally.fault(f"{place}, byte {line.start}: {why}")
         return None
 
 
-def understood(value: object, place: str) -> ConversationPart:
-    """Raise Unknown for what is no part of a conversation in a form that is known."""
+def parse_entry(value: object, place: str) -> ConversationPart:
+    """Raises UnknownFormatError for a value in no known format."""
     if isinstance(value, dict):
         entry = cast(dict[str, Any], value)
         if native.is_own(entry):
             return native.read_session(entry)
         if claude_code.is_entry(entry):
             return claude_code.read_entry(entry, place)
-    raise UnknownFormatError("neither an entry of Claude Code nor a session in the form 'toolyard.sessions'")
+    raise UnknownFormatError(
+        "neither an entry of Claude Code nor a session in the format 'toolyard.sessions'"
+    )

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..model import (
-    MOST_ARGUMENTS,
+    MAX_ARGUMENTS,
     CalledTool,
     Conversation,
     ConversationMessage,
@@ -22,8 +22,8 @@ from ..model import (
 from .parts import UnknownFormatError, WholeConversation
 
 FORMAT = "toolyard.sessions"
-_MOST_SUMMARY = 1_000
-_MOST_TOPICS = 20
+_MAX_SUMMARY = 1_000
+_MAX_TOPICS = 20
 
 
 class ToolForm(Struct, kw_only=True):
@@ -40,7 +40,7 @@ class MessageForm(Struct, kw_only=True):
 
 
 class SessionForm(Struct, kw_only=True):
-    """What `record` takes and files hold. Members that are not known are passed over."""
+    """The argument of `record`, and the content of files. Unknown members are ignored."""
 
     format: Literal["toolyard.sessions"] = FORMAT
     session_id: Annotated[str, Meta(min_length=1)]
@@ -59,7 +59,7 @@ def is_own(value: Mapping[str, Any]) -> bool:
 
 
 def read_session(value: object) -> WholeConversation:
-    """Raise Unknown, with the member at fault, when it is not in the form."""
+    """Raises UnknownFormatError with the member at fault."""
     try:
         return WholeConversation(session_of(msgspec.convert(value, SessionForm)))
     except msgspec.ValidationError as error:
@@ -72,13 +72,13 @@ def session_of(form: SessionForm) -> Conversation:
     return Conversation(
         session_id=line(form.session_id),
         title=line(form.title),
-        named=TitleSource.BY_A_PERSON if form.title.strip() else TitleSource.BY_FIRST_WORDS,
+        title_source=TitleSource.BY_A_PERSON if form.title.strip() else TitleSource.BY_FIRST_WORDS,
         channel=line(form.channel) or "toolyard",
         created_at=moment(form.created_at) or min(times, default=""),
         updated_at=moment(form.updated_at) or max(times, default=""),
         cost_usd=form.cost_usd,
-        summary=line(form.summary, _MOST_SUMMARY),
-        topics=tuple(line(topic) for topic in form.topics[:_MOST_TOPICS]),
+        summary=line(form.summary, _MAX_SUMMARY),
+        topics=tuple(line(topic) for topic in form.topics[:_MAX_TOPICS]),
         messages=messages,
     )
 
@@ -89,7 +89,7 @@ def _message(form: MessageForm, at: int) -> ConversationMessage:
         text=tidy(form.text.strip()),
         time=moment(form.time),
         tools=tuple(CalledTool(line(tool.name), _arguments(tool.arguments)) for tool in form.tools),
-        # The place too: two of the same id are two messages in a session that is told as a whole.
+        # With the position: two messages with the same id in one file are different messages.
         id=f"{at}:{line(form.id)}",
     )
 
@@ -98,4 +98,4 @@ def _arguments(value: object) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
-    return tidy(text, MOST_ARGUMENTS)
+    return tidy(text, MAX_ARGUMENTS)

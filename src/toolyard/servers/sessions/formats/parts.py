@@ -1,4 +1,4 @@
-"""What one line of a file contributes: an addition to a conversation, a whole one, a title, or nothing."""
+"""The content of one line of a file: an addition to a conversation, a whole one, a title, or nothing."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from ..model import Conversation
 
 
 class ConversationAddition(Struct, frozen=True):
-    """What is to be added to a session."""
+    """Messages or facts to add to a conversation."""
 
-    session: Conversation
+    conversation: Conversation
 
 
 class WholeConversation(Struct, frozen=True):
-    """A session as it is now; what was known of it before is out of date."""
+    """A whole conversation, which replaces the stored one."""
 
-    session: Conversation
+    conversation: Conversation
 
 
 class ConversationTitle(Struct, frozen=True):
-    """A title for the session that has a certain message."""
+    """A title for the conversation that contains a message."""
 
     message: str
     title: str
 
 
 class NothingKept(Struct, frozen=True):
-    """A line that is known, and has nothing that is kept."""
+    """A known line without anything to store."""
 
 
 ConversationPart = ConversationAddition | WholeConversation | ConversationTitle | NothingKept
 
 
 class UnknownFormatError(Exception):
-    """The line is in none of the forms that are read here."""
+    """The line is in no known format."""

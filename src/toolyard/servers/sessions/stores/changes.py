@@ -11,42 +11,43 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..model import MOST_TEXT, Conversation, ConversationMessage, ConversationOwner, TitleSource, line
+from ..model import (
+    MAX_TEXT,
+    Conversation,
+    ConversationMessage,
+    ConversationOwner,
+    TitleSource,
+    VectoredMessage,
+    line,
+)
 from .script import (
-    MOST_SESSIONS,
+    MAX_SESSIONS,
     Script,
     ScriptStatement,
     StoreDialect,
     StoreFullError,
     find_owner,
-    locked,
+    get_or_add_owner,
+    lock_writers,
     messages_in,
-    own,
     sessions_of,
 )
 
 _FIRST_WORDS = 80
 TITLE = "title"
-"""The role of the row that has a session's title and summary, for them to be found."""
-
-
-class VectoredMessage(Struct, frozen=True):
-    """A message, and what it means, if that is known."""
-
-    message: ConversationMessage
-    vector: bytes | None = None
+"""The role of the row that makes a conversation's title and summary searchable."""
 
 
 def append(
     dialect: StoreDialect,
     owner: ConversationOwner,
-    session: Conversation,
+    conversation: Conversation,
     messages: Sequence[VectoredMessage],
 ) -> Script[int]:
-    """Add what is not there yet; how many messages that was."""
-    yield from locked(dialect)
-    number = yield from own(owner)
-    kept = yield from _session(number, session)
+    """Adds the messages that are not stored yet; returns how many."""
+    yield from lock_writers(dialect)
+    number = yield from get_or_add_owner(owner)
+    kept = yield from _session(number, conversation)
     rows = yield ScriptStatement(
         "SELECT uid FROM toolyard_messages WHERE session = :session", {"session": kept}
     )
@@ -57,48 +58,48 @@ def append(
             known.add(item.message.id)
             new.append(item)
     yield from _add(dialect, number, kept, new)
-    yield from _describe(dialect, number, kept, session)
+    yield from _describe(dialect, number, kept, conversation)
     return len(new)
 
 
 def replace(
     dialect: StoreDialect,
     owner: ConversationOwner,
-    session: Conversation,
+    conversation: Conversation,
     messages: Sequence[VectoredMessage],
 ) -> Script[int]:
-    """The session as it is told now, in the place of what was there."""
-    yield from locked(dialect)
-    number = yield from own(owner)
-    kept = yield from _session(number, session)
+    """Replaces a stored conversation; returns how many messages it has."""
+    yield from lock_writers(dialect)
+    number = yield from get_or_add_owner(owner)
+    kept = yield from _session(number, conversation)
     yield from _forget(dialect, messages_in(kept))
     yield from _add(dialect, number, kept, messages)
     clear = "UPDATE toolyard_sessions SET title = '', named = 0, summary = '', topics = '[]',"
     clear += " cost_usd = NULL, updated_at = '', created_at = '' WHERE id = :id"
     yield ScriptStatement(clear, {"id": kept})
-    yield from _describe(dialect, number, kept, session)
+    yield from _describe(dialect, number, kept, conversation)
     return len(messages)
 
 
-def entitle(dialect: StoreDialect, owner: ConversationOwner, uid: str, title: str) -> Script[bool]:
-    """Name the session that has a message, unless it has a title that somebody chose."""
-    yield from locked(dialect)
-    number = yield from own(owner)
+def set_title(dialect: StoreDialect, owner: ConversationOwner, uid: str, title: str) -> Script[bool]:
+    """Sets the title of the conversation with this message, unless a person chose one."""
+    yield from lock_writers(dialect)
+    number = yield from get_or_add_owner(owner)
     mine = sessions_of(number)
     rows = yield ScriptStatement(
         "SELECT session FROM toolyard_messages WHERE uid = :uid AND session >= :first AND session < :last",
         {"uid": uid, "first": mine.start, "last": mine.stop},
     )
     for (kept,) in rows:
-        named = Conversation(session_id="", title=title, named=TitleSource.BY_A_MODEL)
-        yield from _describe(dialect, number, kept, named)
+        title_source = Conversation(session_id="", title=title, title_source=TitleSource.BY_A_MODEL)
+        yield from _describe(dialect, number, kept, title_source)
     return bool(rows)
 
 
-def _session(owner: int, session: Conversation) -> Script[int]:
+def _session(owner: int, conversation: Conversation) -> Script[int]:
     rows = yield ScriptStatement(
         "SELECT id FROM toolyard_sessions WHERE owner = :owner AND session_id = :session_id",
-        {"owner": owner, "session_id": session.session_id},
+        {"owner": owner, "session_id": conversation.session_id},
     )
     if rows:
         return rows[0][0]
@@ -108,11 +109,16 @@ def _session(owner: int, session: Conversation) -> Script[int]:
     )
     number = mine.start if rows[0][0] is None else rows[0][0] + 1
     if number not in mine:
-        raise StoreFullError(f"there are {MOST_SESSIONS} sessions of this owner already")
+        raise StoreFullError(f"the owner's limit of {MAX_SESSIONS} sessions is reached")
     yield ScriptStatement(
         "INSERT INTO toolyard_sessions VALUES"
         " (:id, :owner, :session_id, '', 0, :channel, '', '', 0, NULL, '', '[]')",
-        {"id": number, "owner": owner, "session_id": session.session_id, "channel": session.channel},
+        {
+            "id": number,
+            "owner": owner,
+            "session_id": conversation.session_id,
+            "channel": conversation.channel,
+        },
     )
     return number
 
@@ -126,7 +132,7 @@ def _add(
     rows = yield ScriptStatement(
         "SELECT MAX(id) FROM toolyard_messages WHERE session = :session", {"session": session}
     )
-    # The first place is for the title.
+    # The first id is the title's.
     last = max(rows[0][0] or 0, within.start)
     rows = yield ScriptStatement(
         "SELECT thread, MAX(turn) FROM toolyard_messages WHERE session = :session GROUP BY thread",
@@ -155,7 +161,7 @@ def _row(
 ) -> dict[str, Any]:
     if message.role == "user":
         turns[message.thread] = turns.get(message.thread, 0) + 1
-    tools = "\n".join(f"{tool.name} {tool.arguments}".rstrip() for tool in message.tools)[:MOST_TEXT]
+    tools = "\n".join(f"{tool.name} {tool.arguments}".rstrip() for tool in message.tools)[:MAX_TEXT]
     return {
         "id": key,
         "session": session,
@@ -166,7 +172,7 @@ def _row(
         "time": message.time,
         "text": message.text,
         "tools": tools,
-        "words": dialect.index(f"{message.text}\n{tools}"[:MOST_TEXT]),
+        "words": dialect.index(f"{message.text}\n{tools}"[:MAX_TEXT]),
     }
 
 
@@ -179,20 +185,20 @@ def _forget(dialect: StoreDialect, keys: range) -> Script[None]:
         yield ScriptStatement(statement, span)
 
 
-def _describe(dialect: StoreDialect, owner: int, number: int, told: Conversation) -> Script[None]:
-    """What is known of the session as a whole, with what is told now; its title among what is searched."""
+def _describe(dialect: StoreDialect, owner: int, number: int, given: Conversation) -> Script[None]:
+    """Updates title, summary, times and counts, and indexes the title for searches."""
     rows = yield ScriptStatement(
         "SELECT title, named, summary, created_at, updated_at, cost_usd, topics"
         " FROM toolyard_sessions WHERE id = :id",
         {"id": number},
     )
-    title, named, summary, created, updated, cost, topics = rows[0]
+    title, title_source, summary, created, updated, cost, topics = rows[0]
     before = (title, summary)
-    if told.title and told.named >= named:
-        title, named = told.title, int(told.named)
+    if given.title and given.title_source >= title_source:
+        title, title_source = given.title, int(given.title_source)
     if not title:
         title = yield from _first_words(number)
-    summary = told.summary or summary
+    summary = given.summary or summary
     counted = yield ScriptStatement(
         "SELECT COUNT(*) FROM toolyard_messages"
         " WHERE session = :id AND thread = '' AND role IN ('user', 'assistant') AND text <> ''",
@@ -205,12 +211,12 @@ def _describe(dialect: StoreDialect, owner: int, number: int, told: Conversation
         {
             "id": number,
             "title": title,
-            "named": named,
+            "named": title_source,
             "summary": summary,
-            "created": min(filter(None, (created, told.created_at)), default=""),
-            "updated": max(updated, told.updated_at, told.created_at),
-            "cost": cost if told.cost_usd is None else told.cost_usd,
-            "topics": msgspec.json.encode(told.topics).decode() if told.topics else topics,
+            "created": min(filter(None, (created, given.created_at)), default=""),
+            "updated": max(updated, given.updated_at, given.created_at),
+            "cost": cost if given.cost_usd is None else given.cost_usd,
+            "topics": msgspec.json.encode(given.topics).decode() if given.topics else topics,
             "count": counted[0][0],
         },
     )
@@ -238,7 +244,7 @@ def _index_title(dialect: StoreDialect, session: int, title: str, summary: str) 
 
 
 class Bookmark(Struct, frozen=True):
-    """How far a file has been read, and what it looked like then."""
+    """How far a file has been imported, and its size and fingerprint at that time."""
 
     size: int
     changed: int
@@ -256,8 +262,8 @@ def bookmarks(owner: ConversationOwner) -> Script[dict[str, Bookmark]]:
 
 
 def mark(dialect: StoreDialect, owner: ConversationOwner, path: str, bookmark: Bookmark) -> Script[None]:
-    yield from locked(dialect)
-    number = yield from own(owner)
+    yield from lock_writers(dialect)
+    number = yield from get_or_add_owner(owner)
     yield ScriptStatement(
         "INSERT INTO toolyard_session_files (owner, path, size, changed, done, mark)"
         " VALUES (:owner, :path, :size, :changed, :done, :mark) ON CONFLICT (owner, path) DO UPDATE SET"

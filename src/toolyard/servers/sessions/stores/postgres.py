@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import selectors
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from ....databases.model import without_secrets
+from ....databases.model import place_of, without_secrets
+from ....databases.postgres_pool import PostgresPool, connect
 from .script import POSTGRES, ConversationStoreError, Row, Script, ScriptEngine
 
 if TYPE_CHECKING:
@@ -32,59 +32,34 @@ class PostgresScriptEngine:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._places = asyncio.Semaphore(CONNECTIONS)
-        self._idle: list[AsyncConnection[Row]] = []
+        self._place = place_of(url)
+        self._pool = PostgresPool(self._connect, CONNECTIONS)
         self._prepared = False
 
     async def read(self, script: Script[T]) -> T:
-        async with self._guarded(READ_SECONDS), self._lent() as connection:
+        async with self._guarded(READ_SECONDS), self._connection() as connection:
             return await _driven(connection, script)
 
     async def write(self, script: Script[T]) -> T:
-        async with self._guarded(WRITE_SECONDS), self._lent() as connection, connection.transaction():
+        async with self._guarded(WRITE_SECONDS), self._connection() as connection, connection.transaction():
             return await _driven(connection, script)
 
     def elsewhere(self) -> ScriptEngine:
         return PostgresScriptEngine(self._url)
 
     async def close(self) -> None:
-        while self._idle:
-            await self._idle.pop().close()
+        await self._pool.close()
 
     @asynccontextmanager
-    async def _lent(self) -> AsyncGenerator[AsyncConnection[Row]]:
-        async with self._places:
-            connection = await self._usable()
-            try:
-                if not self._prepared:
-                    await _prepare(connection)
-                    self._prepared = True
-                yield connection
-            except BaseException:
-                # Whoever was interrupted left it in the middle of something.
-                await connection.close()
-                raise
-            self._idle.append(connection)
-
-    async def _usable(self) -> AsyncConnection[Row]:
-        while self._idle:
-            connection = self._idle.pop()
-            if not connection.closed and not _has_something_to_say(connection.fileno()):
-                return connection
-            await connection.close()
-        return await self._connect()
+    async def _connection(self) -> AsyncGenerator[AsyncConnection[Row]]:
+        async with self._pool.acquire() as connection:
+            if not self._prepared:
+                await _prepare(connection)
+                self._prepared = True
+            yield connection
 
     async def _connect(self) -> AsyncConnection[Row]:
-        from psycopg import AsyncConnection  # 80 to 110 ms of CPU, once, and only for who uses it
-
-        return await AsyncConnection.connect(
-            self._url,
-            autocommit=True,
-            # Behind a pooler the next statement may meet another connection.
-            prepare_threshold=None,
-            connect_timeout=CONNECT_SECONDS,
-            application_name="toolyard-sessions",
-        )
+        return await connect(self._url, application_name="toolyard-sessions", seconds=CONNECT_SECONDS)
 
     @asynccontextmanager
     async def _guarded(self, seconds: float) -> AsyncGenerator[None]:
@@ -95,17 +70,12 @@ class PostgresScriptEngine:
                 yield
         except TimeoutError:
             raise ConversationStoreError(
-                f"{self._place()} gave no answer within {seconds:g} s", "is PostgreSQL up and not overloaded?"
+                f"{self._place} did not answer within {seconds:g} s", "is PostgreSQL up and not overloaded?"
             ) from None
         except (Error, OSError) as error:
             said = (str(error).strip() or type(error).__name__).splitlines()[0]
-            reason = f"{self._place()}: {without_secrets(said, self._url)}"
+            reason = f"{self._place}: {without_secrets(said, self._url)}"
             raise ConversationStoreError(reason, "is PostgreSQL up, and is 'url' right?") from None
-
-    def _place(self) -> str:
-        scheme, _, rest = self._url.partition("://")
-        # The last "@": a password may hold one that is not encoded.
-        return f"{scheme}://{rest.rpartition('@')[2].partition('?')[0]}"
 
 
 async def _driven(connection: AsyncConnection[Row], script: Script[T]) -> T:
@@ -125,13 +95,6 @@ async def _driven(connection: AsyncConnection[Row], script: Script[T]) -> T:
         return done.value
     finally:
         script.close()
-
-
-def _has_something_to_say(descriptor: int) -> bool:
-    """An idle connection is silent; one with something to read has been ended by the server."""
-    with selectors.DefaultSelector() as selector:
-        selector.register(descriptor, selectors.EVENT_READ)
-        return bool(selector.select(0))
 
 
 async def _prepare(connection: AsyncConnection[Row]) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 from msgspec import Struct
 
-from ..model import ConversationOwner
+from ..model import ConversationOwner, Row
 from ..words import all_words
 
 
@@ -27,12 +27,12 @@ class ConversationStoreError(Exception):
 
 _SESSION_BITS = 24
 _MESSAGE_BITS = 20
-MOST_OWNERS = 1 << (63 - _SESSION_BITS - _MESSAGE_BITS)
-MOST_SESSIONS = 1 << _SESSION_BITS
-MOST_MESSAGES = 1 << _MESSAGE_BITS
+MAX_OWNERS = 1 << (63 - _SESSION_BITS - _MESSAGE_BITS)
+MAX_SESSIONS = 1 << _SESSION_BITS
+MAX_MESSAGES = 1 << _MESSAGE_BITS
 
 SESSION_OF = f"id >> {_MESSAGE_BITS}"
-"""In SQL: a message's session."""
+"""In SQL: the conversation of a message."""
 
 
 def sessions_of(owner: int) -> range:
@@ -63,17 +63,17 @@ _VALUES = "(:id, :session, :uid, :thread, :turn, :role, :time, :text, :tools{mor
 class StoreDialect(Struct, frozen=True, kw_only=True):
     create: tuple[str, ...]
     lock: tuple[str, ...]
-    """Run first when something is written, so that writers come one after the other."""
+    """Statements that a writing script runs first, so that writers take turns."""
     add_messages: tuple[str, ...]
-    """Each is run for every message."""
+    """Statements to run for every message."""
     forget_messages: tuple[str, ...]
-    """Those with an id from :first to before :last."""
+    """Statements that delete messages with :first <= id < :last."""
     matching: str
-    """The ids of messages that have :words, from :first to before :last."""
-    spelt: Callable[[Sequence[str], bool], str]
-    """Words as the value of :words: all of them, as they are, or words that begin so."""
+    """Selects the ids of messages that match :words, with :first <= id < :last."""
+    query_text: Callable[[Sequence[str], bool], str]
+    """Makes the value of :words: all of these words, whole or as prefixes."""
     index: Callable[[str], object]
-    """What of a message's text is the value of :words when it is added."""
+    """Makes the value of :words for a message that is added."""
 
 
 def _tables(integer: str, number: str, blob: str, serial: str, more: str) -> tuple[str, ...]:
@@ -100,7 +100,7 @@ def _tables(integer: str, number: str, blob: str, serial: str, more: str) -> tup
 
 
 def _fts5(words: Sequence[str], begun: bool) -> str:
-    # Inside quotes nothing is syntax, and words have no quotes in them.
+    # Quotes prevent syntax, and words contain no quotes.
     return " AND ".join(f'"{word}"*' if begun and len(word) > 2 else f'"{word}"' for word in words)
 
 
@@ -134,7 +134,7 @@ SQLITE = StoreDialect(
     ),
     matching="SELECT rowid AS id FROM toolyard_words"
     " WHERE toolyard_words MATCH :words AND rowid >= :first AND rowid < :last",
-    spelt=_fts5,
+    query_text=_fts5,
     index=_nothing,
 )
 
@@ -143,7 +143,7 @@ POSTGRES = StoreDialect(
         *_tables("BIGINT", "DOUBLE PRECISION", "BYTEA", "BIGSERIAL PRIMARY KEY", ", words TSVECTOR NOT NULL"),
         "CREATE INDEX IF NOT EXISTS toolyard_messages_words ON toolyard_messages USING GIN (words)",
     ),
-    # Any number, as long as it is always the same.
+    # An arbitrary number; all processes use the same.
     lock=("SELECT pg_advisory_xact_lock(7406801)",),
     add_messages=(
         f"INSERT INTO toolyard_messages {_COLUMNS.format(more=', words')}"
@@ -152,17 +152,16 @@ POSTGRES = StoreDialect(
     forget_messages=("DELETE FROM toolyard_messages WHERE id >= :first AND id < :last",),
     matching="SELECT id FROM toolyard_messages"
     " WHERE words @@ CAST(:words AS TSQUERY) AND id >= :first AND id < :last",
-    spelt=_tsquery,
+    query_text=_tsquery,
     index=_distinct,
 )
 
 
 T = TypeVar("T")
-Row = tuple[Any, ...]
 
 
 class ScriptStatement(Struct, frozen=True):
-    """One statement, for one set of values, or for each of many and then without rows."""
+    """One statement, for one set of values; or for each of many, then without rows."""
 
     sql: str
     values: Mapping[str, Any] = {}
@@ -173,14 +172,14 @@ Script = Generator[ScriptStatement, list[Row], T]
 
 
 class StoreFullError(ConversationStoreError):
-    """There are as many as there can be."""
+    """No more numbers are left."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason, "use another database")
 
 
-def locked(dialect: StoreDialect) -> Script[None]:
-    """Writers come one after the other from here."""
+def lock_writers(dialect: StoreDialect) -> Script[None]:
+    """Makes writers take turns from here on."""
     for statement in dialect.lock:
         yield ScriptStatement(statement)
 
@@ -193,15 +192,15 @@ def find_owner(owner: ConversationOwner) -> Script[int | None]:
     return rows[0][0] if rows else None
 
 
-def own(owner: ConversationOwner) -> Script[int]:
-    """The owner's number; one is given at the first time."""
+def get_or_add_owner(owner: ConversationOwner) -> Script[int]:
+    """Returns the owner's number; assigns one the first time."""
     number = yield from find_owner(owner)
     if number is not None:
         return number
     rows = yield ScriptStatement("SELECT COALESCE(MAX(number), 0) + 1 FROM toolyard_session_owners")
     number = rows[0][0]
-    if number >= MOST_OWNERS:
-        raise StoreFullError(f"there are {MOST_OWNERS} owners of sessions already")
+    if number >= MAX_OWNERS:
+        raise StoreFullError(f"the limit of {MAX_OWNERS} owners is reached")
     yield ScriptStatement(
         "INSERT INTO toolyard_session_owners VALUES (:number, :tenant, :user)",
         {"number": number, **owner._asdict()},
@@ -210,7 +209,7 @@ def own(owner: ConversationOwner) -> Script[int]:
 
 
 class ScriptEngine(Protocol):
-    """Raises StoreError when the database cannot do its part."""
+    """Raises ConversationStoreError if the database fails."""
 
     dialect: StoreDialect
 

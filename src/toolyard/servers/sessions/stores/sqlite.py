@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TypeVar
 
-from ....sqlite_file import connect, reason
+from ....sqlite_file import SqliteFileError, SqliteThread, reason, transaction
 from .script import SQLITE, ConversationStoreError, Row, Script, ScriptEngine
 
 T = TypeVar("T")
 
 BUSY_SECONDS = 20.0
-"""How long a writer waits for a writer of another process."""
+"""How long a write waits for another process that writes."""
 
 
 class SqliteScriptEngine:
@@ -23,63 +20,34 @@ class SqliteScriptEngine:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="toolyard-sessions")
-        self._connection: sqlite3.Connection | None = None
+        self._database = SqliteThread(
+            path, _make_tables, self._translate_error, busy_seconds=BUSY_SECONDS, name="toolyard-sessions"
+        )
 
     async def read(self, script: Script[T]) -> T:
-        return await self._in_thread(lambda: _driven(self._open(), script))
+        return await self._database.run(lambda connection: _driven(connection, script))
 
     async def write(self, script: Script[T]) -> T:
-        return await self._in_thread(lambda: self._transaction(script))
+        def work(connection: sqlite3.Connection) -> T:
+            with transaction(connection):
+                return _driven(connection, script)
+
+        return await self._database.run(work)
 
     def elsewhere(self) -> ScriptEngine:
-        # What is in memory is in this one's memory, and its thread serves whoever asks.
+        # A database in memory cannot be opened twice; its thread serves every event loop.
         return _Borrowed(self) if self._path is None else SqliteScriptEngine(self._path)
 
     async def close(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._disconnect)
-        self._thread.shutdown(wait=False)
+        await self._database.close()
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._guarded, work)
-
-    def _guarded(self, work: Callable[[], T]) -> T:
-        try:
-            return work()
-        except (sqlite3.Error, OSError) as error:
-            if self._path is not None:
-                self._disconnect()
-            raise self._explained(error) from None
-
-    def _transaction(self, script: Script[T]) -> T:
-        connection = self._open()
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            value = _driven(connection, script)
-            connection.execute("COMMIT")
-            return value
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-    def _open(self) -> sqlite3.Connection:
-        if self._connection is None:
-            self._connection = connect(self._path, _make_tables, busy_seconds=BUSY_SECONDS, one_thread=False)
-        return self._connection
-
-    def _disconnect(self) -> None:
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    def _explained(self, error: sqlite3.Error | OSError) -> ConversationStoreError:
-        said = f"their database cannot be used: {reason(error, self._path)}"
+    def _translate_error(self, error: SqliteFileError) -> ConversationStoreError:
+        message = f"their database cannot be used: {reason(error, self._path)}"
         if isinstance(error, OSError):
-            return ConversationStoreError(said, "may this user write there?")
+            return ConversationStoreError(message, "may this user write there?")
         if "not a database" in str(error):
-            return ConversationStoreError(said, "name another file with 'url'")
-        return ConversationStoreError(said, "is there room on the disk, and may we write?")
+            return ConversationStoreError(message, "name another file with 'url'")
+        return ConversationStoreError(message, "is there room on the disk, and may we write?")
 
 
 class _Borrowed:

@@ -1,4 +1,4 @@
-"""The conversation store: all that the server and the importer ask of it, and opening it by URL."""
+"""The conversation store: its operations for the server and the importer, and opening it by URL."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ from .sqlite import SqliteScriptEngine
 
 
 class ConversationStore:
-    """Each method is one transaction; an owner's data are reached with the owner only."""
+    """Each method is one transaction, and reaches the data of one owner only."""
 
     def __init__(self, engine: ScriptEngine, encoder: Encoder) -> None:
         self._engine = engine
         self._encoder = encoder
 
-    def elsewhere(self) -> ConversationStore:
-        """The same sessions, for another thread with an event loop of its own."""
+    def for_thread(self) -> ConversationStore:
+        """The same conversations, for another thread with its own event loop."""
         return ConversationStore(self._engine.elsewhere(), self._encoder)
 
-    async def append(self, owner: ConversationOwner, session: Conversation) -> int:
-        """Add to a session what is not there yet; how many messages that was."""
-        messages = self._encoder.vectored(session.messages)
-        return await self._engine.write(changes.append(self._engine.dialect, owner, session, messages))
+    async def append(self, owner: ConversationOwner, conversation: Conversation) -> int:
+        """Adds the messages that are not stored yet; returns how many."""
+        messages = self._encoder.with_vectors(conversation.messages)
+        return await self._engine.write(changes.append(self._engine.dialect, owner, conversation, messages))
 
-    async def replace(self, owner: ConversationOwner, session: Conversation) -> int:
-        """Keep a session as it is told now."""
-        messages = self._encoder.vectored(session.messages)
-        return await self._engine.write(changes.replace(self._engine.dialect, owner, session, messages))
+    async def replace(self, owner: ConversationOwner, conversation: Conversation) -> int:
+        """Replaces a stored conversation; returns how many messages it has."""
+        messages = self._encoder.with_vectors(conversation.messages)
+        return await self._engine.write(changes.replace(self._engine.dialect, owner, conversation, messages))
 
-    async def entitle(self, owner: ConversationOwner, message: str, title: str) -> bool:
-        return await self._engine.write(changes.entitle(self._engine.dialect, owner, message, title))
+    async def set_title(self, owner: ConversationOwner, message: str, title: str) -> bool:
+        return await self._engine.write(changes.set_title(self._engine.dialect, owner, message, title))
 
-    async def found(
+    async def search(
         self, owner: ConversationOwner, words: Sequence[str], limit: int
     ) -> list[ConversationHit]:
-        """The latest sessions with these words.
+        """The latest conversations with these words.
 
-        In one message, as they are; else in one message, words that begin so; else anywhere in a session.
+        First as whole words in one message, then as prefixes in one message, then as prefixes anywhere.
         """
-        for look in (queries.with_words, queries.with_beginnings, queries.with_scattered_words):
-            hits = await self._engine.read(look(self._engine.dialect, owner, words, limit))
+        for query in (queries.with_words, queries.with_beginnings, queries.with_scattered_words):
+            hits = await self._engine.read(query(self._engine.dialect, owner, words, limit))
             if hits:
                 return hits
         return []
@@ -60,14 +60,14 @@ class ConversationStore:
     async def session_ids(self, owner: ConversationOwner, prefix: str, limit: int) -> list[str]:
         return await self._engine.read(queries.session_ids(owner, prefix, limit))
 
-    async def session(self, owner: ConversationOwner, session_id: str) -> StoredConversation | None:
-        return await self._engine.read(queries.session(owner, session_id))
+    async def conversation(self, owner: ConversationOwner, session_id: str) -> StoredConversation | None:
+        return await self._engine.read(queries.conversation(owner, session_id))
 
-    async def lengths(self, session: StoredConversation) -> list[tuple[int, int]]:
-        return await self._engine.read(queries.lengths(session.number))
+    async def lengths(self, conversation: StoredConversation) -> list[tuple[int, int]]:
+        return await self._engine.read(queries.lengths(conversation.number))
 
-    async def messages(self, session: StoredConversation, ids: Sequence[int]) -> list[StoredMessage]:
-        return await self._engine.read(queries.messages(session.number, ids))
+    async def messages(self, conversation: StoredConversation, ids: Sequence[int]) -> list[StoredMessage]:
+        return await self._engine.read(queries.messages(conversation.number, ids))
 
     async def vectors(self, owner: ConversationOwner, after: int, most: int) -> list[Row]:
         return await self._engine.read(queries.vectors(owner, after, most))
@@ -89,7 +89,7 @@ _FORMS = "sqlite:PATH, postgresql://USER:PASSWORD@HOST/NAME, or memory:"
 
 
 def open_store(url: str, encoder: Encoder) -> ConversationStore:
-    """Nothing is connected or created before the first use. MissingExtra when a package is not there."""
+    """Connects and creates nothing before the first use. Raises MissingExtraError for a missing package."""
     return ConversationStore(_engine(url), encoder)
 
 
@@ -108,6 +108,6 @@ def _engine(url: str) -> ScriptEngine:
         from .postgres import PostgresScriptEngine
 
         return PostgresScriptEngine(url)
-    # Only the scheme is quoted: somebody may have put a password where the address belongs.
-    named = f"of the kind {scheme!r}" if colon and scheme.isalnum() else "without a known scheme"
-    raise ConversationStoreError(f"there is no database {named}", f"sessions are kept in {_FORMS}")
+    # Quotes only the scheme: the URL may contain a password.
+    shown = f" {scheme!r}" if colon and scheme.isalnum() else ""
+    raise ConversationStoreError(f"unsupported database URL scheme{shown}", f"use {_FORMS}")

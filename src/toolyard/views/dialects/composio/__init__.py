@@ -1,6 +1,6 @@
-"""Composio's meta tools, on the desk. Also as `RUBE_*`: the same under that product's prefix.
+"""The `composio` dialect: Composio's meta tools. `rube` is the same under the prefix of its product Rube.
 
-Workbench, shell and recipes are Composio's own; where a mounted Composio offers them they are passed on.
+Workbench, shell and recipes exist only at Composio; if a mounted Composio offers them, they are passed on.
 """
 
 from collections.abc import Sequence
@@ -14,11 +14,10 @@ from ....catalogue.items import TOOLS, item_json
 from ....kit.calls.content import ToolError
 from ....wire.call import Call
 from ...meta.service import MetaToolService
-from ...meta.tools import MetaTool
-from ..definitions import DialectHandler, T, meta_tool
+from ..definitions import DialectHandler, MetaTool, T, meta_tool
 from . import handlers, requests
 from .handlers import ComposioConnections, ComposioSearch, refused
-from .texts import NOT_OURS, SINGULAR, TEXTS
+from .texts import COMPOSIO_ONLY, SINGULAR, TEXTS
 
 OWN = "COMPOSIO"
 
@@ -28,13 +27,13 @@ class ComposioDialect:
     prefix = OWN
 
     def tools(self) -> Sequence[MetaTool]:
-        searching, links = ComposioSearch(self.prefix), ComposioConnections(self.prefix)
+        search, connections = ComposioSearch(self.prefix), ComposioConnections(self.prefix)
         return [
-            self._tool("SEARCH_TOOLS", requests.SearchToolsRequest, searching.search),
-            self._tool("GET_TOOL_SCHEMAS", requests.ToolSchemasRequest, searching.schemas),
+            self._tool("SEARCH_TOOLS", requests.SearchToolsRequest, search.search),
+            self._tool("GET_TOOL_SCHEMAS", requests.ToolSchemasRequest, search.schemas),
             self._tool("MULTI_EXECUTE_TOOL", requests.MultiExecuteRequest, handlers.multi_execute),
             self._tool("EXECUTE_TOOL", requests.ExecuteRequest, handlers.execute),
-            self._tool("MANAGE_CONNECTIONS", requests.ManageConnectionsRequest, links.manage),
+            self._tool("MANAGE_CONNECTIONS", requests.ManageConnectionsRequest, connections.manage),
             self._tool("WAIT_FOR_CONNECTIONS", requests.WaitForConnectionsRequest, handlers.wait),
             self._tool("WAIT_FOR_CONNECTIONS", requests.WaitForConnectionsRequest, handlers.wait, SINGULAR),
             self._tool("LIST_TOOLKITS", requests.ListToolkitsRequest, handlers.list_toolkits),
@@ -44,36 +43,42 @@ class ComposioDialect:
         ]
 
     def _tool(self, what: str, takes: type[T], answer: DialectHandler[T], name: str = "") -> MetaTool:
-        words = TEXTS[what]
-        words = replace(words, description=words.description.replace("{p}", self.prefix))
-        return meta_tool(f"{self.prefix}_{name or what}", words, takes, answer, refused)
+        texts = TEXTS[what]
+        texts = replace(texts, description=texts.description.replace("{p}", self.prefix))
+        return meta_tool(f"{self.prefix}_{name or what}", texts, takes, answer, refused)
 
-    # Renames: what only Composio itself has
+    # Tools that exist only at Composio
 
-    async def listed(self, desk: MetaToolService, call: Call) -> Sequence[dict[str, Any]]:
-        return [_shown(f"{self.prefix}_{what}", entry) for what, entry in self._passed_on(desk).items()]
+    async def listed(self, service: MetaToolService, call: Call) -> Sequence[dict[str, Any]]:
+        return [_shown(f"{self.prefix}_{what}", entry) for what, entry in self._passed_on(service).items()]
 
-    async def full_name(self, desk: MetaToolService, call: Call, name: str) -> str | None:
+    async def full_name(self, service: MetaToolService, call: Call, name: str) -> str | None:
         what = name.removeprefix(f"{self.prefix}_")
         if what == name:
             return None
-        entry = self._passed_on(desk).get(what)
+        entry = self._passed_on(service).get(what)
         if entry is not None:
             return entry.name
-        if what in NOT_OURS:
+        if what in COMPOSIO_ONLY:
             raise ToolError(
-                f"Unknown tool: {name!r}; {NOT_OURS[what]} are Composio's own, and no mounted one offers them"
+                f"Unknown tool: {name!r}; {COMPOSIO_ONLY[what]} exist only at Composio, "
+                "and no mounted server offers them"
             )
         return None
 
-    def _passed_on(self, desk: MetaToolService) -> dict[str, CatalogueEntry]:
-        shelves = desk.supplies.yard.catalogue.shelves
+    def _passed_on(self, service: MetaToolService) -> dict[str, CatalogueEntry]:
+        shelves = service.supplies.yard.catalogue.shelves
         entries = [
-            entry for server in desk.supplies.remotes() for entry in shelves[server].entries[TOOLS.name]
+            entry for server in service.supplies.remotes() for entry in shelves[server].entries[TOOLS.name]
         ]
         ours = {*TEXTS, SINGULAR}
         found = {entry.item.own.removeprefix(f"{OWN}_"): entry for entry in reversed(entries)}
         return {what: entry for what, entry in found.items() if what != entry.item.own and what not in ours}
+
+
+class RubeDialect(ComposioDialect):
+    name = "rube"
+    prefix = "RUBE"
 
 
 def _shown(name: str, entry: CatalogueEntry) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Composio's meta tools: search, schemas, execution, plans and connections, in Composio's reply shapes."""
+"""The handlers of Composio's meta tools: search, schemas, execution, plans and connections."""
 
 import uuid
 from collections.abc import Iterable
@@ -31,23 +31,22 @@ def refused(error: str) -> CallToolResult:
 
 
 OWN_TOOLS = frozenset(f"COMPOSIO_{name}" for name in (*TEXTS, SINGULAR))
-"""A mounted Composio lists its own, and a search finds them too; here they are there already."""
+"""Left out of search results: a mounted Composio lists them too, and the dialect has them already."""
 
 
 class ComposioSearch:
-    """`prefix` is what the sibling tools are called with in what is said."""
-
     def __init__(self, prefix: str) -> None:
+        """`prefix` is that of the tools named in replies."""
         self._prefix = prefix
 
-    async def search(self, desk: MetaToolService, call: Call, given: requests.SearchToolsRequest) -> Any:
+    async def search(self, service: MetaToolService, call: Call, given: requests.SearchToolsRequest) -> Any:
         queries = [ToolQuery(one.use_case, one.known_fields, limit=given.limit) for one in given.queries]
         named = session_named(call, given.session) or given.session_id or None
-        answer = await desk.search(call, queries, named)
-        slugs = ToolSlugs(desk, await desk.thread(call, named))
+        answer = await service.search(call, queries, named)
+        slugs = ToolSlugs(service, await service.thread(call, named))
         for finding in answer.findings:
             finding.results = [one for one in finding.results if slugs.of(one.tool) not in OWN_TOOLS]
-        error = None if any(answer.results) else "No tools fit; say the use case in other words"
+        error = None if any(answer.results) else "No matching tools; describe the use case in other words"
         data = {
             "success": error is None,
             "error": error,
@@ -62,10 +61,10 @@ class ComposioSearch:
         }
         return wrapped(data, error)
 
-    async def schemas(self, desk: MetaToolService, call: Call, given: requests.ToolSchemasRequest) -> Any:
-        slugs = ToolSlugs(desk, call, given.tool_slugs)
-        names = [full_name(desk, slug) for slug in given.tool_slugs]
-        described = await desk.describe(call, names, given.session_id or None)
+    async def schemas(self, service: MetaToolService, call: Call, given: requests.ToolSchemasRequest) -> Any:
+        slugs = ToolSlugs(service, call, given.tool_slugs)
+        names = [full_name(service, slug) for slug in given.tool_slugs]
+        described = await service.describe(call, names, given.session_id or None)
         data: dict[str, Any] = {
             "tool_schemas": {
                 slugs.of(one.tool): _full_schema(slugs.of(one.tool), one) for one in described.found
@@ -73,7 +72,7 @@ class ComposioSearch:
         }
         if described.unknown:
             data["not_found"] = {slugs.of(name): hint for name, hint in described.unknown.items()}
-        return wrapped(data, None if described.found else "None of these tools is known")
+        return wrapped(data, None if described.found else "All of these tools are unknown")
 
     def _schema(self, slug: str, found: ToolMatch) -> dict[str, Any]:
         schema: dict[str, Any] = {
@@ -107,12 +106,12 @@ class ComposioSearch:
                 f"Connect {', '.join(sorted(waiting))} with {self._prefix}_MANAGE_CONNECTIONS first."
             )
         steps.append(f"Run the tools with {self._prefix}_MULTI_EXECUTE_TOOL, by these slugs and schemas.")
-        steps += [f"Not there now: {server} ({reason})" for server, reason in answer.missing.items()]
+        steps += [f"Not available now: {server} ({reason})" for server, reason in answer.missing.items()]
         return steps
 
 
 def _all(answer: SearchAnswer) -> list[ToolMatch]:
-    """Each tool once; with its schema where one of the queries gave it."""
+    """Return each tool once, with its schema if any query has it."""
     found: dict[str, ToolMatch] = {}
     for one in (tool for results in answer.results for tool in results):
         if one.tool not in found or found[one.tool].input_schema is None:
@@ -131,7 +130,7 @@ def _query_result(number: int, finding: QueryMatches, slugs: ToolSlugs) -> dict[
         "toolkits": list(dict.fromkeys(one.toolkit or one.server for one in tools)),
     }
     if not tools:
-        result["error"] = "No tools fit this use case"
+        result["error"] = "No tools match this use case"
     return result
 
 
@@ -174,9 +173,9 @@ def _full_schema(slug: str, one: ToolDescription) -> dict[str, Any]:
     return schema
 
 
-async def multi_execute(desk: MetaToolService, call: Call, given: requests.MultiExecuteRequest) -> Any:
-    items = [BatchItem(full_name(desk, step.tool_slug), step.arguments) for step in given.tools]
-    done = await desk.call_tools(call, items, session=given.session_id or None)
+async def multi_execute(service: MetaToolService, call: Call, given: requests.MultiExecuteRequest) -> Any:
+    items = [BatchItem(full_name(service, step.tool_slug), step.arguments) for step in given.tools]
+    done = await service.call_tools(call, items, session=given.session_id or None)
     results = [
         _result(index, step.tool_slug, one)
         for index, (step, one) in enumerate(zip(given.tools, done, strict=True))
@@ -189,7 +188,7 @@ async def multi_execute(desk: MetaToolService, call: Call, given: requests.Multi
         "success_count": len(results) - failed,
         "error_count": failed,
     }
-    # What did work is worth reading, so only a reply with nothing else in it is an error to the client.
+    # A reply with any successful result is not an error to the client: the model should read it.
     return json_reply(
         {"data": data, "error": error, "successful": error is None}, failed=failed == len(results)
     )
@@ -207,33 +206,33 @@ def _result(index: int, slug: str, done: BatchResult) -> dict[str, Any]:
     return result
 
 
-async def execute(desk: MetaToolService, call: Call, given: requests.ExecuteRequest) -> Any:
-    tool, session = full_name(desk, given.tool_slug), given.session_id or None
+async def execute(service: MetaToolService, call: Call, given: requests.ExecuteRequest) -> Any:
+    tool, session = full_name(service, given.tool_slug), given.session_id or None
     if not given.allow_destructive:
-        described = await desk.describe(call, [tool], session)
+        described = await service.describe(call, [tool], session)
         if any((one.annotations or {}).get("destructiveHint") is True for one in described.found):
-            raise ToolError(f"{given.tool_slug!r} says that it destroys; pass allow_destructive to run it")
-    result = await desk.call_tool(call, tool, given.arguments, session)
-    decoded = _decoded(result)
+            raise ToolError(f"{given.tool_slug!r} is marked destructive; pass allow_destructive to run it")
+    result = await service.call_tool(call, tool, given.arguments, session)
+    decoded = _decode(result)
     if decoded is None or not is_plain(decoded):
         return result
     outcome = outcome_of(decoded)
     return wrapped({"response": outcome.data}, outcome.error)
 
 
-def _decoded(result: Any) -> dict[str, Any] | None:
-    """None: too big to look into, so it goes on as it is."""
+def _decode(result: Any) -> dict[str, Any] | None:
+    """Decode a result; None if it is too large, so that it is passed on as it is."""
     if isinstance(result, CallToolResult):
         result = Raw(msgspec.json.encode(result))
     return msgspec.json.decode(result, type=dict[str, Any]) if isinstance(result, Raw) else None
 
 
-async def plan(desk: MetaToolService, call: Call, given: requests.CreatePlanRequest) -> Any:
-    """No model thinks here: the steps follow from the schemas, and say so."""
+async def plan(service: MetaToolService, call: Call, given: requests.CreatePlanRequest) -> Any:
+    """Build the steps of a plan from the tools' schemas, without a model."""
     given_slugs = [*given.primary_tool_slugs, *given.related_tool_slugs]
-    slugs = ToolSlugs(desk, call, given_slugs)
-    names = [full_name(desk, slug) for slug in given_slugs]
-    described = await desk.describe(call, names, given.session_id or None)
+    slugs = ToolSlugs(service, call, given_slugs)
+    names = [full_name(service, slug) for slug in given_slugs]
+    described = await service.describe(call, names, given.session_id or None)
     known = {one.tool: one for one in described.found}
     steps = [
         _step(slugs.of(name), known[name], given.known_fields)
@@ -241,7 +240,7 @@ async def plan(desk: MetaToolService, call: Call, given: requests.CreatePlanRequ
         if name in known
     ]
     if not steps:
-        raise ToolError(f"None of {', '.join(given.primary_tool_slugs)} is known; search for tools first")
+        raise ToolError(f"Unknown tools: {', '.join(given.primary_tool_slugs)}; search for tools first")
     data: dict[str, Any] = {
         "use_case": given.use_case,
         "steps": [f"{number}. {step}" for number, step in enumerate(steps, 1)],
@@ -264,7 +263,7 @@ def _step(slug: str, tool: ToolDescription, known_fields: str) -> str:
     return step + (f" (find out first: {', '.join(missing)})" if missing else "")
 
 
-LISTED_AT_MOST = 1000
+MAX_LISTED = 1000
 
 
 class ComposioConnections:
@@ -272,19 +271,19 @@ class ComposioConnections:
         self._prefix = prefix
 
     async def manage(
-        self, desk: MetaToolService, call: Call, given: requests.ManageConnectionsRequest
+        self, service: MetaToolService, call: Call, given: requests.ManageConnectionsRequest
     ) -> Any:
         results: dict[str, dict[str, Any]] = {}
-        call = await desk.thread(call, given.session_id or None)
+        call = await service.thread(call, given.session_id or None)
         for one in given.toolkits:
             wanted = requests.ManagedToolkit(one) if isinstance(one, str) else one
-            results[wanted.name] = await self._manage(desk, call, wanted, given)
+            results[wanted.name] = await self._manage(service, call, wanted, given)
         counts: dict[str, int] = {}
         for result in results.values():
             counts[result["status"]] = counts.get(result["status"], 0) + 1
-        said = ", ".join(f"{count} {status}" for status, count in counts.items())
+        summary = ", ".join(f"{count} {status}" for status, count in counts.items())
         data = {
-            "message": f"{len(results)} toolkits: {said}",
+            "message": f"{len(results)} toolkits: {summary}",
             "results": results,
             "summary": {"total": len(results), **counts},
         }
@@ -293,24 +292,24 @@ class ComposioConnections:
 
     async def _manage(
         self,
-        desk: MetaToolService,
+        service: MetaToolService,
         call: Call,
         wanted: requests.ManagedToolkit,
         given: requests.ManageConnectionsRequest,
     ) -> dict[str, Any]:
-        """One app's trouble is in its own entry, and harms no other."""
+        """Report an app's failure in its own entry, so that the others are not affected."""
         try:
             if wanted.action not in ("add", "list"):
-                raise ToolError(f"{wanted.action!r} is not possible from here; do it at the provider's site")
-            app = await find_app(desk, call, wanted.name)
-            stands = await connection_of(desk, call, app)
+                raise ToolError(f"{wanted.action!r} is not supported here; do it at the provider's site")
+            app = await find_app(service, call, wanted.name)
+            current = await connection_of(service, call, app)
             again = given.reinitiate_all and app.remote is not None
-            if wanted.action == "list" or (stands.is_active and not again):
-                return self._entry(stands, reinitiated=False)
-            # An app that is connected is begun anew only for another account, which a name asks for.
-            alias = wanted.alias or (f"reconnected-{uuid.uuid4().hex[:6]}" if stands.is_active else "")
-            begun = await _link(call, app, alias, given.specify_custom_auth.get(wanted.name))
-            return self._entry(begun, reinitiated=again)
+            if wanted.action == "list" or (current.is_active and not again):
+                return self._entry(current, reinitiated=False)
+            # A remote connects an active app again only for another account, which needs an alias.
+            alias = wanted.alias or (f"reconnected-{uuid.uuid4().hex[:6]}" if current.is_active else "")
+            linked = await _link(call, app, alias, given.specify_custom_auth.get(wanted.name))
+            return self._entry(linked, reinitiated=again)
         except (ToolError, UpstreamError) as error:
             return {"toolkit": wanted.name, "status": "failed", "error_message": str(error)}
 
@@ -342,8 +341,8 @@ async def _link(call: Call, app: App, alias: str, fields: dict[str, Any] | None)
     return await app.remote.link(call, app.slug, alias=alias, fields=fields)
 
 
-async def wait(desk: MetaToolService, call: Call, given: requests.WaitForConnectionsRequest) -> Any:
-    found = await desk.connections(
+async def wait(service: MetaToolService, call: Call, given: requests.WaitForConnectionsRequest) -> Any:
+    found = await service.connections(
         call,
         given.toolkits,
         "wait",
@@ -364,11 +363,11 @@ async def wait(desk: MetaToolService, call: Call, given: requests.WaitForConnect
         "message": f"{active} of {len(found)} connected",
     }
     enough = active == len(found) if given.mode == "all" else active > 0
-    return wrapped(data, None if enough else "The time is over and the user has not authorised all of them")
+    return wrapped(data, None if enough else "Timed out: the user has not authorised all of them")
 
 
-async def initiate(desk: MetaToolService, call: Call, given: requests.InitiateConnectionRequest) -> Any:
-    app = await find_app(desk, call, given.toolkit)
+async def initiate(service: MetaToolService, call: Call, given: requests.InitiateConnectionRequest) -> Any:
+    app = await find_app(service, call, given.toolkit)
     one = await _link(call, app, "", given.parameters or None)
     data = {
         "toolkit": app.slug,
@@ -381,17 +380,17 @@ async def initiate(desk: MetaToolService, call: Call, given: requests.InitiateCo
     return wrapped({"response_data": data}, one.message or "It failed" if one.status == "failed" else None)
 
 
-async def required(desk: MetaToolService, call: Call, given: requests.RequiredParametersRequest) -> Any:
-    app = await find_app(desk, call, given.toolkit)
-    stands = await connection_of(desk, call, app)
+async def required(service: MetaToolService, call: Call, given: requests.RequiredParametersRequest) -> Any:
+    app = await find_app(service, call, given.toolkit)
+    current = await connection_of(service, call, app)
     managed = bool(app.toolkit.managed_auth_schemes) or NO_AUTH in app.toolkit.auth_schemes
-    return wrapped({"has_default_credentials": managed, "required_parameters": list(stands.required)})
+    return wrapped({"has_default_credentials": managed, "required_parameters": list(current.required)})
 
 
-async def list_toolkits(desk: MetaToolService, call: Call, given: requests.ListToolkitsRequest) -> Any:
-    size = LISTED_AT_MOST if given.no_auth_only else given.size
-    apps = await search_apps(desk, call, given.name_filter, given.category, size)
-    counts = {app.slug: _count(desk, app.server) for app in server_apps(desk)}
+async def list_toolkits(service: MetaToolService, call: Call, given: requests.ListToolkitsRequest) -> Any:
+    size = MAX_LISTED if given.no_auth_only else given.size
+    apps = await search_apps(service, call, given.name_filter, given.category, size)
+    counts = {app.slug: _count(service, app.server) for app in server_apps(service)}
     kept = [
         app
         for app in apps
@@ -405,8 +404,8 @@ def _is_open(app: App) -> bool:
     return not app.toolkit.auth_schemes or NO_AUTH in app.toolkit.auth_schemes
 
 
-def _count(desk: MetaToolService, server: str) -> int:
-    return len(desk.supplies.yard.catalogue.shelves[server].entries["tools"])
+def _count(service: MetaToolService, server: str) -> int:
+    return len(service.supplies.yard.catalogue.shelves[server].entries["tools"])
 
 
 def _toolkit(app: App, counts: dict[str, int]) -> dict[str, Any]:

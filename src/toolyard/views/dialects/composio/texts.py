@@ -14,7 +14,7 @@ _ASIDE = {
     "current_step_metric": _TEXT,
     "next_step": _TEXT,
 }
-"""What a model says to itself while it works. Taken and let be."""
+"""A model's notes to itself; accepted and ignored."""
 
 TEXTS: dict[str, MetaToolTexts] = {
     "SEARCH_TOOLS": MetaToolTexts(
@@ -170,8 +170,8 @@ TEXTS: dict[str, MetaToolTexts] = {
     ),
 }
 SINGULAR = "WAIT_FOR_CONNECTION"
-"""The older name of the plural."""
-NOT_OURS = {
+"""The older name of WAIT_FOR_CONNECTIONS."""
+COMPOSIO_ONLY = {
     "REMOTE_WORKBENCH": "sandboxes for code",
     "REMOTE_BASH_TOOL": "sandboxes for shell commands",
     "UPSERT_RECIPE": "stored recipes",
@@ -182,4 +182,4 @@ NOT_OURS = {
     "GET_RECIPE_DETAILS": "stored recipes",
     "MANAGE_RECIPE_SCHEDULE": "stored recipes",
 }
-"""What Composio itself has and a yard without it does not."""
+"""Meta tools that need a mounted Composio."""

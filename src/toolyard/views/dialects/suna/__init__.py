@@ -8,8 +8,7 @@ from ....sessions.profiles import ProfileError
 from ....state.store import StateError
 from ....wire.call import Call
 from ...meta.service import MetaToolService
-from ...meta.tools import MetaTool
-from ..definitions import DialectHandler, T, meta_tool
+from ..definitions import DialectHandler, MetaTool, T, meta_tool
 from . import enabled_tools, handlers, requests
 from .texts import TEXTS
 
@@ -37,25 +36,25 @@ class SunaDialect:
             _tool("delete_credential_profile", requests.ProfileRequest, handlers.delete),
         ]
 
-    # Renames: the enabled tools
+    # Enabled tools, under Suna's names
 
-    async def listed(self, desk: MetaToolService, call: Call) -> Sequence[dict[str, Any]]:
+    async def listed(self, service: MetaToolService, call: Call) -> Sequence[dict[str, Any]]:
         try:
-            given = await enabled_tools.enabled(desk, call)
-        except (StateError, ProfileError):  # a list without them is better than none
+            given = await enabled_tools.enabled(service, call)
+        except (StateError, ProfileError):  # list the other tools
             return []
-        entries = await enabled_tools.entries(desk, call, given)
+        entries = await enabled_tools.entries(service, call, given)
         tools = [tool for one in given for tool in one.tools if tool.full in entries]
-        names = enabled_tools.shown_names(tools, desk.own)
+        names = enabled_tools.shown_names(tools, service.own)
         return [enabled_tools.listed(name, tool, entries[tool.full]) for name, tool in names.items()]
 
-    async def full_name(self, desk: MetaToolService, call: Call, name: str) -> str | None:
+    async def full_name(self, service: MetaToolService, call: Call, name: str) -> str | None:
         try:
-            given = await enabled_tools.enabled(desk, call)
+            given = await enabled_tools.enabled(service, call)
         except (StateError, ProfileError) as error:
-            raise ToolError(f"Whether {name[:80]!r} is enabled cannot be told: {error}") from None
+            raise ToolError(f"Cannot find out whether {name[:80]!r} is enabled: {error}") from None
         tool = enabled_tools.tool_named([tool for one in given for tool in one.tools], name)
-        return None if tool is None else (await desk.known.seek(call, tool.full)).name
+        return None if tool is None else (await service.known.seek(call, tool.full)).name
 
 
 def _tool(name: str, takes: type[T], answer: DialectHandler[T]) -> MetaTool:

@@ -1,7 +1,6 @@
-"""Suna's tools: searching servers, credential profiles, discovering and enabling a profile's tools.
+"""The handlers of Suna's tools: search for servers, credential profiles, a profile's tools.
 
-The account behind a profile is at the remote; the profile stores its id. Whether it is connected is asked
-of the remote.
+The remote has the account behind a profile and says whether it is connected; the profile stores its id.
 """
 
 import asyncio
@@ -22,24 +21,26 @@ from ..apps import App, AppTool, apps_of, connection_of, find_app, search_apps, 
 from ..definitions import json_reply, session_named
 from . import enabled_tools, requests
 
-TOOLS_EACH = 3
-"""Tools looked for to find one app: several of the best are often of the same."""
+TOOLS_PER_APP = 3
+"""Tools to search for each app wanted: several of the best often belong to the same app."""
 MAX_TOOLS = 50
 
 
-async def search(desk: MetaToolService, call: Call, given: requests.SearchServersRequest) -> CallToolResult:
+async def search(
+    service: MetaToolService, call: Call, given: requests.SearchServersRequest
+) -> CallToolResult:
     if given.queries is not None:
-        return json_reply(await _by_queries(desk, call, given.queries, given))
-    found = [_item(app) for app in await _by_name(desk, call, given)]
+        return json_reply(await _by_queries(service, call, given.queries, given))
+    found = [_item(app) for app in await _by_name(service, call, given)]
     return json_reply(found, failed=not found)
 
 
 async def search_for_agent(
-    desk: MetaToolService, call: Call, given: requests.SearchForAgentRequest
+    service: MetaToolService, call: Call, given: requests.SearchForAgentRequest
 ) -> CallToolResult:
     if given.queries is not None:
-        return json_reply(await _by_queries(desk, call, given.queries, given))
-    apps = await _by_name(desk, call, given)
+        return json_reply(await _by_queries(service, call, given.queries, given))
+    apps = await _by_name(service, call, given)
     if not apps:
         return json_reply({"message": f"No MCP servers found matching {given.query!r}", "toolkits": []})
     toolkits = [
@@ -56,30 +57,33 @@ async def search_for_agent(
     return json_reply({"message": message, "toolkits": toolkits, "total_found": len(toolkits)})
 
 
-async def _by_name(desk: MetaToolService, call: Call, given: requests.SearchServersRequest) -> list[App]:
-    """Those called so; when there are none, those whose tools fit."""
-    call = await desk.thread(call, session_named(call, given.session))
-    apps = await search_apps(desk, call, given.query, given.category, given.limit)
+async def _by_name(service: MetaToolService, call: Call, given: requests.SearchServersRequest) -> list[App]:
+    """Find apps by name; if there are none, by their tools."""
+    call = await service.thread(call, session_named(call, given.session))
+    apps = await search_apps(service, call, given.query, given.category, given.limit)
     if given.query and not apps:
-        limit = min(given.limit * TOOLS_EACH, MAX_TOOLS)
-        answer = await desk.search(call, [ToolQuery(given.query, category=given.category, limit=limit)])
-        apps = [app for app, _ in await apps_of(desk, call, answer.results[0])]
+        limit = min(given.limit * TOOLS_PER_APP, MAX_TOOLS)
+        answer = await service.search(call, [ToolQuery(given.query, category=given.category, limit=limit)])
+        apps = [app for app, _ in await apps_of(service, call, answer.results[0])]
     return apps[: given.limit]
 
 
 async def _by_queries(
-    desk: MetaToolService, call: Call, queries: list[requests.SunaQuery], given: requests.SearchServersRequest
+    service: MetaToolService,
+    call: Call,
+    queries: list[requests.SunaQuery],
+    given: requests.SearchServersRequest,
 ) -> dict[str, Any]:
     named = session_named(call, given.session)
-    limit = min(given.limit * TOOLS_EACH, MAX_TOOLS)
+    limit = min(given.limit * TOOLS_PER_APP, MAX_TOOLS)
     wanted = [
         ToolQuery(one.use_case, one.known_fields, one.category, one.app_slug, limit=limit) for one in queries
     ]
-    answer = await desk.search(call, wanted, named)
-    call = await desk.thread(call, named)
+    answer = await service.search(call, wanted, named)
+    call = await service.thread(call, named)
     groups = await asyncio.gather(
         *(
-            _group(desk, call, one, finding, given.limit)
+            _group(service, call, one, finding, given.limit)
             for one, finding in zip(queries, answer.findings, strict=True)
         )
     )
@@ -92,19 +96,19 @@ async def _by_queries(
 
 
 async def _group(
-    desk: MetaToolService, call: Call, query: requests.SunaQuery, finding: QueryMatches, limit: int
+    service: MetaToolService, call: Call, query: requests.SunaQuery, finding: QueryMatches, limit: int
 ) -> dict[str, Any]:
-    apps = await apps_of(desk, call, finding.results)
+    apps = await apps_of(service, call, finding.results)
     if query.app_slug:
         apps = [(app, tools) for app, tools in apps if app.slug == query.app_slug.lower()]
-        with suppress(ToolError, UpstreamError):  # there is none: then this query finds nothing
-            apps = apps or [(await find_app(desk, call, query.app_slug), [])]
+        with suppress(ToolError, UpstreamError):  # no such app: the query finds nothing
+            apps = apps or [(await find_app(service, call, query.app_slug), [])]
     elif not apps:
-        called_so = await search_apps(desk, call, query.use_case, query.category, limit)
-        apps = [(app, list[ToolMatch]()) for app in called_so]
-    asked_for = {"use_case": query.use_case, "category": query.category, "app_slug": query.app_slug}
+        named = await search_apps(service, call, query.use_case, query.category, limit)
+        apps = [(app, list[ToolMatch]()) for app in named]
+    asked = {"use_case": query.use_case, "category": query.category, "app_slug": query.app_slug}
     return {
-        "query": {name: value for name, value in asked_for.items() if value},
+        "query": {name: value for name, value in asked.items() if value},
         "results": [_recommended(app, tools) for app, tools in apps[:limit]],
         "total_results": len(apps[:limit]),
     }
@@ -124,7 +128,7 @@ def _item(app: App) -> dict[str, Any]:
 
 
 def _recommended(app: App, tools: list[ToolMatch]) -> dict[str, Any]:
-    """The fork's fields, and which tools of the app fit: beyond Suna, so that the next step can be direct."""
+    """Return the fork's fields, and the matching tools, which Suna itself does not return."""
     managed = list(app.toolkit.managed_auth_schemes)
     return {
         **_item(app),
@@ -135,9 +139,9 @@ def _recommended(app: App, tools: list[ToolMatch]) -> dict[str, Any]:
 
 
 async def app_details(
-    desk: MetaToolService, call: Call, given: requests.ToolkitDetailsRequest
+    service: MetaToolService, call: Call, given: requests.ToolkitDetailsRequest
 ) -> CallToolResult:
-    app = await find_app(desk, call, given.toolkit_slug)
+    app = await find_app(service, call, given.toolkit_slug)
     return json_reply(
         {
             "message": f"Retrieved details for {app.name}",
@@ -149,9 +153,9 @@ async def app_details(
 
 
 async def server_details(
-    desk: MetaToolService, call: Call, given: requests.ToolkitDetailsRequest
+    service: MetaToolService, call: Call, given: requests.ToolkitDetailsRequest
 ) -> CallToolResult:
-    app = await find_app(desk, call, given.toolkit_slug)
+    app = await find_app(service, call, given.toolkit_slug)
     toolkit: dict[str, Any] = _item(app)
     toolkit["slug"] = toolkit.pop("toolkit_slug")
     del toolkit["logo_url"]
@@ -166,14 +170,17 @@ async def server_details(
 
 
 KIND = "composio"
-"""What Suna calls every profile's type, and what it puts before the slug in qualified names."""
+"""Suna's type of every profile, and its prefix of qualified names."""
 
 
-async def listed(desk: MetaToolService, call: Call, given: requests.ListProfilesRequest) -> CallToolResult:
+async def listed(service: MetaToolService, call: Call, given: requests.ListProfilesRequest) -> CallToolResult:
     slug = given.toolkit_slug.lower()
-    found = [one for one in await kept(desk).list(call.caller.tenant) if slug in ("", slug_of(one))]
-    standing = {toolkit: await _standing(desk, call, toolkit) for toolkit in {slug_of(one) for one in found}}
-    shown = [await _shown_profile(desk, call, one, standing[slug_of(one)]) for one in found]
+    found = [
+        one for one in await profile_store(service).list(call.caller.tenant) if slug in ("", slug_of(one))
+    ]
+    toolkits = {slug_of(one) for one in found}
+    connections = {toolkit: await _connection(service, call, toolkit) for toolkit in toolkits}
+    shown = [await _shown_profile(service, call, one, connections[slug_of(one)]) for one in found]
     return json_reply(
         {
             "message": f"Found {len(shown)} credential profiles",
@@ -184,7 +191,7 @@ async def listed(desk: MetaToolService, call: Call, given: requests.ListProfiles
 
 
 async def _shown_profile(
-    desk: MetaToolService, call: Call, one: CredentialProfile, standing: AppConnection | None
+    service: MetaToolService, call: Call, one: CredentialProfile, connection: AppConnection | None
 ) -> dict[str, Any]:
     return {
         "profile_id": one.profile_id,
@@ -194,31 +201,33 @@ async def _shown_profile(
         "display_name": one.display_name,
         "toolkit_slug": slug_of(one),
         "toolkit_name": toolkit_name(one),
-        "is_connected": await is_connected(desk, call, one, standing),
+        "is_connected": await is_connected(service, call, one, connection),
         "is_default": one.is_default,
     }
 
 
-async def create(desk: MetaToolService, call: Call, given: requests.CreateProfileRequest) -> CallToolResult:
-    app, begun, profile = await _created(desk, call, given)
+async def create(
+    service: MetaToolService, call: Call, given: requests.CreateProfileRequest
+) -> CallToolResult:
+    app, linked, profile = await _created(service, call, given)
     shown: dict[str, Any] = {
         "profile_id": profile.profile_id,
         "profile_name": profile.profile_name,
         "display_name": profile.display_name,
         "toolkit_slug": app.slug,
         "toolkit_name": app.name,
-        "is_connected": begun.is_active,
-        "auth_required": begun.link is not None,
+        "is_connected": linked.is_active,
+        "auth_required": linked.link is not None,
     }
     reply: dict[str, Any] = {
         "message": f"Successfully created credential profile {profile.profile_name!r} for {app.name}",
         "profile": shown,
     }
-    if begun.link is not None:
-        reply["connection_link"] = begun.link
+    if linked.link is not None:
+        reply["connection_link"] = linked.link
         reply["instructions"] = (
             f"Show the user this link and wait until they have authorised {app.name}: "
-            f"[toolkit:{app.slug}:{app.name}] Authentication: {begun.link}"
+            f"[toolkit:{app.slug}:{app.name}] Authentication: {linked.link}"
         )
     else:
         reply["instructions"] = f"This {app.name} profile is ready: discover_user_mcp_servers is next."
@@ -226,45 +235,47 @@ async def create(desk: MetaToolService, call: Call, given: requests.CreateProfil
 
 
 async def create_for_agent(
-    desk: MetaToolService, call: Call, given: requests.CreateProfileRequest
+    service: MetaToolService, call: Call, given: requests.CreateProfileRequest
 ) -> CallToolResult:
-    app, begun, profile = await _created(desk, call, given)
+    app, linked, profile = await _created(service, call, given)
     step = (
-        f"Show the user this link and wait until they have authorised it: {begun.link} " if begun.link else ""
+        f"Show the user this link and wait until they have authorised it: {linked.link} "
+        if linked.link
+        else ""
     )
     return json_reply(
         {
             "message": f"Created the profile {profile.profile_name!r} for {app.name}. {step}"
             "Next: discover_mcp_tools_for_agent.",
-            "authentication_url": begun.link,
+            "authentication_url": linked.link,
             "profile_id": profile.profile_id,
             "profile_name": profile.profile_name,
             "toolkit_name": app.name,
             "toolkit_slug": app.slug,
-            "requires_authentication": begun.link is not None,
+            "requires_authentication": linked.link is not None,
         }
     )
 
 
 async def _created(
-    desk: MetaToolService, call: Call, given: requests.CreateProfileRequest
+    service: MetaToolService, call: Call, given: requests.CreateProfileRequest
 ) -> tuple[App, AppConnection, CredentialProfile]:
-    store = kept(desk)
-    app = await find_app(desk, call, given.toolkit_slug)
-    begun = await connection_of(desk, call, app)
-    if app.remote is not None and not (begun.is_active and begun.account is None):
-        # Each profile is an account of its own, but for apps that need none.
-        begun = await app.remote.link(call, app.slug, alias=given.profile_name)
-    if begun.status in ("failed", "requires_parameters"):
-        asks = f"it asks for {', '.join(begun.required)}" if begun.required else begun.message
-        raise ToolError(f"A profile for {app.slug!r} could not be created: {asks}")
+    store = profile_store(service)
+    app = await find_app(service, call, given.toolkit_slug)
+    linked = await connection_of(service, call, app)
+    if app.remote is not None and not (linked.is_active and linked.account is None):
+        # Each profile has its own account, unless the app needs none.
+        linked = await app.remote.link(call, app.slug, alias=given.profile_name)
+    if linked.status in ("failed", "requires_parameters"):
+        reason = f"it needs {', '.join(linked.required)}" if linked.required else linked.message
+        raise ToolError(f"Cannot create a profile for {app.slug!r}: {reason}")
     config = {
         "type": KIND,
         "toolkit_slug": app.slug,
         "toolkit_name": app.name,
-        "redirect_url": begun.link,
-        "connected_account_id": begun.account,
-        "connected": begun.is_active,
+        "redirect_url": linked.link,
+        "connected_account_id": linked.account,
+        "connected": linked.is_active,
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     profile = await store.create(
@@ -274,13 +285,13 @@ async def _created(
         config,
         display_name=given.display_name,
     )
-    return app, begun, profile
+    return app, linked, profile
 
 
-async def delete(desk: MetaToolService, call: Call, given: requests.ProfileRequest) -> CallToolResult:
-    profile = await named(desk, call, given)
-    await kept(desk).delete(call.caller.tenant, profile.profile_id)
-    enabled_tools.tell_change(desk, call)
+async def delete(service: MetaToolService, call: Call, given: requests.ProfileRequest) -> CallToolResult:
+    profile = await named(service, call, given)
+    await profile_store(service).delete(call.caller.tenant, profile.profile_id)
+    enabled_tools.notify_changed(service, call)
     return json_reply(
         {
             "message": f"Successfully deleted credential profile {profile.display_name!r} for "
@@ -293,21 +304,21 @@ async def delete(desk: MetaToolService, call: Call, given: requests.ProfileReque
     )
 
 
-def kept(desk: MetaToolService) -> ProfileStore:
-    if desk.supplies.profiles is None:
-        raise ToolError("There are no credential profiles here; set [state] key, or ENCRYPTION_KEY")
-    return desk.supplies.profiles
+def profile_store(service: MetaToolService) -> ProfileStore:
+    if service.supplies.profiles is None:
+        raise ToolError("Credential profiles are not available; set [state] key, or ENCRYPTION_KEY")
+    return service.supplies.profiles
 
 
-async def named(desk: MetaToolService, call: Call, given: requests.ProfileRequest) -> CredentialProfile:
-    """By its id; else by its name, which two toolkits' profiles may share."""
-    profiles = await kept(desk).list(call.caller.tenant)
+async def named(service: MetaToolService, call: Call, given: requests.ProfileRequest) -> CredentialProfile:
+    """Find a profile by its id, or by its name, which profiles of two toolkits may share."""
+    profiles = await profile_store(service).list(call.caller.tenant)
     name = given.profile_id or given.profile_name
     found = [one for one in profiles if name == (one.profile_id if given.profile_id else one.profile_name)]
     if len(found) == 1:
         return found[0]
-    fault = "names several; give its profile_id" if found else "not found"
-    raise ToolError(f"Credential profile {name!r} {fault}: get_credential_profiles lists those there are")
+    fault = "is ambiguous; pass its profile_id" if found else "not found"
+    raise ToolError(f"Credential profile {name!r} {fault}: get_credential_profiles lists all profiles")
 
 
 def slug_of(profile: CredentialProfile) -> str:
@@ -318,31 +329,34 @@ def toolkit_name(profile: CredentialProfile) -> str:
     return str(profile.config.get("toolkit_name") or slug_of(profile))
 
 
-async def _standing(desk: MetaToolService, call: Call, slug: str) -> AppConnection | None:
-    """None: nobody can say just now."""
+async def _connection(service: MetaToolService, call: Call, slug: str) -> AppConnection | None:
+    """Return the connection of an app; None if it cannot be found out now."""
     try:
-        return await connection_of(desk, call, await find_app(desk, call, slug))
+        return await connection_of(service, call, await find_app(service, call, slug))
     except (ToolError, UpstreamError):
         return None
 
 
 async def is_connected(
-    desk: MetaToolService, call: Call, profile: CredentialProfile, standing: AppConnection | None
+    service: MetaToolService, call: Call, profile: CredentialProfile, connection: AppConnection | None
 ) -> bool:
-    """An app tells of one account. Of a profile with another, what was seen last is true."""
-    if standing is None:
+    """Whether a profile's account is connected.
+
+    A remote reports one account of an app. For a profile with another, the last known state is returned.
+    """
+    if connection is None:
         return False
-    account, seen = profile.config.get("connected_account_id"), bool(profile.config.get("connected"))
-    if None not in (account, standing.account) and standing.account != account:
-        return seen
-    if account is not None and standing.is_active != seen:
-        config = {**profile.config, "connected": standing.is_active}
-        await kept(desk).update(call.caller.tenant, profile.profile_id, config=config)
-    return standing.is_active
+    account, known = profile.config.get("connected_account_id"), bool(profile.config.get("connected"))
+    if None not in (account, connection.account) and connection.account != account:
+        return known
+    if account is not None and connection.is_active != known:
+        config = {**profile.config, "connected": connection.is_active}
+        await profile_store(service).update(call.caller.tenant, profile.profile_id, config=config)
+    return connection.is_active
 
 
-async def discover(desk: MetaToolService, call: Call, given: requests.ProfileRequest) -> CallToolResult:
-    profile, _, tools = await _discovered(desk, call, given)
+async def discover(service: MetaToolService, call: Call, given: requests.ProfileRequest) -> CallToolResult:
+    profile, _, tools = await _discovered(service, call, given)
     return json_reply(
         {
             "message": f"Found {len(tools)} MCP tools available for {toolkit_name(profile)} profile "
@@ -360,9 +374,9 @@ async def discover(desk: MetaToolService, call: Call, given: requests.ProfileReq
 
 
 async def discover_for_agent(
-    desk: MetaToolService, call: Call, given: requests.ProfileRequest
+    service: MetaToolService, call: Call, given: requests.ProfileRequest
 ) -> CallToolResult:
-    profile, _, tools = await _discovered(desk, call, given)
+    profile, _, tools = await _discovered(service, call, given)
     return json_reply(
         {
             "message": f"{len(tools)} tools of {toolkit_name(profile)}. Next: configure_agent_integration.",
@@ -382,23 +396,23 @@ def _shown_tool(tool: AppTool) -> dict[str, Any]:
 
 
 async def _discovered(
-    desk: MetaToolService, call: Call, given: requests.ProfileRequest
+    service: MetaToolService, call: Call, given: requests.ProfileRequest
 ) -> tuple[CredentialProfile, App, list[AppTool]]:
-    profile = await named(desk, call, given)
-    app = await find_app(desk, call, slug_of(profile))
-    if not await is_connected(desk, call, profile, await connection_of(desk, call, app)):
+    profile = await named(service, call, given)
+    app = await find_app(service, call, slug_of(profile))
+    if not await is_connected(service, call, profile, await connection_of(service, call, app)):
         link = profile.config.get("redirect_url")
         raise ToolError(
             f"Profile {profile.profile_name!r} is not connected yet. Please connect the profile first"
             + (f": {link}" if link else "")
         )
-    return profile, app, await tools_of(desk, call, app)
+    return profile, app, await tools_of(service, call, app)
 
 
 async def configure(
-    desk: MetaToolService, call: Call, given: requests.ConfigureProfileRequest
+    service: MetaToolService, call: Call, given: requests.ConfigureProfileRequest
 ) -> CallToolResult:
-    profile, tools = await _enabled(desk, call, given, enabled_tools.conversation(call))
+    profile, tools = await _enabled(service, call, given, enabled_tools.conversation(call))
     return json_reply(
         {
             "message": f"Profile {profile.profile_name!r} configured with {len(tools)} tools and registered "
@@ -406,16 +420,16 @@ async def configure(
             "enabled_tools": given.enabled_tools,
             "total_tools": len(tools),
             "runtime_registration": "success",
-            "callable_as": await _callable_as(desk, call, tools),
+            "callable_as": await _callable_as(service, call, tools),
         }
     )
 
 
 async def configure_agent(
-    desk: MetaToolService, call: Call, given: requests.ConfigureProfileRequest
+    service: MetaToolService, call: Call, given: requests.ConfigureProfileRequest
 ) -> CallToolResult:
     agent = given.agent_id or enabled_tools.DEFAULT_AGENT
-    profile, tools = await _enabled(desk, call, given, enabled_tools.agent(call, agent))
+    profile, tools = await _enabled(service, call, given, enabled_tools.agent(call, agent))
     return json_reply(
         {
             "message": f"{toolkit_name(profile)} is configured for agent {agent!r} with {len(tools)} tools",
@@ -429,12 +443,12 @@ async def configure_agent(
 
 
 async def _enabled(
-    desk: MetaToolService,
+    service: MetaToolService,
     call: Call,
     given: requests.ConfigureProfileRequest,
     scope: enabled_tools.EnabledScope,
 ) -> tuple[CredentialProfile, list[enabled_tools.EnabledTool]]:
-    profile, app, found = await _discovered(desk, call, given)
+    profile, app, found = await _discovered(service, call, given)
     known = {name: tool for tool in found for name in (tool.own, tool.full)}
     unknown = [name for name in given.enabled_tools if name not in known]
     if unknown:
@@ -445,16 +459,16 @@ async def _enabled(
     wanted = {known[name].own: known[name] for name in given.enabled_tools}
     tools = [enabled_tools.EnabledTool(app.name, tool.own, tool.full) for tool in wanted.values()]
     await enabled_tools.enable(
-        desk, call, scope, enabled_tools.ProfileTools(profile.profile_id, tuple(tools))
+        service, call, scope, enabled_tools.ProfileTools(profile.profile_id, tuple(tools))
     )
-    enabled_tools.tell_change(desk, call)
+    enabled_tools.notify_changed(service, call)
     return profile, tools
 
 
 async def _callable_as(
-    desk: MetaToolService, call: Call, tools: list[enabled_tools.EnabledTool]
+    service: MetaToolService, call: Call, tools: list[enabled_tools.EnabledTool]
 ) -> dict[str, str]:
-    """Of each tool, the name it is shown under: a short one may have been taken before."""
-    everything = [tool for one in await enabled_tools.enabled(desk, call) for tool in one.tools]
-    names = {tool.full: name for name, tool in enabled_tools.shown_names(everything, desk.own).items()}
+    """Map each tool to the name it is listed under; its short name may belong to another tool."""
+    all_tools = [tool for one in await enabled_tools.enabled(service, call) for tool in one.tools]
+    names = {tool.full: name for name, tool in enabled_tools.shown_names(all_tools, service.own).items()}
     return {tool.own: names.get(tool.full, tool.full) for tool in tools}

@@ -1,4 +1,4 @@
-"""The arguments of Suna's tools: its own forms, and the fork's `queries` with a session."""
+"""The arguments of Suna's tools: its own forms, and those of the fork, `queries` with a session."""
 
 from typing import Annotated, Any
 
@@ -9,7 +9,7 @@ Limit = Annotated[int, Meta(ge=1, le=100)]
 
 
 class SunaQuery(Struct):
-    """One of the fork's: `use_case` (also called `query` or `text`) and filters."""
+    """A query of the fork: `use_case` (also called `query` or `text`) and filters."""
 
     use_case: str = ""
     query: str = ""
@@ -63,7 +63,7 @@ class CreateProfileRequest(Struct):
 
 
 class ProfileRequest(Struct):
-    """A profile by its id or its name: Suna's versions differ in which they ask for."""
+    """Names a profile by its id or its name; versions of Suna differ in which they send."""
 
     profile_id: str = ""
     profile_name: str = ""

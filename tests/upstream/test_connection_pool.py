@@ -1,4 +1,4 @@
-"""The open ways to one upstream: opened once, shared by whom they may be shared by, renewed, let go."""
+"""The connections to one upstream: opened once, shared where that is allowed, renewed, closed."""
 
 import asyncio
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ from toolyard.wire.call import NO_CHANNEL, Call, Caller, Identity, LegacySession
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 
 
-class Way:
+class FakeConnection:
     """A link that carries nothing."""
 
     shares_tokens = False
@@ -46,7 +46,7 @@ class Way:
         self,
         method: str,
         params: Params,
-        ear: RequestListener,
+        listener: RequestListener,
         token: str | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> RawResult:
@@ -68,10 +68,12 @@ class Way:
 class Opener:
     """Opens ways of one era; fails as often as it is told to."""
 
+    activity = ""
+
     def __init__(self, version: str = LEGACY, failures: int = 0) -> None:
         self.version = version
         self.failures = failures
-        self.opened: list[Way] = []
+        self.opened: list[FakeConnection] = []
         self.tries = 0
         self.times: list[float] = []
         self.tried = asyncio.Event()
@@ -86,7 +88,7 @@ class Opener:
         if self.failures:
             self.failures -= 1
             raise NotReachedError("up", "not yet")
-        self.opened.append(Way(profile, self.version))
+        self.opened.append(FakeConnection(profile, self.version))
         return self.opened[-1]
 
 

@@ -1,4 +1,4 @@
-"""Results of servers in our own process: short ones as they are, long ones as the same JSON, in slices."""
+"""Results of servers in this process: short ones as they are, long ones as the same JSON, in slices."""
 
 import asyncio
 import base64

@@ -1,4 +1,4 @@
-"""Long work in slices: everybody else goes first, and of those who have long work one a turn."""
+"""Long texts in slices: other callbacks run first, and one waiting task continues in each turn."""
 
 import asyncio
 

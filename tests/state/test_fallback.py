@@ -36,61 +36,61 @@ async def test_an_outage_is_told_once_and_costs_nothing_that_was_known(
     caplog.set_level(logging.INFO, "toolyard.state")
     store = open_state(redis_server.url, None)
     other = open_state(redis_server.url, None)
-    sheltered = FallbackState(store, "sessions", again=0.05)
+    fallback = FallbackState(store, "sessions", retry_seconds=0.05)
     await store.put(f"{mine}read", b"read before")
-    assert await sheltered.get(f"{mine}read") == b"read before"
-    await sheltered.put(f"{mine}written", b"written before", 600)
+    assert await fallback.get(f"{mine}read") == b"read before"
+    await fallback.put(f"{mine}written", b"written before", 600)
     await asyncio.to_thread(redis_server.stop)
     try:
-        assert await sheltered.get(f"{mine}read") == b"read before"
-        assert await sheltered.get(f"{mine}written") == b"written before"
-        assert await sheltered.swap(f"{mine}meanwhile", None, b"one", 600)
-        assert not await sheltered.swap(f"{mine}meanwhile", None, b"two", 600)
-        assert await sheltered.swap(f"{mine}meanwhile", b"one", b"two", 600)
-        await sheltered.put(f"{mine}dropped", b"value", 600)
-        assert await sheltered.delete(f"{mine}dropped")
-        assert f"{mine}meanwhile" in await sheltered.keys(mine)
+        assert await fallback.get(f"{mine}read") == b"read before"
+        assert await fallback.get(f"{mine}written") == b"written before"
+        assert await fallback.swap(f"{mine}meanwhile", None, b"one", 600)
+        assert not await fallback.swap(f"{mine}meanwhile", None, b"two", 600)
+        assert await fallback.swap(f"{mine}meanwhile", b"one", b"two", 600)
+        await fallback.put(f"{mine}dropped", b"value", 600)
+        assert await fallback.delete(f"{mine}dropped")
+        assert f"{mine}meanwhile" in await fallback.keys(mine)
     finally:
         await asyncio.to_thread(redis_server.start)
 
     async def handed_over() -> bool:
-        await sheltered.get(f"{mine}read")
+        await fallback.get(f"{mine}read")
         return await other.get(f"{mine}meanwhile") == b"two"
 
     await until(handed_over)
 
     async def back() -> bool:
-        await sheltered.put(f"{mine}after", b"value")
+        await fallback.put(f"{mine}after", b"value")
         return await other.get(f"{mine}after") == b"value"
 
     await until(back)
     assert await other.get(f"{mine}dropped") is None
     told = [record.getMessage() for record in caplog.records]
-    assert len([each for each in told if "in this process alone for now: redis://127.0.0.1" in each]) == 1
-    assert told[-1] == "sessions are kept in the store again"
-    for each in (store, other, sheltered):
+    assert len([each for each in told if "in memory for now: redis://127.0.0.1" in each]) == 1
+    assert told[-1] == "sessions are kept in the state store again"
+    for each in (store, other, fallback):
         await each.close()
 
 
 async def test_what_somebody_else_put_there_during_the_outage_stays() -> None:
     store = Door(MemoryState())
-    sheltered = FallbackState(store, "sessions", again=0.0)
+    fallback = FallbackState(store, "sessions", retry_seconds=0.0)
     store.open = False
-    assert await sheltered.swap("key", None, b"ours")
-    assert await sheltered.swap("our own", None, b"ours")
+    assert await fallback.swap("key", None, b"ours")
+    assert await fallback.swap("our own", None, b"ours")
     await store.room.put("key", b"theirs")
     store.open = True
 
     async def read() -> bool:
-        return await sheltered.get("key") == b"theirs"
+        return await fallback.get("key") == b"theirs"
 
     await until(read)
     assert await store.room.get("our own") == b"ours"
 
 
 async def test_a_key_that_cannot_be_one_is_no_outage() -> None:
-    sheltered = FallbackState(open_state("memory:", None), "sessions")
+    fallback = FallbackState(open_state("memory:", None), "sessions")
     with pytest.raises(StateEntryError):
-        await sheltered.put("", b"value")
-    await sheltered.put("key", b"value")
-    assert await sheltered.get("key") == b"value"
+        await fallback.put("", b"value")
+    await fallback.put("key", b"value")
+    assert await fallback.get("key") == b"value"

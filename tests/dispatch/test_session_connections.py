@@ -1,6 +1,8 @@
-"""Connections of many sessions: one for each, few at a time, none for longer than it is used."""
+"""Connections of many sessions: one for each, limited in number, closed when idle."""
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.serving import PATIENCE
@@ -10,7 +12,7 @@ from toolyard.wire.call import Call
 
 
 class Path:
-    """A way that keeps whether it was closed, and when it may be."""
+    """A connection that records whether it was closed."""
 
     def __init__(self) -> None:
         self.is_closed = asyncio.Event()
@@ -34,60 +36,64 @@ class Path:
         return self.is_closed.is_set()
 
 
-async def test_a_session_has_one_way_and_another_session_another():
-    ways = SessionConnections()
-    async with ways.use("a", Path) as first, ways.use("a", Path) as again, ways.use("b", Path) as other:
+async def test_a_session_has_one_connection():
+    connections = SessionConnections()
+    async with (
+        connections.use("a", Path) as first,
+        connections.use("a", Path) as again,
+        connections.use("b", Path) as other,
+    ):
         assert first is again
         assert first is not other
-    await ways.close()
+    await connections.close()
     assert first.closed
     assert other.closed
 
 
 async def test_the_longest_unused_makes_room_and_one_in_use_never_does():
-    ways = SessionConnections(most=2)
-    async with ways.use("busy", Path) as busy:
-        async with ways.use("old", Path) as old:
+    connections = SessionConnections(max_open=2)
+    async with connections.use("busy", Path) as busy:
+        async with connections.use("old", Path) as old:
             pass
-        async with ways.use("new", Path) as new:
+        async with connections.use("new", Path) as new:
             pass
-        assert len(ways) == 2
-        async with ways.use("newest", Path):
+        assert len(connections) == 2
+        async with connections.use("newest", Path):
             pass
-        await ways.close()
+        await connections.close()
     assert old.closed
     assert new.closed
     assert busy.closed  # with everything else, at the end
-    assert len(ways) == 0
+    assert len(connections) == 0
 
 
 async def test_one_in_use_is_not_idle_and_one_with_a_parked_call_waits_for_it():
-    ways = SessionConnections(idle_seconds=0)
-    async with ways.use("busy", Path) as busy:
-        async with ways.use("parked", Path) as parked:
+    connections = SessionConnections(idle_seconds=0)
+    async with connections.use("busy", Path) as busy:
+        async with connections.use("parked", Path) as parked:
             parked.is_free.clear()
-        ways.close_idle()
-        assert len(ways) == 1
+        connections.close_idle()
+        assert len(connections) == 1
         await asyncio.sleep(0)
         assert not parked.closed
         assert not busy.closed
         parked.is_free.set()
-    ways.close_idle()
-    await ways.close()
+    connections.close_idle()
+    await connections.close()
     assert parked.closed
     assert busy.closed
 
 
 async def test_the_way_to_a_session_that_is_over_is_not_given_out_again_and_closed_by_its_last_user():
-    ways = SessionConnections()
-    async with ways.use("a", Path) as first:
-        ways.drop("a")
-        async with ways.use("a", Path) as second:
+    connections = SessionConnections()
+    async with connections.use("a", Path) as first:
+        connections.drop("a")
+        async with connections.use("a", Path) as second:
             assert second is not first
         await asyncio.sleep(0)
         assert not first.closed
     async with asyncio.timeout(PATIENCE):
         await first.is_closed.wait()
     assert not second.closed
-    await ways.close()
+    await connections.close()
     assert second.closed

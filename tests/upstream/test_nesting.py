@@ -1,4 +1,4 @@
-"""Brackets of a text that is too long to decode: matched, not too deep, and nothing strange between them."""
+"""The nesting check of long texts: brackets match, depth is limited, invalid characters are refused."""
 
 from typing import Any
 

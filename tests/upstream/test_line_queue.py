@@ -1,4 +1,4 @@
-"""A flood of lines is taken in like anything else: in order, and not all at once."""
+"""A flood of lines is delivered in order, and a limited number in each turn."""
 
 import asyncio
 
