@@ -144,7 +144,7 @@ def unpack(package):
 
 def attempt(command, folder):
     """Runs a command, and returns whether it succeeded."""
-    quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    null = subprocess.DEVNULL
     try:
         done = subprocess.run(command, cwd=folder, check=False, stdin=null, stdout=null, stderr=null)
         return done.returncode == 0

@@ -64,7 +64,7 @@ def test_json_is_what_an_agent_would_be_answered_and_where_scores_came_from_when
 def test_nothing_that_fits_and_nothing_to_search_for_are_said_in_words(toolyard: Toolyard):
     nothing = toolyard("search", "--server", "nobody", "add two numbers")
     assert (nothing.status, nothing.out) == (0, "")
-    assert "warning: nothing fits 'add two numbers'" in nothing.err
+    assert "warning: no tool fits 'add two numbers'" in nothing.err
     assert "unknown server; available: demo" in nothing.err
     empty = toolyard("search", " ")
     assert empty.status == 2

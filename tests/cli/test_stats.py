@@ -14,9 +14,9 @@ from toolyard.telemetry.usage import UsageLedger
 def counted(folder: Path, config: Path | None = None) -> None:
     ledger = UsageLedger(folder, "" if config is None else str(config))
     for _ in range(3):
-        ledger.note("acme", "writer", "git", "mcp__git__git_log", 13_600_000, 100_000)
-    ledger.note("acme", "reader", "notes", "mcp__notes__search", 900, 900)
-    ledger.note("other", "", "", "read_result", 0, 3_100)
+        ledger.add("acme", "writer", "git", "mcp__git__git_log", 13_600_000, 100_000)
+    ledger.add("acme", "reader", "notes", "mcp__notes__search", 900, 900)
+    ledger.add("other", "", "", "read_result", 0, 3_100)
     taken = ledger.take()
     assert taken is not None
     ledger.write(taken)

@@ -1,8 +1,6 @@
 """Connections of many sessions: one for each, limited in number, closed when idle."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.serving import PATIENCE

@@ -413,7 +413,7 @@ ENDLESS: dict[str, tuple[bytes, bytes, set[bytes]]] = {
         b"1;%s\r\n \r\n" % (b"b" * 8192),
         {b"403", b"431"},
     ),
-    "chunks of a byte": (START, b"1\r\n \r\n" * 8192, {b"413"}),
+    "chunks of a byte": (START, b"1\r\n \r\n" * 8192, {b"431"}),
     "a chunk's size": (START, b"0" * 65536, {b"400", b"431"}),
     "a head": (b"POST /mcp HTTP/1.1\r\n", b"x-a: b\r\n" * 8192, {b"431"}),
     "an address": (b"POST /", b"x" * 65536, {b"431"}),

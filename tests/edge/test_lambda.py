@@ -24,7 +24,7 @@ ORIGIN = "https://app.example"
 
 def edge_of(shop: Workshop, keys: CallerKeys | None = None, **options: Any) -> LambdaEdge:
     server = shop.server
-    entry = LambdaRoute(server.name, server.service, server.sealer, None if keys is None else lambda: keys)
+    entry = LambdaRoute(server.name, server.service, server.sealer, keys)
     return LambdaEdge({"/mcp": entry}, **options)
 
 
@@ -256,7 +256,7 @@ async def test_a_key_is_let_go_of_even_where_the_answer_cannot_be_sent():
 
     keys = CallerKeys(("x-key",))
     edge = LambdaEdge(
-        {"/mcp": LambdaRoute("endless", cast(Service, Endless()), Workshop().server.sealer, lambda: keys)}
+        {"/mcp": LambdaRoute("endless", cast(Service, Endless()), Workshop().server.sealer, keys)}
     )
     headers, message = modern("tools/call", {"name": "any", "arguments": {}})
     pairs = [

@@ -15,7 +15,7 @@ import pytest
 
 from tests.edge.workshop import Workshop
 from tests.serving import PATIENCE, Client, Event, LegacyClient, Line, initialize, modern, serving
-from toolyard.edge.http.legacy import MAX_ASKED_EACH
+from toolyard.edge.http.legacy import MAX_PENDING_PER_SESSION
 from toolyard.kit import Context, McpError, Pace, Server
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -708,7 +708,7 @@ async def test_an_id_in_use_is_refused_and_the_first_call_goes_on(shop: Workshop
 
 async def test_one_session_cannot_use_up_the_questions_of_all(client: Client):
     greedy = await LegacyClient.start(client, capabilities={"elicitation": {}})
-    lines = [await greedy.open_call("greet", id=n) for n in range(MAX_ASKED_EACH)]
+    lines = [await greedy.open_call("greet", id=n) for n in range(MAX_PENDING_PER_SESSION)]
     for line in lines:
         await until(line, "elicitation/create")
     refused = await greedy.call("greet", id="one more")

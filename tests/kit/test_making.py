@@ -40,7 +40,10 @@ def test_settings_come_from_options_then_from_the_environment(shop: str, monkeyp
 
 @pytest.mark.parametrize(
     ("options", "said"),
-    [({"limits": 1}, "unknown setting 'limits'; there are: locale, limit"), ({"limit": "many"}, "field 'limit'")],
+    [
+        ({"limits": 1}, "unknown setting 'limits'; there are: locale, limit"),
+        ({"limit": "many"}, "field 'limit'"),
+    ],
 )
 def test_a_wrong_setting_is_named(shop: str, options: dict[str, object], said: str):
     with pytest.raises(LoadError) as caught:

@@ -24,7 +24,7 @@ def modern(raw: bytes, headers: dict[str, str] | None = None) -> bool:
     head = (
         None
         if headers is None
-        else RequestHeaders([(name.encode(), value.encode()) for name, value in headers.items()])
+        else RequestHeaders.of([(name.encode(), value.encode()) for name, value in headers.items()])
     )
     return is_modern(raw, parse(raw).params, head)
 

@@ -92,7 +92,7 @@ def test_any_header_value_decodes_or_is_a_mismatch(value: str):
 
 
 def head(*pairs: tuple[str, str]) -> RequestHeaders:
-    return RequestHeaders([(name.encode(), value.encode("latin-1")) for name, value in pairs])
+    return RequestHeaders.of([(name.encode(), value.encode("latin-1")) for name, value in pairs])
 
 
 def test_values_are_trimmed():
@@ -126,12 +126,12 @@ def test_param_headers_are_collected_by_name():
     ],
 )
 def test_a_header_that_came_twice_is_noticed_even_with_the_same_value(name: str):
-    assert head((name, "a")).doubled is None
-    assert head((name, "a"), ("other", "b"), (name, "a")).doubled == name
+    assert head((name, "a")).duplicate is None
+    assert head((name, "a"), ("other", "b"), (name, "a")).duplicate == name
 
 
 def test_headers_that_are_lists_may_come_twice():
-    assert head(("accept", "a/b"), ("accept", "c/d"), ("cookie", "a=1"), ("cookie", "b=2")).doubled is None
+    assert head(("accept", "a/b"), ("accept", "c/d"), ("cookie", "a=1"), ("cookie", "b=2")).duplicate is None
 
 
 def test_two_lines_of_what_is_accepted_are_one_list():

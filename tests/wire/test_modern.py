@@ -32,7 +32,7 @@ def check(raw: bytes, headers: Any = None, identity: Identity = Identity()) -> t
     head = None
     if headers is not None:
         pairs = headers.items() if isinstance(headers, dict) else headers
-        head = RequestHeaders([(name.encode(), value.encode("latin-1")) for name, value in pairs])
+        head = RequestHeaders.of([(name.encode(), value.encode("latin-1")) for name, value in pairs])
         check_duplicates(head)
     return READER.read(message.method, message.params, head, identity)
 

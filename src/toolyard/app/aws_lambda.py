@@ -250,5 +250,4 @@ def _module(target: str) -> str:
 
 
 def _entry(server: Server) -> LambdaRoute:
-    keys = None if server.caller_keys is None else lambda: server.caller_keys
-    return LambdaRoute(server.name, FunctionService(server), server.sealer, keys)
+    return LambdaRoute(server.name, FunctionService(server), server.sealer, server.caller_keys)

@@ -24,7 +24,7 @@ from ..dispatch import Mount
 from ..dispatch.composio import ComposioUpstream
 from ..dispatch.mount import CallHandler
 from ..dispatch.remote import Remote
-from ..edge.request import CallerKeys
+from ..edge.request import CallerKeys, CallerKeySetting
 from ..pipeline import pipeline
 from ..results.shaper import ResultPolicy
 from ..telemetry import tracing
@@ -97,7 +97,7 @@ class Gateway:
         self._leaving: set[asyncio.Task[None]] = set()
         self._minding: asyncio.Task[None] | None = None
         self._started_with = config
-        self._caller_keys: dict[str | None, CallerKeys | None] = {}
+        self._caller_keys: dict[str | None, CallerKeySetting] = {}
         self.many_tenants = False
         """Whether callers are told apart, and so must not see each other's affairs; set before it starts."""
         self.needs_restart: list[str] = []
@@ -129,10 +129,10 @@ class Gateway:
         """A single client is served, as over stdio; say so before it starts."""
         self._yard.one_client = True
 
-    def caller_keys(self, name: str | None = None) -> CallerKeys | None:
+    def caller_keys(self, name: str | None = None) -> CallerKeySetting:
         """In which headers callers bring keys of their own: for this server, or for any of them."""
         if name not in self._caller_keys:
-            self._caller_keys[name] = _caller_keys(self.config, name)
+            self._caller_keys[name] = CallerKeySetting(_caller_keys(self.config, name))
         return self._caller_keys[name]
 
     def _shaping(self, config: Config) -> ResultShaping | None:
@@ -144,17 +144,17 @@ class Gateway:
     def _came(self, caller: Caller, tool: ResultPolicy, came: int, went: int) -> None:
         """A tool has answered: so many bytes, of which so many went on."""
         identity = caller.identity
-        self.keeping.ledger.note(identity.tenant, identity.agent, tool.server, tool.name, came, went)
+        self.keeping.ledger.add(identity.tenant, identity.agent, tool.server, tool.name, came, went)
         if self.metrics is not None:
-            self.metrics.fitted(tool.server, came, went)
+            self.metrics.record_result(tool.server, came, went)
         self.searching.measured(tool.name, came)
 
     def _read(self, caller: Caller, went: int) -> None:
         """Some of a stored result was asked for."""
         identity = caller.identity
-        self.keeping.ledger.note(identity.tenant, identity.agent, "", READ_RESULT, 0, went)
+        self.keeping.ledger.add(identity.tenant, identity.agent, "", READ_RESULT, 0, went)
         if self.metrics is not None:
-            self.metrics.fitted("", 0, went)
+            self.metrics.record_result("", 0, went)
 
     # Life
 
@@ -200,7 +200,8 @@ class Gateway:
             elif known.config != server:
                 self._change(known, server)
         self.config = config
-        self._caller_keys.clear()
+        for name, setting in self._caller_keys.items():
+            setting.keys = _caller_keys(config, name)
         if self.shaping is not None:
             self.shaping.reconfigure(config)
         self.searching.reload(config)

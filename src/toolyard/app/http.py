@@ -151,7 +151,7 @@ def asgi(
     settings = gateway.config.gateway
     hosts = [*(settings.allowed_hosts if allowed_hosts is None else allowed_hosts), *_public_host(settings)]
     origins = list(settings.allowed_origins) if allowed_origins is None else allowed_origins
-    gateway.many_tenants = identify is not None or gateway.caller_keys() is not None
+    gateway.many_tenants = identify is not None or gateway.caller_keys().keys is not None
 
     def edge(service: Service, at: str, name: str | None = None) -> HttpEdge:
         return HttpEdge(
@@ -161,7 +161,7 @@ def asgi(
             allowed_hosts=hosts,
             allowed_origins=origins,
             identify=identify,
-            keys=lambda: gateway.caller_keys(name),
+            keys=gateway.caller_keys(name),
             max_body=max_body,
             pace=pace,
         )

@@ -100,7 +100,7 @@ class GatewayStorage:
         try:
             await run_to_completion(self.ledger.write, taken)
         except (sqlite3.Error, OSError) as error:
-            self.ledger.put_back(taken)
+            self.ledger.restore(taken)
             logger.warning("cannot write the ledger: %s", error)
 
     async def close(self) -> None:

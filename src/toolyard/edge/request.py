@@ -14,9 +14,12 @@ from msgspec.structs import replace
 
 from ..wire.call import (
     AUTHORIZATION,
+    LATEST_HEADER,
+    LEGACY_HEADERS,
     NO_CHANNEL,
     Call,
     Caller,
+    Channel,
     Identity,
     ModernReader,
     Secret,
@@ -63,12 +66,6 @@ async def send_empty(send: Send, status: int, headers: Headers) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
-def check_content_length(length: bytes | None, limit: int) -> None:
-    """Refuse by its Content-Length a body that would be refused anyway."""
-    if length is not None and length.isdigit() and (len(length) > 18 or int(length) > limit):
-        raise BodyTooLargeError
-
-
 async def read_body(first: Event, receive: Receive, limit: int) -> bytes:
     """A whole body, of which `first` is the first piece."""
     chunks: list[bytes] = []
@@ -94,14 +91,14 @@ async def wait_for_disconnect(receive: Receive) -> None:
 
 
 class HttpRequest(Struct, gc=False):
-    head: RequestHeaders
+    headers: RequestHeaders
     identity: Identity
     receive: Receive
     send: Send
-    headers: Headers
-    """What every answer carries: CORS, for a browser."""
-    secrets: Mapping[str, Secret] | None = None
-    """The keys that came with it."""
+    reply_headers: Headers
+    """Headers of every reply: CORS, for a browser."""
+    keys: Mapping[str, Secret] | None = None
+    """The caller's keys."""
 
 
 class Pace(Struct, frozen=True, kw_only=True):
@@ -137,27 +134,31 @@ class HostGuard:
         self._last_host = b"\0"  # no host that was ever let in
         self._any_origin = "*" in self._origins
 
-    def refusal(self, head: RequestHeaders) -> tuple[int, str] | None:
+    def refusal(self, headers: RequestHeaders) -> tuple[int, str] | None:
         """Why this request may not enter, as a status and a sentence, or None."""
-        raw_host = head.raw.get(b"host")
+        raw_host = headers.raw.get(b"host")
         if raw_host != self._last_host and not self._any_host:
-            host = head.get(b"host")
-            if not self._known_host(host):
+            host = headers.get(b"host")
+            if not self._is_allowed_host(host):
                 what = f"Host {(host or '')[:80]!r} is not allowed"
                 return 403, f"{what}; add it with --allow-host or to allowed_hosts"
             self._last_host = raw_host or b"\0"
-        if b"origin" in head.raw:
-            origin = head.get(b"origin") or ""
-            if not self._known_origin(origin):
+        if b"origin" in headers.raw:
+            origin = headers.get(b"origin") or ""
+            if not self._is_allowed_origin(origin):
                 what = f"Origin {origin[:80]!r} is not allowed"
                 return 403, f"{what}; add it with --allow-origin or to allowed_origins"
         # `raw` keeps one of several headers of a name, so then the pairs are looked at one by one.
-        values = head.raw.values() if len(head.raw) == len(head.pairs) else [value for _, value in head.pairs]
-        if len(head.pairs) > MAX_HEADERS or max(map(len, values), default=0) > MAX_VALUE_BYTES:
+        values = (
+            headers.raw.values()
+            if len(headers.raw) == len(headers.pairs)
+            else [value for _, value in headers.pairs]
+        )
+        if len(headers.pairs) > MAX_HEADERS or max(map(len, values), default=0) > MAX_VALUE_BYTES:
             return 431, f"More than {MAX_HEADERS} headers, or one over {MAX_VALUE_BYTES} bytes"
         return None
 
-    def _known_host(self, host: str | None) -> bool:
+    def _is_allowed_host(self, host: str | None) -> bool:
         if not host:
             return False
         host = host.lower()
@@ -166,7 +167,7 @@ class HostGuard:
         name, colon, port = host.rpartition(":")
         return bool(colon) and port.isdigit() and name in self._hosts
 
-    def _known_origin(self, origin: str) -> bool:
+    def _is_allowed_origin(self, origin: str) -> bool:
         origin = origin.lower()
         if self._any_origin or origin in self._origins:
             return True
@@ -174,19 +175,19 @@ class HostGuard:
             parts = urlsplit(origin)
         except ValueError:
             return False
-        return parts.scheme in ("http", "https") and self._known_host(parts.netloc)
+        return parts.scheme in ("http", "https") and self._is_allowed_host(parts.netloc)
 
-    def cors(self, head: RequestHeaders) -> Headers:
+    def cors(self, headers: RequestHeaders) -> Headers:
         """For an origin that was let in: what its browser needs to see."""
         return [
-            (b"access-control-allow-origin", head.raw[b"origin"]),
+            (b"access-control-allow-origin", headers.raw[b"origin"]),
             (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version"),
             (b"vary", b"origin"),
         ]
 
-    def preflight(self, head: RequestHeaders, requested: bytes) -> Headers:
+    def preflight(self, headers: RequestHeaders, requested: bytes) -> Headers:
         return [
-            *self.cors(head),
+            *self.cors(headers),
             (b"access-control-allow-methods", b"GET, POST, DELETE"),
             (b"access-control-allow-headers", requested or b"content-type"),
             (b"access-control-max-age", b"600"),
@@ -213,29 +214,29 @@ class Refused(Exception):
 
 
 async def identify_caller(
-    identify: Identify, head: RequestHeaders, scope: Scope, receive: Receive
+    identify: Identify, headers: RequestHeaders, scope: Scope, receive: Receive
 ) -> Identity:
     """Asks `identify`, which may take each header for the only one of its name, and for one of the request.
 
     Raises McpError for a header that came twice, and `Refused` where a trailer may stand among the headers.
     """
     if scope.get("http_version") in ("2", "3"):
-        head = _with_one_cookie(head)
-    check_repeated(head)
-    if b"transfer-encoding" in head.raw and _mixes_trailers(scope, receive):
+        headers = _with_one_cookie(headers)
+    check_repeated(headers)
+    if b"transfer-encoding" in headers.raw and _mixes_trailers(scope, receive):
         message = "Send a Content-Length: this server cannot tell the trailers of a chunked body from headers"
         raise Refused(411, f"{message}; it runs uvicorn without --http {_LIMITED_HTTP}")
-    found = identify(head.pairs)
+    found = identify(headers.pairs)
     return found if isinstance(found, Identity) else await found
 
 
-def _with_one_cookie(head: RequestHeaders) -> RequestHeaders:
+def _with_one_cookie(headers: RequestHeaders) -> RequestHeaders:
     """HTTP/2 and HTTP/3 allow a client to cut its one cookie header into several lines."""
-    pieces = [value for name, value in head.pairs if name == b"cookie"]
+    pieces = [value for name, value in headers.pairs if name == b"cookie"]
     if len(pieces) < 2:
-        return head
-    others = [pair for pair in head.pairs if pair[0] != b"cookie"]
-    return RequestHeaders([*others, (b"cookie", b"; ".join(pieces))])
+        return headers
+    others = [pair for pair in headers.pairs if pair[0] != b"cookie"]
+    return RequestHeaders.of([*others, (b"cookie", b"; ".join(pieces))])
 
 
 def _mixes_trailers(scope: Scope, receive: Receive) -> bool:
@@ -264,23 +265,32 @@ class CallerKeys(Struct, frozen=True):
     admit: Admit | None = None
 
 
+class CallerKeySetting(Struct):
+    """Where callers put their keys now. A gateway changes it when its configuration changes."""
+
+    keys: CallerKeys | None = None
+
+
 class CallerKeyReader:
     """Reads the keys of requests."""
 
-    def __init__(self, keys: Callable[[], CallerKeys | None], sealer: Sealer) -> None:
-        self._keys = keys
+    def __init__(self, setting: CallerKeySetting, sealer: Sealer) -> None:
+        self.setting = setting
         self._sealer = sealer
 
-    async def enter(
-        self, head: RequestHeaders, identity: Identity
+    async def read(
+        self, headers: RequestHeaders, identity: Identity
     ) -> tuple[Identity, Mapping[str, Secret] | None]:
-        """Whose request it is by its keys, and the keys; raises `Refused` when one is missing or unusable."""
-        keys = self._keys()
+        """The identity that follows from the keys, and the keys.
+
+        Raises `Refused` if a key is missing or unusable.
+        """
+        keys = self.setting.keys
         if keys is None:
             return identity, None
         found: dict[str, Secret] = {}
         for name in keys.headers:
-            value = _key_in(head, name)
+            value = _key_in(headers, name)
             if value is not None:
                 found[name] = Secret(value, self._sealer.fingerprint(value, _PURPOSE))
                 if not keys.every:
@@ -306,14 +316,14 @@ def forget_keys(secrets: Mapping[str, Secret]) -> None:
         secret.forget()
 
 
-def _key_in(head: RequestHeaders, name: str) -> str | None:
+def _key_in(headers: RequestHeaders, name: str) -> str | None:
     """A header's key, None when it is not there; what is there and cannot be a key is refused."""
     raw = name.encode()
-    if raw not in head.raw:
+    if raw not in headers.raw:
         return None
-    if sum(1 for known, _ in head.pairs if known == raw) > 1:
+    if sum(1 for known, _ in headers.pairs if known == raw) > 1:
         raise Refused(400, f"The header {name!r} came more than once")
-    value = head.get(raw) or ""
+    value = headers.get(raw) or ""
     if name == AUTHORIZATION:
         if value[: len(_BEARER)].lower() != _BEARER:
             return None  # of another scheme, and so not for us
@@ -333,6 +343,8 @@ def _missing_key(headers: tuple[str, ...]) -> str:
     return f"Your key is missing: send it in the header {' or '.join(ways)}"
 
 
+MAX_LENGTH_DIGITS = 18
+"""Digits of a Content-Length; a longer one is over every limit."""
 JSON_TYPE, STREAM_TYPE = b"application/json", b"text/event-stream"
 MAX_CACHED_ACCEPTS = 64
 
@@ -340,25 +352,20 @@ MAX_CACHED_ACCEPTS = 64
 class AcceptHeader(Struct, frozen=True):
     json: bool
     streams: bool
-    rather_streams: bool
+    prefers_streams: bool
 
 
-class AcceptParser:
-    """Reads each header once: a client says the same every time."""
+class AcceptHeaders(dict[bytes | None, AcceptHeader]):
+    """Accept headers by their text. Each is parsed once: a client sends the same one every time."""
 
-    def __init__(self) -> None:
-        self._known: dict[bytes | None, AcceptHeader] = {}
-
-    def of(self, header: bytes | None) -> AcceptHeader:
-        known = self._known.get(header)
-        if known is None:
-            known = _read_accept(header)
-            if len(self._known) < MAX_CACHED_ACCEPTS:
-                self._known[header] = known
-        return known
+    def __missing__(self, header: bytes | None) -> AcceptHeader:
+        parsed = _parse_accept(header)
+        if len(self) < MAX_CACHED_ACCEPTS:
+            self[header] = parsed
+        return parsed
 
 
-def _read_accept(header: bytes | None) -> AcceptHeader:
+def _parse_accept(header: bytes | None) -> AcceptHeader:
     if header is None:
         return AcceptHeader(True, True, False)
     ranges = [_range(part) for part in header.split(b",")]
@@ -402,59 +409,64 @@ def _is_first(one: _Weight | None, other: _Weight | None) -> bool:
     return one is not None and (other is None or one > other)
 
 
-_JSON_TYPE = b"application/json"
-
-
-def form_error(head: RequestHeaders, accepted: AcceptHeader) -> tuple[int, str] | None:
-    """Why a POST with these headers is not read, as a status and a sentence, or None."""
-    content_type = head.raw.get(b"content-type")
-    if content_type != _JSON_TYPE and not _is_json(content_type):
+def form_error(headers: RequestHeaders, accepted: AcceptHeader) -> tuple[int, str] | None:
+    """The status and the message with which a POST with these headers is refused, or None."""
+    content_type = headers.raw.get(b"content-type")
+    if content_type is None or content_type.split(b";")[0].strip().lower() != JSON_TYPE:
         return 415, "Content-Type must be application/json"
     if not accepted.json:
         return 406, "Accept must admit application/json and should admit text/event-stream"
     return None
 
 
-def _is_json(content_type: bytes | None) -> bool:
-    return content_type is not None and content_type.split(b";")[0].strip().lower() == _JSON_TYPE
-
-
 class RequestReader:
-    """Reads calls; remembers what modern clients say of themselves every time."""
+    """Makes calls of modern messages."""
 
     def __init__(self) -> None:
         self._reader = ModernReader()
 
-    def call_of(
-        self, head: RequestHeaders, identity: Identity, body: bytes, message: JsonRpcMessage
+    def read(
+        self,
+        headers: RequestHeaders,
+        identity: Identity,
+        keys: Mapping[str, Secret] | None,
+        body: bytes,
+        message: JsonRpcMessage,
+        channel: Channel,
     ) -> Call | None:
-        """A modern message as a call, None for a legacy one."""
+        """The call of a modern message; None for a legacy one."""
         method, id = message.method, message.id
-        if len(head.raw) != len(head.pairs):
-            check_duplicates(head)
+        if len(headers.raw) != len(headers.pairs):
+            check_duplicates(headers)
         if isinstance(method, str):
             if id is UNSET and not method.startswith("notifications/"):
                 raise InvalidRequest(f"{method[:80]!r} is a request and needs an 'id'")
-            if is_modern(body, message.params, head):
-                if isinstance(id, int | str):
-                    caller, token = self._reader.read(method, message.params, head, identity)
-                    return Call(method, message.params, caller, NO_CHANNEL, id, token, None, head.params)
-                return _modern_notification(head, identity, message, method)
-        check_legacy_version(head)
+            params = message.params
+            if headers.raw.get(b"mcp-protocol-version") == LATEST_HEADER or is_modern(body, params, headers):
+                if not isinstance(id, int | str):
+                    return _modern_notification(headers, identity, keys, message, method)
+                caller, token = self._reader.read(method, params, headers, identity)
+                return Call(method, params, caller, channel, id, token, None, headers.params, None, keys)
+        if headers.raw.get(b"mcp-protocol-version") not in LEGACY_HEADERS:
+            check_legacy_version(headers)
         return None
 
 
 def _modern_notification(
-    head: RequestHeaders, identity: Identity, message: JsonRpcMessage, method: str
+    headers: RequestHeaders,
+    identity: Identity,
+    keys: Mapping[str, Secret] | None,
+    message: JsonRpcMessage,
+    method: str,
 ) -> Call:
     """The modern era defines none over HTTP, and no headers for one but the version."""
-    version = head.version or ""
+    version = headers.version or ""
     if version not in MODERN_VERSIONS:
         raise UnsupportedVersion(version[:80])
-    return Call(method, message.params, Caller(version, {}, identity=identity), NO_CHANNEL)
+    return Call(method, message.params, Caller(version, {}, identity=identity), NO_CHANNEL, secrets=keys)
 
 
-def check_legacy_version(head: RequestHeaders) -> None:
-    version = head.version
+def check_legacy_version(headers: RequestHeaders) -> None:
+    version = headers.version
     if version is not None and version not in LEGACY_VERSIONS:
         raise UnsupportedVersion(version[:80])

@@ -18,6 +18,7 @@ from ..wire.call import (
     NO_CHANNEL,
     Call,
     Caller,
+    Channel,
     ClientInfo,
     Identity,
     LegacySession,
@@ -169,26 +170,28 @@ NEEDS_SESSION = frozenset({"logging/setLevel", "resources/subscribe", "resources
 SESSION_HEADER = b"mcp-session-id"
 
 
-def find_session(sessions: LegacySessions, head: RequestHeaders, identity: Identity) -> OpenedSession | None:
+def find_session(
+    sessions: LegacySessions, headers: RequestHeaders, identity: Identity
+) -> OpenedSession | None:
     """The session that a request names, if it is one of ours."""
-    id = head.get(SESSION_HEADER)
+    id = headers.get(SESSION_HEADER)
     return None if id is None else sessions.find(id, identity)
 
 
 def anonymous_session(
-    sessions: LegacySessions, head: RequestHeaders, identity: Identity, message: JsonRpcMessage
+    sessions: LegacySessions, headers: RequestHeaders, identity: Identity, message: JsonRpcMessage
 ) -> OpenedSession | None:
     """A request without a session, as from curl: served for itself. Its client can be asked nothing."""
-    known = SESSION_HEADER in head.raw
+    known = SESSION_HEADER in headers.raw
     if known or not isinstance(message.id, int | str) or message.method in (UNSET, *NEEDS_SESSION):
         return None
-    return sessions.passing(head.version or ASSUMED_VERSION, identity)
+    return sessions.passing(headers.version or ASSUMED_VERSION, identity)
 
 
-def session_error(head: RequestHeaders, id: Any = None) -> tuple[int, bytes]:
+def session_error(headers: RequestHeaders, id: Any = None) -> tuple[int, bytes]:
     """No session, or not one of ours."""
     status, error = 404, McpError(-32001, "Session not found; send 'initialize' to open a new one")
-    if SESSION_HEADER not in head.raw:
+    if SESSION_HEADER not in headers.raw:
         status, error = 400, InvalidRequest(NO_SESSION)
     return status, encode_error(id if isinstance(id, int | str) else None, error)
 
@@ -198,13 +201,13 @@ def legacy_call(
     message: JsonRpcMessage,
     opened: OpenedSession,
     session: LegacySession,
-    secrets: Mapping[str, Secret] | None,
+    keys: Mapping[str, Secret] | None,
+    channel: Channel = NO_CHANNEL,
 ) -> Call:
-    """A request, or a notification, in the name of this session."""
-    assert isinstance(message.method, str)
-    call = Call(message.method, message.params, opened.caller, NO_CHANNEL, session=session)
-    if isinstance(message.id, int | str):
-        call.id = message.id
-        call.progress_token = read_legacy_progress_token(body, message.params)
-    call.secrets = secrets
-    return call
+    """The call of a request or a notification of this session."""
+    method, params, id = message.method, message.params, message.id
+    assert isinstance(method, str)
+    if not isinstance(id, int | str):
+        return Call(method, params, opened.caller, channel, session=session, secrets=keys)
+    token = read_legacy_progress_token(body, params)
+    return Call(method, params, opened.caller, channel, id, token, session, secrets=keys)

@@ -359,6 +359,7 @@ class Server:
     ) -> "HttpEdge":
         """An ASGI app that serves both eras at `path`, and its health at /health."""
         from ..edge.http.app import HttpEdge  # the transports load only when used
+        from ..edge.request import CallerKeySetting
 
         return HttpEdge(
             self.service,
@@ -367,7 +368,7 @@ class Server:
             allowed_hosts=allowed_hosts,
             allowed_origins=allowed_origins,
             identify=identify,
-            keys=None if self.caller_keys is None else lambda: self.caller_keys,
+            keys=CallerKeySetting(self.caller_keys),
             max_body=max_body,
             pace=pace,
         )

@@ -1,6 +1,6 @@
 """Logs to standard error, as text or as JSON lines, with the fields of the request they belong to.
 
-Fields come from the request under way (`observed.current`) and from `extra`. Secrets are masked and line
+Fields come from the request under way (`requests.current`) and from `extra`. Secrets are masked and line
 breaks from outside escaped at the one place where a record becomes a line.
 """
 
@@ -60,8 +60,8 @@ def write_json_line(name: str, message: str, fields: Mapping[str, object]) -> No
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    seen = current.get()
-    fields = {} if seen is None else request_fields(seen)
+    request = current.get()
+    fields = {} if request is None else request_fields(request)
     fields.update((name, value) for name, value in record.__dict__.items() if name not in _OWN)
     return {name: _safe(name, value) for name, value in fields.items()}
 

@@ -104,8 +104,6 @@ def tokens(size: int) -> int:
     return round(size / BYTES_PER_TOKEN)
 
 
-__all__ = ["CONTENT_TYPE", "METHODS", "Metrics", "UpstreamState"]
-
 METHODS = frozenset(
     {
         "initialize",
@@ -135,7 +133,7 @@ _BOUNDS = (*(repr(bound) for bound in BUCKETS), "+Inf")
 
 
 class UpstreamState(Struct, frozen=True):
-    """What the gauges show of one upstream at the moment of a scrape."""
+    """The gauges of one upstream at the moment of a scrape."""
 
     server: str
     up: bool
@@ -145,14 +143,20 @@ class UpstreamState(Struct, frozen=True):
 
 
 class _Traffic:
-    """What happened between us and one server; empty name: what the gateway answered itself."""
+    """Counts of one server; the empty name stands for what the gateway answers itself."""
 
-    __slots__ = ("came", "labels", "reconnects", "request_bytes", "response_bytes", "retries", "went")
+    __slots__ = ("labels", "received", "reconnects", "request_bytes", "response_bytes", "retries", "sent")
 
     def __init__(self, server: str) -> None:
         self.labels = labelled(server=server)
         self.request_bytes = self.response_bytes = self.retries = self.reconnects = 0
-        self.came = self.went = 0
+        self.received = self.sent = 0
+
+
+class _TrafficByServer(dict[str, _Traffic]):
+    def __missing__(self, server: str) -> _Traffic:
+        traffic = self[server] = _Traffic(server)
+        return traffic
 
 
 class _Durations:
@@ -165,7 +169,7 @@ class _Durations:
 
 
 class _Series:
-    """All that one `record` touches, found by one lookup."""
+    """Everything that one `record` changes, found by one lookup."""
 
     __slots__ = ("count", "durations", "labels", "traffic")
 
@@ -187,7 +191,7 @@ class Metrics:
         self._parked = parked
         self._series: dict[tuple[str, str, str], _Series] = {}
         self._durations: dict[tuple[str, str], _Durations] = {}
-        self._traffic: dict[str, _Traffic] = {}
+        self._traffic = _TrafficByServer()
 
     def record(
         self,
@@ -209,17 +213,17 @@ class Metrics:
         traffic.request_bytes += request_bytes
         traffic.response_bytes += response_bytes
 
-    def fitted(self, server: str, came: int, went: int) -> None:
-        """A tool's result: so many bytes came, and so many went on to the client."""
-        traffic = self._of(server)
-        traffic.came += came
-        traffic.went += went
+    def record_result(self, server: str, received: int, sent: int) -> None:
+        """A tool's result: the bytes received from the tool, and those of them sent on to the client."""
+        traffic = self._traffic[server]
+        traffic.received += received
+        traffic.sent += sent
 
     def retried(self, server: str) -> None:
-        self._of(server).retries += 1
+        self._traffic[server].retries += 1
 
     def reconnected(self, server: str) -> None:
-        self._of(server).reconnects += 1
+        self._traffic[server].reconnects += 1
 
     def forget(self, server: str) -> None:
         """A server left the configuration; its series end."""
@@ -238,14 +242,8 @@ class Metrics:
         key = (server, method, outcome)
         if key not in self._series:
             durations = self._durations.setdefault((server, method), _Durations(server, method))
-            self._series[key] = _Series(durations, outcome, self._of(server))
+            self._series[key] = _Series(durations, outcome, self._traffic[server])
         return self._series[key]
-
-    def _of(self, server: str) -> _Traffic:
-        found = self._traffic.get(server)
-        if found is None:
-            found = self._traffic[server] = _Traffic(server)
-        return found
 
     def _families(self) -> Iterator[MetricFamily]:
         version = labelled(version=__version__, python=platform.python_version())
@@ -296,17 +294,17 @@ class Metrics:
 _TRAFFIC: tuple[tuple[str, str, Callable[[_Traffic], int]], ...] = (
     ("toolyard_request_bytes_total", "Bytes of parameters taken.", lambda of: of.request_bytes),
     ("toolyard_response_bytes_total", "Bytes of results given.", lambda of: of.response_bytes),
-    ("toolyard_results_came_bytes_total", "Bytes of tools' results, as they came.", lambda of: of.came),
-    ("toolyard_results_went_bytes_total", "Bytes of them that went on to clients.", lambda of: of.went),
+    ("toolyard_results_came_bytes_total", "Bytes of tools' results, as they came.", lambda of: of.received),
+    ("toolyard_results_went_bytes_total", "Bytes of them that went on to clients.", lambda of: of.sent),
     (
         "toolyard_results_came_tokens_total",
         "Tokens of tools' results as they came, estimated.",
-        lambda of: tokens(of.came),
+        lambda of: tokens(of.received),
     ),
     (
         "toolyard_results_went_tokens_total",
         "Tokens of them that went on to clients, estimated.",
-        lambda of: tokens(of.went),
+        lambda of: tokens(of.sent),
     ),
     ("toolyard_retries_total", "Calls tried again.", lambda of: of.retries),
     ("toolyard_reconnects_total", "Connections made anew after a loss.", lambda of: of.reconnects),

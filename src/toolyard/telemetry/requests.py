@@ -5,7 +5,8 @@ tells other log lines which request they belong to.
 """
 
 import logging
-from contextvars import ContextVar
+from collections.abc import Callable
+from contextvars import ContextVar, Token
 from itertools import count
 from secrets import token_hex
 from time import perf_counter
@@ -94,19 +95,14 @@ class ClientAddress(Struct, frozen=True):
 current: ContextVar[ObservedRequest | None] = ContextVar("toolyard_observed", default=None)
 client_address: ContextVar[ClientAddress] = ContextVar("toolyard_origin", default=ClientAddress())  # noqa: B039 (frozen)
 
-_process = token_hex(4)
-_numbers = count(1)
+new_request_id: Callable[[], str] = map(f"{token_hex(4)}-{{}}".format, count(1)).__next__
+"""Makes an id that is unique among processes. It counts, since random bytes would cost each request more."""
 
 
-def new_request_id() -> str:
-    """Unique among processes; a counter and not random bytes, as it is made for every request."""
-    return f"{_process}-{next(_numbers)}"
-
-
-def outcome_label(seen: ObservedRequest) -> OutcomeLabel:
-    error = seen.error
+def outcome_label(request: ObservedRequest) -> OutcomeLabel:
+    error = request.error
     if error is None:
-        return "tool_error" if seen.is_error_result else "ok"
+        return "tool_error" if request.is_error_result else "ok"
     if isinstance(error, TimeoutError):  # also an McpError that is one
         return "timeout"
     if isinstance(error, McpError):
@@ -115,44 +111,44 @@ def outcome_label(seen: ObservedRequest) -> OutcomeLabel:
     return "error" if isinstance(error, Exception) else "cancelled"
 
 
-def log_request(seen: ObservedRequest, ended: OutcomeLabel, seconds: float) -> None:
+def log_request(request: ObservedRequest, ended: OutcomeLabel, seconds: float) -> None:
     """The one line of a request: a warning when an upstream failed, else for the access log or debugging."""
-    failed = ended in ("error", "timeout") and not getattr(seen.error, "expected", False)
-    level = logging.WARNING if failed else logging.INFO if seen.in_access_log else logging.DEBUG
+    failed = ended in ("error", "timeout") and not getattr(request.error, "expected", False)
+    level = logging.WARNING if failed else logging.INFO if request.in_access_log else logging.DEBUG
     if not _calls.isEnabledFor(level):
         return
-    extra = {"outcome": ended, "duration_ms": round(seconds * 1000, 3), **request_fields(seen)}
-    if seen.in_access_log:
-        extra |= _caller_of(seen)
-    if seen.error is not None:
-        extra["error"] = f"{type(seen.error).__name__}: {seen.error}"
-    _calls.log(level, "%s", seen.method, extra=extra)
+    extra = {"outcome": ended, "duration_ms": round(seconds * 1000, 3), **request_fields(request)}
+    if request.in_access_log:
+        extra |= _caller_of(request)
+    if request.error is not None:
+        extra["error"] = f"{type(request.error).__name__}: {request.error}"
+    _calls.log(level, "%s", request.method, extra=extra)
 
 
-def _caller_of(seen: ObservedRequest) -> dict[str, Any]:
+def _caller_of(request: ObservedRequest) -> dict[str, Any]:
     """Who made a request, from where, and how much went to and fro. Names are the client's own words."""
     came = client_address.get()
-    client = seen.caller.client
+    client = request.caller.client
     fields = {
-        "agent": seen.caller.agent[:_NAME],
+        "agent": request.caller.agent[:_NAME],
         "client": f"{client.name}/{client.version}".strip("/")[:_NAME],
         "address": came.address,
         "forwarded_for": came.forwarded_for[:_NAME],
-        "request_bytes": seen.request_bytes,
-        "response_bytes": seen.response_bytes,
+        "request_bytes": request.request_bytes,
+        "response_bytes": request.response_bytes,
     }
     return {name: value for name, value in fields.items() if value}
 
 
-def request_fields(seen: ObservedRequest) -> dict[str, Any]:
+def request_fields(request: ObservedRequest) -> dict[str, Any]:
     """The fields of a request that each of its log lines shows."""
     fields = {
-        "request_id": seen.request_id,
-        "server": seen.server,
-        "tool": seen.name if seen.method == "tools/call" else None,
-        "tenant": seen.caller.tenant,
-        "trace_id": seen.trace_id,
-        "span_id": seen.span_id,
+        "request_id": request.request_id,
+        "server": request.server,
+        "tool": request.name if request.method == "tools/call" else None,
+        "tenant": request.caller.tenant,
+        "trace_id": request.trace_id,
+        "span_id": request.span_id,
     }
     return {name: value for name, value in fields.items() if value}
 
@@ -175,43 +171,45 @@ class Recorder(Protocol):
     ) -> None: ...
 
 
-class Observation:
-    """`with Watch(seen, metrics, tracing, meta) as meta`: the block sends `meta` on and fills in `seen`."""
+class Observation(Struct, eq=False):
+    """`with Observation(request, metrics, tracing, meta) as meta`: the block sends this `meta` on.
 
-    __slots__ = ("_meta", "_metrics", "_seen", "_spanned", "_started", "_token")
+    The block fills in the lower half of `request`; at its end the request is recorded.
+    """
 
-    def __init__(
-        self,
-        seen: ObservedRequest,
-        metrics: Recorder | None,
-        tracing: "Tracing | None" = None,
-        meta: Meta = _NO_META,
-    ) -> None:
-        self._seen = seen
-        self._metrics = metrics
-        self._meta = meta
-        self._spanned: RequestSpan | None = None if tracing is None else tracing.forward(seen, meta)
+    request: ObservedRequest
+    metrics: Recorder | None
+    tracing: "Tracing | None" = None
+    meta: Meta = _NO_META
+    _span: "RequestSpan | None" = None
+    _token: Token[ObservedRequest | None] | None = None
+    _started: float = 0.0
 
     def __enter__(self) -> Meta:
-        self._token = current.set(self._seen)
+        self._token = current.set(self.request)
         self._started = perf_counter()
-        return self._meta if self._spanned is None else self._spanned.__enter__()
+        if self.tracing is None:
+            return self.meta
+        self._span = self.tracing.forward(self.request, self.meta)
+        return self._span.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None
     ) -> None:
-        seen = self._seen
+        request = self.request
         seconds = perf_counter() - self._started
         if error is not None:
-            seen.error = error
-        if self._spanned is not None:
-            self._spanned.__exit__(kind, error, where)
-        ended = outcome_label(seen)
-        if self._metrics is not None:
-            self._metrics.record(
-                seen.server, seen.method, ended, seconds, seen.request_bytes, seen.response_bytes or 0
-            )
-        log_request(seen, ended, seconds)
+            request.error = error
+        if self._span is not None:
+            self._span.__exit__(kind, error, where)
+        is_ok = request.error is None and not request.is_error_result
+        label: OutcomeLabel = "ok" if is_ok else outcome_label(request)
+        if self.metrics is not None:
+            received, sent = request.request_bytes, request.response_bytes or 0
+            self.metrics.record(request.server, request.method, label, seconds, received, sent)
+        if not is_ok or request.in_access_log or _calls.isEnabledFor(logging.DEBUG):
+            log_request(request, label, seconds)
         # What was begun during the call keeps its context, and must not keep its frames with the error.
-        seen.error = None
-        current.reset(self._token)
+        request.error = None
+        if self._token is not None:
+            current.reset(self._token)

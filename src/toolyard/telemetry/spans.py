@@ -97,13 +97,13 @@ class Tracing:
         self._provider = provider
         self._tracer = provider.get_tracer("toolyard", __version__)
 
-    def serve(self, seen: ObservedRequest, meta: Meta) -> "RequestSpan":
+    def serve(self, request: ObservedRequest, meta: Meta) -> "RequestSpan":
         """Around a client's request; the parent is what its `_meta` carries."""
-        return RequestSpan(self._tracer, SpanKind.SERVER, seen, meta)
+        return RequestSpan(self._tracer, SpanKind.SERVER, request, meta)
 
-    def forward(self, seen: ObservedRequest, meta: Meta) -> "RequestSpan":
+    def forward(self, request: ObservedRequest, meta: Meta) -> "RequestSpan":
         """Around what an upstream is asked; the parent is the current span, else what `meta` carries."""
-        return RequestSpan(self._tracer, SpanKind.CLIENT, seen, meta)
+        return RequestSpan(self._tracer, SpanKind.CLIENT, request, meta)
 
     async def close(self, limit: float = 5.0) -> None:
         """Export what is left; a collector that is gone holds the shutdown for `limit` seconds at most."""
@@ -125,25 +125,25 @@ class Tracing:
 class RequestSpan:
     """`with` gives the `_meta` to send on: the caller's, with this span as the parent.
 
-    What is known only at the end is written into `seen` inside the block.
+    What is known only at the end is written into `request` inside the block.
     """
 
-    __slots__ = ("_kind", "_meta", "_seen", "_span", "_token", "_tracer")
+    __slots__ = ("_kind", "_meta", "_request", "_span", "_token", "_tracer")
 
-    def __init__(self, tracer: trace.Tracer, kind: SpanKind, seen: ObservedRequest, meta: Meta) -> None:
+    def __init__(self, tracer: trace.Tracer, kind: SpanKind, request: ObservedRequest, meta: Meta) -> None:
         self._tracer = tracer
         self._kind = kind
-        self._seen = seen
+        self._request = request
         self._meta = meta
 
     def __enter__(self) -> Meta:
-        seen = self._seen
+        request = self._request
         parent, links = _parent(self._kind, self._meta)
         self._span = self._tracer.start_span(
-            _span_name(seen),
+            _span_name(request),
             parent,
             self._kind,
-            _attributes(seen, self._kind),
+            _attributes(request, self._kind),
             links,
             record_exception=False,
             set_status_on_exception=False,
@@ -151,8 +151,8 @@ class RequestSpan:
         inside = trace.set_span_in_context(self._span, parent)
         self._token = otel_context.attach(inside)
         ours = self._span.get_span_context()
-        seen.trace_id = trace.format_trace_id(ours.trace_id)
-        seen.span_id = trace.format_span_id(ours.span_id)
+        request.trace_id = trace.format_trace_id(ours.trace_id)
+        request.span_id = trace.format_span_id(ours.span_id)
         return inject(self._meta, inside)
 
     def __exit__(
@@ -160,9 +160,9 @@ class RequestSpan:
     ) -> None:
         otel_context.detach(self._token)
         if error is not None:
-            self._seen.error = error
+            self._request.error = error
         if self._span.is_recording():
-            _finish(self._span, self._seen, self._kind)
+            _finish(self._span, self._request, self._kind)
         self._span.end()
 
 
@@ -178,56 +178,56 @@ def _parent(kind: SpanKind, meta: Meta) -> tuple[Context, list[Link]]:
     return carried, []
 
 
-def _span_name(seen: ObservedRequest) -> str:
-    key = _TARGET.get(seen.method)
-    if seen.name is None or key is None or key == "mcp.resource.uri":  # addresses are too many for names
-        return seen.method
-    return f"{seen.method} {seen.name[:_MAX_NAME]}"
+def _span_name(request: ObservedRequest) -> str:
+    key = _TARGET.get(request.method)
+    if request.name is None or key is None or key == "mcp.resource.uri":  # addresses are too many for names
+        return request.method
+    return f"{request.method} {request.name[:_MAX_NAME]}"
 
 
-def _attributes(seen: ObservedRequest, kind: SpanKind) -> Attributes:
-    caller = seen.caller
+def _attributes(request: ObservedRequest, kind: SpanKind) -> Attributes:
+    caller = request.caller
     identity = caller.identity
     known: Attributes = {
-        "mcp.method.name": seen.method,
+        "mcp.method.name": request.method,
         "toolyard.tenant": identity.tenant,
-        "toolyard.request.size": seen.request_bytes,
+        "toolyard.request.size": request.request_bytes,
     }
     optional = {
-        "toolyard.upstream": seen.server,
+        "toolyard.upstream": request.server,
         "toolyard.agent": identity.agent,
         "toolyard.thread": identity.thread,
-        "toolyard.request.id": seen.request_id,
+        "toolyard.request.id": request.request_id,
         "toolyard.client.name": caller.client.name,
-        "network.transport": _NETWORK.get(seen.transport, ""),
-        "network.protocol.name": "http" if seen.transport == "http" else "",
+        "network.transport": _NETWORK.get(request.transport, ""),
+        "network.protocol.name": "http" if request.transport == "http" else "",
     }
     known.update((key, value) for key, value in optional.items() if value)
-    if seen.name is not None and (target := _TARGET.get(seen.method)):
-        known[target] = _USERINFO.sub("", seen.name) if "@" in seen.name else seen.name
-    if seen.method == "tools/call":
+    if request.name is not None and (target := _TARGET.get(request.method)):
+        known[target] = _USERINFO.sub("", request.name) if "@" in request.name else request.name
+    if request.method == "tools/call":
         known["gen_ai.operation.name"] = "execute_tool"
-    if seen.rpc_id is not None:
-        known["jsonrpc.request.id"] = str(seen.rpc_id)
-    if seen.session_id:
+    if request.rpc_id is not None:
+        known["jsonrpc.request.id"] = str(request.rpc_id)
+    if request.session_id:
         # A digest: whoever holds the id itself can speak in the session.
-        known["mcp.session.id"] = hashlib.sha256(seen.session_id.encode()).hexdigest()[:32]
+        known["mcp.session.id"] = hashlib.sha256(request.session_id.encode()).hexdigest()[:32]
     if kind is SpanKind.SERVER:
         known["mcp.protocol.version"] = caller.version
-    elif seen.address:
-        known["server.address"] = seen.address
-        known["server.port"] = seen.port
+    elif request.address:
+        known["server.address"] = request.address
+        known["server.port"] = request.port
     return known
 
 
-def _finish(span: Span, seen: ObservedRequest, kind: SpanKind) -> None:
-    ended = outcome_label(seen)
+def _finish(span: Span, request: ObservedRequest, kind: SpanKind) -> None:
+    ended = outcome_label(request)
     span.set_attribute("toolyard.outcome", ended)
-    if seen.response_bytes is not None:
-        span.set_attribute("toolyard.response.size", seen.response_bytes)
-    if kind is SpanKind.CLIENT and seen.upstream_version:
-        span.set_attribute("mcp.protocol.version", seen.upstream_version)
-    error = seen.error
+    if request.response_bytes is not None:
+        span.set_attribute("toolyard.response.size", request.response_bytes)
+    if kind is SpanKind.CLIENT and request.upstream_version:
+        span.set_attribute("mcp.protocol.version", request.upstream_version)
+    error = request.error
     if isinstance(error, McpError):
         span.set_attribute("rpc.response.status_code", str(error.code))
         # To the server of a request, a request that makes no sense is not an error; to its sender it is.

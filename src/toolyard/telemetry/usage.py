@@ -1,4 +1,4 @@
-"""How much came from tools and how much went to models, by day, tenant, agent, server and tool.
+"""Counts the bytes received from tools and sent to models, by day, tenant, agent, server and tool.
 
 Counts in memory and adds the counts to a small SQLite file, which several processes and configurations
 can share.
@@ -14,8 +14,8 @@ from msgspec import Struct
 
 from .metrics import tokens
 
-MOST_OPEN = 10_000
-"""Different rows that are counted between two writes; what is beyond them counts as `other`."""
+MAX_OPEN = 10_000
+"""Rows that are counted between two writes; the calls of any further row count as `other`."""
 KEPT_DAYS = 400
 
 _TABLE = """
@@ -26,77 +26,77 @@ CREATE TABLE IF NOT EXISTS counted (
 ) WITHOUT ROWID
 """
 _OLD_TABLE = "ledger"
-"""The table of earlier versions, which do not say of which configuration a row is."""
+"""The table of earlier versions, which has no column for the configuration."""
 _ADD = """
 INSERT INTO counted VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT DO UPDATE
 SET calls = calls + excluded.calls, came = came + excluded.came, went = went + excluded.went
 """
-Who = tuple[str, str, str, str]
+UsageKey = tuple[str, str, str, str]
 """Tenant, agent, server, tool."""
-Counts = dict[Who, list[int]]
-"""Calls, bytes that came, bytes that went on."""
+Counts = dict[UsageKey, list[int]]
+"""Calls, bytes received from tools, bytes sent to clients."""
 
 
 class UsageRow(Struct, frozen=True):
-    """What one group of results came to."""
+    """The sums of one group of results."""
 
     name: str
     calls: int
-    came: int
-    went: int
+    received: int
+    sent: int
 
     @property
-    def tokens_came(self) -> int:
-        return tokens(self.came)
+    def tokens_received(self) -> int:
+        return tokens(self.received)
 
     @property
-    def tokens_went(self) -> int:
-        return tokens(self.went)
+    def tokens_sent(self) -> int:
+        return tokens(self.sent)
 
 
 class UsageLedger:
-    """`config` names the configuration that is counted for, as `rows` is asked for it."""
+    """`config` identifies the configuration that is counted, as in `usage_rows`."""
 
     def __init__(self, folder: Path | None, config: str = "") -> None:
         self._file = None if folder is None else folder / "ledger.db"
         self._config = config
         self._open: Counts = {}
 
-    def note(self, tenant: str, agent: str, server: str, tool: str, came: int, went: int) -> None:
-        who = (tenant, agent, server, tool)
-        counts = self._open.get(who)
+    def add(self, tenant: str, agent: str, server: str, tool: str, received: int, sent: int) -> None:
+        key = (tenant, agent, server, tool)
+        counts = self._open.get(key)
         if counts is None:
-            if len(self._open) >= MOST_OPEN:
-                who = (tenant, "", server, "other")
-            counts = self._open.setdefault(who, [0, 0, 0])
+            if len(self._open) >= MAX_OPEN:
+                key = (tenant, "", server, "other")
+            counts = self._open.setdefault(key, [0, 0, 0])
         counts[0] += 1
-        counts[1] += came
-        counts[2] += went
+        counts[1] += received
+        counts[2] += sent
 
     def take(self) -> Counts | None:
-        """What was counted since it was last taken, to be written; None when there is nothing to write."""
+        """Return the counts since the last `take`, to be written; None if there is nothing to write."""
         if self._file is None or not self._open:
             return None
         taken, self._open = self._open, {}
         return taken
 
-    def put_back(self, taken: Counts) -> None:
-        """It could not be written, and is counted on."""
-        for who, counts in taken.items():
-            kept = self._open.setdefault(who, [0, 0, 0])
-            for at, count in enumerate(counts):
-                kept[at] += count
+    def restore(self, taken: Counts) -> None:
+        """Count again what could not be written."""
+        for key, counts in taken.items():
+            kept = self._open.setdefault(key, [0, 0, 0])
+            for position, count in enumerate(counts):
+                kept[position] += count
 
     def write(self, taken: Counts) -> None:
-        """Add what was taken to the file; for a thread."""
+        """Add the counts to the file. Blocks; call it in a thread."""
         assert self._file is not None
         now = time.time()
         self._file.parent.mkdir(0o700, parents=True, exist_ok=True)
         with closing(_connected(self._file)) as file, file:
             file.execute(_TABLE)
             today, oldest = _day(now), _day(now - KEPT_DAYS * 86_400)
-            file.executemany(_ADD, [(self._config, today, *who, *counts) for who, counts in taken.items()])
+            file.executemany(_ADD, [(self._config, today, *key, *counts) for key, counts in taken.items()])
             for table in _tables(file):
                 file.execute(f"DELETE FROM {table} WHERE day < ?", [oldest])
 
@@ -120,8 +120,8 @@ def _tables(file: sqlite3.Connection) -> list[str]:
 GROUPS = ("tool", "server", "agent", "tenant", "day", "config")
 
 
-def rows(folder: Path, by: str, days: int, config: str | None = None) -> list[UsageRow]:
-    """What the last days came to, grouped by one of GROUPS, biggest first; of one configuration, or all."""
+def usage_rows(folder: Path, by: str, days: int, config: str | None = None) -> list[UsageRow]:
+    """The sums of the last days, grouped by one of GROUPS, largest first; of one configuration, or of all."""
     if by not in GROUPS:
         raise ValueError(f"cannot group by {by!r}")
     file = folder / "ledger.db"
@@ -143,4 +143,4 @@ def rows(folder: Path, by: str, days: int, config: str | None = None) -> list[Us
         )
         wanted = [first] if config is None else [first, config]
         found: Iterable[tuple[str, int, int, int]] = opened.execute(query, wanted)
-        return [UsageRow(name or "(none)", calls, came, went) for name, calls, came, went in found]
+        return [UsageRow(name or "(none)", *sums) for name, *sums in found]

@@ -16,7 +16,7 @@ from msgspec import UNSET, Raw, Struct, UnsetType, field
 
 from .errors import HeaderMismatch, InvalidParams, InvalidRequest, UnsupportedVersion
 from .headers import NAME_PARAMS, RequestHeaders, check_request
-from .messages import Id, decode_params
+from .messages import Id
 from .versions import LATEST_MODERN, LEGACY_VERSIONS, MODERN_VERSIONS, Era, era_of
 
 PREFIX = "io.modelcontextprotocol/"
@@ -58,14 +58,17 @@ class _VersionParams(Struct):
 _version_decoder = msgspec.json.Decoder(_VersionParams)
 # Without the prefix, whose slash JSON may spell in two ways.
 _VERSION_BYTES = b"protocolVersion"
-_LATEST = LATEST_MODERN.encode()
+LATEST_HEADER = LATEST_MODERN.encode()
+"""The value of MCP-Protocol-Version in the latest version."""
+LEGACY_HEADERS = frozenset(version.encode() for version in LEGACY_VERSIONS)
 
 
-def is_modern(body: bytes, params: Raw, head: RequestHeaders | None) -> bool:
+def is_modern(body: bytes, params: Raw, headers: RequestHeaders | None) -> bool:
     """Whether a request wants to be taken for a modern one. Cheap: most bodies need no decoding for it."""
-    if head is not None:
-        sent = head.raw.get(b"mcp-protocol-version")
-        if sent == _LATEST or (sent is not None and head.version not in LEGACY_VERSIONS):
+    if headers is not None:
+        sent = headers.raw.get(b"mcp-protocol-version")
+        is_legacy = sent is None or sent in LEGACY_HEADERS or headers.version in LEGACY_VERSIONS
+        if not is_legacy:
             return True
     return _VERSION_BYTES in body and _has_version(params)
 
@@ -315,6 +318,7 @@ class _ModernParams(Struct, gc=False):
     task_id: Any = field(default=None, name="taskId")
 
 
+_decode_modern_params = msgspec.json.Decoder(_ModernParams).decode
 _decode_modern_meta = msgspec.json.Decoder(_ModernMeta).decode
 
 
@@ -329,21 +333,32 @@ class ModernReader:
         self._seen: dict[tuple[bytes, Identity], tuple[Caller, bytes]] = {}
 
     def read(
-        self, method: str, params: Raw, head: RequestHeaders | None, identity: Identity
+        self, method: str, params: Raw, headers: RequestHeaders | None, identity: Identity
     ) -> tuple[Caller, Id | None]:
-        """The caller and the progress token; with `head`, the HTTP headers are held against the body."""
-        parsed = decode_params(params, _ModernParams)
+        """The caller and the progress token; with `headers`, the HTTP headers are held against the body."""
+        try:
+            parsed = _decode_modern_params(params)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            raise InvalidParams(f"Invalid params: {error}") from None
         raw = bytes(parsed.meta)
         token = None
         seen = self._seen.get((raw, identity))
         if seen is None:
-            meta = _read_meta(raw, head)
+            meta = _read_meta(raw, headers)
             token = meta.progress_token
             seen = self._remember(raw, meta, identity)
-        elif head is not None and head.raw.get(b"mcp-protocol-version") != seen[1]:
-            _check_version(head.version, seen[0].version)
-        if head is not None:
-            check_request(head, method, _name_in(method, parsed))
+        elif headers is not None and headers.raw.get(b"mcp-protocol-version") != seen[1]:
+            _check_version(headers.version, seen[0].version)
+        if headers is not None:
+            name = parsed.name
+            # A plain name is compared as bytes; everything else is looked at closely.
+            if (
+                method != "tools/call"
+                or headers.raw.get(b"mcp-method") != b"tools/call"
+                or not (isinstance(name, str) and name.isidentifier() and name.isascii())
+                or headers.raw.get(b"mcp-name") != name.encode()
+            ):
+                check_request(headers, method, _name_in(method, parsed))
         return seen[0], token
 
     def _remember(self, raw: bytes, meta: _ModernMeta, identity: Identity) -> tuple[Caller, bytes]:
@@ -357,8 +372,8 @@ class ModernReader:
         return seen
 
 
-def _read_meta(raw: bytes, head: RequestHeaders | None) -> _ModernMeta:
-    sent = None if head is None else head.version
+def _read_meta(raw: bytes, headers: RequestHeaders | None) -> _ModernMeta:
+    sent = None if headers is None else headers.version
     try:
         meta = _decode_modern_meta(raw) if raw else _ModernMeta()
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -369,7 +384,7 @@ def _read_meta(raw: bytes, head: RequestHeaders | None) -> _ModernMeta:
         raise InvalidParams(f"params._meta must carry {VERSION_KEY!r} and {CAPABILITIES_KEY!r}")
     if meta.capabilities is _NOTHING or memoryview(meta.capabilities)[0] != 0x7B:
         raise InvalidParams(f"params._meta must carry {CAPABILITIES_KEY!r}, an object")
-    if head is not None:
+    if headers is not None:
         _check_version(sent, meta.version)
     if meta.version not in MODERN_VERSIONS:
         raise UnsupportedVersion(meta.version[:80])
@@ -394,6 +409,7 @@ def _name_in(method: str, parsed: _ModernParams) -> str | None:
 
 
 THREAD_KEY = "toolyard/thread"
+_THREAD_BYTES = THREAD_KEY.encode()
 THREAD_HEADER = b"x-toolyard-thread"
 MAX_THREAD = 200
 
@@ -415,7 +431,10 @@ def thread_of(call: Call) -> str:
 
     A session's id is a secret, so a hash of it stands for it.
     """
-    thread = call.caller.thread or _in_meta(call)
+    thread = call.caller.identity.thread
+    # Few calls have one in `_meta`, and decoding each to find out is not free.
+    if not thread and _THREAD_BYTES in bytes(call.params):
+        thread = _thread_in_meta(call)
     if thread:
         return thread[:MAX_THREAD]
     if call.session is not None and call.session.id:
@@ -423,10 +442,7 @@ def thread_of(call: Call) -> str:
     return ""
 
 
-def _in_meta(call: Call) -> str:
-    # Few calls have it, and decoding `_meta` of every one of them to find out is not free.
-    if THREAD_KEY.encode() not in bytes(call.params):
-        return ""
+def _thread_in_meta(call: Call) -> str:
     try:
         return _decode_thread_meta(_decode_thread_params(call.params).meta).thread
     except msgspec.DecodeError:

@@ -38,20 +38,22 @@ _NUMBER = re.compile(r"-?[0-9]{1,17}(?:\.0+)?")
 _MAX_SAFE_INTEGER = 2**53 - 1
 
 
-class RequestHeaders:
-    """A request's headers, looked up as they are needed; on the hot path as bytes."""
+class RequestHeaders(Struct, frozen=True, gc=False):
+    """A request's headers, with names in lower case, as ASGI has them."""
 
-    __slots__ = ("pairs", "raw")
+    pairs: list[tuple[bytes, bytes]]
+    raw: dict[bytes, bytes]
+    """The same by name. Of a header that came several times it has the last, and of Accept all."""
 
-    def __init__(self, headers: Iterable[tuple[bytes, bytes]]) -> None:
-        """Takes raw ASGI headers, whose names are lower case."""
-        self.pairs = headers if isinstance(headers, list) else list(headers)
-        self.raw = dict(self.pairs)
-        if len(self.raw) != len(self.pairs):
-            # The one list among the headers we read; HTTP allows it to come in pieces.
-            accepts = [value for name, value in self.pairs if name == b"accept"]
-            if len(accepts) > 1:
-                self.raw[b"accept"] = b",".join(accepts)
+    @staticmethod
+    def of(pairs: Iterable[tuple[bytes, bytes]]) -> "RequestHeaders":
+        pairs = list(pairs)
+        raw = dict(pairs)
+        # Accept is the one list among the headers we read; HTTP allows it to come in several lines.
+        accepts = [value for name, value in pairs if name == b"accept"]
+        if accepts:
+            raw[b"accept"] = b",".join(accepts)
+        return RequestHeaders(pairs, raw)
 
     def get(self, name: bytes) -> str | None:
         """A value, trimmed: some servers keep trailing white space."""
@@ -63,7 +65,7 @@ class RequestHeaders:
         return self.get(b"mcp-protocol-version")
 
     @property
-    def doubled(self) -> str | None:
+    def duplicate(self) -> str | None:
         """The first header that came twice, of those that have one meaning only."""
         seen: set[bytes] = set()
         for name, _ in self.pairs:
@@ -73,11 +75,11 @@ class RequestHeaders:
         return None
 
     @property
-    def repeated(self) -> str | None:
+    def duplicate_identity(self) -> str | None:
         """The first header that came twice, of those that may say who calls.
 
         Leaves out lists, what each proxy on the way may add a line of, and those of the message itself, which
-        are `doubled`: their refusal has the message's id.
+        are in `duplicate`: their refusal has the message's id.
         """
         if len(self.raw) == len(self.pairs):
             return None
@@ -137,52 +139,38 @@ def decode_value(text: str) -> str:
     return text
 
 
-def check_request(head: RequestHeaders, method: str, name: str | None) -> None:
+def check_request(headers: RequestHeaders, method: str, name: str | None) -> None:
     """Mcp-Method and, where the method has one, Mcp-Name must say what the body says."""
-    # The plain case first, as bytes; only what differs is looked at closely.
-    if head.raw.get(b"mcp-method") != method.encode():
-        _check_method(head, method)
-    if name is not None and (head.raw.get(b"mcp-name") != name.encode() or not _is_word(name)):
-        _check_name(head, method, name)
-
-
-def _is_word(name: str) -> bool:
-    """A name that a header carries as it is, told quickly; what this does not know is looked at closely."""
-    return name.isidentifier() and name.isascii()
-
-
-def check_duplicates(head: RequestHeaders) -> None:
-    """Refuse a header that has one meaning and came twice: who reads which would be anybody's guess."""
-    doubled = head.doubled
-    if doubled is not None:
-        raise HeaderMismatch(f"header {doubled!r} came more than once")
-
-
-def check_repeated(head: RequestHeaders) -> None:
-    """Refuse any header that came twice and may say who calls."""
-    repeated = head.repeated
-    if repeated is not None:
-        raise HeaderMismatch(f"header {repeated!r} came more than once")
-
-
-def _is_plain(text: str) -> bool:
-    return bool(_PLAIN.fullmatch(text)) and not _SENTINEL.fullmatch(text)
-
-
-def _check_method(head: RequestHeaders, method: str) -> None:
-    sent = head.get(b"mcp-method")
+    sent = headers.get(b"mcp-method")
     if sent is None:
         raise HeaderMismatch("the Mcp-Method header is missing")
     if sent != method:
         raise HeaderMismatch(f"Mcp-Method is {sent[:80]!r}, the body says {method[:80]!r}")
-
-
-def _check_name(head: RequestHeaders, method: str, name: str) -> None:
-    sent = head.get(b"mcp-name")
+    if name is None:
+        return
+    sent = headers.get(b"mcp-name")
     if sent is None:
         raise HeaderMismatch(f"the Mcp-Name header is missing; {method!r} requires it")
     if decode_value(sent) != name:
         raise HeaderMismatch(f"Mcp-Name is {sent[:80]!r}, the body says {name[:80]!r}")
+
+
+def check_duplicates(headers: RequestHeaders) -> None:
+    """Refuse a header that has one meaning and came twice: who reads which would be anybody's guess."""
+    duplicate = headers.duplicate
+    if duplicate is not None:
+        raise HeaderMismatch(f"header {duplicate!r} came more than once")
+
+
+def check_repeated(headers: RequestHeaders) -> None:
+    """Refuse any header that came twice and may say who calls."""
+    duplicate = headers.duplicate_identity
+    if duplicate is not None:
+        raise HeaderMismatch(f"header {duplicate!r} came more than once")
+
+
+def _is_plain(text: str) -> bool:
+    return bool(_PLAIN.fullmatch(text)) and not _SENTINEL.fullmatch(text)
 
 
 class ParamHeader(Struct, frozen=True):

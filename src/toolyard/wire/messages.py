@@ -16,6 +16,7 @@ T = TypeVar("T")
 
 MAX_NESTING = 128
 MAX_ID_BYTES = 256
+_MIN_ID, _MAX_ID = -(1 << 63), (1 << 63) - 1
 
 _EMPTY = Raw(b"{}")
 encode = msgspec.json.Encoder().encode
@@ -76,12 +77,13 @@ _decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 def parse(body: bytes) -> JsonRpcMessage:
     """Decode one message, or raise ParseError or InvalidRequest with what is wrong."""
-    check_text(body)
+    if not body.isascii() or body.count(b"[") + body.count(b"{") > MAX_NESTING:
+        check_text(body)
     return parse_checked(body)
 
 
 def parse_checked(body: bytes) -> JsonRpcMessage:
-    """The same for a body of which `check_text` holds already."""
+    """The same for a body that has passed `check_text`."""
     try:
         message = _decode_message(body)
     except msgspec.ValidationError as error:
@@ -92,7 +94,18 @@ def parse_checked(body: bytes) -> JsonRpcMessage:
         raise ParseError(f"Not JSON: {error}") from None
     except RecursionError:
         raise InvalidRequest(f"Nested deeper than {MAX_NESTING} levels") from None
-    _check_form(message)
+    if message.params is not _EMPTY and memoryview(message.params)[0] != 0x7B:
+        raise InvalidRequest("'params' must be an object")
+    id, has_result, has_error = message.id, message.result is not UNSET, message.error is not UNSET
+    if id is not UNSET and not (type(id) is int and _MIN_ID <= id <= _MAX_ID):
+        fault = _id_fault(id)
+        if fault is not None and not (id is None and has_error):
+            raise InvalidRequest(fault)
+    if message.method is not UNSET:
+        if has_result or has_error:
+            raise InvalidRequest("Both a request and a response")
+    elif has_result is has_error or id is UNSET:
+        raise InvalidRequest("Neither a request, a notification nor a response")
     return message
 
 
@@ -108,27 +121,11 @@ def check_text(body: bytes) -> None:
         raise InvalidRequest(f"Nested deeper than {MAX_NESTING} levels")
 
 
-def _check_form(message: JsonRpcMessage) -> None:
-    if message.params is not _EMPTY and memoryview(message.params)[0] != 0x7B:
-        raise InvalidRequest("'params' must be an object")
-    id = message.id
-    if id is not UNSET and (id is not None or message.error is UNSET):
-        fault = _id_fault(id)
-        if fault is not None:
-            raise InvalidRequest(fault)
-    answered = message.result is not UNSET or message.error is not UNSET
-    if message.method is not UNSET:
-        if answered:
-            raise InvalidRequest("Both a request and a response")
-    elif not answered or message.id is UNSET or (message.result is not UNSET and message.error is not UNSET):
-        raise InvalidRequest("Neither a request, a notification nor a response")
-
-
 def _id_fault(id: Id | None) -> str | None:
     if isinstance(id, str):
         return f"'id' is longer than {MAX_ID_BYTES} characters" if len(id) > MAX_ID_BYTES else None
     if isinstance(id, int):
-        return None if -(1 << 63) <= id < 1 << 63 else "'id' does not fit in 64 bits"
+        return None if _MIN_ID <= id <= _MAX_ID else "'id' does not fit in 64 bits"
     return "'id' must be a string or an integer, not null"
 
 

@@ -39,7 +39,7 @@ def command(by: str, days: int, limit: int, everything: bool, config: Path | Non
     """
     from ...config import Config
     from ...config.files import config_identity, state_folder
-    from ...telemetry.usage import rows
+    from ...telemetry.usage import usage_rows
 
     file = loader.config_file(None, config)
     settings = Config() if file is None else loader.load_config(file)
@@ -48,8 +48,8 @@ def command(by: str, days: int, limit: int, everything: bool, config: Path | Non
     if folder is None:
         raise CommandError("no state folder", "set state_dir in [gateway]")
     try:
-        found = rows(folder, by, days, own)
-        others = not found and own is not None and bool(rows(folder, by, days))
+        found = usage_rows(folder, by, days, own)
+        others = not found and own is not None and bool(usage_rows(folder, by, days))
     except sqlite3.Error as error:
         raise CommandError(f"{folder / 'ledger.db'} cannot be read: {error}") from None
     if as_json:
@@ -71,15 +71,15 @@ def _object(row: "UsageRow") -> dict[str, object]:
     return {
         "name": row.name,
         "calls": row.calls,
-        "bytes_in": row.came,
-        "bytes_out": row.went,
-        "tokens_in": row.tokens_came,
-        "tokens_out": row.tokens_went,
+        "bytes_in": row.received,
+        "bytes_out": row.sent,
+        "tokens_in": row.tokens_received,
+        "tokens_out": row.tokens_sent,
     }
 
 
 def _headline(found: "list[UsageRow]", days: int) -> str:
-    came, went = sum(row.came for row in found), sum(row.went for row in found)
+    came, went = sum(row.received for row in found), sum(row.sent for row in found)
     when = {1: "Today", 7: "This week"}.get(days, f"In the last {days} days")
     calls = sum(row.calls for row in found)
     counted = f"{calls:,} call{'' if calls == 1 else 's'}"
@@ -90,7 +90,14 @@ _HEADINGS = ("calls", "received", "sent", "tokens saved", "saved")
 
 
 def _cells(row: "UsageRow") -> tuple[str, ...]:
-    saved = max(0, row.tokens_came - row.tokens_went)
-    share = 0 if not row.came else max(0.0, 1 - row.went / row.came)
+    saved = max(0, row.tokens_received - row.tokens_sent)
+    share = 0 if not row.received else max(0.0, 1 - row.sent / row.received)
     name = one_line(row.name)
-    return name, f"{row.calls:,}", format_size(row.came), format_size(row.went), f"{saved:,}", f"{share:.0%}"
+    return (
+        name,
+        f"{row.calls:,}",
+        format_size(row.received),
+        format_size(row.sent),
+        f"{saved:,}",
+        f"{share:.0%}",
+    )

@@ -40,9 +40,10 @@ from ..request import (
     JSON_CONTENT,
     SSE_HEADERS,
     AcceptHeader,
-    AcceptParser,
+    AcceptHeaders,
     CallerKeyReader,
     CallerKeys,
+    CallerKeySetting,
     Headers,
     HostGuard,
     Refused,
@@ -88,7 +89,7 @@ class Invocation:
     def __init__(self, request: EventRequest, outlet: ResponseWriter) -> None:
         self.method, self.path, self.body = request.method, request.path, request.body
         self.kind: EventKind = request.kind
-        self.head = RequestHeaders(request.headers)
+        self.head = RequestHeaders.of(request.headers)
         self.headers: Headers = []
         """What every answer carries: CORS, for a browser."""
         self.accepted = AcceptHeader(True, False, False)
@@ -156,7 +157,6 @@ class Invocation:
     def take(self, call: Call) -> None:
         """From here on it is this call: in the log, and when the time is up."""
         self.call = call
-        call.channel = self
         self.seen.method, self.seen.caller, self.seen.rpc_id = call.method, call.caller, call.id
         if call.method == "tools/call":
             try:
@@ -172,7 +172,7 @@ class Invocation:
         if self.secrets is not None:
             forget_keys(self.secrets)
             self.secrets = None
-        self.head, self.body = RequestHeaders([]), b""
+        self.head, self.body = RequestHeaders.of([]), b""
 
     async def _fitting(self, call: Call, result: Any, fit: Fit | None) -> bytes:
         outlet = self._outlet
@@ -253,7 +253,7 @@ class LambdaRoute(Struct, frozen=True):
     name: str
     service: Service
     sealer: Sealer
-    keys: Callable[[], CallerKeys | None] | None = None
+    keys: CallerKeys | None = None
 
 
 class LambdaEdge:
@@ -264,14 +264,14 @@ class LambdaEdge:
     ) -> None:
         self._entries = dict(entries)
         self._tenants = {
-            path: CallerKeyReader(entry.keys, entry.sealer)
+            path: CallerKeyReader(CallerKeySetting(entry.keys), entry.sealer)
             for path, entry in entries.items()
             if entry.keys is not None
         }
         self._guard = HostGuard(["*"], origins or ["*"])
         self._fit = fit
-        self._acceptance = AcceptParser()
-        self._understanding = RequestReader()
+        self._accept = AcceptHeaders()
+        self._reader = RequestReader()
 
     async def serve(
         self, request: EventRequest, outlet: ResponseWriter, seconds: float | None, request_id: str = ""
@@ -357,7 +357,7 @@ class LambdaEdge:
         tenants = self._tenants.get(path)
         if tenants is not None:
             try:
-                it.identity, it.secrets = await tenants.enter(it.head, it.identity)
+                it.identity, it.secrets = await tenants.read(it.head, it.identity)
             except Refused as refused:
                 await it.refuse(refused.status, refused.message, refused.headers)
                 return
@@ -367,7 +367,7 @@ class LambdaEdge:
 
     async def _post(self, it: Invocation, entry: LambdaRoute) -> None:
         body = it.body
-        it.accepted = self._acceptance.of(it.head.raw.get(b"accept"))
+        it.accepted = self._accept[it.head.raw.get(b"accept")]
         wrong = form_error(it.head, it.accepted)
         most = MAX_EVENT_BYTES[it.kind]
         if wrong is None and len(body) > most:
@@ -377,14 +377,13 @@ class LambdaEdge:
             return
         try:
             message = parse(body)
-            call = self._understanding.call_of(it.head, it.identity, body, message)
+            call = self._reader.read(it.head, it.identity, it.secrets, body, message, it)
         except McpError as error:
             await it.fail(error.http_status, error, recover_id(body))
             return
         if call is None:
             await self._legacy(it, entry, message)
         else:
-            call.secrets = it.secrets
             await self._answer(it, entry, call)
 
     async def _answer(self, it: Invocation, entry: LambdaRoute, call: Call) -> None:
@@ -412,7 +411,7 @@ class LambdaEdge:
             it.outcome = "invalid"
             await it.finish(*session_error(it.head, message.id))
         elif isinstance(message.method, str):
-            call = legacy_call(it.body, message, opened, opened.session, it.secrets)
+            call = legacy_call(it.body, message, opened, opened.session, it.secrets, it)
             await self._answer(it, entry, call)
         else:
             await it.empty(202)  # the answer to a question that no function asked
@@ -427,7 +426,7 @@ class LambdaEdge:
         except McpError as error:
             await it.fail(400, error, message.id)
             return
-        call = Call(message.method, message.params, caller, NO_CHANNEL, message.id, session=session)
+        call = Call(message.method, message.params, caller, it, message.id, session=session)
         it.headers.append((b"mcp-session-id", id.encode()))
         await it.run(entry.service, call, None)
 

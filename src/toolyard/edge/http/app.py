@@ -23,11 +23,15 @@ from ...wire.seal import Sealer
 from ...wire.versions import MODERN_VERSIONS
 from ..replies import take_notification
 from ..request import (
-    AcceptParser,
+    JSON_TYPE,
+    MAX_LENGTH_DIGITS,
+    AcceptHeaders,
     BodyTooLargeError,
     CallerKeyReader,
-    CallerKeys,
+    CallerKeySetting,
     ClientDisconnectedError,
+    Event,
+    Headers,
     HostGuard,
     HttpRequest,
     Identify,
@@ -37,7 +41,6 @@ from ..request import (
     RequestReader,
     Scope,
     Send,
-    check_content_length,
     check_legacy_version,
     forget_keys,
     form_error,
@@ -64,70 +67,75 @@ class HttpEdge:
         allowed_hosts: list[str] | None = None,
         allowed_origins: list[str] | None = None,
         identify: Identify | None = None,
-        keys: Callable[[], CallerKeys | None] | None = None,
+        keys: CallerKeySetting | None = None,
         max_body: int = 4 * 1024 * 1024,
         pace: Pace | None = None,
     ) -> None:
-        """`keys` says in which headers callers bring keys of their own; it is asked for each request."""
         if not path.startswith("/"):
             raise ValueError(f"path must start with '/', not {path!r}")
         self.path = path.rstrip("/") or "/"
         self._service = service
         self._guard = HostGuard(allowed_hosts, allowed_origins)
         self._identify = identify
-        self._tenants = None if keys is None else CallerKeyReader(keys, sealer)
+        self._keys = keys or CallerKeySetting()
+        self._key_reader = CallerKeyReader(self._keys, sealer)
         self._max_body = max_body
-        self._understanding = RequestReader()
+        self._reader = RequestReader()
         self._closing = False
-        self._acceptance = AcceptParser()
-        self._watchman = ExchangeMonitor(pace or Pace())
-        self._legacy = LegacyEndpoint(service, sealer, self._watchman)
+        self._accept = AcceptHeaders()
+        self._monitor = ExchangeMonitor(pace or Pace())
+        self._legacy = LegacyEndpoint(service, sealer, self._monitor)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._not_http(scope["type"], receive, send)
+            await self._serve_other(scope["type"], receive, send)
             return
         method: str = scope["method"]
         if scope["path"] != self.path:
             path = _path(scope)
             if path.rstrip("/") != self.path.rstrip("/"):
-                await self._elsewhere(path, method, send)
+                await self._other_path(path, method, send)
                 return
-        head = RequestHeaders(scope["headers"])
-        visit = HttpRequest(head, _LOCAL, receive, send, [])
-        client_address.set(_origin(scope, head))
-        refusal = self._guard.refusal(head)
-        if b"origin" in head.raw and refusal is None:
-            visit.headers = self._guard.cors(head)
+        pairs: Headers = list(scope["headers"])
+        raw = dict(pairs)
+        headers = RequestHeaders(pairs, raw) if len(raw) == len(pairs) else RequestHeaders.of(pairs)
+        request = HttpRequest(headers, _LOCAL, receive, send, [])
+        forwarded, client = raw.get(b"x-forwarded-for", b""), scope.get("client")
+        client_address.set(ClientAddress(client[0] if client else "", forwarded.decode("latin-1")))
+        refusal = self._guard.refusal(headers)
         if refusal is not None:
-            await _refuse(visit, *refusal)
-        elif method == "OPTIONS" and b"origin" in head.raw:
-            requested = head.raw.get(b"access-control-request-headers", b"")
-            await send_empty(send, 204, self._guard.preflight(head, requested))
-        elif not await self._identified(visit, scope):
+            await _refuse(request, *refusal)
             return
-        else:
-            if THREAD_HEADER in head.raw and not visit.identity.thread:
-                thread = (head.get(THREAD_HEADER) or "")[:MAX_THREAD]
-                visit.identity = replace(visit.identity, thread=thread)
-            try:
-                await (self._post(visit) if method == "POST" else self._without_body(method, visit))
-            finally:
-                if visit.secrets is not None:
-                    forget_keys(visit.secrets)
+        if b"origin" in raw:
+            request.reply_headers = self._guard.cors(headers)
+            if method == "OPTIONS":
+                requested = raw.get(b"access-control-request-headers", b"")
+                await send_empty(send, 204, self._guard.preflight(headers, requested))
+                return
+        is_open = self._identify is None and self._keys.keys is None
+        if not is_open and not await self._authenticate(request, scope):
+            return
+        if THREAD_HEADER in raw and not request.identity.thread:
+            thread = (headers.get(THREAD_HEADER) or "")[:MAX_THREAD]
+            request.identity = replace(request.identity, thread=thread)
+        try:
+            await (self._post(request) if method == "POST" else self._get_or_delete(method, request))
+        finally:
+            if request.keys is not None:
+                forget_keys(request.keys)
 
     async def admits(self, scope: Scope, receive: Receive) -> bool:
         """Whether such a request would be let in, for what is served beside the endpoint."""
-        head = RequestHeaders(scope["headers"])
-        if self._guard.refusal(head) is not None or head.doubled is not None:
+        headers = RequestHeaders.of(scope["headers"])
+        if self._guard.refusal(headers) is not None or headers.duplicate is not None:
             return False
         if self._identify is None:
             return True
         try:
-            await identify_caller(self._identify, head, scope, receive)
+            await identify_caller(self._identify, headers, scope, receive)
         except (Refused, HeaderMismatch):
             return False
-        except Exception as error:  # the application's code, as in _identified
+        except Exception as error:  # the application's code, as in _authenticate
             logger.error("identify failed", exc_info=error)
             return False
         return True
@@ -139,9 +147,9 @@ class HttpEdge:
         self._closing = True
         await self._service.close()
         await self._legacy.close()
-        await self._watchman.close()
+        await self._monitor.close()
 
-    async def _not_http(self, kind: str, receive: Receive, send: Send) -> None:
+    async def _serve_other(self, kind: str, receive: Receive, send: Send) -> None:
         if kind == "websocket":
             await send({"type": "websocket.close", "code": 1000, "reason": "MCP is served over HTTP"})
         while kind == "lifespan":
@@ -154,110 +162,115 @@ class HttpEdge:
                 await send({"type": "lifespan.shutdown.complete"})
                 return
 
-    async def _elsewhere(self, path: str, method: str, send: Send) -> None:
+    async def _other_path(self, path: str, method: str, send: Send) -> None:
         if path == "/health" and method in ("GET", "HEAD"):
             await send_json(send, 200, encode(self._service.health()), [])
         else:
             error = InvalidRequest(f"Nothing at {path[:80]!r}; the MCP endpoint is {self.path!r}")
             await send_json(send, 404, encode_error(None, error), [])
 
-    async def _identified(self, visit: HttpRequest, scope: Scope) -> bool:
-        """Find out whose request it is, and take its keys; False when it was turned away."""
-        if self._identify is None and self._tenants is None:
-            return True
+    async def _authenticate(self, request: HttpRequest, scope: Scope) -> bool:
+        """Find out who calls, and read the caller's keys; False if the request was refused."""
         try:
             if self._identify is not None:
-                visit.identity = await identify_caller(self._identify, visit.head, scope, visit.receive)
-            if self._tenants is not None:
-                visit.identity, visit.secrets = await self._tenants.enter(visit.head, visit.identity)
+                request.identity = await identify_caller(
+                    self._identify, request.headers, scope, request.receive
+                )
+            request.identity, request.keys = await self._key_reader.read(request.headers, request.identity)
             return True
         except Refused as refused:
-            visit.headers += refused.headers
-            await _refuse(visit, refused.status, refused.message)
+            request.reply_headers += refused.headers
+            await _refuse(request, refused.status, refused.message)
         except HeaderMismatch as error:
-            await send_json(visit.send, error.http_status, encode_error(None, error), visit.headers)
+            await send_json(request.send, error.http_status, encode_error(None, error), request.reply_headers)
         except Exception as error:  # the application's code: its bug is not the client's to see
             logger.error("identify failed", exc_info=error)
-            await send_json(visit.send, 500, encode_error(None, InternalError()), visit.headers)
+            await send_json(request.send, 500, encode_error(None, InternalError()), request.reply_headers)
         return False
 
-    async def _without_body(self, method: str, visit: HttpRequest) -> None:
-        if visit.head.version in MODERN_VERSIONS:
-            await _not_allowed(visit, "The modern era knows POST only")
+    async def _get_or_delete(self, method: str, request: HttpRequest) -> None:
+        if request.headers.version in MODERN_VERSIONS:
+            await _not_allowed(request, "The modern era knows POST only")
             return
         try:
-            check_duplicates(visit.head)
-            check_legacy_version(visit.head)
+            check_duplicates(request.headers)
+            check_legacy_version(request.headers)
         except McpError as error:
-            await send_json(visit.send, error.http_status, encode_error(None, error), visit.headers)
+            await send_json(request.send, error.http_status, encode_error(None, error), request.reply_headers)
             return
         if method == "GET":
-            await self._get(visit)
+            await self._get(request)
         elif method == "DELETE":
-            await self._legacy.delete(visit)
+            await self._legacy.delete(request)
         else:
-            await _not_allowed(visit, f"{method[:20]} is not allowed here", b"GET, POST, DELETE")
+            await _not_allowed(request, f"{method[:20]} is not allowed here", b"GET, POST, DELETE")
 
-    async def _get(self, visit: HttpRequest) -> None:
-        if b"mcp-session-id" not in visit.head.raw:
-            await _not_allowed(visit, "GET opens a legacy session's stream and needs Mcp-Session-Id")
-        elif not self._acceptance.of(visit.head.raw.get(b"accept")).streams:
-            await _refuse(visit, 406, "Accept must admit text/event-stream")
+    async def _get(self, request: HttpRequest) -> None:
+        if b"mcp-session-id" not in request.headers.raw:
+            await _not_allowed(request, "GET opens a legacy session's stream and needs Mcp-Session-Id")
+        elif not self._accept[request.headers.raw.get(b"accept")].streams:
+            await _refuse(request, 406, "Accept must admit text/event-stream")
         elif self._closing:
-            await _refuse(visit, 503, "The server is shutting down")
+            await _refuse(request, 503, "The server is shutting down")
         else:
-            await self._legacy.get(visit)
+            await self._legacy.get(request)
 
-    async def _post(self, visit: HttpRequest) -> None:
-        raw = visit.head.raw
-        accepted = self._acceptance.of(raw.get(b"accept"))
-        wrong = form_error(visit.head, accepted)
-        if wrong is not None:
-            await _refuse(visit, *wrong)
+    async def _post(self, request: HttpRequest) -> None:
+        raw = request.headers.raw
+        accepted = self._accept[raw.get(b"accept")]
+        if raw.get(b"content-type") != JSON_TYPE or not accepted.json:
+            error = form_error(request.headers, accepted)
+            if error is not None:
+                await _refuse(request, *error)
+                return
+        length = raw.get(b"content-length", b"")
+        if length.isdigit() and (len(length) > MAX_LENGTH_DIGITS or int(length) > self._max_body):
+            await self._refuse_body(request)
             return
-        try:
-            check_content_length(raw.get(b"content-length"), self._max_body)
-            event = await visit.receive()
-            body = event.get("body") or b""
-            if event.get("more_body", True) or len(body) > self._max_body:
-                async with asyncio.timeout(self._watchman.pace.read_body):
-                    body = await read_body(event, visit.receive, self._max_body)
-        except ClientDisconnectedError:
-            return
-        except TimeoutError:
-            visit.headers.append((b"connection", b"close"))
-            await _refuse(visit, 408, "The body did not arrive in time")
-            return
-        except BodyTooLargeError:
-            # The connection stays: closing on a client that still sends would reset it before it reads why.
-            await _refuse(visit, 413, f"The body is over the limit of {self._max_body} bytes")
-            return
+        event = await request.receive()
+        body: bytes = event.get("body") or b""
+        if event.get("more_body", True) or len(body) > self._max_body:
+            whole = await self._read_body(event, request)
+            if whole is None:
+                return
+            body = whole
         try:
             message = parse(body)
-            call = self._understanding.call_of(visit.head, visit.identity, body, message)
+            exchange = Exchange(self._monitor, request, accepted)
+            call = self._reader.read(request.headers, request.identity, request.keys, body, message, exchange)
         except McpError as error:
             reply = encode_error(recover_id(body), error)
-            await send_json(visit.send, error.http_status, reply, visit.headers)
+            await send_json(request.send, error.http_status, reply, request.reply_headers)
             return
         if call is None:
-            await self._legacy.post(body, message, visit, accepted)
-            return
-        call.secrets = visit.secrets
-        if call.id is None:
+            await self._legacy.post(body, message, request, accepted)
+        elif call.id is None:
             await take_notification(self._service, call)
-            await send_empty(visit.send, 202, visit.headers)
+            await send_empty(request.send, 202, request.reply_headers)
         elif call.method == "subscriptions/listen" and not accepted.streams:
-            await _refuse(visit, 406, "Accept must admit text/event-stream to listen")
+            await _refuse(request, 406, "Accept must admit text/event-stream to listen")
         elif call.method == "subscriptions/listen" and self._closing:
-            await _refuse(visit, 503, "The server is shutting down")
+            await _refuse(request, 503, "The server is shutting down")
         else:
-            await Exchange(self._watchman, visit, accepted).run(self._service, call)
+            await exchange.run(self._service, call)
 
+    async def _read_body(self, first: Event, request: HttpRequest) -> bytes | None:
+        """Read a body that arrives in pieces; None if the client is gone or the request was refused."""
+        try:
+            async with asyncio.timeout(self._monitor.pace.read_body):
+                return await read_body(first, request.receive, self._max_body)
+        except ClientDisconnectedError:
+            pass
+        except TimeoutError:
+            request.reply_headers.append((b"connection", b"close"))
+            await _refuse(request, 408, "The body did not arrive in time")
+        except BodyTooLargeError:
+            await self._refuse_body(request)
+        return None
 
-def _origin(scope: Scope, head: RequestHeaders) -> ClientAddress:
-    client = scope.get("client")
-    forwarded = head.raw.get(b"x-forwarded-for")
-    return ClientAddress(client[0] if client else "", forwarded.decode("latin-1") if forwarded else "")
+    async def _refuse_body(self, request: HttpRequest) -> None:
+        # The connection stays open: closing on a client that still sends would reset it before it reads why.
+        await _refuse(request, 413, f"The body is over the limit of {self._max_body} bytes")
 
 
 def _path(scope: Scope) -> str:
@@ -266,14 +279,14 @@ def _path(scope: Scope) -> str:
     return path[len(root) :] or "/" if root and path.startswith(root) else path
 
 
-async def _refuse(visit: HttpRequest, status: int, message: str) -> None:
+async def _refuse(request: HttpRequest, status: int, message: str) -> None:
     """Turned away before any JSON-RPC was read: an error without an id."""
-    await send_json(visit.send, status, encode_error(None, InvalidRequest(message)), visit.headers)
+    await send_json(request.send, status, encode_error(None, InvalidRequest(message)), request.reply_headers)
 
 
-async def _not_allowed(visit: HttpRequest, message: str, allowed: bytes = b"POST") -> None:
-    visit.headers.append((b"allow", allowed))
-    await _refuse(visit, 405, message)
+async def _not_allowed(request: HttpRequest, message: str, allowed: bytes = b"POST") -> None:
+    request.reply_headers.append((b"allow", allowed))
+    await _refuse(request, 405, message)
 
 
 App = Callable[[Scope, Receive, Send], Awaitable[None]]

@@ -10,7 +10,7 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from ...wire.call import Call, Service, StreamedResult
 from ...wire.errors import InternalError, McpError, Unavailable
@@ -31,90 +31,80 @@ SHUTTING_DOWN = Unavailable("The server is shutting down; try again later")
 
 
 class ExchangeMonitor:
-    """Knows the exchanges under way, and wakes those that have been so for a while."""
+    """Knows the exchanges in progress, and watches the connections of those that take a while.
+
+    One timer serves them all: a timer each was a tenth of a call's CPU.
+    """
 
     def __init__(self, pace: Pace) -> None:
         self.pace = pace
-        self._young: dict[Exchange, None] = {}
-        self._older: dict[Exchange, None] = {}
+        self.new: dict[Exchange, None] = {}
+        """Those that began after the last tick. An exchange adds and removes itself."""
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The loop whose timer is running; None when there is nothing to watch."""
+        self.closing: asyncio.Event | None = None
+        """Set when the last exchange has ended, once the server is closing."""
+        self._running: dict[Exchange, None] = {}
         self._watched: dict[Exchange, None] = {}
-        self._all_left: asyncio.Event | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
 
-    def enter(self, exchange: "Exchange") -> "asyncio.Task[Any] | None":
-        """Take note of an exchange, and return the task it runs in."""
-        self._young[exchange] = None
-        loop = self._loop
-        if loop is None or loop.is_closed():
-            loop = self._loop = asyncio.get_running_loop()
-            loop.call_later(self.pace.watch_after, self._tick)
-        # Naming the loop spares a system call: before Python 3.12 finding it asks for the process id.
-        return asyncio.current_task(loop)
+    def start(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.loop.call_later(self.pace.watch_after, self._tick)
 
-    def leave(self, exchange: "Exchange") -> None:
-        # Nearly always it is young still; None is what these dicts hold.
-        if (
-            self._young.pop(exchange, exchange) is not None
-            and self._older.pop(exchange, exchange) is not None
-        ):
-            self._watched.pop(exchange, None)
-        if self._all_left is not None and not (self._young or self._older or self._watched):
-            self._all_left.set()
+    def remove(self, exchange: "Exchange") -> None:
+        for exchanges in (self.new, self._running, self._watched):
+            exchanges.pop(exchange, None)
+        if self.closing is not None and not self._all():
+            self.closing.set()
 
     def _tick(self) -> None:
-        for exchange in self._older:
+        for exchange in self._running:
             exchange.watch()
-        self._watched |= self._older
-        self._older, self._young = self._young, {}
-        if self._older and self._loop is not None:
-            self._loop.call_later(self.pace.watch_after, self._tick)
+        self._watched |= self._running
+        self._running, self.new = self.new, {}
+        if self._running and self.loop is not None:
+            self.loop.call_later(self.pace.watch_after, self._tick)
         else:
-            self._loop = None
+            self.loop = None
+
+    def _all(self) -> "list[Exchange]":
+        return [*self.new, *self._running, *self._watched]
 
     async def close(self) -> None:
-        """Let calls under way finish, but not for long; then they are told why they cannot."""
-        self._all_left = asyncio.Event()
-        running = [*self._young, *self._older, *self._watched]
-        if not running:
+        """Give the calls in progress a moment to finish; then stop them with an error that says why."""
+        self.closing = asyncio.Event()
+        if not self._all():
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(self.pace.close_grace):
-                await self._all_left.wait()
+                await self.closing.wait()
                 return
-        for exchange in [*self._young, *self._older, *self._watched]:
+        for exchange in self._all():
             exchange.stop(SHUTTING_DOWN)
         with suppress(TimeoutError):
             async with asyncio.timeout(self.pace.close_grace):
-                await self._all_left.wait()
+                await self.closing.wait()
 
 
-class Exchange:
-    """Modern: the stream belongs to this connection, and hanging up cancels the call."""
+class Exchange(Struct, eq=False):
+    """A modern exchange: its stream belongs to this connection, and a disconnect cancels the call."""
 
-    __slots__ = (
-        "_accepted",
-        "_starting",
-        "_task",
-        "_visit",
-        "_watcher",
-        "_watchman",
-        "gone",
-        "stopped",
-    )
-
-    def __init__(self, watchman: ExchangeMonitor, visit: HttpRequest, accepted: AcceptHeader) -> None:
-        self._watchman = watchman
-        self._visit = visit
-        self._accepted = accepted
-        self._starting: asyncio.Task[None] | None = None
-        self.gone = False
-        self.stopped: McpError | None = None
-        self._task: asyncio.Task[Any] | None = None
-        self._watcher: asyncio.Task[None] | None = None
+    monitor: ExchangeMonitor
+    request: HttpRequest
+    accepted: AcceptHeader
+    disconnected: bool = False
+    stopped: McpError | None = None
+    _starting: "asyncio.Task[None] | None" = None
+    _task: "asyncio.Task[Any] | None" = None
+    _watcher: "asyncio.Task[None] | None" = None
 
     async def run(self, service: Service, call: Call) -> None:
-        self._task = self._watchman.enter(self)
-        call.channel = self
+        monitor = self.monitor
+        monitor.new[self] = None
+        if monitor.loop is None or monitor.loop.is_closed():
+            monitor.start()
+        # Naming the loop spares a system call: before Python 3.12 finding it asks for the process id.
+        self._task = asyncio.current_task(monitor.loop)
         try:
             # As `answer` does, one coroutine less.
             result = await service.handle(call)
@@ -130,7 +120,9 @@ class Exchange:
             self._task.uncancel()
             status, body = error_reply(call, self.stopped)
         finally:
-            self._watchman.leave(self)
+            # Nearly always it is new still; None is the value of what is there.
+            if monitor.new.pop(self, monitor) is not None or monitor.closing is not None:
+                monitor.remove(self)
             if self._watcher is not None:
                 self._watcher.cancel()
         await self.finish(status, body)
@@ -142,37 +134,37 @@ class Exchange:
             self._task.cancel()
 
     async def finish(self, status: int, body: bytes | StreamedReply) -> None:
-        if self._accepted.rather_streams and status == 200:
+        if self.accepted.prefers_streams and status == 200:
             self._stream_the_answer()
         if isinstance(body, StreamedReply):
             with body:
                 await self._finish_in_pieces(body)
         elif self._starting is None:
             # Even when the client has gone: frameworks around us expect an answer, and nobody reads it.
-            await send_json(self._visit.send, status, body, self._visit.headers)
+            await send_json(self.request.send, status, body, self.request.reply_headers)
         else:
             await asyncio.shield(self._starting)
-            if not self.gone:
-                await self._visit.send({"type": "http.response.body", "body": frame(body)})
+            if not self.disconnected:
+                await self.request.send({"type": "http.response.body", "body": frame(body)})
 
     def _stream_the_answer(self) -> None:
         """Where the client would rather have a stream, one begins with its last event."""
-        if self._starting is None and not self.gone:
+        if self._starting is None and not self.disconnected:
             self._starting = asyncio.create_task(self._begin())
 
     async def _finish_in_pieces(self, body: StreamedReply) -> None:
         """A reply that is never whole in memory. It is sent once: an event of that size is not kept."""
-        send = self._visit.send
+        send = self.request.send
         streaming = self._starting is not None
         if self._starting is not None:
             await asyncio.shield(self._starting)
         else:
-            head = [JSON_CONTENT, (b"content-length", b"%d" % body.size), *self._visit.headers]
+            head = [JSON_CONTENT, (b"content-length", b"%d" % body.size), *self.request.reply_headers]
             await send({"type": "http.response.start", "status": 200, "headers": head})
         if streaming:
             await self.write(b"data: ")
         async for chunk in body.chunks():
-            if self.gone:
+            if self.disconnected:
                 return
             piece = one_line(chunk) if streaming else chunk
             await send({"type": "http.response.body", "body": piece, "more_body": True})
@@ -186,19 +178,19 @@ class Exchange:
 
     async def _keep_watch(self) -> None:
         """Notice the client hanging up; keep a long silence from looking like a dead connection."""
-        gone = asyncio.create_task(wait_for_disconnect(self._visit.receive))
+        gone = asyncio.create_task(wait_for_disconnect(self.request.receive))
         try:
-            pause = self._watchman.pace.stream_after
+            pause = self.monitor.pace.stream_after
             while not (await asyncio.wait({gone}, timeout=pause))[0]:
                 if await self.start_stream():
                     await self.write(PING)
-                pause = self._watchman.pace.ping_every
-            self.gone = True
-            self.hung_up()
+                pause = self.monitor.pace.ping_every
+            self.disconnected = True
+            self.on_disconnect()
         finally:
             gone.cancel()
 
-    def hung_up(self) -> None:
+    def on_disconnect(self) -> None:
         self.stop()
 
     async def start_stream(self) -> bool:
@@ -207,7 +199,7 @@ class Exchange:
         The start is a task of its own: whoever speaks waits for it, and nobody's cancellation stops it.
         """
         if self._starting is None:
-            if not self._accepted.streams or self.gone:
+            if not self.accepted.streams or self.disconnected:
                 return False
             self.watch()
             self._starting = asyncio.create_task(self._begin())
@@ -215,12 +207,16 @@ class Exchange:
         return True
 
     async def _begin(self) -> None:
-        start = {"type": "http.response.start", "status": 200, "headers": SSE_HEADERS + self._visit.headers}
-        await self._visit.send(start)
+        start = {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": SSE_HEADERS + self.request.reply_headers,
+        }
+        await self.request.send(start)
 
     async def write(self, chunk: bytes) -> None:
-        if not self.gone:
-            await self._visit.send({"type": "http.response.body", "body": chunk, "more_body": True})
+        if not self.disconnected:
+            await self.request.send({"type": "http.response.body", "body": chunk, "more_body": True})
 
     # The call's channel
 

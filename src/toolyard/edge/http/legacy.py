@@ -47,16 +47,16 @@ MAX_TOTAL_BYTES = 256 * 1024 * 1024
 class Stream:
     """What was sent on one stream, as far back as it is kept."""
 
-    def __init__(self, session: str, *, of_call: bool, account: Callable[[int], None]) -> None:
+    def __init__(self, session: str, *, of_call: bool, on_size_change: Callable[[int], None]) -> None:
         self.of_call = of_call
-        self.account = account
+        self.on_size_change = on_size_change
         self.id = secrets.token_urlsafe(9)
         self.session = session
         self.ended = asyncio.Event()
         self.readers = 0
-        self.follower = 0
-        """The number of the latest follower; a message goes to one connection only, the latest."""
-        self.bells: set[asyncio.Event] = set()
+        self.reader_id = 0
+        """Counts the connections that have read it; a message goes to the latest one only."""
+        self.wakeups: set[asyncio.Event] = set()
         self._events: deque[tuple[int, bytes]] = deque()
         self.size = 0
         self._count = 0
@@ -70,29 +70,29 @@ class Stream:
         self.size += len(framed)
         while self.size > MAX_STREAM_BYTES and len(self._events) > 1:
             self.size -= len(self._events.popleft()[1])
-        self.account(self.size - before)
-        self._ring()
+        self.on_size_change(self.size - before)
+        self._wake()
         return framed
 
     def drop(self) -> None:
         """Nobody can come back for it any more; a timer may still hold it for a while."""
-        self.account = _ignore
+        self.on_size_change = _ignore
         self._events.clear()
         self.size = 0
 
     def follow(self) -> int:
         """Become the connection that this stream is sent on; whoever was it before stops."""
-        self.follower += 1
-        self._ring()
-        return self.follower
+        self.reader_id += 1
+        self._wake()
+        return self.reader_id
 
     def end(self) -> None:
         self.ended.set()
-        self._ring()
+        self._wake()
 
-    def _ring(self) -> None:
-        for bell in self.bells:
-            bell.set()
+    def _wake(self) -> None:
+        for wakeup in self.wakeups:
+            wakeup.set()
 
     def after(self, number: int) -> Iterator[tuple[int, bytes]]:
         return (event for event in list(self._events) if event[0] > number)
@@ -114,7 +114,7 @@ class Streams:
     def open(self, session: str, *, of_call: bool) -> Stream:
         while len(self._streams) >= MAX_STREAMS:
             self._forget(next(iter(self._streams.values())))
-        stream = Stream(session, of_call=of_call, account=self._count)
+        stream = Stream(session, of_call=of_call, on_size_change=self._count)
         self._streams[stream.id] = stream
         return stream
 
@@ -165,22 +165,24 @@ class Streams:
         for stream in [item for item in self._streams.values() if item.session == session]:
             self._forget(stream)
 
-    async def follow(self, stream: Stream, position: int, visit: HttpRequest) -> None:
+    async def follow(self, stream: Stream, position: int, request: HttpRequest) -> None:
         """Send what came after `position` and what comes from now on, until either side ends it."""
-        bell = asyncio.Event()
-        bell.set()
-        send = visit.send
-        gone = asyncio.create_task(wait_for_disconnect(visit.receive))
-        gone.add_done_callback(lambda _: bell.set())
-        stream.bells.add(bell)
+        wakeup = asyncio.Event()
+        wakeup.set()
+        send = request.send
+        gone = asyncio.create_task(wait_for_disconnect(request.receive))
+        gone.add_done_callback(lambda _: wakeup.set())
+        stream.wakeups.add(wakeup)
         stream.readers += 1
         me = stream.follow()
         try:
-            await send({"type": "http.response.start", "status": 200, "headers": SSE_HEADERS + visit.headers})
+            await send(
+                {"type": "http.response.start", "status": 200, "headers": SSE_HEADERS + request.reply_headers}
+            )
             # Some servers send the head only with the first piece of body.
             await send({"type": "http.response.body", "body": PING, "more_body": True})
-            while not gone.done() and stream.follower == me:
-                bell.clear()
+            while not gone.done() and stream.reader_id == me:
+                wakeup.clear()
                 for number, framed in stream.after(position):
                     await send({"type": "http.response.body", "body": framed, "more_body": True})
                     position = number
@@ -188,13 +190,13 @@ class Streams:
                     break
                 try:
                     async with asyncio.timeout(self._pace.ping_every):
-                        await bell.wait()
+                        await wakeup.wait()
                 except TimeoutError:
                     await send({"type": "http.response.body", "body": PING, "more_body": True})
             await send({"type": "http.response.body", "body": b""})
         finally:
             gone.cancel()
-            stream.bells.discard(bell)
+            stream.wakeups.discard(wakeup)
             stream.readers -= 1
             self.expire_later(stream)
 
@@ -202,28 +204,22 @@ class Streams:
 PRIMED_SINCE = "2025-11-25"
 RETRY_MS = 1000
 """How long a client is asked to wait before it comes back for a stream that broke."""
-MAX_ASKED = 2000
-MAX_ASKED_EACH = 50
+MAX_PENDING = 2000
+MAX_PENDING_PER_SESSION = 50
 
 
-class LegacyExchange(Exchange):
+class LegacyExchange(Exchange, kw_only=True, eq=False):
     """A lost connection does not cancel the call: its stream is kept for the client to come back to."""
 
-    __slots__ = ("_asking", "_door", "_finished", "_stream", "_token")
+    endpoint: "LegacyEndpoint"
+    token: SessionToken
+    _stream: Stream | None = None
+    _finished: bool = False
+    _asking: "set[asyncio.Future[Raw]]" = set()  # noqa: RUF012 (a Struct copies it)
 
-    def __init__(
-        self, door: "LegacyEndpoint", token: SessionToken, visit: HttpRequest, accepted: AcceptHeader
-    ) -> None:
-        super().__init__(door.watchman, visit, accepted)
-        self._door = door
-        self._token = token
-        self._stream: Stream | None = None
-        self._finished = False
-        self._asking: set[asyncio.Future[Raw]] = set()
-
-    def hung_up(self) -> None:
+    def on_disconnect(self) -> None:
         """The handler goes on; what it says waits in the stream. What it asks does not wait for ever."""
-        asyncio.get_running_loop().call_later(self._watchman.pace.keep_streams, self._give_up_asking)
+        asyncio.get_running_loop().call_later(self.monitor.pace.keep_streams, self._give_up_asking)
 
     def _give_up_asking(self) -> None:
         if self._stream is None or self._stream.readers:
@@ -233,60 +229,60 @@ class LegacyExchange(Exchange):
                 future.set_exception(McpError(-32603, "The client has gone and did not come back"))
 
     async def _begin(self) -> None:
-        stream = self._stream = self._door.streams.open(self._token.nonce, of_call=True)
+        stream = self._stream = self.endpoint.streams.open(self.token.nonce, of_call=True)
         await super()._begin()
-        if self._token.version >= PRIMED_SINCE:
+        if self.token.version >= PRIMED_SINCE:
             await self.write(stream.put(b"", RETRY_MS))
 
     async def finish(self, status: int, body: bytes | StreamedReply) -> None:
         self._finished = True
-        if self._accepted.rather_streams:
+        if self.accepted.prefers_streams:
             self._stream_the_answer()
         if self._starting is not None:
             await asyncio.shield(self._starting)
         if isinstance(body, StreamedReply) and self._stream is not None:
             # It goes out on this connection and is not kept: nobody could come back for it.
             self._stream.end()
-            self._door.streams.expire_later(self._stream)
+            self.endpoint.streams.expire_later(self._stream)
             await super().finish(status, body)
             return
         if self._stream is None or isinstance(body, StreamedReply):
             # Legacy errors are answers like any other; only the transport's own have a status.
             await super().finish(200, body)
             return
-        await self._yield_to_follower(self._stream)
+        await self._yield_to_reader(self._stream)
         framed = self._stream.put(body)
         self._stream.end()
-        self._door.streams.expire_later(self._stream)
-        if not self.gone:
-            await self._visit.send({"type": "http.response.body", "body": framed})
+        self.endpoint.streams.expire_later(self._stream)
+        if not self.disconnected:
+            await self.request.send({"type": "http.response.body", "body": framed})
 
     async def _emit(self, message: bytes) -> bool:
         if self._finished or not await self.start_stream() or self._stream is None:
             return False
-        await self._yield_to_follower(self._stream)
+        await self._yield_to_reader(self._stream)
         if self._finished:  # while we waited for the stream to begin
             return False
         await self.write(self._stream.put(message))
         return True
 
-    async def _yield_to_follower(self, stream: Stream) -> None:
+    async def _yield_to_reader(self, stream: Stream) -> None:
         """The client has come back on another connection before this one was seen to be dead."""
-        if stream.follower and not self.gone:
-            self.gone = True
-            await self._visit.send({"type": "http.response.body", "body": b""})
+        if stream.reader_id and not self.disconnected:
+            self.disconnected = True
+            await self.request.send({"type": "http.response.body", "body": b""})
 
     async def notify(self, method: str, params: Any) -> None:
         await self._emit(encode(JsonRpcNotification(method, params)))
 
     async def ask(self, method: str, params: Any) -> Raw:
         id = f"ask-{secrets.token_urlsafe(9)}"
-        future = self._door.expect(self._token.nonce, id)
+        future = self.endpoint.add_pending(self.token.nonce, id)
         self._asking.add(future)
         try:
             if not await self._emit(encode(JsonRpcRequest(id, method, params))):
                 raise InvalidRequest("The client must accept text/event-stream to be asked anything")
-            async with asyncio.timeout(self._watchman.pace.ask_timeout):
+            async with asyncio.timeout(self.monitor.pace.ask_timeout):
                 return await future
         except TimeoutError:
             raise McpError(-32603, f"The client did not answer {method!r} in time") from None
@@ -295,16 +291,16 @@ class LegacyExchange(Exchange):
             raise
         finally:
             self._asking.discard(future)
-            self._door.forget(self._token.nonce, id)
+            self.endpoint.remove_pending(self.token.nonce, id)
 
     async def release(self, retry_ms: int | None) -> None:
-        if not await self.start_stream() or self._stream is None or self.gone:
+        if not await self.start_stream() or self._stream is None or self.disconnected:
             return
         framed = self._stream.put(b"", retry_ms)
-        self.gone = True
+        self.disconnected = True
         if self._watcher is not None:
             self._watcher.cancel()
-        await self._visit.send({"type": "http.response.body", "body": framed})
+        await self.request.send({"type": "http.response.body", "body": framed})
 
 
 class _ListeningChannel:
@@ -326,39 +322,40 @@ class _ListeningChannel:
 class LegacyEndpoint:
     """All legacy traffic of one endpoint."""
 
-    def __init__(self, service: Service, sealer: Sealer, watchman: ExchangeMonitor) -> None:
+    def __init__(self, service: Service, sealer: Sealer, monitor: ExchangeMonitor) -> None:
         self._service = service
-        self.watchman = watchman
+        self.monitor = monitor
         self._sessions = LegacySessions(sealer)
-        self.streams = Streams(watchman.pace)
-        self._asked: dict[tuple[str, str], asyncio.Future[Raw]] = {}
+        self.streams = Streams(monitor.pace)
+        self._pending: dict[tuple[str, str], asyncio.Future[Raw]] = {}
         self._running: dict[tuple[str, Id], LegacyExchange] = {}
         self._listening: dict[str, tuple[Stream, asyncio.Task[None]]] = {}
 
     # POST
 
     async def post(
-        self, body: bytes, message: JsonRpcMessage, visit: HttpRequest, accepted: AcceptHeader
+        self, body: bytes, message: JsonRpcMessage, request: HttpRequest, accepted: AcceptHeader
     ) -> None:
         if message.method == "initialize" and message.is_request:
-            await self._initialize(message, visit)
+            await self._initialize(message, request)
             return
-        opened = self._open(visit) or anonymous_session(self._sessions, visit.head, visit.identity, message)
+        opened = self._open(request) or anonymous_session(
+            self._sessions, request.headers, request.identity, message
+        )
         if opened is None:
-            await self._turn_away(visit, message.id)
+            await self._send_session_error(request, message.id)
         elif isinstance(message.method, str) and isinstance(message.id, int | str):
             session = self._sessions.state(opened)
-            call = legacy_call(body, message, opened, session, visit.secrets)
-            await self._answer(
-                call, (opened.token.nonce, message.id), LegacyExchange(self, opened.token, visit, accepted)
-            )
+            exchange = LegacyExchange(self.monitor, request, accepted, endpoint=self, token=opened.token)
+            call = legacy_call(body, message, opened, session, request.keys, exchange)
+            await self._answer(call, (opened.token.nonce, message.id), exchange)
             self._sessions.remember(session)
         else:
             if message.is_notification:
-                await self._notification(message, opened, visit)
+                await self._notification(message, opened, request)
             else:
                 self._response(message, opened.token)
-            await send_empty(visit.send, 202, visit.headers)
+            await send_empty(request.send, 202, request.reply_headers)
 
     async def _answer(self, call: Call, key: tuple[str, Id], exchange: LegacyExchange) -> None:
         if key in self._running:
@@ -371,27 +368,29 @@ class LegacyEndpoint:
         finally:
             del self._running[key]
 
-    async def _initialize(self, message: JsonRpcMessage, visit: HttpRequest) -> None:
+    async def _initialize(self, message: JsonRpcMessage, request: HttpRequest) -> None:
         assert isinstance(message.method, str)
         assert isinstance(message.id, int | str)
         try:
             opening = decode_params(message.params, InitializeParams)
-            id, caller, session = self._sessions.start(opening, visit.identity)
+            id, caller, session = self._sessions.start(opening, request.identity)
         except McpError as error:
-            await send_json(visit.send, 400, encode_error(message.id, error), visit.headers)
+            await send_json(request.send, 400, encode_error(message.id, error), request.reply_headers)
             return
         call = Call(message.method, message.params, caller, NO_CHANNEL, message.id, session=session)
         _, body = await answer(self._service, call)
         assert isinstance(body, bytes)
-        await send_json(visit.send, 200, body, [*visit.headers, (b"mcp-session-id", id.encode())])
+        await send_json(request.send, 200, body, [*request.reply_headers, (b"mcp-session-id", id.encode())])
 
-    def _open(self, visit: HttpRequest) -> OpenedSession | None:
-        return find_session(self._sessions, visit.head, visit.identity)
+    def _open(self, request: HttpRequest) -> OpenedSession | None:
+        return find_session(self._sessions, request.headers, request.identity)
 
-    async def _turn_away(self, visit: HttpRequest, id: Any = None) -> None:
-        await send_json(visit.send, *session_error(visit.head, id), visit.headers)
+    async def _send_session_error(self, request: HttpRequest, id: Any = None) -> None:
+        await send_json(request.send, *session_error(request.headers, id), request.reply_headers)
 
-    async def _notification(self, message: JsonRpcMessage, opened: OpenedSession, visit: HttpRequest) -> None:
+    async def _notification(
+        self, message: JsonRpcMessage, opened: OpenedSession, request: HttpRequest
+    ) -> None:
         assert isinstance(message.method, str)
         if message.method == "notifications/cancelled":
             try:
@@ -403,35 +402,35 @@ class LegacyEndpoint:
                 exchange.stop()
             return
         session = self._sessions.state(opened)
-        await take_notification(self._service, legacy_call(b"", message, opened, session, visit.secrets))
+        await take_notification(self._service, legacy_call(b"", message, opened, session, request.keys))
 
-    def expect(self, session: str, id: str) -> "asyncio.Future[Raw]":
-        of_session = sum(1 for key in self._asked if key[0] == session) if self._asked else 0
-        if len(self._asked) >= MAX_ASKED or of_session >= MAX_ASKED_EACH:
+    def add_pending(self, session: str, id: str) -> "asyncio.Future[Raw]":
+        of_session = sum(1 for key in self._pending if key[0] == session) if self._pending else 0
+        if len(self._pending) >= MAX_PENDING or of_session >= MAX_PENDING_PER_SESSION:
             raise McpError(-32603, "Too many questions are waiting for an answer; try again later")
         future: asyncio.Future[Raw] = asyncio.get_running_loop().create_future()
-        self._asked[session, id] = future
+        self._pending[session, id] = future
         return future
 
-    def forget(self, session: str, id: str) -> None:
-        self._asked.pop((session, id), None)
+    def remove_pending(self, session: str, id: str) -> None:
+        self._pending.pop((session, id), None)
 
     def _response(self, message: JsonRpcMessage, token: SessionToken) -> None:
-        future = self._asked.get((token.nonce, str(message.id)))
+        future = self._pending.get((token.nonce, str(message.id)))
         if future is not None:
             resolve_response(message, future)
 
     # GET and DELETE
 
-    async def get(self, visit: HttpRequest) -> None:
-        opened = self._open(visit)
+    async def get(self, request: HttpRequest) -> None:
+        opened = self._open(request)
         if opened is None:
-            await self._turn_away(visit)
+            await self._send_session_error(request)
             return
-        last = visit.head.get(b"last-event-id")
+        last = request.headers.get(b"last-event-id")
         found = self.streams.find(last, opened.token.nonce) if last is not None else None
         stream, position = found or (self._listen(opened), 0)
-        await self.streams.follow(stream, position, visit)
+        await self.streams.follow(stream, position, request)
 
     def _listen(self, opened: OpenedSession) -> Stream:
         """Start a session's listening stream; a session has one, so an older one ends."""
@@ -460,10 +459,10 @@ class LegacyEndpoint:
                 del self._listening[session]
                 self._sessions.release(session)
 
-    async def delete(self, visit: HttpRequest) -> None:
-        opened = self._open(visit)
+    async def delete(self, request: HttpRequest) -> None:
+        opened = self._open(request)
         if opened is None:
-            await self._turn_away(visit)
+            await self._send_session_error(request)
             return
         nonce = opened.token.nonce
         self._sessions.end(nonce)
@@ -472,7 +471,7 @@ class LegacyEndpoint:
             exchange.stop()
         ended = Call("", Raw(b"{}"), opened.caller, NO_CHANNEL, session=opened.session)
         await self._service.end_session(ended)
-        await send_empty(visit.send, 204, visit.headers)
+        await send_empty(request.send, 204, request.reply_headers)
 
     async def close(self) -> None:
         tasks = [task for _, task in self._listening.values()]

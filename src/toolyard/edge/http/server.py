@@ -1,42 +1,133 @@
-"""Serves the ASGI apps with uvicorn, with the limits and the shutdown that uvicorn lacks.
+"""Serves the ASGI apps with uvicorn, and adds limits, single writes and a shutdown that uvicorn lacks.
 
-`LimitedHttp` bounds what comes besides the body, the time it takes, and idle connections; it drops
-trailers and declines upgrades. Limits on the body are the app's.
+`LimitedHttp` bounds everything besides the body, the time of a request, and idle connections; it drops
+trailers and declines upgrades. `ResponseCycle` writes a small response in one piece. Limits on the body
+belong to the app.
 """
 
 import asyncio
+import math
 import sys
 from types import SimpleNamespace
 from typing import Any, cast
 
 import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    HEADER_RE,
+    HEADER_VALUE_RE,
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from ..request import WITHOUT_TRAILERS
 from ..runner import run_to_end
 from .app import Endpoint
 
 MAX_HEAD_BYTES = 256 * 1024
-"""For all of a request that is not its body: empty lines before it, head, chunk extensions and trailers."""
+"""For everything in a request but its body: empty lines before it, head, chunk framing and trailers."""
 MAX_UNREAD_BYTES = 16 * 1024 * 1024
-"""How much of a request is still taken, and thrown away, after its answer has gone out."""
+"""How much of a request is read and thrown away after its response was sent."""
 MAX_PIPELINED = 100
-"""How many requests may wait on a connection for the answer to an earlier one."""
+"""How many requests of a connection may wait for the response to an earlier one."""
+MAX_JOINED_BYTES = 64 * 1024
+"""A larger body is written by itself: copying it would cost more than a second write."""
 REQUEST_SECONDS = 60.0
 LINGER_SECONDS = 2.0
 KEEP_ALIVE_SECONDS = 150.0
-"""Longer than balancers and proxies keep theirs (nginx and AWS 60 s, Go and Traefik 90 s, Caddy 120 s): it is
-they who close, and no request meets a connection that we are closing."""
+"""Longer than balancers and proxies keep theirs (nginx and AWS 60 s, Go and Traefik 90 s, Caddy 120 s): they
+close first, and no request arrives on a connection that we are closing."""
 MAX_IDLE = 500
 
 _EXTENSIONS: dict[str, dict[object, object]] = {WITHOUT_TRAILERS: {}}
-_CHUNK_FRAMING = 8  # a size of four digits and two ends of lines
+_CHUNK_FRAMING = 8  # a size of four digits and two line ends
+_ORDINARY_CHUNK = 64
+"""The framing of smaller chunks counts as overhead, or a body could come as millions of them."""
 _UNREADABLE = "Invalid HTTP request received."
 
 
+class ResponseCycle(RequestResponseCycle):
+    """Writes head and body of a small response together; uvicorn makes two system calls of them.
+
+    Holds the head back until the body comes, as ASGI asks of a server.
+    """
+
+    _start: Any = None
+
+    async def send(self, message: Any) -> None:
+        if message["type"] == "http.response.start" and not self.response_started:
+            self._start = message
+            return
+        start, self._start = self._start, None
+        if start is None:
+            await super().send(message)
+            return
+        body: bytes = message.get("body", b"")
+        pairs = [*self.default_headers, *start["headers"]]
+        headers: dict[bytes, bytes] = dict(pairs)
+        names = b"".join(headers)
+        is_plain = (
+            headers.get(b"content-length") == b"%d" % len(body)
+            and len(headers) == len(pairs)
+            and b"connection" not in headers
+            and b"transfer-encoding" not in headers
+            and names.islower()
+            and not HEADER_RE.search(names)
+            and not HEADER_VALUE_RE.search(b"".join(headers.values()))
+        )
+        if (
+            not is_plain
+            or len(body) > MAX_JOINED_BYTES
+            or message.get("more_body")
+            or self.scope["method"] == "HEAD"
+            or not self.keep_alive
+            or self.access_log
+            or self.disconnected
+            or self.flow.write_paused
+        ):
+            await super().send(start)
+            await super().send(message)
+            return
+        head = b"".join(map(b"%s: %s\r\n".__mod__, pairs))
+        self.transport.write(b"%s%s\r\n%s" % (STATUS_LINE[start["status"]], head, body))
+        self.response_started = self.response_complete = True
+        self.message_event.set()
+        self.on_response()
+
+
+class IdleConnections:
+    """The idle connections of one server. One timer serves all; a timer each would cost every request."""
+
+    def __init__(self, keep_alive: float, max_idle: int) -> None:
+        self.since: dict[LimitedHttp, float] = {}
+        """The time at which each became idle; for a new connection infinity, as it has a timer of its own."""
+        self._keep_alive = keep_alive
+        self.max_idle = max_idle
+        self.timer: asyncio.TimerHandle | None = None
+
+    def tidy(self) -> None:
+        """Close the oldest if there are too many, and wait for the next that will have been idle too long."""
+        if len(self.since) > self.max_idle:
+            oldest = next(iter(self.since))
+            del self.since[oldest]
+            oldest.close_now()
+        first = min(self.since.values(), default=math.inf)
+        if self.timer is None and first < math.inf:
+            loop = next(iter(self.since)).loop
+            self.timer = loop.call_at(first + self._keep_alive, self._close_expired, loop)
+
+    def _close_expired(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.timer = None
+        limit = loop.time() - self._keep_alive
+        for connection in [idle for idle, since in self.since.items() if since <= limit]:
+            del self.since[connection]
+            connection.close_now()
+        self.tidy()
+
+
 class LimitedHttp(HttpToolsProtocol):
-    """One connection. A client that goes beyond a limit is told so, if an answer is due, and disconnected."""
+    """One connection. A client that exceeds a limit is disconnected, with an error if a response is due."""
 
     max_idle = MAX_IDLE
     _in_head = True
@@ -49,36 +140,39 @@ class LimitedHttp(HttpToolsProtocol):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        # All connections of a server share it; those that have been idle for longest stand first.
-        self._idle: dict[LimitedHttp, None] = vars(self.server_state).setdefault("idle_connections", {})
+        self._idle: IdleConnections = vars(self.server_state).setdefault(
+            "idle_connections", IdleConnections(self.timeout_keep_alive, self.max_idle)
+        )
 
     # What the transport calls
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._arm()
-        self._become_idle()
+        self._idle.since[self] = math.inf
+        self._idle.tidy()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._disarm()
-        self._idle.pop(self, None)
-        self._tell_app()
+        self._idle.since.pop(self, None)
+        self._notify_app()
         super().connection_lost(exc)
-        self._unset_keepalive_if_required()
 
     def data_received(self, data: bytes) -> None:
         if self._discarding:
             self._discard(data)
             return
-        self._idle.pop(self, None)
-        self._overhead += len(data)  # `on_body` takes away what is body
-        self._unset_keepalive_if_required()
+        self._idle.since.pop(self, None)
+        self._overhead += len(data)  # `on_body` subtracts the body
         try:
-            self._parse(data)
+            try:
+                self.parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                self._upgrade(data[upgrade.args[0] :])
         except httptools.HttpParserError:
             self.logger.warning(_UNREADABLE)
             self._end(b"400 Bad Request", _UNREADABLE.encode())
-        # A request that came whole, as nearly all do, is past by now.
+        # A request that arrived whole, as nearly all do, is complete by now.
         if not (self._in_request or self._overhead > 0) or self.transport.is_closing():
             self._overhead = 0
             return
@@ -89,15 +183,12 @@ class LimitedHttp(HttpToolsProtocol):
         elif not self._in_head and self._is_answered():
             self._discard(data)
 
-    def _parse(self, data: bytes) -> None:
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            if self._should_upgrade():
-                self._disarm()
-                self.handle_websocket_upgrade()
-            else:
-                self._decline_upgrade(data[upgrade.args[0] :])
+    def _upgrade(self, rest: bytes) -> None:
+        if self._should_upgrade():
+            self._disarm()
+            self.handle_websocket_upgrade()
+        else:
+            self._decline_upgrade(rest)
 
     def _decline_upgrade(self, rest: bytes) -> None:
         """Answer in HTTP/1.1, and take no further request: httptools is past this one, body and all."""
@@ -109,7 +200,6 @@ class LimitedHttp(HttpToolsProtocol):
         self.parser = httptools.HttpRequestParser(
             SimpleNamespace(
                 on_body=self.on_body,
-                on_chunk_header=self.on_chunk_header,
                 on_message_complete=self._on_last_complete,
             )
         )
@@ -123,41 +213,39 @@ class LimitedHttp(HttpToolsProtocol):
 
     def _framing(self) -> bytes:
         """The headers that say where the body of the latest request ends; empty if it has none."""
-        found = [pair for pair in self.headers if pair[0] in (b"content-length", b"transfer-encoding")]
+        found = [
+            pair for pair in self.scope["headers"] if pair[0] in (b"content-length", b"transfer-encoding")
+        ]
         return b"".join(b"%s: %s\r\n" % pair for pair in found if pair != (b"content-length", b"0"))
 
     # What the parser calls
 
     def on_message_begin(self) -> None:
         self._in_request = True
-        if self in self._idle:  # the request before came to its end just now
-            self._idle.pop(self)
-            self._unset_keepalive_if_required()
+        self._idle.since.pop(self, None)  # the request before may have ended just now
         super().on_message_begin()
         self.scope["extensions"] = _EXTENSIONS
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        # What uvicorn's own does (its call costs), but for trailers: nobody here wants one.
-        if self._in_head:
-            name = name.lower()
-            if name == b"expect" and value.lower() == b"100-continue":
-                self.expect_100_continue = True
-            self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         self._in_head = False
+        cycle = self.cycle
+        if self.parser.should_upgrade():
+            if cast(Any, cycle) is None or cycle.scope is not self.scope:
+                return  # for a WebSocket uvicorn makes no cycle
+        else:
+            self.headers = []  # uvicorn would append trailers to the headers that the app sees
+        # uvicorn offers no other way to choose the class; the cycle has not started yet.
+        cycle.__class__ = ResponseCycle
         if not self.pipeline:
-            self._answering = self.cycle
+            self._answering = cycle
         elif len(self.pipeline) > MAX_PIPELINED:
-            raise ValueError("too many requests wait for their turn")
-
-    def on_chunk_header(self) -> None:
-        self._overhead -= _CHUNK_FRAMING
+            raise ValueError("too many pipelined requests")
 
     def on_body(self, body: bytes) -> None:
         if not self._discarding:
-            self._overhead -= len(body)
+            size = len(body)
+            self._overhead -= size + _CHUNK_FRAMING if size >= _ORDINARY_CHUNK else size
             super().on_body(body)
 
     def on_message_complete(self) -> None:
@@ -165,36 +253,29 @@ class LimitedHttp(HttpToolsProtocol):
             return  # its body is still to come
         self._in_request, self._in_head = False, True
         self._overhead = self._unread = 0
-        self._disarm()
+        if self._timer is not None:
+            self._disarm()
         super().on_message_complete()
-        if self._is_answered() and not self.transport.is_closing():
-            # It was answered before it was complete, so its last bytes have ended uvicorn's own timer.
-            self._unset_keepalive_if_required()
-            self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
-            )
-            self._become_idle()
+        if self.cycle.response_complete and not self.transport.is_closing():
+            self._idle.since[self] = self.loop.time()
+            self._idle.tidy()
 
     # What uvicorn calls
 
     def on_response_complete(self) -> None:
         if self.pipeline:
-            self._answering = self.pipeline[-1][0]  # which it starts now
+            self._answering = self.pipeline[-1][0]  # uvicorn starts it now
             super().on_response_complete()
             return
-        super().on_response_complete()
-        if not self._in_request and not self.transport.is_closing():
-            self._become_idle()
-
-    # Idle connections
-
-    def _become_idle(self) -> None:
-        """Nothing is under way here: of too many such connections the oldest is closed."""
-        self._idle[self] = None
-        if len(self._idle) > self.max_idle:
-            oldest = next(iter(self._idle))
-            del self._idle[oldest]
-            oldest._close()
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if not self._in_request:
+            idle = self._idle
+            idle.since[self] = self.loop.time()
+            if idle.timer is None or len(idle.since) > idle.max_idle:
+                idle.tidy()
 
     # Requests that arrive slowly, or without end
 
@@ -231,21 +312,21 @@ class LimitedHttp(HttpToolsProtocol):
         elif self._is_answered():
             self._linger()
         else:
-            self._close()
+            self.close_now()
 
     def _linger(self) -> None:
         """Close once the client has done so, or soon: a client that still sends would not read why."""
         self._disarm()
-        self._tell_app()
+        self._notify_app()
         self._discarding = True
         if self.transport.can_write_eof():
             self.transport.write_eof()
-        self._timer = self.loop.call_later(LINGER_SECONDS, self._close)
+        self._timer = self.loop.call_later(LINGER_SECONDS, self.close_now)
 
     def _discard(self, data: bytes) -> None:
         self._unread += len(data)
         if self._unread > MAX_UNREAD_BYTES:
-            self._close()
+            self.close_now()
 
     def _is_answered(self) -> bool:
         """Whether the latest request has its whole answer."""
@@ -266,13 +347,13 @@ class LimitedHttp(HttpToolsProtocol):
         answering = self._answering
         return not answering.response_complete and (self._in_head or answering is not self.cycle)
 
-    def _close(self) -> None:
+    def close_now(self) -> None:
         self._disarm()
-        self._tell_app()
+        self._notify_app()
         if not self.transport.is_closing():
             self.transport.close()
 
-    def _tell_app(self) -> None:
+    def _notify_app(self) -> None:
         """Tell the app that the client is gone. uvicorn tells it for the latest request only."""
         self.pipeline.clear()
         for cycle in (self._answering, self.cycle):
@@ -295,10 +376,10 @@ class _Uvicorn(uvicorn.Server):
         for listening in self.servers:
             listening.close()
         await self._edge.close()
-        self._abandon_stubborn()
+        self._abort_unfinished()
         await super().shutdown(sockets)  # type: ignore[arg-type]
 
-    def _abandon_stubborn(self) -> None:
+    def _abort_unfinished(self) -> None:
         """A call that is still running by now ignores its cancellation; nobody waits for it on the wire."""
         for connection in list(self.server_state.connections):
             cycle: Any = getattr(connection, "cycle", None)
