@@ -211,7 +211,7 @@ def test_a_kind_behind_the_head_is_not_looked_for():
 
 def test_a_kind_that_is_no_string_is_refused():
     with pytest.raises(InvalidReplyError, match="cannot be understood"):
-        read_outcome("up", Raw(b'{"resultType":5}')).kind
+        read_outcome("up", Raw(b'{"resultType":5}'))
 
 
 def test_a_hostile_head_is_looked_at_once():

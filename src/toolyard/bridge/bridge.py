@@ -108,7 +108,7 @@ class Bridge(Upstream):
         return outcome.with_body(self._sealed(call, body))
 
     def _sealed(self, call: Call, result: RawResult) -> RawResult:
-        """Binds the state to this caller: the upstream knows only us, and no other caller may bring it back."""
+        """Binds the state to this caller: the upstream knows only us, and no other may bring it back."""
         if isinstance(result, Spooled):
             return result
         members = decode_params(result, dict[str, Raw])

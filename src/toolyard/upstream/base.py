@@ -88,12 +88,15 @@ class Upstream(ABC):
 
     async def reset(self) -> None:
         """Close what is open; the next request begins anew."""
+        return
 
     async def idle(self) -> None:
         """Wait until no call waits for answers from its client."""
+        return
 
     def close_idle(self) -> None:
         """Close connections that nobody has used for a while."""
+        return
 
     def starting(self) -> StartProgress | None:
         """How a first connection that is being opened gets on; None if none is."""
@@ -103,12 +106,16 @@ class Upstream(ABC):
 
     def client_seen(self, caller: Caller, session: str) -> None:
         """A client introduced itself: what we ask in our own name, we ask as it would."""
+        return
 
     def end_session(self, call: Call) -> None:
         """A legacy client ended its session: close what was opened for it alone."""
+        return
 
     async def roots_changed(self, call: Call) -> None:
         """A legacy client has other folders open now."""
+        return
 
     def abandon(self, state: str) -> None:
         """Nobody will answer the questions of the call with this `requestState`."""
+        return

@@ -35,7 +35,7 @@ def build(settings: Settings) -> Server:
             raise SettingsError(f"recipe {name!r}: {error}") from None
 
     async def download(name: str, ctx: Context) -> BlobContents:
-        data = pool.shelf.read(owner_of(ctx), unquote(name))
+        data = pool.downloads.read(owner_of(ctx), unquote(name))
         if data is None:
             raise ToolError(texts.no_download.format(name))
         return BlobContents(f"browser://downloads/{name}", data)
