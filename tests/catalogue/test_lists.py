@@ -24,25 +24,40 @@ from toolyard.catalogue.items import (
 )
 from toolyard.catalogue.lists import ItemList, UnreadableListError, read_list
 from toolyard.config import Http, ServerConfig
-from toolyard.upstream.connection import GATEWAY_CALLER
+from toolyard.upstream.base import Forward, Outcome, Upstream
+from toolyard.upstream.connection import GATEWAY_CALLER, UpstreamInfo
 from toolyard.upstream.handshake import MODERN_META
 from toolyard.upstream.messages.slices import SLICE
-from toolyard.upstream.messages.spool import Spool
-from toolyard.wire.call import Call
+from toolyard.upstream.messages.spool import Spool, Spooled
 from toolyard.wire.errors import MethodNotFound
 
 
-class Pages:
+class Lister(Upstream):
+    """A server of which only lists are asked."""
+
+    async def info(self) -> UpstreamInfo:
+        raise NotImplementedError
+
+    async def close(self) -> None:
+        return None
+
+
+class Pages(Lister):
     """A server that gives out lists: `page(cursor)` is a result."""
 
     def __init__(self, page: Callable[[str | None], Any]) -> None:
         self._page = page
         self.asked: list[str | None] = []
 
-    async def handle(self, call: Call) -> Any:
-        cursor = json.loads(bytes(call.params)).get("cursor")
+    async def send(self, forward: Forward) -> Outcome:
+        cursor = _cursor(forward)
         self.asked.append(cursor)
-        return Raw(json.dumps(self._page(cursor)).encode())
+        return Outcome.of(json.dumps(self._page(cursor)).encode())
+
+
+def _cursor(forward: Forward) -> str | None:
+    found = forward.params.get("cursor")
+    return None if found is None else json.loads(bytes(found))
 
 
 async def read(page: Callable[[str | None], Any], known: ItemList | None = None) -> ItemList:
@@ -108,18 +123,20 @@ LONG = [tool(f"t{n}", description="d" * (n % 300)) for n in range(5000)]
 
 @pytest.mark.parametrize("spooled", [True, False])
 async def test_a_long_list_is_read_in_slices_and_once_if_it_stays_the_same(spooled: bool):
-    class Long:
-        async def handle(self, call: Call) -> Any:
-            cursor = json.loads(bytes(call.params)).get("cursor")
+    class Long(Lister):
+        async def send(self, forward: Forward) -> Outcome:
+            cursor = _cursor(forward)
             more = {} if cursor else {"nextCursor": "2"}
             body = json.dumps(
                 {"ttlMs": 7000, "tools": LONG[2500:] if cursor else LONG[:2500], **more}
             ).encode()
             if not spooled:
-                return Raw(body)
+                return Outcome.of(body)
             spool = Spool(bound=1000)
             spool.write(body)
-            return spool.finish()
+            whole = spool.finish()
+            assert isinstance(whole, Spooled)
+            return Outcome(whole, whole.size)
 
     async with counting_turns() as turns:
         listed = await read_list(Long(), TOOLS, GATEWAY_CALLER, MODERN_META, ItemList())
@@ -137,9 +154,9 @@ async def test_a_long_list_that_cannot_be_cut_is_refused():
 
 
 async def test_a_server_that_does_not_know_the_method_has_none():
-    class Without:
-        async def handle(self, call: Call) -> Any:
-            raise MethodNotFound(call.method)
+    class Without(Lister):
+        async def send(self, forward: Forward) -> Outcome:
+            raise MethodNotFound(forward.method)
 
     assert (await read_list(Without(), TOOLS, GATEWAY_CALLER, MODERN_META, ItemList())).items == ()
 

@@ -10,7 +10,6 @@ from tests.app.yard import at, yard
 from tests.serving import PATIENCE
 from toolyard.config import Http, ServerConfig
 from toolyard.dispatch import mount
-from toolyard.dispatch import mount as breaker
 from toolyard.dispatch.mount import Breaker
 from toolyard.upstream.errors import UpstreamDownError
 
@@ -157,7 +156,7 @@ async def test_a_call_that_gives_up_waiting_leaves_its_place_to_others():
 async def test_after_some_failures_calls_are_refused_at_once_until_a_probe_finds_it_well(
     monkeypatch: pytest.MonkeyPatch,
 ):
-    monkeypatch.setattr(breaker, "GRACE_SECONDS", 0.0)
+    monkeypatch.setattr(mount, "GRACE_SECONDS", 0.0)
     speaker = Speaker("modern")
     well = True
 
@@ -170,7 +169,7 @@ async def test_after_some_failures_calls_are_refused_at_once_until_a_probe_finds
     async with speaking(speaker) as url, yard(at(url, retries=0)) as front:
         assert await front.says(ECHO, {"text": "well"}) == "well"
         well = False
-        for _ in range(breaker.THRESHOLD):
+        for _ in range(mount.THRESHOLD):
             assert "error" in (await front.call(ECHO)).json
         before = speaker.calls("echo")
         refused = (await front.call(ECHO)).error["message"]
@@ -194,7 +193,7 @@ async def test_errors_that_a_server_says_itself_do_not_count_against_it():
 
     speaker.on["tools/call"] = refuse
     async with speaking(speaker) as url, yard(at(url)) as front:
-        for _ in range(breaker.THRESHOLD + 2):
+        for _ in range(mount.THRESHOLD + 2):
             error = (await front.call(ECHO)).error
             assert (error["code"], error["message"]) == (-32602, "not these arguments")
         assert (await front.health())["status"] == "ok"
@@ -223,23 +222,20 @@ async def test_a_call_to_one_that_was_never_there_fails_with_the_reason_within_i
         assert "onnect" in answer.error["message"]
 
 
-class Told:
-    """What a breaker tells."""
-
-    def __init__(self, breaker: Breaker) -> None:
-        self.told: list[tuple[str, bool]] = []
-        breaker.on_trouble = lambda reason, opened: self.told.append((reason, opened))
+def reporting_breaker() -> tuple[Breaker, list[tuple[str, bool]]]:
+    """A breaker, and what it reports."""
+    told: list[tuple[str, bool]] = []
+    return Breaker("up", lambda reason, opened: told.append((reason, opened))), told
 
 
 def test_a_breaker_opens_after_failures_in_a_row_only():
-    tested = Breaker("up")
-    told = Told(tested).told
+    tested, told = reporting_breaker()
     for _ in range(3):
-        for _ in range(breaker.THRESHOLD - 1):
+        for _ in range(mount.THRESHOLD - 1):
             tested.failed("broken")
         tested.answered()
     assert not tested.is_open
-    assert len(told) == 3 * (breaker.THRESHOLD - 1)
+    assert len(told) == 3 * (mount.THRESHOLD - 1)
     assert not any(opened for _, opened in told)
     tested.check()
 
@@ -247,13 +243,12 @@ def test_a_breaker_opens_after_failures_in_a_row_only():
 def test_a_breaker_gives_one_that_was_well_a_grace_and_then_opens(monkeypatch: pytest.MonkeyPatch):
     now = 100.0
     monkeypatch.setattr("toolyard.dispatch.mount.time.monotonic", lambda: now)
-    tested = Breaker("up")
-    told = Told(tested).told
+    tested, told = reporting_breaker()
     tested.well()
-    for _ in range(2 * breaker.THRESHOLD):
+    for _ in range(2 * mount.THRESHOLD):
         tested.failed("restarting")
     assert not tested.is_open
-    now += breaker.GRACE_SECONDS
+    now += mount.GRACE_SECONDS
     tested.failed("gone")
     assert told[-1] == ("gone", True)
     with pytest.raises(UpstreamDownError, match="'up': it is down: gone"):
