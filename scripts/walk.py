@@ -33,6 +33,8 @@ from toolyard.edge.http.server import uvicorn_server
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = str(ROOT / "src" / "toolyard") + "/"
 OUT = ROOT / "build" / "walk.json"
+PAGE = ROOT / "docs" / "concepts" / "architecture.md"
+START, END = "<!-- walk -->\n", "<!-- end of walk -->"
 WARM, RECORDED = 5, 5
 PROTOCOL = "2026-07-28"
 
@@ -193,9 +195,20 @@ async def walks(upstream: int) -> dict[str, dict[str, Any]]:
     return found
 
 
+def write_page(found: dict[str, dict[str, Any]]) -> None:
+    """Puts the figures into the page about the architecture."""
+    figures = ("files", "functions", "switches")
+    lines = ["| one warm call | files | functions | switches between files |", "|---|---|---|---|"]
+    lines += [f"| {name} | {' | '.join(str(one[what]) for what in figures)} |" for name, one in found.items()]
+    head, _, rest = PAGE.read_text().partition(START)
+    _, _, tail = rest.partition(END)
+    PAGE.write_text(head + START + "\n".join(lines) + "\n" + END + tail)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="make walk", description="Count what one call passes through.")
     parser.add_argument("--way", metavar="NAME", help="print one way, function by function")
+    parser.add_argument("--write", action="store_true", help="put the table into the docs")
     options = parser.parse_args()
     port = free_port()
     with running("upstream", [sys.executable, "-m", "bench.upstream", "--port", str(port)], port):
@@ -213,6 +226,8 @@ def main() -> None:
     for name, one in found.items():
         table.add_row(name, *(str(one[what]) for what in ("files", "functions", "calls", "switches")))
     console.print(table)
+    if options.write:
+        write_page(found)
     console.print(f"each function: {OUT.relative_to(ROOT)}")
 
 
