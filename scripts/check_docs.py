@@ -1,9 +1,9 @@
 """Checks that the documentation is true; part of `make check`.
 
 Owns eleven promises: links lead somewhere, Python examples compile, examples marked `python run` run, the
-reference covers every command and every public name of the kit, the architecture has every file of the
-package, the contents list every page, the README is short, the changelog has the package's version, the
-vocabulary names only modules and classes that exist, a public class name is defined in one
+reference covers every command and every public name of the kit and the client, the architecture has every
+file of the package, the contents list every page, the README is short, the changelog has the package's
+version, the vocabulary names only modules and classes that exist, a public class name is defined in one
 module only, and no tracked file names a path that exists on one machine only. It does not judge prose. The
 package itself must be importable, to know what there is to document.
 """
@@ -257,7 +257,9 @@ def failed_run(page: Page, block: Block) -> Problem | None:
 def undocumented(pages: dict[str, Page]) -> Iterator[Problem]:
     code = "\n".join(page.code for path, page in pages.items() if path.startswith(f"{REFERENCE}/"))
     try:
-        expected = [("command", words) for words in commands()] + [("kit's", name) for name in kit_names()]
+        expected = [("command", words) for words in commands()]
+        expected += [("kit's", name) for name in public_names("toolyard.kit")]
+        expected += [("client's", name) for name in public_names("toolyard.client")]
     except (ImportError, AttributeError) as error:
         hint = "run `make docs`, which installs the package first"
         yield Problem("src/toolyard", 0, f"cannot tell what there is to document: {error} (hint: {hint})")
@@ -283,8 +285,8 @@ def commands() -> list[str]:
     return list(walk(importlib.import_module("toolyard.cli").main, "toolyard"))
 
 
-def kit_names() -> list[str]:
-    return sorted(importlib.import_module("toolyard.kit").__all__)
+def public_names(module: str) -> list[str]:
+    return sorted(importlib.import_module(module).__all__)
 
 
 def readme_words() -> int:

@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from statistics import median
 
 from bench.report import Row
+from toolyard import Client
 from toolyard.servers.browser import Settings, build
 
 ELEMENTS = 5_000
@@ -41,9 +42,9 @@ async def _measured(settings: Settings, url: str, name: str) -> list[Row]:
     walls: list[float] = []
     cpus: list[float] = []
     try:
-        async with server.connect() as client:
+        async with Client(server, timeout=None) as client:
             opened = await client.call_tool("browser_navigate", {"url": url})
-            assert not opened.get("isError"), opened
+            assert not opened.is_error, opened
             for _ in range(ROUNDS):
                 wall, cpu = time.perf_counter(), time.process_time()
                 await client.call_tool("browser_snapshot", {})

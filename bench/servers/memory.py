@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from bench.report import Row
+from toolyard import Client
 from toolyard.servers.memory import Settings, build
 from toolyard.servers.memory.document import read_front_matter
 from toolyard.servers.memory.search import Embedding, words_of
@@ -49,7 +50,7 @@ async def _rows(settings: Settings, progress: Callable[[str], None]) -> list[Row
     server = build(settings)
     found: list[Row] = []
     try:
-        async with server.connect() as client:
+        async with Client(server, timeout=None) as client:
             progress("memory: reading the vectors of 100,000 memories")
             started = time.process_time()
             await client.call_tool("search_memories", {"query": "a first question"})
@@ -76,7 +77,7 @@ async def _cost(client: Any, question: str, mode: str) -> float:
     started = time.process_time()
     result = await client.call_tool("search_memories", {"query": question, "mode": mode})
     taken = (time.process_time() - started) * 1e3
-    assert result["structuredContent"]["count"] > 0, question
+    assert result.structured["count"] > 0, question
     return taken
 
 

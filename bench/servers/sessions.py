@@ -18,6 +18,7 @@ from statistics import median
 from typing import Any
 
 from bench.report import Row
+from toolyard import Client
 from toolyard.kit import Server
 from toolyard.kit.loader import load
 from toolyard.servers.sessions.embeddings import Encoder
@@ -109,7 +110,7 @@ async def _searches(server: Server, progress: Progress) -> tuple[list[tuple[str,
         ("recent sessions", "list_recent_sessions", {}, 10),
     )
     found: list[tuple[str, float]] = []
-    async with server.connect() as client:
+    async with Client(server, timeout=None) as client:
         for name, tool, arguments, count in asked:
             progress(f"sessions: {name}")
             figures: list[float] = []
@@ -117,7 +118,7 @@ async def _searches(server: Server, progress: Progress) -> tuple[list[tuple[str,
                 before = time.process_time()
                 answer = await client.call_tool(tool, arguments)
                 figures.append((time.process_time() - before) * 1_000)
-                assert answer["structuredContent"]["count"] == count, answer
+                assert answer.structured["count"] == count, answer
             # The first one opens the database, or reads the vectors of this owner.
             found.append((name, median(figures[1:])))
             if tool.startswith("semantic"):

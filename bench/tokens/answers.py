@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from mcp import Client, StdioServerParameters
 
+import toolyard
 from bench.process import ROOT
 from scripts.bootstrap import missing_program
 from tests.results.shelf import seen
@@ -24,7 +25,6 @@ from tests.servers.warehouse import fill_sqlite
 from tests.thirdparty.mounting import fetch, npm, pypi, web_page
 from toolyard.app import Gateway
 from toolyard.config import Config, GatewayConfig, InProcess, ServerConfig, Stdio
-from toolyard.kit.connection import Connection
 from toolyard.kit.loader import load
 from toolyard.servers.sessions.recording import record
 from toolyard.wire.call import ClientInfo
@@ -104,8 +104,8 @@ async def _connected(server: Server) -> AsyncIterator[Calls]:
     if isinstance(where, InProcess):
         made = load(where.module, options=where.options)
         try:
-            async with made.connect() as client:
-                yield client.call_tool
+            async with toolyard.Client(made, timeout=None) as client:
+                yield _plainly(client)
         finally:
             await made.close()
         return
@@ -119,6 +119,13 @@ async def _connected(server: Server) -> AsyncIterator[Calls]:
         yield call
 
 
+def _plainly(client: toolyard.Client) -> Calls:
+    async def call(tool: str, arguments: dict[str, Any]) -> Result:
+        return (await client.call_tool(tool, arguments)).raw
+
+    return call
+
+
 @asynccontextmanager
 async def _gateway(servers: Sequence[Server]) -> AsyncIterator[Calls]:
     mounted = [ServerConfig(name=one.name, where=one.where, connect_timeout=60) for one in servers]
@@ -127,9 +134,10 @@ async def _gateway(servers: Sequence[Server]) -> AsyncIterator[Calls]:
         gateway = Gateway(Config(servers=tuple(mounted), gateway=settings), KEY)
         await gateway.start()
         try:
-            async with Connection(gateway.view(), client=ClientInfo("bench", "1")) as client:
+            view, bench = gateway.view(), ClientInfo("bench", "1")
+            async with toolyard.Client(view, info=bench, timeout=None) as client:
                 await client.list_tools()
-                yield client.call_tool
+                yield _plainly(client)
         finally:
             await gateway.close()
 

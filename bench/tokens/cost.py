@@ -16,10 +16,10 @@ import msgspec
 
 from bench.tokens.mounted import mount
 from bench.tokens.sample import Sample, Task
+from toolyard import Client
 from toolyard.app import Gateway
 from toolyard.catalogue.items import shown_name
 from toolyard.config import Config, GatewayConfig
-from toolyard.kit.connection import Connection
 
 KEY = b"for what a task costs, in tokens"
 STEP_WORDS = 14
@@ -65,26 +65,28 @@ async def figures(sample: Sample, count: Count) -> Figures:
 
 
 @asynccontextmanager
-async def connected(servers: list[Any], view: Any) -> AsyncIterator[Connection]:
+async def connected(servers: list[Any], view: Any) -> AsyncIterator[Client]:
     with tempfile.TemporaryDirectory() as state:
         settings = GatewayConfig(view=view, state_dir=state, list_wait=600.0)
         gateway = Gateway(Config(servers=tuple(servers), gateway=settings), KEY)
         await gateway.start()
         try:
-            async with Connection(gateway.view()) as client:
+            async with Client(gateway.view(), timeout=None) as client:
                 yield client
         finally:
             await gateway.close()
 
 
 class Conversation:
-    def __init__(self, client: Connection, count: Count) -> None:
+    def __init__(self, client: Client, count: Count) -> None:
         self._client = client
         self._count = count
 
     async def hold(self, task: Task, schemas: dict[str, Any]) -> Cost:
         about = await self._client.request("server/discover")
-        tools = [tool for tool in await self._client.list_tools() if not tool["name"].startswith("mcp__")]
+        tools = [
+            tool for tool in await self._client.list_all("tools/list") if not tool["name"].startswith("mcp__")
+        ]
         definitions = self._count(_json(tools)) + self._count(about["instructions"])
         found: dict[str, bool] = {}
         search, searches = 0, 0
@@ -107,7 +109,7 @@ class Conversation:
         return cost, result["structuredContent"]["results"][0]["results"]
 
     async def _called(self, tool: str, arguments: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        result = await self._client.call_tool(tool, arguments)
+        result = (await self._client.call_tool(tool, arguments)).raw
         text = result["content"][0]["text"]
         return self._count(_json({"name": tool, "arguments": arguments})) + self._count(text), result
 

@@ -6,9 +6,10 @@ import signal
 import sys
 import time
 
+from .clients import run_clients
 from .pairs import PAIRS, compare, run_pairs, run_side
 from .suite import REVISIONS, Suite, fail, say
-from .tables import show_comparisons, show_result, write_report
+from .tables import show_clients, show_comparisons, show_result, write_report
 
 JOBS = 4
 
@@ -21,6 +22,7 @@ def arguments() -> argparse.Namespace:
     slugs = [pair.slug for pair in PAIRS]
     parser.add_argument("--only", action="append", default=[], metavar="SCENARIO", help="may be given again")
     parser.add_argument("--pair", action="append", choices=slugs, help="may be given again; all without it")
+    parser.add_argument("--client", action="store_true", help="our client alone, and no server")
     parser.add_argument("--url", help="a server that is running already, instead of the pairs")
     parser.add_argument("--through-url", metavar="URL", help="compare --url with this one")
     parser.add_argument("--jobs", type=int, default=JOBS, help=f"servers tried at a time ({JOBS})")
@@ -32,7 +34,9 @@ def main() -> None:
     # A plain SIGTERM would leave the servers behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     suite = Suite()
-    known = {name for required in suite.sets.values() for name in required}
+    known = {
+        name for sets in (suite.sets, suite.client_sets) for required in sets.values() for name in required
+    }
     if unknown := set(options.only) - known:
         fail(f"no scenario {', '.join(map(repr, sorted(unknown)))}", f"there are {', '.join(sorted(known))}")
     if options.through_url and not options.url:
@@ -45,12 +49,16 @@ def main() -> None:
 
 def run_all(suite: Suite, options: argparse.Namespace) -> None:
     started = time.monotonic()
+    clients = [] if options.pair else run_clients(suite, options.only, options.jobs)
     pairs = [pair for pair in PAIRS if not options.pair or pair.slug in options.pair]
-    comparisons = run_pairs(suite, pairs, options.only, options.jobs)
+    comparisons = [] if options.client else run_pairs(suite, pairs, options.only, options.jobs)
     show_comparisons(comparisons)
-    write_report(options.only, comparisons, [])
+    show_clients(clients)
+    write_report(options.only, comparisons, [], clients)
     say(f"{time.monotonic() - started:.0f} s")
-    if bad := [f"{found.pair} ({found.direct.revision})" for found in comparisons if not found.passed]:
+    bad = [f"{found.pair} ({found.direct.revision})" for found in comparisons if not found.passed]
+    bad += [f"client ({found.result.revision})" for found in clients if not found.passed]
+    if bad:
         fail(f"something is lost or failed: {', '.join(bad)}", "each check is described above the table")
 
 

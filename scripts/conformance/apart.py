@@ -84,6 +84,11 @@ ON_LAMBDA = (
 )
 """A function is stateless: an instance serves one request at a time, and may be gone after it."""
 
+NOT_OURS = {
+    "auth/": "the client sends the headers it is given; who gets a token, and how, is up to its user",
+}
+"""Client scenarios, by how their names begin, that are not about what our client does."""
+
 ON_WAY: dict[str, tuple[Apart, ...]] = {
     "stdio": ON_PIPES,
     "lambda": ON_LAMBDA,

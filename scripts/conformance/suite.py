@@ -87,7 +87,8 @@ class Suite:
         self.package = HOME / "node_modules" / PACKAGE
         if self._installed_version() != VERSION:
             self._install(npm)
-        self.sets = {revision: self._required(revision) for revision in REVISIONS}
+        self.sets = {revision: self._required(revision, "server") for revision in REVISIONS}
+        self.client_sets = {revision: self._required(revision, "client") for revision in REVISIONS}
 
     def _installed_version(self) -> str | None:
         manifest = self.package / "package.json"
@@ -103,13 +104,13 @@ class Suite:
         if done.returncode:
             fail(f"npm exited with {done.returncode}", "is the npm registry reachable? run it again to retry")
 
-    def _required(self, revision: str) -> dict[str, bool]:
-        """The server scenarios of a revision's set, and whether the suite scores each."""
+    def _required(self, revision: str, leg: str) -> dict[str, bool]:
+        """The scenarios of one leg of a revision's set, and whether the suite scores each."""
         file = self.package / "requirements" / f"{revision}.yaml"
         command = [self.node, "--input-type=module", "--eval", READ_SET, str(file)]
         parsed = json.loads(subprocess.run(command, cwd=HOME, check=True, stdout=subprocess.PIPE).stdout)
-        scored = dict.fromkeys(parsed["server"], True)
-        others = [entry["scenario"] for entry in parsed["not_scored"] if entry["leg"] == "server"]
+        scored = dict.fromkeys(parsed[leg], True)
+        others = [entry["scenario"] for entry in parsed["not_scored"] if entry["leg"] == leg]
         return scored | dict.fromkeys(others, False)
 
     def run(self, url: str, revision: str, only: list[str], folder: Path) -> Result:
@@ -123,17 +124,35 @@ class Suite:
             select = [["--scenario", name, "--spec-version", revision, "--force"] for name in wanted]
         with (folder / f"suite-{revision}.log").open("wb") as log:
             for arguments in select:
-                self._call(log, ["--url", url, "--output-dir", str(results), *arguments])
-        return Result(revision, [Scenario(name, wanted[name], read_checks(results, name)) for name in wanted])
+                self._call(log, ["server", "--url", url, "--output-dir", str(results), *arguments])
+        found = {name: read_checks(results, f"server-{name}") for name in wanted}
+        return Result(revision, [Scenario(name, wanted[name], checks) for name, checks in found.items()])
 
-    def _call(self, log: Any, arguments: list[str]) -> None:
-        command = [self.node, str(self.package / "dist" / "index.js"), "server", *arguments]
-        with child(command, cwd=HOME, stdout=log, stderr=subprocess.STDOUT) as suite:
+    def run_client(self, command: str, scenario: str, revision: str, folder: Path) -> list[Check]:
+        """One scenario against a client, which the suite starts by `command`."""
+        shutil.rmtree(folder / scenario, ignore_errors=True)
+        (folder / scenario).mkdir(parents=True)
+        select = ["--scenario", scenario, "--spec-version", revision, "--force"]
+        with (folder / f"{scenario}.log").open("wb") as log:
+            arguments = ["client", "--command", command, "--output-dir", str(folder / scenario), *select]
+            status = self._call(log, arguments, ROOT)
+        checks = read_checks(folder / scenario, scenario)
+        if status and not any(check.status in BAD for check in checks):
+            checks.append(
+                Check("client-ended-well", "FAILURE", "The client ends with status 0", f"see {log.name}")
+            )
+        return checks
+
+    def _call(self, log: Any, arguments: list[str], folder: Path = HOME) -> int | None:
+        """The suite's exit status; None when it had to be ended."""
+        command = [self.node, str(self.package / "dist" / "index.js"), *arguments]
+        with child(command, cwd=folder, stdout=log, stderr=subprocess.STDOUT) as suite:
             try:
-                suite.wait(timeout=LIMIT_S)
+                return suite.wait(timeout=LIMIT_S)
             except subprocess.TimeoutExpired:
                 # What did not run wrote no checks.json, which counts as a failure.
                 log.write(f"\nended after {LIMIT_S} s\n".encode())
+                return None
 
 
 @cache
@@ -158,10 +177,10 @@ def find_node() -> tuple[str, list[str]]:
     return node, npm
 
 
-def read_checks(results: Path, scenario: str) -> list[Check]:
+def read_checks(results: Path, name: str) -> list[Check]:
     """What the suite wrote for one scenario. Nothing written is a failure: the scenario did not run."""
     # The folder's name ends in the time of the run, whose first character tells it from a longer name.
-    files = sorted(results.glob(f"server-{scenario}-[0-9][0-9][0-9][0-9]-[0-9][0-9]-*/checks.json"))
+    files = sorted(results.glob(f"{name}-[0-9][0-9][0-9][0-9]-[0-9][0-9]-*/checks.json"))
     if not files:
         return [Check(DID_NOT_RUN, "FAILURE", "The scenario runs", "the suite wrote no checks.json for it")]
     return [

@@ -6,13 +6,42 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from typing import Any
 
+from .clients import ClientResult
 from .pairs import Comparison, Difference
 from .suite import BAD, PACKAGE, ROOT, VERSION, Check, Result, Scenario
 
 REPORT = ROOT / "build" / "conformance.json"
 
 
+def show_clients(found: list[ClientResult]) -> None:
+    """Our client against the suite's servers."""
+    if not found:
+        return
+    header = ("client", "set", "scenarios", "passed", "failed", "expected", "apart")
+    rows = [
+        (
+            "toolyard.Client",
+            one.result.revision,
+            str(len(one.result.scenarios)),
+            str(one.passes),
+            str(one.fails),
+            "-" if one.expected is None else str(one.expected),
+            str(len(one.apart)),
+        )
+        for one in found
+    ]
+    print()
+    for one in found:
+        show_bad(f"client, {one.result.revision}", one.result)
+    show_table(header, rows, [one.passed for one in found])
+    for reason in dict.fromkeys(reason for one in found for reason in one.apart.values()):
+        names = dict.fromkeys(name for one in found for name, why in one.apart.items() if why == reason)
+        print(f"\napart: {reason}: {len(names)} scenarios, such as {', '.join(list(names)[:3])}")
+
+
 def show_comparisons(comparisons: list[Comparison]) -> None:
+    if not comparisons:
+        return
     header = ("upstream", "set", "directly", "through", "lost", "gained", "apart")
     rows = [
         (
@@ -115,7 +144,9 @@ def show_table(header: tuple[str, ...], rows: list[tuple[str, ...]], passed: lis
         print("  ".join([name.ljust(widths[0]), *aligned]))
 
 
-def write_report(only: list[str], pairs: list[Comparison], alone: list[Result]) -> None:
+def write_report(
+    only: list[str], pairs: list[Comparison], alone: list[Result], clients: Collection[ClientResult] = ()
+) -> None:
     report = {
         "suite": {"package": PACKAGE, "version": VERSION},
         "only": only,
@@ -132,6 +163,16 @@ def write_report(only: list[str], pairs: list[Comparison], alone: list[Result]) 
                 "unsteady": list(comparison.unsteady),
             }
             for comparison in pairs
+        ],
+        "clients": [
+            {
+                "set": one.result.revision,
+                "passed": one.passed,
+                "expected": one.expected,
+                "apart": one.apart,
+            }
+            | counted(one.result)
+            for one in clients
         ],
         "alone": [{"set": result.revision, "passed": result.passed} | counted(result) for result in alone],
     }

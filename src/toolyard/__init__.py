@@ -1,3 +1,24 @@
-"""Toolyard: one MCP endpoint in front of every tool an agent needs."""
+"""Toolyard: one MCP endpoint in front of every tool an agent needs.
+
+`from toolyard import Client, Server`: talk to MCP servers, and write them. Both load when they are asked for.
+"""
+
+TYPE_CHECKING = False  # not from `typing`, which is 8 ms that `toolyard --version` does without
+if TYPE_CHECKING:
+    from .client import Client
+    from .kit import Server
 
 __version__ = "0.6.0"
+__all__ = ["Client", "Server", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    if name == "Client":
+        from .client import Client
+
+        return Client
+    if name == "Server":
+        from .kit import Server
+
+        return Server
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -23,6 +23,12 @@ def fine(message: Message) -> list[bytes]:
     return answer(message, {"content": [{"type": "text", "text": "fine"}]})
 
 
+def streamed(message: Message) -> list[bytes]:
+    """The same as a stream, which is what a stream is taken up again by."""
+    result = {"content": [{"type": "text", "text": "fine"}]}
+    return stream(event({"id": message["id"], "result": result}))
+
+
 def head(kind: str, *headers: str) -> bytes:
     lines = ["HTTP/1.1 200 OK", f"Content-Type: {kind}", "Connection: close", *headers]
     return "".join(f"{line}\r\n" for line in [*lines, ""]).encode("latin-1")
@@ -44,7 +50,7 @@ def modern(message: Message) -> Iterable[bytes]:
 
 def legacy(message: Message) -> Iterable[bytes]:
     if message["method"] == "server/discover":
-        return [b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"]
+        return [b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"]
     if message["method"] == "initialize":
         return answer(message, {"protocolVersion": "2025-11-25", "capabilities": {"tools": {}}})
     return modern(message)
@@ -58,11 +64,16 @@ def stranger(usual: Say, **unusual: Say) -> Iterator[str]:
         def do_POST(self) -> None:
             message = json.loads(self.rfile.read(int(self.headers["content-length"])))
             if "id" not in message or "method" not in message:
-                self._write([b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n"])
+                self._write([b"HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"])
             else:
                 self._write(unusual.get(message["method"].replace("/", "_"), usual)(message))
 
         def do_GET(self) -> None:
+            if "last-event-id" not in self.headers:  # the session's own stream, which it has not
+                self._write(
+                    [b"HTTP/1.1 405 Method Not Allowed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"]
+                )
+                return
             # The bytes of the header as they came: http.server reads them as Latin-1.
             id = self.headers["last-event-id"].encode("latin-1").decode()
             self._write(unusual["GET"]({"id": id}))

@@ -52,11 +52,12 @@ from toolyard.kit import Server
 
 class Odd(BaseException): ...
 
-class Broken(Server):
-    def connect(self, **options):
-        raise {error}
+server = Server("broken")
 
-server = Broken("broken")
+async def handle(call):
+    raise {error}
+
+server.service.handle = handle
 """
 
 

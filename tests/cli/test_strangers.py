@@ -8,7 +8,19 @@ from typing import Any
 import pytest
 
 from tests.cli.running import Outcome, Toolyard
-from tests.cli.stranger import Message, Say, answer, event, fine, head, legacy, modern, stranger, stream
+from tests.cli.stranger import (
+    Message,
+    Say,
+    answer,
+    event,
+    fine,
+    head,
+    legacy,
+    modern,
+    stranger,
+    stream,
+    streamed,
+)
 
 TIMEOUT = 0.5
 
@@ -32,7 +44,7 @@ def test_a_session_id_that_no_header_can_carry_is_an_error(toolyard: Toolyard):
 
     with stranger(legacy, initialize=initialize) as url:
         outcome = toolyard("list", "--url", url)
-    error = r"error: the server wants to have 'a\x01b' back as Mcp-Session-Id, which cannot be sent"
+    error = rf"error: {url} wants to have 'a\x01b' back as Mcp-Session-Id, which cannot be sent"
     assert outcome == Outcome(2, "", error + "\n")
 
 
@@ -43,7 +55,7 @@ def test_a_session_that_is_named_twice_is_an_error(toolyard: Toolyard):
 
     with stranger(legacy, initialize=initialize) as url:
         outcome = toolyard("list", "--url", url)
-    error = f"error: {url} answered with the header 'mcp-session-id' more than once\n"
+    error = f"error: {url}: its header 'Mcp-Session-Id' came more than once\n"
     assert outcome == Outcome(2, "", error)
 
 
@@ -56,7 +68,7 @@ def test_interim_replies_are_passed_over_and_not_without_end(toolyard: Toolyard,
     with stranger(modern, tools_call=lambda _: repeat(interim)) as url:
         outcome = toolyard("call", "t", "--url", url)
     assert outcome.status == 2
-    error = f"error: {url} does not answer in HTTP: more than 20 interim replies (status {status})"
+    error = f"error: {url} sent more than 20 interim replies (status {status}) and no real one"
     assert outcome.err.splitlines()[0] == error
 
 
@@ -69,7 +81,7 @@ def test_an_event_id_of_any_letters_comes_back_in_utf_8(toolyard: Toolyard):
 
     def rest(message: Message) -> list[bytes]:
         assert message["id"] == "é漢"
-        return fine(asked[0])
+        return streamed(asked[0])
 
     with stranger(legacy, tools_call=cut, GET=rest) as url:
         assert toolyard("call", "t", "--url", url) == Outcome(0, "fine\n", "")
@@ -83,13 +95,15 @@ def test_an_endless_wait_before_the_rest_is_not_kept(toolyard: Toolyard, digits:
         asked.append(message)
         return stream(b"id: 1\nretry: " + b"9" * digits + b"\ndata:")
 
-    with stranger(legacy, tools_call=cut, GET=lambda _: fine(asked[0])) as url:
+    with stranger(legacy, tools_call=cut, GET=lambda _: streamed(asked[0])) as url:
         assert toolyard("call", "t", "--url", url) == Outcome(0, "fine\n", "")
 
 
 def test_questions_without_an_end_are_left(toolyard: Toolyard):
-    def ask(message: Message) -> list[bytes]:
-        return stream(*(event({"id": id, "method": "elicitation/create", "params": {}}) for id in range(101)))
+    def ask(message: Message) -> Iterator[bytes]:
+        question = {"method": "elicitation/create", "params": {}}
+        yield from stream(*(event({"id": id} | question) for id in range(101)))
+        yield from repeat(b": it has not answered yet\n\n")
 
     with stranger(legacy, tools_call=ask) as url:
         outcome = toolyard("call", "t", "--url", url)
@@ -139,7 +153,7 @@ def trickling_json(message: Message) -> Iterator[bytes]:
 
 def trickling_event(message: Message) -> Iterator[bytes]:
     yield head("text/event-stream")
-    yield from repeat(b"data: x\n")
+    yield from repeat(b"data: 1\n")
 
 
 @pytest.mark.parametrize("say", [trickling_json, trickling_event])

@@ -11,6 +11,7 @@ import pytest
 from claude_agent_sdk import ToolAnnotations, create_sdk_mcp_server, tool
 from mcp import Client, StdioServerParameters
 
+import toolyard
 from tests.clients.claude_peer import claude_code
 from tests.clients.conversation import Person, Result
 from tests.clients.mcp_peer import McpPeer, as_wire, connect
@@ -135,8 +136,8 @@ async def test_an_input_schema_means_what_it_means_to_the_agent_sdk(name: str):
     async with Client(theirs["instance"]) as client:
         (their_tool,) = (await client.list_tools()).tools
     ours = enhanced_server("us", tools=[enhanced_tool("t", "Does it", SCHEMAS[name], hints)(handler)])
-    async with ours.connect() as connection:
-        (our_tool,) = await connection.list_tools()
+    async with toolyard.Client(ours) as client:
+        (our_tool,) = await client.list_all("tools/list")
     assert our_tool == as_wire(their_tool)
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import msgspec
 
 from tests.rest.loopback import Loopback
+from toolyard import Client
 from toolyard.kit import Server
-from toolyard.kit.connection import Connection
 from toolyard.rest.definition.model import ApiDefinition
 from toolyard.rest.engine import Prepare
 from toolyard.rest.server import RestSettings, build
@@ -27,11 +27,11 @@ def table(api: Loopback, tools: Mapping[str, Any], **more: Any) -> ApiDefinition
 class Asking:
     """Calls tools, and tells what came of it."""
 
-    def __init__(self, client: Connection) -> None:
+    def __init__(self, client: Client) -> None:
         self.client = client
 
     async def result(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        return await self.client.call_tool(tool, arguments)
+        return (await self.client.call_tool(tool, arguments)).raw
 
     async def ok(self, tool: str, **arguments: Any) -> dict[str, Any]:
         result = await self.result(tool, **arguments)
@@ -52,6 +52,6 @@ async def asking(
     **options: Any,
 ) -> AsyncIterator[Asking]:
     server: Server = build(rows, settings or RestSettings(api_key=KEY), prepare=prepare)
-    async with server.connect(**options) as client:
+    async with Client(server, **options) as client:
         yield Asking(client)
     await server.close()

@@ -244,7 +244,7 @@ async def test_a_list_is_shown_to_an_own_key_that_the_api_does_not_know(api: Loo
     api.on("GET /v1/me", member)
     for key, expected in ((KEY, ["get"]), (ALICE, ["get", "beta"])):
         async with asking(rows(api, gate=GATE), RestSettings(api_key=key)) as ask:
-            assert [tool["name"] for tool in await ask.client.list_tools()] == expected
+            assert [tool["name"] for tool in await ask.client.list_all("tools/list")] == expected
 
 
 async def test_a_tool_with_a_flag_is_unknown_to_callers_without_it(api: Loopback) -> None:

@@ -151,7 +151,7 @@ async def test_a_position_or_size_that_makes_no_sense_is_refused_and_a_big_size_
     own = {"from": {"type": "number", "as": "page"}, "count": {"type": "number", "as": "limit"}}
     rows = table(api, {"list": {"path": "/things", "paging": "p", "parameters": own}}, paging={"p": PAGE})
     async with asking(rows) as ask:
-        (listed,) = await ask.client.list_tools()
+        (listed,) = await ask.client.list_all("tools/list")
         assert list(listed["inputSchema"]["properties"]) == ["from", "count"]
         assert "`from`" in listed["outputSchema"]["properties"]["next"]["description"]
         for name, value in (("from", 0), ("from", -1), ("from", 1.5), ("count", 0), ("count", 0.5)):
@@ -172,7 +172,7 @@ async def test_paging_is_shown_to_the_model_unless_all_pages_are_read(api: Loopb
         paging={"p": PAGE},
     )
     async with asking(rows) as ask:
-        some, every = await ask.client.list_tools()
+        some, every = await ask.client.list_all("tools/list")
     assert list(some["inputSchema"]["properties"]) == ["q", "page", "limit"]
     assert some["inputSchema"]["properties"]["limit"]["maximum"] == 3
     assert "page" in some["outputSchema"]["properties"]["next"]["description"]
@@ -198,8 +198,7 @@ async def test_all_pages_are_read_within_the_limit_and_what_is_missing_is_said(a
         },
     )
     said: list[Any] = []
-    listening: Any = {"on_notification": lambda _, params: said.append(params["progress"])}
-    async with asking(rows, **listening) as ask:
+    async with asking(rows) as ask:
         eight = await ask.ok("eight")
         assert [item["id"] for item in eight["items"]] == list(range(8))
         assert eight["total"] == 8
@@ -209,8 +208,7 @@ async def test_all_pages_are_read_within_the_limit_and_what_is_missing_is_said(a
         assert (seven["total"], seven["truncated"]) == (8, True)
         assert [item["id"] for item in (await ask.ok("five"))["items"]] == list(range(5))
         assert len((await ask.ok("loop"))["items"]) == 2
-        params = {"name": "eight", "arguments": {}, "_meta": {"progressToken": 1}}
-        await ask.client.request("tools/call", params)
+        await ask.client.call_tool("eight", on_progress=lambda progress: said.append(progress.progress))
     assert said == [3, 6]
 
 

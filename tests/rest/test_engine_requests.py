@@ -237,7 +237,7 @@ async def test_an_empty_list_of_files_is_no_files_and_one_that_must_be_there_is_
         assert "text, files" in await ask.wrong("one_of", files=[])
         assert "files" in await ask.wrong("needed", files=[])
         assert "'files' must not be empty" in await ask.wrong("loose", files=[])
-        listed = {tool["name"]: tool["inputSchema"] for tool in await ask.client.list_tools()}
+        listed = {tool["name"]: tool["inputSchema"] for tool in await ask.client.list_all("tools/list")}
     assert len(api.asked) == sent
     assert listed["needed"]["properties"]["files"]["minItems"] == 1
     assert "minItems" not in listed["optional"]["properties"]["files"]

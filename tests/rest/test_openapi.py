@@ -10,6 +10,7 @@ import yaml
 
 from tests.cli.running import Toolyard
 from tests.rest.loopback import Loopback, reply
+from toolyard import Client
 from toolyard.rest.definition.loader import check
 from toolyard.rest.definition.model import ApiDefinition, ParameterDefinition
 from toolyard.rest.openapi import Conversion, ConversionOptions, OpenApiDocument, OpenApiError, convert
@@ -232,13 +233,13 @@ async def test_paging_under_names_that_models_do_not_take_is_called_otherwise(ap
     _, table = made(small(parameters=asked, responses={"200": listing}), base_url=api.url)
     api.on("GET /things", reply({"data": [1, 2]}))
     server = build(table, RestSettings())
-    async with server.connect() as client:
+    async with Client(server) as client:
         tool = (await client.list_tools())[0]
         result = await client.call_tool("get_things", {"page_number": 3, "page_size": 2})
     await server.close()
-    assert [*tool["inputSchema"]["properties"]] == ["page_number", "page_size"]
+    assert [*tool.input_schema["properties"]] == ["page_number", "page_size"]
     assert api.last.query == {"page[number]": "3", "page[size]": "2"}
-    assert result["structuredContent"] == {"items": [1, 2], "next": 4}
+    assert result.structured == {"items": [1, 2], "next": 4}
 
 
 def test_lists_that_are_documented_to_have_links_follow_them():

@@ -244,7 +244,7 @@ async def test_a_key_is_no_argument_and_is_sent_all_the_same(
     api: Loopback, shelter: tuple[Conversion, ApiDefinition]
 ) -> None:
     async with asking(shelter[1], RestSettings(api_key="sesame")) as ask:
-        listed = {tool["name"]: tool["inputSchema"] for tool in await ask.client.list_tools()}
+        listed = {tool["name"]: tool["inputSchema"] for tool in await ask.client.list_all("tools/list")}
         await ask.ok("deleteAnimal", animalId=7)
     assert [*listed["deleteAnimal"]["properties"]] == ["animalId"]
     assert api.last.headers["api_key"] == "sesame"

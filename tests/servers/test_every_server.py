@@ -11,6 +11,7 @@ import pytest
 from tests.app.yard import yard
 from tests.cli.running import Toolyard
 from tests.clients.claude_peer import claude_code
+from toolyard import Client
 from toolyard.config import InProcess, ServerConfig
 from toolyard.config.servers import BUNDLED, module_of
 from toolyard.kit import Server
@@ -95,8 +96,8 @@ def made(name: str, **options: Any) -> Server:
 
 async def tools_of(server: Server) -> list[dict[str, Any]]:
     try:
-        async with server.connect() as client:
-            return await client.list_tools()
+        async with Client(server) as client:
+            return await client.list_all("tools/list")
     finally:
         await server.close()
 

@@ -16,6 +16,7 @@ from toolyard.sqlite_file import reason
 # No file of this process may grow beyond so many bytes: what SQLite then meets is what a full disk does.
 CHILD = """
 import asyncio, json, logging, resource, sys
+from toolyard import Client
 from toolyard.kit import Identity
 from toolyard.kit.loader import load
 
@@ -26,10 +27,10 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 async def main():
     server = load(module, options={"url": url})
     said = []
-    async with server.connect(identity=Identity(tenant="a", agent="b")) as client:
+    async with Client(server, identity=Identity(tenant="a", agent="b")) as client:
         for tool, arguments in calls:
             result = await client.call_tool(tool, arguments)
-            said.append([bool(result.get("isError")), "".join(block["text"] for block in result["content"])])
+            said.append([result.is_error, result.text])
     await server.close()
     print(json.dumps(said))
 

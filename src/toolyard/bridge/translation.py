@@ -165,6 +165,9 @@ class CallListener(Struct, eq=False):
         """What is good for us may be good for our own client: its connection is free meanwhile."""
         await self.call.channel.release(retry_ms)
 
+    def alive(self) -> None:
+        """Our own edge pings its client itself."""
+
 
 class SubscriptionListener:
     """Passes on what a subscription brings, under the caller's own subscription id."""
@@ -183,6 +186,9 @@ class SubscriptionListener:
         raise McpError(METHOD_NOT_FOUND, "nobody can be asked on a subscription")
 
     async def release(self, retry_ms: int | None) -> None:
+        return None
+
+    def alive(self) -> None:
         return None
 
 

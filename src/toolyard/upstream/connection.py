@@ -19,7 +19,7 @@ from msgspec.structs import force_setattr
 from .. import __version__
 from ..wire.call import Call, Caller, ClientInfo, Identity
 from ..wire.errors import METHOD_NOT_FOUND, McpError
-from ..wire.versions import LATEST_MODERN, Era, era_of
+from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, Era, era_of
 from .errors import NotReachedError, UpstreamBusyError, UpstreamError, UpstreamStartingError
 from .messages.spool import Spooled
 
@@ -70,6 +70,10 @@ class ClientProfile(Struct, frozen=True):
     askable: frozenset[str] = frozenset()
     principal: str = ""
     client: str = ""
+    info: bytes = b""
+    """The JSON of a client that speaks in its own name from the first word on; empty: it is the gateway."""
+    version: str = LATEST_LEGACY
+    """The legacy revision to ask for."""
 
 
 NO_CLIENT = ClientProfile()
@@ -133,6 +137,10 @@ class RequestListener(Protocol):
         """A legacy upstream let the connection of a call go, to be asked again after `retry_ms`."""
         ...
 
+    def alive(self) -> None:
+        """Something came on the call's stream, if only a ping."""
+        ...
+
 
 class SilentListener:
     """For what we ask of an upstream ourselves."""
@@ -147,6 +155,9 @@ class SilentListener:
         raise McpError(METHOD_NOT_FOUND, f"nobody can be asked {method[:80]!r} now")
 
     async def release(self, retry_ms: int | None) -> None:
+        return None
+
+    def alive(self) -> None:
         return None
 
 
@@ -215,6 +226,10 @@ class UpstreamConnection(Protocol):
         ...
 
     def unwatch(self, watcher: ChangeWatcher) -> None: ...
+
+    def adopt(self, listener: RequestListener) -> None:
+        """Legacy: this link is one client's alone; what is said or asked outside of a call is for `ear`."""
+        ...
 
     async def close(self) -> None: ...
 

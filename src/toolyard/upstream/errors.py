@@ -30,6 +30,13 @@ MAX_REASON = 500
 class UpstreamError(McpError):
     """`reason` is a sentence without the server's name, for lists and /health."""
 
+    status = 0
+    """The HTTP status that it answered with, where that is what went wrong."""
+    said: str = ""
+    """What a JSON-RPC error in the body of an HTTP error says, where it answers no request of ours."""
+    location: str | None = None
+    """Where a redirect leads that was not followed."""
+
     def __init__(self, server: str, reason: str, retry_after: float | None = None) -> None:
         # A reason is shown to every caller, and may quote the upstream.
         reason = redact(clean(reason))[:MAX_REASON]
@@ -56,6 +63,8 @@ class UpstreamStartingError(NotReachedError):
 
 
 class StaleSessionError(NotReachedError):
+    supported: tuple[str, ...] = ()
+    """The revisions that it says it speaks, where it refused ours."""
     expired = False
     """The upstream said that a session has expired; it may be another than the gateway's with it."""
 
@@ -83,6 +92,12 @@ class UpstreamTimeoutError(UpstreamError, TimeoutError):
 class InvalidReplyError(UpstreamError):
     id: int | str | None = None
     """The request that it would have answered, where that is known."""
+
+
+class UnknownRevision(InvalidReplyError):
+    def __init__(self, server: str, version: Any) -> None:
+        super().__init__(server, f"it wants to speak the unknown revision {str(version)[:40]!r}")
+        self.version = str(version)[:80]
 
 
 class HttpRpcError(McpError):

@@ -9,9 +9,9 @@ from msgspec import Raw, Struct, field
 from .. import __version__
 from ..wire.call import CAPABILITIES_KEY, CLIENT_KEY, SERVER_KEY, VERSION_KEY
 from ..wire.errors import UNSUPPORTED_VERSION, McpError
-from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, LEGACY_VERSIONS
+from ..wire.versions import LATEST_MODERN, LEGACY_VERSIONS
 from .connection import ClientProfile, Params, RawResult, UpstreamInfo
-from .errors import InvalidReplyError
+from .errors import InvalidReplyError, UnknownRevision
 
 MAX_INFO = 64 * 1024
 INSTANCE = token_hex(4)
@@ -38,7 +38,7 @@ class _Discovery(Struct, rename="camel"):
 
 
 class _Initialized(Struct, rename="camel"):
-    protocol_version: str
+    protocol_version: Any
     capabilities: dict[str, Any] = {}
     server_info: Raw = Raw(b"{}")
     instructions: str | None = None
@@ -54,11 +54,19 @@ def read_discovery(server: str, result: RawResult) -> UpstreamInfo:
     )
 
 
+def discovery(profile: ClientProfile) -> Params:
+    """The params of `server/discover`: in our own name, unless the profile brings another."""
+    if not profile.info:
+        return DISCOVER
+    meta = {CAPABILITIES_KEY: Raw(profile.capabilities), CLIENT_KEY: Raw(profile.info)}
+    return {"_meta": Raw(msgspec.json.encode({VERSION_KEY: LATEST_MODERN, **meta}))}
+
+
 def initialize_params(profile: ClientProfile) -> Params:
     return {
-        "protocolVersion": Raw(msgspec.json.encode(LATEST_LEGACY)),
+        "protocolVersion": Raw(msgspec.json.encode(profile.version)),
         "capabilities": Raw(profile.capabilities),
-        "clientInfo": Raw(msgspec.json.encode(CLIENT_INFO)),
+        "clientInfo": Raw(profile.info or msgspec.json.encode(CLIENT_INFO)),
     }
 
 
@@ -66,9 +74,7 @@ def read_initialized(server: str, result: RawResult) -> UpstreamInfo:
     """Read the answer to `initialize`."""
     found = _decode(server, result, _Initialized)
     if found.protocol_version not in LEGACY_VERSIONS:
-        raise InvalidReplyError(
-            server, f"it answered with the unknown protocol revision {found.protocol_version[:40]!r}"
-        )
+        raise UnknownRevision(server, found.protocol_version)
     capabilities = valid_capabilities(found.capabilities)
     return UpstreamInfo(found.protocol_version, _info(found.server_info), capabilities, found.instructions)
 

@@ -13,6 +13,7 @@ from tests.app.yard import yard
 from tests.programs import needs
 from tests.servers.browser.site import Site
 from tests.servers.browser.talking import at, browsers, made, until_gone
+from toolyard import Client
 from toolyard.config import InProcess, ServerConfig
 from toolyard.kit import Identity, Server
 from toolyard.servers.browser.storage import BrowserOwner, StateVault
@@ -24,13 +25,13 @@ pytestmark = pytest.mark.asyncio(loop_scope="module")
 class Person:
     """Calls in this process, as a gateway makes them: for somebody."""
 
-    def __init__(self, connection: Any) -> None:
-        self.connection = connection
+    def __init__(self, client: Client) -> None:
+        self.client = client
 
     async def __call__(self, tool: str, **arguments: Any) -> Any:
-        result = await self.connection.call_tool(f"browser_{tool}", arguments)
-        assert not result.get("isError"), result
-        return result["structuredContent"]
+        result = await self.client.call_tool(f"browser_{tool}", arguments)
+        assert not result.is_error, result
+        return result.structured
 
 
 @asynccontextmanager
@@ -44,8 +45,8 @@ async def opened(folder: Path, **settings: Any) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def person(server: Server, tenant: str, agent: str, thread: str) -> AsyncIterator[Person]:
-    async with server.connect(identity=Identity(tenant, agent, thread)) as connection:
-        yield Person(connection)
+    async with Client(server, identity=Identity(tenant, agent, thread)) as client:
+        yield Person(client)
 
 
 def assert_sealed(folder: Path, *secrets: bytes) -> None:

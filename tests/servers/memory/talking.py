@@ -9,7 +9,9 @@ import mcp_types as types
 from mcp import Client
 from mcp.client import ClientRequestContext
 
+import toolyard
 from tests.serving import serving
+from toolyard.client import Elicitation
 from toolyard.kit import Identity, Server
 from toolyard.kit.loader import load
 
@@ -33,21 +35,23 @@ class User:
         self.asked: list[str] = []
         self.told: list[str] = []
         self._answer = answer
-        self._client = server.connect(
-            identity=identity,
-            on_elicit=self._on_elicit if answer else None,
-            on_notification=lambda method, _params: self.told.append(method),
-        )
+        self._server = server
+        self._identity = identity
 
-    def _on_elicit(self, params: dict[str, Any]) -> dict[str, Any]:
-        self.asked.append(params["message"])
+    def _on_elicit(self, form: Elicitation) -> dict[str, Any]:
+        self.asked.append(form.message)
         return self._answer or {}
 
     async def call(self, tool: str, **arguments: Any) -> Said:
-        async with self._client as client:
+        client = toolyard.Client(
+            self._server,
+            identity=self._identity,
+            on_elicit=self._on_elicit if self._answer else None,
+            on_notification=lambda method, _params: self.told.append(method),
+        )
+        async with client:
             result = await client.call_tool(tool, arguments)
-        text = "".join(block["text"] for block in result["content"])
-        return Said(text, result.get("structuredContent"), result.get("isError", False))
+        return Said(result.text, result.structured, result.is_error)
 
     async def save(self, path: str, content: str) -> Any:
         return (await self.good("save_memory", path=f"/memories/{path}", content=content)).structured

@@ -13,22 +13,23 @@ from toolyard.servers.memory import Settings, build
 
 WRITER = """
 import asyncio, sys
+from toolyard import Client
 from toolyard.kit import Identity
 from toolyard.servers.memory import Settings, build
 
 async def main(url, tenant, name):
     server = build(Settings(url=url))
-    async with server.connect(identity=Identity(tenant=tenant, agent="ana")) as client:
+    async with Client(server, identity=Identity(tenant=tenant, agent="ana")) as client:
         print("ready", flush=True)
         sys.stdin.readline()  # all of them at once
         for n in range(15):
             for path in ("shared", name):
                 arguments = {"path": f"/memories/{path}.md", "content": f"{path} {name} {n}"}
                 result = await client.call_tool("save_memory", arguments)
-                assert not result.get("isError"), result
+                assert not result.is_error, result
             edit = {"path": "/memories/log.md", "old_str": "the end", "new_str": f"{name}-{n};the end"}
             result = await client.call_tool("update_memory", edit)
-            assert not result.get("isError"), result
+            assert not result.is_error, result
     await server.close()
 
 asyncio.run(main(*sys.argv[1:]))

@@ -11,6 +11,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from toolyard import Client
 from toolyard.kit.loader import load
 
 PIECES = st.sampled_from(
@@ -59,10 +60,10 @@ async def test_any_bytes_are_answered_with_entries_or_with_none(
         name = "app.log.1.gz" if is_packed else "app.log"
         write(Path(folder, name), gzip.compress(content) if is_packed else content)
         server = load("toolyard.servers.render", options={"files": folder, "clock": clock, "timezone": "UTC"})
-        async with server.connect() as client:
+        async with Client(server) as client:
             for tool in ("search_logs", "find_errors", "service_status"):
                 result = await client.call_tool(tool)
-                assert not result.get("isError"), result["content"]
+                assert not result.is_error, result.text
         await server.close()
 
 
@@ -94,7 +95,7 @@ async def test_a_file_whose_name_is_no_text_is_a_service_all_the_same(tmp_path: 
 
 async def found_errors(folder: Path) -> dict[str, Any]:
     server = load("toolyard.servers.render", options={"files": str(folder)})
-    async with server.connect() as client:
+    async with Client(server) as client:
         result = await client.call_tool("find_errors")
-    assert not result.get("isError"), result
-    return result["structuredContent"]
+    assert not result.is_error, result.text
+    return result.structured

@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.running import Toolyard
 from tests.rest.loopback import Loopback, loopback, reply
+from toolyard import Client
 from toolyard.kit import Server
 from toolyard.kit.loader import LoadError, load
 from toolyard.rest.definition import model
@@ -41,8 +42,8 @@ def made(folder: Path, **options: Any) -> Server:
 
 
 async def called(server: Server, tool: str, **arguments: Any) -> Any:
-    async with server.connect() as client:
-        return await client.call_tool(tool, arguments)
+    async with Client(server) as client:
+        return (await client.call_tool(tool, arguments)).raw
 
 
 async def test_the_guides_table_is_a_conversation_with_its_api(api: Loopback, folder: Path):
@@ -79,16 +80,14 @@ async def test_the_guides_table_is_a_conversation_with_its_api(api: Loopback, fo
 async def test_the_other_language_and_the_other_verbosity_are_settings(api: Loopback, folder: Path):
     server = made(folder, base_url=api.url, api_key="sesame", locale="pt", verbosity="compact")
     api.on("GET /tickets", reply([TICKET]))
-    async with server.connect() as client:
-        tools = {tool["name"]: tool for tool in await client.list_tools()}
+    async with Client(server) as client:
+        tools = {tool.name: tool for tool in await client.list_tools()}
         listed = await client.call_tool("list_tickets", {})
         missing = await client.call_tool("get_ticket", {"ticket_id": 8})
-    assert tools["get_ticket"]["title"] == "Consultar um chamado"
-    assert (
-        tools["get_ticket"]["inputSchema"]["properties"]["ticket_id"]["description"] == "O número do chamado"
-    )
-    assert listed["structuredContent"]["items"] == [{"id": 7, "subject": "No light"}]
-    assert missing["content"][0]["text"] == "Não existe, ou esta chave não pode ver"
+    assert tools["get_ticket"].title == "Consultar um chamado"
+    assert tools["get_ticket"].input_schema["properties"]["ticket_id"]["description"] == "O número do chamado"
+    assert listed.structured["items"] == [{"id": 7, "subject": "No light"}]
+    assert missing.text == "Não existe, ou esta chave não pode ver"
     await server.close()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import mcp_types as types
 from mcp import Client
 
+import toolyard
 from tests.serving import serving
 from toolyard.kit import Identity, Server
 from toolyard.kit.loader import load
@@ -79,10 +80,9 @@ class Archive:
 
     async def call(self, tool: str, user: str = "", tenant: str = "", **arguments: Any) -> Said:
         identity = Identity(tenant or self.tenant, user)
-        async with self.server.connect(identity=identity) as client:
+        async with toolyard.Client(self.server, identity=identity) as client:
             result = await client.call_tool(tool, arguments)
-        text = "".join(block["text"] for block in result["content"])
-        return Said(text, result.get("structuredContent"), result.get("isError", False))
+        return Said(result.text, result.structured, result.is_error)
 
     async def search(self, query: str, **more: Any) -> list[str]:
         """The ids of the sessions found."""
@@ -99,9 +99,8 @@ class Archive:
         return {found["session_id"]: found for found in said.structured["sessions"]}
 
     async def transcript(self, session_id: str, user: str = "") -> str:
-        async with self.server.connect(identity=Identity(self.tenant, user)) as client:
-            (contents,) = await client.read_resource(f"sessions://{session_id}")
-        return contents["text"]
+        async with toolyard.Client(self.server, identity=Identity(self.tenant, user)) as client:
+            return (await client.read_resource(f"sessions://{session_id}")).text
 
     async def close(self) -> None:
         if "server" in vars(self):

@@ -7,8 +7,8 @@ from typing import Any
 from jsonschema_rs import validator_for
 
 from tests.emulators.tiflux import API_KEY, TifluxEmulator
+from toolyard import Client
 from toolyard.kit import Server
-from toolyard.kit.connection import Connection
 from toolyard.kit.loader import load
 
 HEADER = "x-tiflux-api-key"
@@ -17,16 +17,16 @@ HEADER = "x-tiflux-api-key"
 class Talk:
     """Calls by name. What a tool gives is held against the output schema that it lists."""
 
-    def __init__(self, client: Connection, tools: list[dict[str, Any]]) -> None:
+    def __init__(self, client: Client, tools: list[dict[str, Any]]) -> None:
         self._client = client
         self._schemas = {tool["name"]: tool["outputSchema"] for tool in tools}
 
     async def call(self, tool: str, /, **arguments: Any) -> dict[str, Any]:
         """Its structured content."""
         result = await self._client.call_tool(tool, arguments)
-        assert not result.get("isError"), said(result)
-        validator_for(self._schemas[tool]).validate(result["structuredContent"])
-        return result["structuredContent"]
+        assert not result.is_error, result.text
+        validator_for(self._schemas[tool]).validate(result.structured)
+        return result.structured
 
     async def data(self, tool: str, /, **arguments: Any) -> Any:
         """The object that it gave."""
@@ -37,12 +37,8 @@ class Talk:
 
     async def refusal(self, tool: str, /, **arguments: Any) -> str:
         result = await self._client.call_tool(tool, arguments)
-        assert result.get("isError"), said(result)
-        return said(result)
-
-
-def said(result: dict[str, Any]) -> str:
-    return "".join(block["text"] for block in result["content"] if block["type"] == "text")
+        assert result.is_error, result.text
+        return result.text
 
 
 def made(tiflux: TifluxEmulator, **settings: Any) -> Server:
@@ -53,6 +49,6 @@ def made(tiflux: TifluxEmulator, **settings: Any) -> Server:
 async def at(tiflux: TifluxEmulator, key: str = API_KEY, **settings: Any) -> AsyncIterator[Talk]:
     """A server without a key of its own."""
     server = made(tiflux, **settings)
-    async with server.connect(keys={HEADER: key}) as client:
-        yield Talk(client, await client.list_tools())
+    async with Client(server, keys={HEADER: key}) as client:
+        yield Talk(client, await client.list_all("tools/list"))
     await server.close()

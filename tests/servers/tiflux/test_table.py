@@ -9,6 +9,7 @@ import pytest
 from tests.emulators.tiflux import API_KEY, TifluxEmulator
 from tests.servers.tiflux.calls import CALLS
 from tests.servers.tiflux.talking import HEADER, at, made
+from toolyard import Client
 
 KNOWN = {
     tool["name"]: tool["inputSchema"]
@@ -33,8 +34,8 @@ def outline(schema: Any) -> Any:
 
 async def listed(tiflux: TifluxEmulator, **settings: Any) -> dict[str, Any]:
     server = made(tiflux, **settings)
-    async with server.connect(keys={HEADER: API_KEY}) as client:
-        tools = await client.list_tools()
+    async with Client(server, keys={HEADER: API_KEY}) as client:
+        tools = await client.list_all("tools/list")
     await server.close()
     return {tool["name"]: tool for tool in tools}
 

@@ -1,28 +1,25 @@
-"""Connects a command to its server: in this process, in a configuration, or at a URL.
+"""One session of a command with a server: a `toolyard.Client`, used from code that does not await."""
 
-`connected` chooses. Every failure on the way becomes a CommandError with a hint.
-"""
-
-from collections.abc import Generator, Mapping
+import asyncio
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 
 from ...wire.errors import INTERNAL_ERROR, MISSING_CAPABILITY, McpError
+from ...wire.versions import LEGACY_VERSIONS, MODERN_VERSIONS
 from .. import target
 from ..configuration import loader
-from ..json_values import JsonMapping, as_object
+from ..json_values import JsonMapping
 from ..process import stdout_for_data
 from ..ui.messages import CommandError
 
-# What the terminal can answer. A server may only ask in ways that its client declared.
-CAPABILITIES: dict[str, Any] = {"elicitation": {"form": {}, "url": {}}}
-LOG_LEVEL = "info"
-PROGRESS_TOKEN = "call"
-MAX_ROUNDS = 20
+if TYPE_CHECKING:
+    from ...client import Client, ClientError
 
+LOG_LEVEL = "info"
 
 READY, STARTING, DOWN, UNUSABLE, DISABLED = "ready", "starting", "down", "not usable", "disabled"
 
@@ -81,28 +78,6 @@ class ServerDescription(Struct, frozen=True):
     """Of a server in this process: tools that it answers to without listing them."""
 
 
-def read_description(info: Any, answer: dict[str, Any]) -> ServerDescription:
-    """From the answer to `server/discover` or `initialize`."""
-    instructions = answer.get("instructions")
-    told = instructions if isinstance(instructions, str) else None
-    return ServerDescription(as_object(info), as_object(answer.get("capabilities")), told)
-
-
-class CliClient(Protocol):
-    @property
-    def about(self) -> ServerDescription: ...
-
-    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        """The result of a request, the server's questions answered on the way; McpError when refused."""
-        ...
-
-    def call_tool(self, tool: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-        """`tool` is its definition, which the headers of an HTTP call are made from."""
-        ...
-
-    def close(self) -> None: ...
-
-
 class ConnectOptions(Struct, frozen=True):
     """Which server a command is about, as its options say."""
 
@@ -121,38 +96,161 @@ class ConnectOptions(Struct, frozen=True):
 
 
 @contextmanager
-def connected(where: ConnectOptions, user: UserInterface) -> Generator[CliClient, None, None]:
-    with stdout_for_data():
-        client = _open(where, user)
+def connected(where: ConnectOptions, user: UserInterface) -> Generator["CliSession", None, None]:
+    with stdout_for_data(), _explained():
+        session = _open(where, user)
         try:
-            yield client
-        except McpError as error:
-            raise error_from_server(error) from None
+            yield session
         finally:
-            client.close()
+            session.close()
 
 
-def _open(where: ConnectOptions, user: UserInterface) -> CliClient:
+def _open(where: ConnectOptions, user: UserInterface) -> "CliSession":
     if where.url is None:
         if where.headers:
             raise CommandError("--header is for servers at an address", "add --url URL")
         file = loader.config_file(where.target, where.config)
         if file is not None:
-            from .gateway import GatewayClient
+            from .gateway import MountedSession
 
-            return GatewayClient(loader.load_config(file), user, where)
-        from .in_process import InProcessClient
-
-        return InProcessClient(target.load(where.target, where.debug), user)
+            return MountedSession(loader.load_config(file), user, where)
+        return LocalSession(target.load(where.target, where.debug), user)
     if where.target is not None or where.config is not None:
         given = "a target" if where.target is not None else "--config"
         raise CommandError(f"{given} and --url at once", "give one of them")
-    from .remote import open_remote
+    session = CliSession(user)
+    session.open(
+        _address(where.url),
+        headers=dict(_header(line) for line in where.headers),
+        timeout=where.timeout,
+        open_timeout=where.timeout,
+    )
+    return session
 
+
+def _address(url: str) -> str:
+    return url if "://" in url else f"://{url}"  # which is refused as what it is, and not taken for a file
+
+
+def _header(line: str) -> tuple[str, str]:
+    name, colon, value = line.partition(":")
+    if not colon or not name.strip() or not line.isascii() or not line.isprintable():
+        raise CommandError(f"--header {line!r} is not a header", "write it as 'Name: value'")
+    return name.strip(), value.strip()
+
+
+class CliSession:
+    """One open client. Its methods run the event loop until they have their result."""
+
+    def __init__(self, user: UserInterface) -> None:
+        self._user = user
+        self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_ignore)
+        self._client: Client | None = None
+
+    def open(self, target: Any, **options: Any) -> None:
+        from ...client import Client
+
+        client = Client(
+            target,
+            log_level=LOG_LEVEL,
+            on_elicit=lambda question: self._user.answer("elicitation/create", question.raw),
+            on_notification=self._user.hear,
+            **options,
+        )
+        try:
+            self.run(client.__aenter__())
+            self._client = client
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def client(self) -> "Client":
+        assert self._client is not None
+        return self._client
+
+    @property
+    def about(self) -> ServerDescription:
+        client = self.client
+        return ServerDescription(client.server_raw, client.capabilities, client.instructions)
+
+    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        """The result of a request, the server's questions answered on the way; McpError when refused."""
+        return self.run(self.client.request(method, params))
+
+    def list_all(self, method: str) -> list[dict[str, Any]]:
+        return self.run(self.client.list_all(method))
+
+    def call_tool(self, tool: Mapping[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
+        """`tool` is its definition, which the headers of an HTTP call are made from."""
+        return self.run(self.client.call_tool(tool, arguments)).raw
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        # Not `Runner.run`: its handler for Ctrl-C waits for a loop that a form is holding up.
+        task = self._loop.create_task(work)
+        try:
+            return self._loop.run_until_complete(task)
+        finally:
+            if not task.done():  # Ctrl-C came out of the loop itself
+                task.cancel()
+                self._loop.run_until_complete(asyncio.wait([task]))
+
+    def close(self) -> None:
+        """What was started is ended before we leave."""
+        if self._loop.is_closed():
+            return
+        try:
+            if self._client is not None:
+                self.run(self._client.close())
+            self.run(self.closed())
+        finally:
+            for task in (left := asyncio.all_tasks(self._loop)):
+                task.cancel()
+            if left:
+                self._loop.run_until_complete(asyncio.wait(left))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            self._loop.close()
+
+    async def closed(self) -> None:
+        """The client is: end what was started for it."""
+
+
+def _ignore(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Ctrl-C while a form is open ends a task that nobody awaits; that need not be told twice."""
+
+
+class LocalSession(CliSession):
+    """A server of this process."""
+
+    def __init__(self, server: Any, user: UserInterface) -> None:
+        super().__init__(user)
+        self._server = server
+        self.open(server, timeout=None)
+
+    @property
+    def about(self) -> ServerDescription:
+        about = super().about
+        hidden = {
+            tool.name: to_builtins(tool.info) for tool in self._server.tools.values() if not tool.listed
+        }
+        return ServerDescription(about.info, about.capabilities, about.instructions, unlisted=hidden)
+
+    async def closed(self) -> None:
+        await self._server.close()
+
+
+@contextmanager
+def _explained() -> Generator[None, None, None]:
     try:
-        return open_remote(where.url, where.headers, where.timeout, user)
+        yield
     except McpError as error:
         raise error_from_server(error) from None
+    except Exception as error:
+        failure = _failure_of(error)
+        if failure is None:
+            raise
+        raise failure from None
 
 
 def error_from_server(error: McpError) -> CommandError:
@@ -163,3 +261,34 @@ def error_from_server(error: McpError) -> CommandError:
     if error.code == INTERNAL_ERROR:
         return CommandError(error.message, "the server's log may tell more")
     return CommandError(f"{error.message} (code {error.code})")
+
+
+def _failure_of(error: Exception) -> CommandError | None:
+    """A client's error in the words of a command: what a program would set, a user types as an option."""
+    from ...client import ClientError
+
+    if not isinstance(error, ClientError):
+        return None
+    hint = _hint_of(error)
+    return CommandError(error.message, *([hint] if hint else []))
+
+
+def _hint_of(error: "ClientError") -> str:
+    from ...client import ClientTimeoutError, RefusedError, TargetError, UnknownVersionError
+
+    hints: list[tuple[Callable[[], bool], str]] = [
+        (lambda: isinstance(error, ClientTimeoutError), "--timeout SECONDS waits longer"),
+        (
+            lambda: isinstance(error, RefusedError) and error.status == 401,
+            "give what it asks for: --header 'Authorization: Bearer …'",
+        ),
+        (
+            lambda: isinstance(error, TargetError) and "password" in error.message,
+            "--header 'Authorization: Basic …'",
+        ),
+        (
+            lambda: isinstance(error, UnknownVersionError),
+            f"this command speaks {', '.join((*LEGACY_VERSIONS, *MODERN_VERSIONS))}",
+        ),
+    ]
+    return next((hint for applies, hint in hints if applies()), error.hint)

@@ -4,33 +4,26 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Coroutine, Iterator
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from ... import __version__
 from ...config import Config
-from ...kit.connection import Connection
-from ...wire.call import SERVER_KEY, ClientInfo
 from ..configuration import loader
 from ..process import log_to_stderr
 from ..serving.session_key import check_key_variable
 from .connection import (
-    CAPABILITIES,
     DISABLED,
     DOWN,
-    LOG_LEVEL,
-    PROGRESS_TOKEN,
     READY,
     STARTING,
     UNUSABLE,
+    CliSession,
     ConnectOptions,
     ServerDescription,
     ServerStatus,
     UserInterface,
-    read_description,
 )
 
 if TYPE_CHECKING:
@@ -70,32 +63,23 @@ async def wait_for_servers(servers: "list[ServerCatalogue]", wait: float, user: 
             future.cancel()
 
 
-class GatewayClient:
-    """A gateway without an edge."""
+class MountedSession(CliSession):
+    """A client of a gateway without an edge."""
 
     def __init__(self, config: Config, user: UserInterface, where: ConnectOptions) -> None:
         check_key_variable()
+        super().__init__(user)
         self._config = _for_people(config)
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.
         log_to_stderr(True) if where.debug else logging.getLogger("toolyard").setLevel(logging.CRITICAL)
-        self._loop = asyncio.new_event_loop()
         self._gateway = loader.make_gateway(self._config, None)
         wait = config.gateway.list_wait if where.wait is None else where.wait
         try:
-            self._run(self._started(wait, where, user))
-            self._connection = Connection(
-                self._gateway.view(),
-                capabilities=CAPABILITIES,
-                client=ClientInfo("toolyard", __version__),
-                log_level=LOG_LEVEL,
-                on_elicit=partial(user.answer, "elicitation/create"),
-                on_notification=user.hear,
-            )
-            found = self.request("server/discover", {})
+            self.run(self._started(wait, where, user))
         except BaseException:
             self.close()
             raise
-        self._about = read_description(found["_meta"][SERVER_KEY], found)
+        self.open(self._gateway.view(), timeout=None)
 
     # Waiting
 
@@ -121,6 +105,9 @@ class GatewayClient:
         prefixes = {name: shown_name(name, "x").removesuffix("x") for name in catalogue.servers}
         return [catalogue.servers[name] for name, prefix in prefixes.items() if wanted.startswith(prefix)]
 
+    async def closed(self) -> None:
+        await self._gateway.close()
+
     # What is there
 
     @property
@@ -133,7 +120,7 @@ class GatewayClient:
             for one in servers
             if one.is_missing
         }
-        about = self._about
+        about = super().about
         return ServerDescription(about.info, about.capabilities, about.instructions, missing, servers)
 
     def _standings(self) -> Iterator[ServerStatus]:
@@ -170,26 +157,3 @@ class GatewayClient:
             yield ServerStatus(item.name, UNUSABLE, item.reason)
         for name in self._config.disabled:
             yield ServerStatus(name, DISABLED)
-
-    # The client
-
-    def _run(self, work: Coroutine[Any, Any, Any]) -> Any:
-        task = self._loop.create_task(work)
-        try:
-            return self._loop.run_until_complete(task)
-        finally:
-            if not task.done():  # Ctrl-C came out of the loop itself
-                task.cancel()
-                self._loop.run_until_complete(asyncio.wait([task]))
-
-    def request(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
-        return self._run(self._connection.request(method, params))
-
-    def call_tool(self, tool: dict[str, Any], arguments: dict[str, Any]) -> dict[str, Any]:
-        return self._run(self._connection.call_tool(tool["name"], arguments, progress_token=PROGRESS_TOKEN))
-
-    def close(self) -> None:
-        """What it started is ended before we leave."""
-        self._run(self._gateway.close())
-        self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        self._loop.close()

@@ -2,14 +2,11 @@
 
 import shlex
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
-from ...wire.errors import METHOD_NOT_FOUND, McpError
 from ..json_values import as_list, as_object
 from ..ui.messages import CommandError
-from .connection import CliClient, ConnectOptions
-
-MAX_PAGES = 1000
+from .connection import CliSession, ConnectOptions
 
 # The list's name in its result, the method that gives it, the capability that promises it, and what
 # names one of its items.
@@ -23,21 +20,21 @@ LISTS = (
 ServerLists = dict[str, list[dict[str, Any]]]
 
 
-def read_all_lists(client: CliClient) -> ServerLists:
+def read_all_lists(client: CliSession) -> ServerLists:
     promised = client.about.capabilities
     return {
-        name: _items(client, method, name, key) if capability in promised else []
+        name: _items(client, method, key) if capability in promised else []
         for name, method, capability, key in LISTS
     }
 
 
-def read_named_list(client: CliClient, name: str) -> list[dict[str, Any]]:
+def read_named_list(client: CliSession, name: str) -> list[dict[str, Any]]:
     """One of the lists, by its name; empty when the server has none."""
     method, key = next((method, key) for kind, method, _, key in LISTS if kind == name)
-    return _items(client, method, name, key)
+    return _items(client, method, key)
 
 
-def find_tool(client: CliClient, name: str, where: ConnectOptions) -> dict[str, Any]:
+def find_tool(client: CliSession, name: str, where: ConnectOptions) -> dict[str, Any]:
     """The definition of a tool, listed or not; Failure with the nearest names when there is none."""
     tools = {tool["name"]: tool for tool in read_named_list(client, "tools")}
     if name in tools:
@@ -50,7 +47,7 @@ def find_tool(client: CliClient, name: str, where: ConnectOptions) -> dict[str, 
 
 
 def _describe_tool(
-    client: CliClient, describe: dict[str, Any], name: str, where: ConnectOptions
+    client: CliSession, describe: dict[str, Any], name: str, where: ConnectOptions
 ) -> dict[str, Any]:
     """A gateway that shows few of its tools tells of the others when asked, and why one is not there."""
     answer = as_object(client.call_tool(describe, {"tools": [name]}).get("structuredContent"))
@@ -66,7 +63,7 @@ def _describe_tool(
 
 
 def unknown_name_error(
-    what: str, name: str, known: Iterable[str], client: CliClient, where: ConnectOptions
+    what: str, name: str, known: Iterable[str], client: CliSession, where: ConnectOptions
 ) -> CommandError:
     """There is nothing of that name: what is near, who is missing, and where all of it is."""
     from difflib import get_close_matches
@@ -88,28 +85,5 @@ def location_flags(where: ConnectOptions, target: str = "") -> str:
     return f" {target}{' ' if target else ''}{shlex.quote(where.target)}" if where.target else ""
 
 
-def _items(client: CliClient, method: str, name: str, key: str) -> list[dict[str, Any]]:
-    items: list[dict[str, Any]] = []
-    params: dict[str, Any] = {}
-    for _ in range(MAX_PAGES):
-        try:
-            page = client.request(method, params)
-        except McpError as error:
-            if error.code == METHOD_NOT_FOUND:
-                return items
-            raise
-        items += _usable(page.get(name), key, method)
-        cursor = page.get("nextCursor")
-        if not isinstance(cursor, str):
-            return items
-        params = {"cursor": cursor}
-    raise CommandError(
-        f"the server's answer to {method!r} has no end", f"it was left after {MAX_PAGES} pages"
-    )
-
-
-def _usable(found: Any, key: str, method: str) -> list[dict[str, Any]]:
-    if not isinstance(found, list):
-        raise CommandError(f"the server's answer to {method!r} is not a list")
-    items = [cast(dict[str, Any], item) for item in cast(list[Any], found) if isinstance(item, dict)]
-    return [item for item in items if isinstance(item.get(key), str)]
+def _items(client: CliSession, method: str, key: str) -> list[dict[str, Any]]:
+    return [item for item in client.list_all(method) if isinstance(item.get(key), str)]

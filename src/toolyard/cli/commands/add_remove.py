@@ -113,7 +113,7 @@ def add(
 
 def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) -> str:
     """Start the server and count its items, as `: 12 tools`; CommandError if it does not work."""
-    from ..client.gateway import GatewayClient  # 150 ms of CPU
+    from ..client.gateway import MountedSession  # 150 ms of CPU
 
     own = tuple(replace(server, start="eager") for server in config.servers if server.name == name)
     if not own:  # a variable is missing, and `_advise` names it
@@ -123,7 +123,7 @@ def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) 
     alone = Config(servers=own, gateway=replace(config.gateway, view="all"), files=config.files)
     where = ConnectOptions(None, None, None, (), 0.0, debug, wait=math.inf, fresh=True)
     with Terminal() as user, stdout_for_data():
-        client = GatewayClient(alone, user, where)
+        client = MountedSession(alone, user, where)
         try:
             (standing,) = client.about.servers
         finally:

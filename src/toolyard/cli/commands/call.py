@@ -10,7 +10,7 @@ import click
 from msgspec import Struct
 
 from ...wire.errors import INVALID_PARAMS, METHOD_NOT_FOUND, RESOURCE_NOT_FOUND, McpError
-from ..client.connection import CliClient, ConnectOptions, connected
+from ..client.connection import CliSession, ConnectOptions, connected
 from ..client.lists import find_tool, read_named_list, unknown_name_error
 from ..json_values import JsonMapping, as_list, as_object
 from ..ui.arguments import read_arguments, read_pairs
@@ -138,7 +138,7 @@ class ResourceContent(Struct, frozen=True):
         return f"{self.kind}, {len(self.data)} bytes"
 
 
-def _resource(client: CliClient, uri: str, where: ConnectOptions) -> dict[str, Any]:
+def _resource(client: CliSession, uri: str, where: ConnectOptions) -> dict[str, Any]:
     try:
         return client.request("resources/read", {"uri": uri})
     except McpError as error:

@@ -4,17 +4,19 @@ Owns the aiohttp session, reading response bodies and event streams of any size,
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 from msgspec import UNSET, Raw, Struct
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from ...wire.errors import UNSUPPORTED_VERSION, McpError
+from ...wire.errors import UNSUPPORTED_VERSION, ErrorObject, McpError
 from ...wire.headers import NAME_PARAMS, encode_value
-from ...wire.messages import JsonRpcRequest, decode_params, encode
+from ...wire.messages import JsonRpcMessage, JsonRpcRequest, decode_params, encode
 from ..connection import ChangeWatcher, LegacySessionState, Params, RawResult, RequestListener, UpstreamInfo
 from ..errors import (
+    MAX_REASON,
     ConnectionLostError,
     HttpRpcError,
     InvalidReplyError,
@@ -60,6 +62,8 @@ class EventReader:
         self._limit = limit
         self._line = bytearray()
         self._held_cr = False
+        self.blocks = 0
+        """How many empty lines came: each ends an event, or a comment that says the server is there."""
         self._open: Spool | _Nowhere | None = None
         """Where the data line goes that is being read, once it is too long for a line."""
         self._reset()
@@ -101,10 +105,10 @@ class EventReader:
                 self._line.clear()
             if line:
                 self._take(line)
-            elif not self._is_blank:
-                event = self._finish()
-                if event is not None:
-                    yield event
+                continue
+            self.blocks += 1
+            if not self._is_blank and (event := self._finish()) is not None:
+                yield event
         if rest:
             self._keep(rest)
 
@@ -242,10 +246,10 @@ class UpstreamEndpoint:
                 )
                 break
             except self._unsent as error:
-                raise NotReachedError(self.server, f"cannot be reached ({_why(error)})") from None
+                raise NotReachedError(self.server, f"cannot be reached ({_why(error)})") from error
             except self._failures as error:
                 if not self._is_unfinished(error):
-                    raise self.failed(error) from None
+                    raise self.failed(error) from error
                 if not left:
                     raise NotReachedError(
                         self.server, "it closes connections before a request is sent"
@@ -284,15 +288,19 @@ class UpstreamEndpoint:
             target = self.url.join(URL(response.headers.get("Location", "")))
             target.origin()
         except ValueError:
-            raise UpstreamRefusedError(self.server, "it redirects to what is no address") from None
+            raise self._moved(response, "it redirects to what is no address") from None
         if hops > MAX_HOPS:
-            raise UpstreamRefusedError(self.server, "its redirects go round in circles")
+            raise self._moved(response, "its redirects go round in circles")
         if target.origin() != self.url.origin():
-            raise UpstreamRefusedError(
-                self.server, f"it redirects to {target.origin()}; configure that address instead"
-            )
+            elsewhere = f"it redirects to {target.origin()}; configure that address instead"
+            raise self._moved(response, elsewhere)
         self.url = target
         return await self.send(method, headers, body, hops=hops)
+
+    def _moved(self, response: "aiohttp.ClientResponse", reason: str) -> UpstreamRefusedError:
+        error = UpstreamRefusedError(self.server, reason, response.status)
+        error.location = response.headers.get("Location")
+        return error
 
     def failed(self, error: BaseException) -> ConnectionLostError | InvalidReplyError:
         if isinstance(error, self._endless):
@@ -337,10 +345,20 @@ class UpstreamResponse(Struct, eq=False):
             raise InvalidReplyError(self._address.server, str(error)) from None
         except self._address.failures as error:
             self.abandon()
-            raise self._address.failed(error) from None
+            raise self._address.failed(error) from error
         except BaseException:
             self.abandon()
             raise
+
+    async def message(self) -> JsonRpcMessage:
+        """The one message that it is."""
+        try:
+            return read_message(self._address.server, await self.body())
+        except InvalidReplyError:
+            if self.is_json:
+                raise
+            kind = self.headers.get("Content-Type", "").split(";")[0].strip()[:80]
+            raise InvalidReplyError(self._address.server, f"its answer is {kind or 'of no type'}") from None
 
     async def refusal(self) -> bytes:
         """The beginning of an error's body."""
@@ -357,9 +375,10 @@ class UpstreamResponse(Struct, eq=False):
         self.abandon() if size > MAX_REFUSAL else self.release()
         return b"".join(pieces)[:MAX_REFUSAL]
 
-    async def events(self) -> AsyncIterator[SpooledEvent]:
-        """Events until the stream ends. Lost when it breaks."""
+    async def events(self, alive: Callable[[], None] = lambda: None) -> AsyncIterator[SpooledEvent]:
+        """Events until the stream ends. Lost when it breaks. `alive` is called for what comes, pings too."""
         reader = EventReader(BOUND, self._max_result)
+        blocks = 0
         try:
             async for chunk in self._response.content.iter_any():
                 for number, piece in enumerate(slices(chunk)):
@@ -369,12 +388,15 @@ class UpstreamResponse(Struct, eq=False):
                         if count % EVENTS_PER_TURN == 0:
                             await next_turn()
                         yield event
+                if reader.blocks != blocks:
+                    blocks = reader.blocks
+                    alive()
                 if reader.is_long:
                     await next_turn()
         except SpoolError as error:
             raise InvalidReplyError(self._address.server, str(error)) from None
         except self._address.failures as error:
-            raise self._address.failed(error) from None
+            raise self._address.failed(error) from error
         finally:
             reader.discard()
 
@@ -436,6 +458,8 @@ class ModernHttpConnection:
             raise await self._refused(reply, method)
         if reply.is_stream:
             return await self._follow(reply, id, listener)
+        if not reply.is_json:
+            return result_of(self.server, await reply.message(), id)
         return read_result(self.server, await reply.body(), id)
 
     def _add_headers(self, method: str, name: Raw | None) -> "CIMultiDict[str]":
@@ -454,7 +478,7 @@ class ModernHttpConnection:
         server = self._address.server
         done = False
         try:
-            async for event in reply.events():
+            async for event in reply.events(listener.alive):
                 if not event.data:
                     continue
                 message = read_message(server, event.data)
@@ -479,7 +503,9 @@ class ModernHttpConnection:
         if error is not None:
             if error.code == UNSUPPORTED_VERSION:
                 self.closed = True  # it was replaced by one of another revision: negotiate anew
-                return StaleSessionError(self._address.server, "it does not speak this revision any more")
+                stale = StaleSessionError(self._address.server, "it does not speak this revision any more")
+                stale.supported = _supported(error.data)
+                return stale
             return error
         if reply.status in _OTHER_ERA or (method == "server/discover" and reply.status in (500, 501)):
             self.closed = True
@@ -500,6 +526,9 @@ class ModernHttpConnection:
     def unwatch(self, watcher: ChangeWatcher) -> None:
         return None
 
+    def adopt(self, listener: RequestListener) -> None:
+        """A modern upstream says nothing outside of a request."""
+
     async def close(self) -> None:
         self.closed = True
 
@@ -518,6 +547,14 @@ def rpc_error_in(body: bytes, id: int | None = None, status: int = 0) -> McpErro
 
 def refusal(server: str, reply: UpstreamResponse, body: bytes = b"") -> UpstreamError:
     """An HTTP error without JSON-RPC in it."""
+    error = _refusal(server, reply, body)
+    error.status = reply.status
+    error.location = reply.headers.get("Location")
+    error.said = _words(body)
+    return error
+
+
+def _refusal(server: str, reply: UpstreamResponse, body: bytes) -> UpstreamError:
     status = reply.status
     expired = names_session(body)
     if expired and 400 <= status < 500:
@@ -534,6 +571,30 @@ def refusal(server: str, reply: UpstreamResponse, body: bytes = b"") -> Upstream
             server, f"it answered HTTP {status}; is this the address of an MCP endpoint?", status
         )
     return ConnectionLostError(server, f"it answered HTTP {status}")
+
+
+class _Supported(Struct):
+    supported: tuple[str, ...] = ()
+
+
+def _supported(data: Any) -> tuple[str, ...]:
+    """The revisions in the data of a refusal."""
+    try:
+        return msgspec.convert(data, _Supported).supported
+    except msgspec.ValidationError:
+        return ()
+
+
+class _Refusal(Struct):
+    error: ErrorObject
+
+
+def _words(body: bytes) -> str:
+    """The message of a JSON-RPC error, even of one that names no request."""
+    try:
+        return msgspec.json.decode(body, type=_Refusal).error.message[:MAX_REASON]
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
 
 
 def names_session(body: bytes) -> bool:

@@ -11,11 +11,12 @@ from ..errors import (
     HttpRpcError,
     InvalidReplyError,
     NotReachedError,
+    StaleSessionError,
     UpstreamError,
     UpstreamRefusedError,
     says_expired,
 )
-from ..handshake import DISCOVER, read_discovery
+from ..handshake import discovery, read_discovery
 from .client import ModernHttpConnection, UpstreamEndpoint, UpstreamHttpClient
 from .legacy import LegacyHttpConnection, SseConnection
 
@@ -57,18 +58,18 @@ class HttpConnector:
         try:
             async with asyncio.timeout(self._connect_timeout):
                 connection = await self._agree(self._address, profile)
-        except TimeoutError:
+        except TimeoutError as error:
             self._era = None
             raise NotReachedError(
                 self._server, f"it did not answer within {self._connect_timeout:g} s"
-            ) from None
+            ) from error
         except UpstreamRefusedError:
             self._era = None
             raise
         except UpstreamError as error:
             self._era = None
             # No call has been sent yet, so any failure may be retried.
-            raise NotReachedError(self._server, error.reason) from None
+            raise NotReachedError(self._server, error.reason) from error
         self._era = connection.about.era
         return connection
 
@@ -76,20 +77,20 @@ class HttpConnector:
         if self._only_sse:
             return await _open(SseConnection(address), profile)
         if (self._era or self._first) == "modern":
-            return await self._modern(address) or await self._legacy(address, profile)
+            return await self._modern(address, profile) or await self._legacy(address, profile)
         try:
             return await self._legacy(address, profile)
         except UpstreamError as error:
             if self._era is not None:  # another server may be there now; the next attempt finds out its era
                 raise
-            found = await self._modern(address)
+            found = await self._modern(address, profile)
             if found is None:
                 raise error from None
             return found
 
-    async def _modern(self, address: UpstreamEndpoint) -> UpstreamConnection | None:
+    async def _modern(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamConnection | None:
         """Return None if it is not a modern server."""
-        about = await self._discover(address)
+        about = await self._discover(address, profile)
         return None if about is None else ModernHttpConnection(address, about)
 
     async def _legacy(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamConnection:
@@ -104,12 +105,23 @@ class HttpConnector:
             except UpstreamError:
                 raise error from None
 
-    async def _discover(self, address: UpstreamEndpoint) -> UpstreamInfo | None:
+    async def _discover(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamInfo | None:
         """Return None if it is not a modern server."""
+        try:
+            return await self._discover_once(address, profile)
+        except StaleSessionError:  # it refused our revision, and names it among those it speaks
+            return await self._discover_once(address, profile)
+
+    async def _discover_once(self, address: UpstreamEndpoint, profile: ClientProfile) -> UpstreamInfo | None:
         probe = ModernHttpConnection(address, UpstreamInfo(LATEST_MODERN))
         try:
-            return read_discovery(self._server, await probe.request("server/discover", DISCOVER, SILENT))
+            found = await probe.request("server/discover", discovery(profile), SILENT)
+            return read_discovery(self._server, found)
         except InvalidReplyError:
+            return None
+        except StaleSessionError as error:
+            if LATEST_MODERN in error.supported:
+                raise
             return None
         except UpstreamError:
             if probe.closed:  # it answered as a legacy server does
@@ -130,8 +142,8 @@ async def _open(connection: _OpenableConnection, profile: ClientProfile) -> Upst
         if isinstance(error, HttpRpcError) and error.status in (401, 410):
             raise UpstreamRefusedError(
                 connection.server, reason, error.status, says_expired(error.message)
-            ) from None
-        raise NotReachedError(connection.server, reason) from None
+            ) from error
+        raise NotReachedError(connection.server, reason) from error
     except BaseException:
         await connection.close()
         raise

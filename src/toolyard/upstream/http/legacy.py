@@ -81,6 +81,10 @@ class LegacyHttpConnection:
             raise InvalidReplyError(
                 self._address.server, "it sent the header 'Mcp-Session-Id' more than once"
             )
+        if session is not None and not _is_sendable(session):
+            reply.abandon()
+            wants = f"it wants to have {session[:80]!r} back as Mcp-Session-Id, which cannot be sent"
+            raise InvalidReplyError(self._address.server, wants)
         result = await self._answer(reply, 1, SILENT)
         self.about = read_initialized(self._address.server, result)
         self._headers["MCP-Protocol-Version"] = self.about.version
@@ -146,6 +150,8 @@ class LegacyHttpConnection:
         task = asyncio.create_task(_quietly(work))
         self._background.add(task)
         task.add_done_callback(self._background.discard)
+        # One that is cancelled before its first turn would be missed as never awaited.
+        task.add_done_callback(lambda _: work.close())
 
     async def _refused(self, reply: UpstreamResponse, id: int = 1) -> McpError:
         """Turn an HTTP error into ours, or return the JSON-RPC error in its body that answers `id`."""
@@ -178,7 +184,7 @@ class LegacyHttpConnection:
     async def _answer(self, reply: UpstreamResponse, id: int, listener: RequestListener) -> RawResult:
         server = self._address.server
         if not reply.is_stream:
-            return result_of(server, read_message(server, await reply.body()), id)
+            return result_of(server, await reply.message(), id)
         fruitless = 0
         last: str | None = None
         while True:
@@ -203,7 +209,7 @@ class LegacyHttpConnection:
         pause = RESUME_SECONDS
         done = False
         try:
-            async for event in reply.events():
+            async for event in reply.events(listener.alive):
                 last = event.id or last
                 pause = pause if event.retry_ms is None else min(event.retry_ms / 1000, 30.0)
                 if not event.data:
@@ -239,7 +245,7 @@ class LegacyHttpConnection:
             headers = {**self._headers, "Accept": "text/event-stream"}
             with suppress(UpstreamError):
                 reply = await self._address.send("GET", headers, None)
-                if reply.status == 404:
+                if reply.status == 404 and "Mcp-Session-Id" in self._headers:
                     reply.abandon()
                     self._end()
                 if reply.status != 200 or not reply.is_stream:
@@ -270,6 +276,9 @@ class LegacyHttpConnection:
     def unwatch(self, watcher: ChangeWatcher) -> None:
         self._router.unwatch(watcher)
 
+    def adopt(self, listener: RequestListener) -> None:
+        self._router.adopt(listener)
+
     # Ending
 
     def _end(self) -> None:
@@ -298,6 +307,11 @@ def _token(params: Raw) -> str:
         return str(decode_params(params, _Progress).token)
     except McpError:
         return ""
+
+
+def _is_sendable(value: str) -> bool:
+    """Whether a header can carry it."""
+    return all(" " <= character <= "\xff" and character != "\x7f" for character in value)
 
 
 async def _quietly(work: Any) -> None:

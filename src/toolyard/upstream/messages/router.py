@@ -49,6 +49,9 @@ ROOTS = "roots/list"
 """Concerns the client, not a call: when the call it was sent to ends, it goes to the next call."""
 ROOTS_SECONDS = 1.0
 
+HOME = 0
+"""Stands for a call's id where no call is meant: the client that has the whole connection gets it."""
+
 Respond = Callable[[bytes], Awaitable[None]]
 LISTS_CHANGED = frozenset(
     (
@@ -88,6 +91,12 @@ class ServerRequestRouter:
         self._requests: dict[Id, _ServerRequest] = {}
         self._refusing: set[asyncio.Future[None]] = set()
         self._watchers: dict[ChangeWatcher, None] = {}
+        self._home: RequestListener | None = None
+
+    def adopt(self, listener: RequestListener) -> None:
+        """The connection belongs to one client: `listener` gets what is said or asked outside of a call."""
+        self._home = listener
+        self._call_added.set()
 
     def allow(self, capabilities: frozenset[str]) -> None:
         """Send the client requests that need these capabilities; all others are refused."""
@@ -122,7 +131,7 @@ class ServerRequestRouter:
             request.task.cancel()
 
     def listener_of(self, id: int | None) -> RequestListener | None:
-        return None if id is None else self._listeners.get(id)
+        return self._home if id == HOME else None if id is None else self._listeners.get(id)
 
     @property
     def busy(self) -> bool:
@@ -194,6 +203,8 @@ class ServerRequestRouter:
         try:
             async with asyncio.timeout(UNCLAIMED_SECONDS):
                 while not self._listeners:
+                    if self._home is not None:
+                        return HOME, self._home
                     self._call_added.clear()
                     await self._call_added.wait()
                 return next(reversed(self._listeners.items()))
@@ -211,7 +222,8 @@ class ServerRequestRouter:
         if method == "notifications/cancelled":
             self._cancel_request(params)
             return None
-        return next(reversed(self._listeners), None) if len(self._principals) == 1 else None
+        call = next(reversed(self._listeners), None) if len(self._principals) == 1 else None
+        return HOME if call is None and self._home is not None else call
 
     def _cancel_request(self, params: Raw) -> None:
         try:
@@ -303,6 +315,7 @@ class MessagePipe:
         self._tokens: dict[str, _Pending] = {}
         self._router = ServerRequestRouter(self._respond)
         self._ending: list[asyncio.Future[None]] = []
+        self._telling: set[asyncio.Future[None]] = set()
 
     @property
     def busy(self) -> bool:
@@ -398,10 +411,22 @@ class MessagePipe:
             pending = self._pending.get(routing.meta.subscription)
         else:
             id = self._router.route_notification(method, message.params)
+            if id == HOME:
+                self._tell_home(method, message.params)
             pending = None if id is None else self._pending.get(id)
         # A notification that names a call which has ended is dropped; it must not reach another call.
         if pending is not None:
             pending.put(message)
+
+    def _tell_home(self, method: str, params: Raw) -> None:
+        home = self._router.listener_of(HOME)
+        assert home is not None
+        telling = asyncio.ensure_future(home.notify(method, Raw(bytes(params))))
+        self._telling.add(telling)
+        telling.add_done_callback(self._telling.discard)
+
+    def adopt(self, listener: RequestListener) -> None:
+        self._router.adopt(listener)
 
     def watch(self, watcher: ChangeWatcher) -> None:
         self._router.watch(watcher)

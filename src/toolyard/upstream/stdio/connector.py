@@ -14,7 +14,7 @@ from ...wire.text import clean
 from ...wire.versions import Era
 from ..connection import SILENT, ClientProfile, UpstreamInfo
 from ..errors import ConnectionLostError, InvalidReplyError, NotReachedError, UpstreamError
-from ..handshake import DISCOVER, initialize_params, read_discovery, read_initialized
+from ..handshake import discovery, initialize_params, read_discovery, read_initialized
 from ..messages.router import MessagePipe
 from .install import ANOTHER, Install, may_download, progress_environment, start_seconds
 from .launch import StartError, prepare
@@ -106,14 +106,14 @@ class StdioConnector:
         try:
             async with asyncio.timeout(seconds):
                 await self._start(connection, profile)
-        except TimeoutError:
+        except TimeoutError as error:
             self._era = None
             reason = f"it did not answer within {seconds:g} s of its start"
-            raise NotReachedError(self._server, f"{reason}; `start_timeout` can give it longer") from None
+            raise NotReachedError(self._server, f"{reason}; `start_timeout` can give it longer") from error
         except StartError as error:
-            raise NotReachedError(self._server, str(error)) from None
+            raise NotReachedError(self._server, str(error)) from error
         except ConnectionLostError as error:  # it ended during the handshake, before any call was sent
-            raise NotReachedError(self._server, error.reason) from None
+            raise NotReachedError(self._server, error.reason) from error
         except BaseException:
             self._era = None  # another server may be there now: find out its era again
             raise
@@ -188,7 +188,7 @@ class StdioConnector:
     async def _agree(self, connection: StdioConnection, profile: ClientProfile) -> UpstreamInfo:
         if self._era == "legacy":
             return await self._initialize(connection, profile)
-        discovering = asyncio.ensure_future(self._discover(connection))
+        discovering = asyncio.ensure_future(self._discover(connection, profile))
         try:
             await asyncio.wait({discovering}, timeout=None if self._era == "modern" else PROBE_SECONDS)
             if discovering.done():
@@ -217,10 +217,11 @@ class StdioConnector:
             with suppress(asyncio.CancelledError, McpError):
                 await initializing
 
-    async def _discover(self, connection: StdioConnection) -> UpstreamInfo | None:
+    async def _discover(self, connection: StdioConnection, profile: ClientProfile) -> UpstreamInfo | None:
         """Return None when it is not a modern server."""
         try:
-            return read_discovery(self._server, await connection.request("server/discover", DISCOVER, SILENT))
+            found = await connection.request("server/discover", discovery(profile), SILENT)
+            return read_discovery(self._server, found)
         except UpstreamError as error:
             if isinstance(error, InvalidReplyError) and not connection.closed:
                 return None
