@@ -66,7 +66,7 @@ def works(package: Path) -> None:
         toolyard = [str(TRIAL / "bin" / "toolyard")]
         version = said([*toolyard, "--version"], home, environment)
         if version.split()[-1] not in package.name:
-            fail(f"{package.name} says that it is '{version}'", "see src/toolyard/__init__.py")
+            fail(f"{package.name} says that it is '{version}'", "see src/toolyard/_version.py")
         serving = subprocess.Popen(
             [*toolyard, "serve", "--port", "0"],
             cwd=home,

@@ -3,12 +3,13 @@
 `from toolyard import Client, Server`: talk to MCP servers, and write them. Both load when they are asked for.
 """
 
+from ._version import __version__
+
 TYPE_CHECKING = False  # not from `typing`, which is 8 ms that `toolyard --version` does without
 if TYPE_CHECKING:
     from .client import Client
     from .kit import Server
 
-__version__ = "0.6.0"
 __all__ = ["Client", "Server", "__version__"]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Raw
 from msgspec.structs import replace
 
-from .dispatch import Target
+from .dispatch import CallTarget
 from .results.limits import NO_OPTIONS, has_options, take_options
 from .results.shaper import ResultPolicies, ResultPolicy, ResultShaper, ShapeRequest
 from .telemetry.metrics import Metrics
@@ -21,7 +21,7 @@ from .wire.messages import decode_params, encode
 if TYPE_CHECKING:
     from .telemetry.spans import Tracing
 
-Handler = Callable[[Target, Forward], Awaitable[Outcome]]
+Handler = Callable[[CallTarget, Forward], Awaitable[Outcome]]
 Stage = Callable[[Handler], Handler]
 
 SHAPED = ("tools/call", "tasks/result")
@@ -60,7 +60,7 @@ def shaped(shaping: Shaping) -> Stage:
     shaper, policies = shaping.shaper, shaping.policies
 
     def stage(inner: Handler) -> Handler:
-        async def shape(target: Target, forward: Forward) -> Outcome:
+        async def shape(target: CallTarget, forward: Forward) -> Outcome:
             if forward.method not in SHAPED:
                 return await inner(target, forward)
             entry, options = target.entry, NO_OPTIONS
@@ -86,7 +86,7 @@ def shaped(shaping: Shaping) -> Stage:
 def observed(metrics: Metrics | None, traces: "Tracing | None", access_log: bool) -> Handler:
     """The innermost handler: sends the request, and records it as span, metrics and log line."""
 
-    async def observe(target: Target, forward: Forward) -> Outcome:
+    async def observe(target: CallTarget, forward: Forward) -> Outcome:
         call, mount = forward.call, target.mount
         seen = ObservedRequest(
             method=forward.method,

@@ -15,7 +15,7 @@ from tests.app.yard import Yard, at, yard
 from tests.clients.claude_peer import ClaudePeer, claude_code
 from tests.results.shelf import records
 from toolyard.config import ResultsConfig
-from toolyard.telemetry.usage import rows
+from toolyard.telemetry.usage import usage_rows
 
 
 @asynccontextmanager
@@ -45,7 +45,7 @@ async def test_claude_code_shows_its_model_the_structured_content_alone_and_that
     both = {**text("THE TEXT"), "structuredContent": {"form": "THE DATA"}}
     async with claude_at(both, tmp_path) as (claude, _):
         assert (await claude.call("mcp__up__echo")).text == '{"form":"THE DATA"}'
-    (row,) = rows(tmp_path / "state", "tool", 1)
+    (row,) = usage_rows(tmp_path / "state", "tool", 1)
     assert row.came == row.went
     assert abs(row.came - len(json.dumps(both["structuredContent"]))) < 10
 

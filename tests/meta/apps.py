@@ -8,9 +8,10 @@ import msgspec
 
 from toolyard.catalogue.catalogue import Catalogue, conversation_of
 from toolyard.catalogue.items import TOOLS, read_item
-from toolyard.dispatch.remote import AppConnection, RemoteAnswer, RemoteTool, Toolkit
+from toolyard.dispatch.remote import AppConnection, RemoteAnswer, RemoteTool
 from toolyard.search.documents import ToolQuery
 from toolyard.sessions.leases import Lease, Leases, NewSession
+from toolyard.upstream.composio.api import Toolkit
 from toolyard.upstream.errors import ConnectionLostError
 from toolyard.wire.call import Call, thread_of
 

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .. import __version__
+from .._version import __version__
 from ..bridge import ParkedCalls
 from ..catalogue.catalogue import Catalogue
 from ..catalogue.items import UpstreamItem

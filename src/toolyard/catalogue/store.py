@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from .. import __version__
+from .._version import __version__
 from ..config import ServerConfig
 from .catalogue import ServerCatalogue, ServerIdentity
 from .items import KINDS, UnusableItemError, item_json, read_item

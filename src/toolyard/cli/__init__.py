@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from .. import __version__
+from .._version import __version__
 from .commands.options import wants_debug
 from .process import exit_despite_threads
 from .ui.messages import CommandError, report_error, unexpected_error

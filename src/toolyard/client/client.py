@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from .. import __version__
+from .._version import __version__
 from ..upstream.connection import UpstreamConnection, UpstreamInfo
 from ..wire.call import TASKS_EXTENSION, ClientInfo, Identity, Level, Service
 from ..wire.errors import HEADER_MISMATCH, METHOD_NOT_FOUND, MISSING_CAPABILITY, McpError

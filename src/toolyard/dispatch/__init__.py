@@ -1,5 +1,5 @@
 """Sends a request to its upstream, and keeps the trouble of one upstream from everybody else."""
 
-from .mount import Breaker, Mount, Target
+from .mount import Breaker, CallTarget, Mount
 
-__all__ = ["Breaker", "Mount", "Target"]
+__all__ = ["Breaker", "CallTarget", "Mount"]

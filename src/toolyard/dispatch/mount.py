@@ -392,7 +392,7 @@ class Mount:
                 turn.set_result(None)
 
 
-class Target(Struct, frozen=True):
+class CallTarget(Struct, frozen=True):
     """Where a request goes: the mount, and what the upstream calls the tool or prompt."""
 
     mount: Mount

@@ -33,7 +33,8 @@ from ..wire.types import (
 )
 from .calls.content import ToolResult
 from .calls.context import Context
-from .schema.validation import JsonSchema, MismatchError, explain
+from .schema.pydantic_types import JsonSchema
+from .schema.validation import MismatchError, explain
 from .server import Server
 
 Handler = Callable[..., Awaitable[Mapping[str, Any]]]

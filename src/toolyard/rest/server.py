@@ -6,7 +6,7 @@ from typing import Any, Literal
 from msgspec import Struct
 from msgspec.structs import fields
 
-from .. import __version__
+from .._version import __version__
 from ..kit import CallerKeys, Server
 from ..kit.features.base import ToolOptions
 from ..kit.loader import SettingsError

@@ -22,7 +22,7 @@ from msgspec import Struct
 
 from toolyard.search.lexical import Floats
 
-from .. import __version__
+from .._version import __version__
 from .documents import ToolDocument
 from .lexical import Postings
 from .ranking import TRAITS, Traits

@@ -16,7 +16,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta, Struct
 
-from .. import __version__
+from .._version import __version__
 from ..kit import Context, Image, Message, Server, ToolError, assistant, user
 
 server = Server(

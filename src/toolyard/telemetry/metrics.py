@@ -15,7 +15,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from .. import __version__
+from .._version import __version__
 from ..wire.text import clean
 from .requests import OutcomeLabel
 

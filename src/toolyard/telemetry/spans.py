@@ -23,7 +23,7 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.trace import Link, Span, SpanKind, Status, StatusCode
 from opentelemetry.util.types import AttributeValue
 
-from .. import __version__
+from .._version import __version__
 from ..wire.errors import INTERNAL_ERROR, McpError
 from .requests import ObservedRequest, outcome_label
 

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from .. import __version__
+from .._version import __version__
 from ..config import TelemetryConfig
 
 if TYPE_CHECKING:

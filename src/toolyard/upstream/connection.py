@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw, Struct, field
 from msgspec.structs import force_setattr
 
-from .. import __version__
+from .._version import __version__
 from ..wire.call import Call, Caller, ClientInfo, Identity
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, Era, era_of

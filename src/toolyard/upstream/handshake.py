@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct, field
 
-from .. import __version__
+from .._version import __version__
 from ..wire.call import CAPABILITIES_KEY, CLIENT_KEY, SERVER_KEY, VERSION_KEY
 from ..wire.errors import UNSUPPORTED_VERSION, McpError
 from ..wire.versions import LATEST_MODERN, LEGACY_VERSIONS

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from ..catalogue.catalogue import Catalogue, CatalogueEntry, ServerCatalogue
 from ..catalogue.items import ALIAS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, ItemKind, prefix_of
-from ..dispatch import Mount, Target
+from ..dispatch import CallTarget, Mount
 from ..upstream.base import Forward, Outcome
 from ..upstream.connection import Params
 from ..upstream.errors import (
@@ -45,7 +45,7 @@ class NameResolver(Protocol):
 
     read_hint: str
 
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> Target: ...
+    def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget: ...
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
 
@@ -78,7 +78,7 @@ class RequestForwarder:
         target = await self._resolve(TOOLS, _string(params, "name"), call)
         return (await self.send_tool(call, target, params)).body
 
-    async def send_tool(self, call: Call, target: Target, params: Params) -> Outcome:
+    async def send_tool(self, call: Call, target: CallTarget, params: Params) -> Outcome:
         """Calls a tool whose name is resolved. The task id in an outcome is sealed for its caller."""
         mount, entry = target.mount, target.entry
         name, safe, headers = None, False, None
@@ -107,7 +107,7 @@ class RequestForwarder:
             self._context.task_ids.seal_in(outcome.body, mount.server, name or "", call.caller)
         )
 
-    async def _task_result(self, target: Target, forward: Forward, begun: Outcome) -> Outcome:
+    async def _task_result(self, target: CallTarget, forward: Forward, begun: Outcome) -> Outcome:
         """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""
         if not isinstance(begun.body, Raw) or b'"task"' not in bytes(begun.body):
             return begun
@@ -159,7 +159,7 @@ class RequestForwarder:
         else:
             raise InvalidParams(f"params.ref.type is 'ref/prompt' or 'ref/resource', not {kind[:40]!r}")
         forward = Forward(call, call.method, {**params, "ref": Raw(encode(ref))}, safe=True)
-        return (await self._context.forward(Target(mount), forward)).body
+        return (await self._context.forward(CallTarget(mount), forward)).body
 
     async def task(self, call: Call) -> Any:
         """tasks/get, tasks/update and tasks/cancel."""
@@ -186,11 +186,11 @@ class RequestForwarder:
         """The same request, with the name that the upstream knows under `key`."""
         params = {**call.members(), key: Raw(encode(own))}
         forward = Forward(call, call.method, params, name, safe, self._view.read_hint)
-        return (await self._context.forward(Target(mount), forward)).body
+        return (await self._context.forward(CallTarget(mount), forward)).body
 
     # Where names lead
 
-    async def _resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
+    async def _resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
         """A client may remember a name from before we started; then its server's list is waited for."""
         catalogue = self._context.catalogue
         if not catalogue.is_settled:

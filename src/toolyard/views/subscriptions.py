@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from msgspec import UNSET, Raw
 
-from .. import __version__
+from .._version import __version__
 from ..dispatch import Mount
 from ..kit.events import ChangeEvent, EventListener
 from ..upstream.base import Forward

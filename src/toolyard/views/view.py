@@ -27,7 +27,7 @@ from ..catalogue.items import (
     item_json,
     with_server_description,
 )
-from ..dispatch import Mount, Target
+from ..dispatch import CallTarget, Mount
 from ..kit.calls.content import ToolError, error_result
 from ..kit.events import TOOLS_CHANGED, ChangeEvent
 from ..upstream.base import Outcome
@@ -181,7 +181,7 @@ class View(ABC):
         return entry.item
 
     @abstractmethod
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
+    def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
         """Where a tool's or prompt's name leads and what it is called there; InvalidParams if nowhere."""
 
     @abstractmethod
@@ -352,12 +352,12 @@ class AllView(View):
     def servers(self) -> list[str]:
         return list(self.context.catalogue.servers)
 
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
+    def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
         entry = self.context.catalogue.find(kind, name)
         mount = None if entry is None else self.context.mounts.get(entry.server)
         if entry is None or mount is None:
             raise why_unavailable(self.context.catalogue, name) or InvalidParams(self._unknown(kind, name))
-        return Target(mount, entry.item.own, entry)
+        return CallTarget(mount, entry.item.own, entry)
 
     def _unknown(self, kind: ItemKind, name: str) -> str:
         what = "tool" if kind is TOOLS else "prompt"
@@ -449,7 +449,7 @@ class BareView(View):
     def servers(self) -> list[str]:
         return [self._server]
 
-    def resolve(self, kind: ItemKind, name: str, call: Call) -> Target:
+    def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
         """A name that we do not know may be new: the upstream itself says whether it is."""
         listing = self._listing
         entry = listing.find(kind, name)
@@ -457,7 +457,7 @@ class BareView(View):
             what = "tool" if kind is TOOLS else "prompt" if kind is PROMPTS else "resource"
             raise InvalidParams(f"Unknown {what}: {name[:80]!r}")
         own = listing.own_name(name) if entry is None else entry.item.own
-        return Target(self._mount, own, entry)
+        return CallTarget(self._mount, own, entry)
 
     def places_of(self, uri: str) -> tuple[list[Mount], str]:
         return [self._mount], uri
@@ -593,7 +593,7 @@ class SearchView(AllView):
             return self._stamped(call, error_result(str(error)))
         return (await self.desk.send(call, target, params)).body
 
-    async def _target(self, call: Call, name: str) -> Target:
+    async def _target(self, call: Call, name: str) -> CallTarget:
         tools = self.desk.known
         found = tools.target(call, name)
         if found is not None:

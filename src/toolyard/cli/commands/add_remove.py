@@ -113,7 +113,7 @@ def add(
 
 def _try_server(name: str, fields: dict[str, Any], config: Config, debug: bool) -> str:
     """Start the server and count its items, as `: 12 tools`; CommandError if it does not work."""
-    from ..client.gateway import MountedSession  # 150 ms of CPU
+    from ..client.connection import MountedSession  # 150 ms of CPU
 
     own = tuple(replace(server, start="eager") for server in config.servers if server.name == name)
     if not own:  # a variable is missing, and `_advise` names it

@@ -164,7 +164,7 @@ async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnsw
 
 async def _started(gateway: "Gateway", wait: float, user: Terminal) -> None:
     """Start the gateway and wait for servers that are new or failed last time."""
-    from ..client.gateway import wait_for_servers
+    from ..client.connection import wait_for_servers
 
     await gateway.start()
     servers = gateway.catalogue.servers.values()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ... import __version__
+from ..._version import __version__
 from ..configuration import loader
 from ..ui.messages import CommandError
 from ..ui.tables import counted

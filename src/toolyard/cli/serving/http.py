@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 from msgspec import Struct
 
-from ... import __version__
+from ..._version import __version__
 from ...config.models import GatewayConfig
 from ...config.servers import BUNDLED, is_table
 from ...wire.seal import Sealer

@@ -15,7 +15,7 @@ from ...search.documents import ToolQuery
 from ...sessions.leases import Lease
 from ...upstream.base import Forward, Outcome, Upstream
 from ...upstream.composio import ComposioClient, ComposioRefusedError, ExecutedTool
-from ...upstream.composio.api import ComposioQuery, ToolRecord
+from ...upstream.composio.api import ComposioQuery, Toolkit, ToolRecord
 from ...upstream.connection import GATEWAY_CALLER, UpstreamInfo
 from ...upstream.errors import (
     ConnectionLostError,
@@ -33,7 +33,7 @@ from ...wire.messages import decode_params, encode
 from ...wire.types import CallToolResult
 from ...wire.versions import LATEST_MODERN
 from ..mount import Breaker, says_over
-from ..remote import AppConnection, RemoteAnswer, RemoteTool, Toolkit
+from ..remote import AppConnection, RemoteAnswer, RemoteTool
 from .apps import AppAccounts, ToolkitSearch
 from .results import KeyRedactor, data_of, failed_result, result_of, unwrap, with_data
 from .sessions import CallSession, ComposioSessions

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar, get_args
 
 from ...wire.call import Call, Caller, Level, Secret
-from ..schema.validation import JsonSchema
+from ..schema.pydantic_types import JsonSchema
 from .input_requests import (
     Answer,
     Detached,

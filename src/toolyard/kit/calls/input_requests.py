@@ -21,8 +21,8 @@ from ...wire.errors import InvalidParams, MissingCapability
 from ...wire.seal import BrokenSeal, Sealer, digest
 from ...wire.types import InputRequest, InputRequiredResult, RoundTrip, Wire
 from ..schema.annotations import read_type
+from ..schema.pydantic_types import JsonSchema
 from ..schema.validation import (
-    JsonSchema,
     MismatchError,
     SchemaValidator,
     TypedValidator,

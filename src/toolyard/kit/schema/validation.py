@@ -19,7 +19,7 @@ from msgspec import Raw
 from ...wire.types import BLOCKS
 from . import pydantic_types
 from .annotations import name_of, read_parameter, read_type, underlying
-from .pydantic_types import JsonSchema as JsonSchema
+from .pydantic_types import JsonSchema
 
 if TYPE_CHECKING:
     import jsonschema_rs

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
-from ... import __version__
+from ..._version import __version__
 from ..definition.model import WITH_BODY
 from .connection import ApiConnection, ApiTimeoutError, ApiUnreachableError, RestResponse
 

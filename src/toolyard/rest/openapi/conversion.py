@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ... import __version__
+from ..._version import __version__
 from ..definition.rules import TOOL_NAME
 from . import access, inputs
 from .access import base_url

@@ -2,7 +2,7 @@
 
 from urllib.parse import unquote
 
-from ... import __version__
+from ..._version import __version__
 from ...kit import BlobContents, Context, Server, ToolError
 from ...kit.loader import SettingsError, require_extra
 from .pool import BrowserPool, owner_of

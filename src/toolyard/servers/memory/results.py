@@ -6,7 +6,8 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ...kit.localization import Locale
 from ...kit.schema.annotations import schema_name
-from ...kit.schema.validation import JsonSchema, schema_of
+from ...kit.schema.pydantic_types import JsonSchema
+from ...kit.schema.validation import schema_of
 
 SuspectCount = Annotated[
     int, Meta(description="How many parts look like instructions to a model; each is shown as ⟦suspect: …⟧")

@@ -6,7 +6,7 @@ that the list changed, never which memory, because that would reveal one user's 
 
 from typing import Annotated
 
-from ... import __version__
+from ..._version import __version__
 from ...kit import Caller, Context, Message, Server, prompt_injection, user
 from . import document
 from .errors import MemoryRequestError

@@ -3,7 +3,7 @@
 import os
 from datetime import UTC, tzinfo
 
-from ... import __version__
+from ..._version import __version__
 from ...kit import Server
 from ...kit.loader import SettingsError
 from .model import LogSource

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from ... import __version__
+from ..._version import __version__
 from ...databases import Database, DatabaseError, open_database
 from ...kit import InvalidParams, Server, TextContents
 from ...kit.features.base import ToolOptions

@@ -7,7 +7,7 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct, to_builtins
 
-from ... import __version__
+from ..._version import __version__
 from ...kit import Caller, Context, Server, ToolError, ToolResult
 from ...kit.loader import SettingsError
 from ...kit.localization import Locale, add_localized_tool

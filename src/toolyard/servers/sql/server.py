@@ -6,7 +6,7 @@ The modules that need sqlglot are imported in `build`, after the extra has been 
 from functools import partial
 from urllib.parse import urlsplit
 
-from ... import __version__
+from ..._version import __version__
 from ...databases import open_database
 from ...kit import Server
 from ...kit.loader import SettingsError, require_extra

@@ -14,9 +14,10 @@ from msgspec import Struct
 
 from ...catalogue.catalogue import CatalogueEntry, ServerCatalogue, conversation_of
 from ...catalogue.items import TOOLS, shown_name
-from ...dispatch.remote import AppConnection, Remote, RemoteTool, Toolkit
+from ...dispatch.remote import AppConnection, Remote, RemoteTool
 from ...kit.calls.content import ToolError
 from ...state.store import StateError
+from ...upstream.composio.api import Toolkit
 from ...upstream.errors import UpstreamError
 from ...wire.call import Call
 from ..meta.service import MetaToolService

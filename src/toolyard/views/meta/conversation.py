@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from ...catalogue.catalogue import CatalogueEntry, conversation_of
 from ...catalogue.items import TOOLS, prefix_of
-from ...dispatch import Target
+from ...dispatch import CallTarget
 from ...dispatch.remote import Remote, RemoteTool
 from ...kit.calls.content import ToolError
 from ...sessions.leases import Lease
@@ -47,20 +47,20 @@ class ToolResolver:
 
     # What is there
 
-    def target(self, call: Call, name: str) -> Target | None:
+    def target(self, call: Call, name: str) -> CallTarget | None:
         """Where a full name leads, as far as that is known."""
         context = self._supplies.yard
         entry = context.catalogue.find(TOOLS, name) or context.catalogue.find_discovered(
             name, conversation_of(call)
         )
         mount = None if entry is None else context.mounts.get(entry.server)
-        return None if entry is None or mount is None else Target(mount, entry.item.own, entry)
+        return None if entry is None or mount is None else CallTarget(mount, entry.item.own, entry)
 
     def entry(self, call: Call, name: str) -> CatalogueEntry | None:
         found = self.target(call, name)
         return None if found is None else found.entry
 
-    async def find(self, call: Call, name: str) -> Target:
+    async def find(self, call: Call, name: str) -> CallTarget:
         """Also a tool that is not known yet: of a server that is just being read, or of a remote."""
         found = self.target(call, name)
         catalogue = self._supplies.yard.catalogue

@@ -19,7 +19,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from ...catalogue.catalogue import conversation_of
-from ...dispatch import Target
+from ...dispatch import CallTarget
 from ...dispatch.remote import AppConnection
 from ...kit.calls.content import ToolError
 from ...kit.events import TOOLS_CHANGED, ChangeEvent
@@ -50,7 +50,7 @@ from .search import ToolSearch
 from .tools import BatchItem, BatchResult, DescribeAnswer, SearchAnswer
 
 LearntOutcome = Literal["success", "failure", "arguments"]
-SendTool = Callable[[Call, Target, Params], Awaitable[Outcome]]
+SendTool = Callable[[Call, CallTarget, Params], Awaitable[Outcome]]
 
 _ROUND_TRIP = ("_meta", "requestState", "inputResponses")
 
@@ -307,7 +307,7 @@ class MetaToolService:
             call = replace(call, param_headers=None)
         return await self.send(call, target, params)
 
-    async def send(self, call: Call, target: Target, params: Params) -> Outcome:
+    async def send(self, call: Call, target: CallTarget, params: Params) -> Outcome:
         """A call whose tool is found. McpError as the upstream said it."""
         name = target.own if target.entry is None else target.entry.name
         try:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from ....databases.model import place_of, without_secrets
 from ....databases.postgres_pool import PostgresPool, connect
-from .script import POSTGRES, ConversationStoreError, Row, Script, ScriptEngine
+from ..model import Row
+from .script import POSTGRES, ConversationStoreError, Script, ScriptEngine
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection

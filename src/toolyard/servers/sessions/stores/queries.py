@@ -8,12 +8,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ..model import ConversationOwner, StoredConversation, StoredMessage
+from ..model import ConversationOwner, Row, StoredConversation, StoredMessage
 from .changes import TITLE
 from .script import (
     MAX_MESSAGES,
     SESSION_OF,
-    Row,
     Script,
     ScriptStatement,
     StoreDialect,

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from ....sqlite_file import SqliteFileError, SqliteThread, reason, transaction
-from .script import SQLITE, ConversationStoreError, Row, Script, ScriptEngine
+from ..model import Row
+from .script import SQLITE, ConversationStoreError, Script, ScriptEngine
 
 T = TypeVar("T")
 

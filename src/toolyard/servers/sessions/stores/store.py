@@ -8,12 +8,12 @@ from urllib.parse import unquote
 
 from ....kit.loader import require_extra
 from ..embeddings import Encoder
-from ..model import Conversation, ConversationOwner, StoredConversation, StoredMessage
+from ..model import Conversation, ConversationOwner, Row, StoredConversation, StoredMessage
 from ..settings import default_file
 from . import changes, queries
 from .changes import Bookmark
 from .queries import ConversationHit, Turn
-from .script import ConversationStoreError, Row, ScriptEngine
+from .script import ConversationStoreError, ScriptEngine
 from .sqlite import SqliteScriptEngine
 
 
