@@ -53,7 +53,7 @@ async def figures(sample: Sample, count: Count) -> Figures:
     async with connected(servers, "all") as client:
         tools = await client.list_tools()
         about = await client.request("server/discover")
-        schemas = {tool["name"]: tool["inputSchema"] for tool in tools}
+        schemas = {tool.name: tool.input_schema for tool in tools}
         # One by one: together they are too long for the tokeniser.
         everything = sum(count(_json(tool)) for tool in tools) + count(about.get("instructions", ""))
     listed = [_direct(task, schemas, everything, count) for task in sample.tasks]

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -159,7 +160,7 @@ async def test_a_server_that_was_down_is_forgotten_when_it_is_removed():
 
 
 @asynccontextmanager
-async def watched(front: Yard, path: Path, again: asyncio.Event | None = None) -> Any:
+async def watched(front: Yard, path: Path, again: asyncio.Event | None = None) -> AsyncIterator[None]:
     watching = asyncio.create_task(watch(front.gateway, path, reload_now=again, interval=0.02))
     await asyncio.sleep(0)  # it looks at the file for the first time
     try:

@@ -46,8 +46,8 @@ async def test_claude_code_shows_its_model_the_structured_content_alone_and_that
     async with claude_at(both, tmp_path) as (claude, _):
         assert (await claude.call("mcp__up__echo")).text == '{"form":"THE DATA"}'
     (row,) = usage_rows(tmp_path / "state", "tool", 1)
-    assert row.came == row.went
-    assert abs(row.came - len(json.dumps(both["structuredContent"]))) < 10
+    assert row.received == row.sent
+    assert abs(row.received - len(json.dumps(both["structuredContent"]))) < 10
 
 
 async def test_claude_code_gets_a_short_text_beside_the_summary_that_its_model_reads(tmp_path: Path):

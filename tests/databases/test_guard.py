@@ -13,7 +13,8 @@ DIALECTS = ("postgres", "sqlite", "duckdb", "mysql")
 
 
 def ask(sql: str, dialect: str = "postgres", **more: Any) -> GuardedStatement:
-    return guard_statement(sql, dialect, **{"limit": 100} | more)
+    usual: dict[str, Any] = {"limit": 100}
+    return guard_statement(sql, dialect, **usual | more)
 
 
 def refusal(sql: str, dialect: str = "postgres", **more) -> StatementRefusedError:

@@ -1,15 +1,16 @@
 """Connections of many sessions: one for each, limited in number, closed when idle."""
 
 import asyncio
-from typing import Any
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from tests.serving import PATIENCE
 from toolyard.dispatch.composio.sessions import SessionConnections
+from toolyard.upstream.base import Forward, Outcome, Upstream
 from toolyard.upstream.connection import UpstreamInfo
-from toolyard.wire.call import Call
 
 
-class Path:
+class Path(Upstream):
     """A connection that records whether it was closed."""
 
     def __init__(self) -> None:
@@ -17,10 +18,10 @@ class Path:
         self.is_free = asyncio.Event()
         self.is_free.set()
 
-    async def handle(self, call: Call) -> Any:
+    async def send(self, forward: Forward) -> Outcome:
         raise NotImplementedError
 
-    async def about(self) -> UpstreamInfo:
+    async def info(self) -> UpstreamInfo:
         raise NotImplementedError
 
     async def idle(self) -> None:
@@ -34,12 +35,20 @@ class Path:
         return self.is_closed.is_set()
 
 
+@asynccontextmanager
+async def used(connections: SessionConnections, session: str) -> AsyncIterator[Path]:
+    """The connection of a session, while it is used."""
+    async with connections.use(session, Path) as connection:
+        assert isinstance(connection, Path)
+        yield connection
+
+
 async def test_a_session_has_one_connection():
     connections = SessionConnections()
     async with (
-        connections.use("a", Path) as first,
-        connections.use("a", Path) as again,
-        connections.use("b", Path) as other,
+        used(connections, "a") as first,
+        used(connections, "a") as again,
+        used(connections, "b") as other,
     ):
         assert first is again
         assert first is not other
@@ -50,13 +59,13 @@ async def test_a_session_has_one_connection():
 
 async def test_the_longest_unused_makes_room_and_one_in_use_never_does():
     connections = SessionConnections(max_open=2)
-    async with connections.use("busy", Path) as busy:
-        async with connections.use("old", Path) as old:
+    async with used(connections, "busy") as busy:
+        async with used(connections, "old") as old:
             pass
-        async with connections.use("new", Path) as new:
+        async with used(connections, "new") as new:
             pass
         assert len(connections) == 2
-        async with connections.use("newest", Path):
+        async with used(connections, "newest"):
             pass
         await connections.close()
     assert old.closed
@@ -67,8 +76,8 @@ async def test_the_longest_unused_makes_room_and_one_in_use_never_does():
 
 async def test_one_in_use_is_not_idle_and_one_with_a_parked_call_waits_for_it():
     connections = SessionConnections(idle_seconds=0)
-    async with connections.use("busy", Path) as busy:
-        async with connections.use("parked", Path) as parked:
+    async with used(connections, "busy") as busy:
+        async with used(connections, "parked") as parked:
             parked.is_free.clear()
         connections.close_idle()
         assert len(connections) == 1
@@ -84,9 +93,9 @@ async def test_one_in_use_is_not_idle_and_one_with_a_parked_call_waits_for_it():
 
 async def test_the_way_to_a_session_that_is_over_is_not_given_out_again_and_closed_by_its_last_user():
     connections = SessionConnections()
-    async with connections.use("a", Path) as first:
+    async with used(connections, "a") as first:
         connections.drop("a")
-        async with connections.use("a", Path) as second:
+        async with used(connections, "a") as second:
             assert second is not first
         await asyncio.sleep(0)
         assert not first.closed

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -74,7 +74,7 @@ async def test_an_outage_is_told_once_and_costs_nothing_that_was_known(
 
 async def test_what_somebody_else_put_there_during_the_outage_stays() -> None:
     store = Door(MemoryState())
-    fallback = FallbackState(store, "sessions", retry_seconds=0.0)
+    fallback = FallbackState(cast(State, store), "sessions", retry_seconds=0.0)
     store.open = False
     assert await fallback.swap("key", None, b"ours")
     assert await fallback.swap("our own", None, b"ours")

@@ -18,6 +18,7 @@ from toolyard.config import InProcess, ServerConfig
 from toolyard.kit import Identity, Server
 from toolyard.servers.browser.storage import BrowserOwner, StateVault
 from toolyard.wire.errors import McpError
+from toolyard.wire.types import BlobContents
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -117,8 +118,8 @@ async def test_threads_have_pages_of_their_own_and_the_oldest_makes_room(site: S
         assert (await first("snapshot"))["title"] == "Order tea"
         assert (await second("snapshot"))["title"] == "About"
         await third("navigate", url=site.url("/cookie?who=Ana"))
-        gone = await first.connection.call_tool("browser_snapshot", {})
-        assert "no page is open" in gone["content"][0]["text"]
+        gone = await first.client.call_tool("browser_snapshot", {})
+        assert "no page is open" in gone.text
         assert (await first("navigate", url=site.url("/cookie")))["snapshot"] == "- paragraph: You are Ana."
 
 
@@ -138,12 +139,13 @@ async def test_downloads_go_to_their_owner_under_safe_names(site: Site, narrow: 
         (clicked,) = (await ana("click", text="Get"))["downloads"]
         assert Path(clicked["path"]).parent == Path(straight["path"]).parent
         assert Path(clicked["path"]).parent.parent.name == "downloads"
-        (contents,) = await ana.connection.read_resource(straight["uri"])
-        assert contents["blob"] == "eHh4eHg="
+        (contents,) = (await ana.client.read_resource(straight["uri"])).contents
+        assert isinstance(contents, BlobContents)
+        assert contents.blob == b"xxxxx"
         with pytest.raises(McpError, match="there is no download"):
-            await bo.connection.read_resource(straight["uri"])
+            await bo.client.read_resource(straight["uri"])
         with pytest.raises(McpError, match="there is no download"):
-            await ana.connection.read_resource("browser://downloads/..%2F..%2Fkey")
+            await ana.client.read_resource("browser://downloads/..%2F..%2Fkey")
         (long,) = (await ana("navigate", url=site.url(f"/paper?name={'漢' * 150}.txt")))["downloads"]
         assert long["name"].endswith("漢.txt")
         big = await ana("navigate", url=site.url("/paper?size=2000"))
