@@ -67,10 +67,13 @@ def shaped(shaping: Shaping) -> Stage:
             policy = (
                 shaping.unlisted(target.mount.server, target.own) if entry is None else policies.of(entry)
             )
-            arguments = forward.params.get("arguments")
+            arguments = forward.params.get("arguments") or forward.task_arguments
             if arguments is not None and has_options(bytes(arguments)):
-                params, options = take_options(Raw(encode(forward.params)), policy.own_options)
-                forward = replace(forward, params=decode_params(params, dict[str, Raw]))
+                asked = Raw(encode({"arguments": arguments}))
+                rest, options = take_options(asked, policy.own_options)
+                if "arguments" in forward.params:
+                    cleaned = decode_params(rest, dict[str, Raw])
+                    forward = replace(forward, params={**forward.params, **cleaned})
             outcome = await inner(target, forward)
             body, caller = outcome.body, forward.call.caller
             if options is NO_OPTIONS and isinstance(body, Raw) and shaper.passes(caller, policy, bytes(body)):

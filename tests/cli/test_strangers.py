@@ -55,7 +55,7 @@ def test_a_session_that_is_named_twice_is_an_error(toolyard: Toolyard):
 
     with stranger(legacy, initialize=initialize) as url:
         outcome = toolyard("list", "--url", url)
-    error = f"error: {url}: its header 'Mcp-Session-Id' came more than once\n"
+    error = f"error: {url} sent the header 'Mcp-Session-Id' more than once\n"
     assert outcome == Outcome(2, "", error)
 
 

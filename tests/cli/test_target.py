@@ -56,7 +56,7 @@ def test_a_file_named_like_a_module_of_ours_is_still_the_file(toolyard: Toolyard
     [
         ("onw.py", "no file 'onw.py'", "did you mean 'own.py'?"),
         ("folder/own.py", "no file 'folder/own.py'", "there is no folder"),
-        ("missing.thing", "no module 'missing'", "modules are looked for in this folder"),
+        ("missing.thing", "no module 'missing'", "modules are searched in this folder"),
         ("own:serve", "'own' has no attribute 'serve'", "it has own:server, own:other"),
         ("own.py:number", "'own.py:number' is a int, not a toolyard.kit.Server", "it has own.py:server"),
         ("own.py:build", "'own.py:build' is a function", "`server = build()`"),

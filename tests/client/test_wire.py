@@ -39,7 +39,7 @@ async def test_a_session_that_is_forgotten_again_and_again_is_an_error() -> None
 
     with stranger(legacy, initialize=initialize, tools_call=lambda _: GONE) as url:
         async with Client(url) as client:
-            with pytest.raises(ConnectError, match="has forgotten our session"):
+            with pytest.raises(ConnectError, match="its session has expired"):
                 await client.call_tool("t")
 
 

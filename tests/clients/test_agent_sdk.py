@@ -123,7 +123,7 @@ async def test_a_callback_that_fails_fails_the_tool_that_waits_for_it_and_says_w
     expected = {
         "greet": "The application's on_elicit callback failed; its log has the details",
         "ponder": "The model is asleep.",
-        "look_around": "The client's answer to 'folders' is not usable: field 'roots' is required",
+        "look_around": "The client's answer to 'folders' cannot be used: field 'roots' is required",
     }
     async with claude_code(tmp_path, server, LEGACY, yard.started.wait) as peer:
         for tool, text in expected.items():

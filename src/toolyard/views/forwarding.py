@@ -114,7 +114,14 @@ class RequestForwarder:
         params = {"taskId": Raw(encode(decode_params(begun.body, _Begun).task.task_id))}
         try:
             return await self._context.forward(
-                target, replace(forward, method="tasks/result", params=params, headers=None)
+                target,
+                replace(
+                    forward,
+                    method="tasks/result",
+                    params=params,
+                    headers=None,
+                    task_arguments=forward.params.get("arguments"),
+                ),
             )
         except (asyncio.CancelledError, UpstreamTimeoutError):
             alone = replace(forward.call, channel=NO_CHANNEL, progress_token=None)

@@ -80,6 +80,7 @@ def _is_optional(statement: ast.Try) -> bool:
 ENTRIES = ("toolyard.app.aws_lambda", "toolyard.edge.aws.runtime")
 EXCLUDED_MODULES = (
     "toolyard.cli",
+    "toolyard.client",
     "toolyard.app.gateway",
     "toolyard.app.http",
     "toolyard.app.config_watcher",
