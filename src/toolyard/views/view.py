@@ -225,7 +225,7 @@ class View(ABC):
         await self._subscriptions.legacy(call)
 
     async def close(self) -> None:
-        """Ends who listens; the upstreams belong to whoever mounted them."""
+        """Ends all listeners. The upstreams belong to the gateway."""
         self._subscriptions.close()
 
     def health(self) -> dict[str, Any]:

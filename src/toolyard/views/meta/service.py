@@ -95,7 +95,7 @@ class _BatchChannel:
 
 
 class Batch:
-    """One such run."""
+    """One batch of tool calls."""
 
     def __init__(self, service: "MetaToolService", call: Call, many: int) -> None:
         self._service = service
@@ -207,7 +207,7 @@ def _one_of_many(call: Call) -> Call:
 
 
 def _is_readable(content: Any) -> bool:
-    """A stranger's: whoever reads on relies on it, and one that is wrong must not cost the others."""
+    """Checks content of a server: one wrong result must not fail the others."""
     if content is None:
         return True
     return isinstance(content, list) and all(isinstance(block, dict) for block in cast(list[Any], content))
