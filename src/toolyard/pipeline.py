@@ -16,6 +16,8 @@ from .results.shaper import ResultPolicies, ResultPolicy, ResultShaper, ShapeReq
 from .telemetry.metrics import Metrics
 from .telemetry.requests import Observation, ObservedRequest, new_request_id
 from .upstream.base import Forward, Outcome
+from .upstream.messages.envelope import read_outcome
+from .wire.call import StreamedResult
 from .wire.messages import decode_params, encode
 
 if TYPE_CHECKING:
@@ -79,7 +81,12 @@ def shaped(shaping: Shaping) -> Stage:
             if options is NO_OPTIONS and isinstance(body, Raw) and shaper.passes(caller, policy, bytes(body)):
                 return outcome
             fitting = await shaper.fit(body, ShapeRequest(caller, policy, forward.read_hint, options))
-            return outcome if fitting is body else outcome.with_body(fitting)
+            if fitting is body:
+                return outcome
+            if isinstance(body, StreamedResult) and isinstance(fitting, Raw):  # only now it can be read
+                failed = read_outcome(target.mount.server, fitting, modern=False).is_error
+                outcome = replace(outcome, is_error=failed or outcome.is_error)
+            return outcome.with_body(fitting)
 
         return shape
 

@@ -6,6 +6,7 @@ from typing import Any, cast
 import pytest
 
 from tests.app.keyed import UNWANTED, made
+from tests.app.speaker import Speaker, speaking
 from tests.app.yard import at, yard
 from tests.serving import serving
 from tests.through import LegacyOnly
@@ -39,6 +40,16 @@ async def test_a_server_that_is_not_configured_for_keys_gets_none():
             assert await gateway.says("mcp__outside__keys_of", headers=BROUGHT) == "outside []"
         async with yard(INSIDE, at(upstream.url, "outside")) as gateway:
             assert await gateway.says("mcp__inside__keys_of", headers=BROUGHT) == "inside []"
+
+
+async def test_a_key_for_one_server_opens_no_session_of_its_own_at_another():
+    other = Speaker("legacy")
+    async with speaking(other) as url, yard(keyed(INSIDE, "x-shop-key"), at(url, "other")) as gateway:
+        for _ in range(2):
+            await gateway.call("mcp__other__echo", headers={"x-shop-key": SHOP})
+            await gateway.call("mcp__other__echo")
+        used = {call.headers["mcp-session-id"] for call in other.heard("tools/call")}
+    assert len(used) == 1
 
 
 async def test_a_bearer_goes_on_as_one():

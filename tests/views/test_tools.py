@@ -159,6 +159,19 @@ async def test_a_header_is_added_for_a_client_that_has_none_to_send(mirrored: Sp
         assert call.headers["mcp-param-zone"] == "7"
 
 
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_legacy_server_gets_no_arguments_in_headers(era: str):
+    speaker = Speaker("legacy", [tool("query", inputSchema=TENANT)])
+    async with speaking(speaker) as url, yard(at(url)) as front:
+        if era == "modern":
+            sent = {"mcp-param-tenant": "max"}
+            assert (await front.call("mcp__up__query", {"tenant": "max"}, headers=sent)).error is None
+        else:
+            assert "result" in (await (await front.legacy()).call("mcp__up__query", tenant="max")).json
+        (call,) = speaker.heard("tools/call")
+        assert not [name for name in call.headers if name.startswith("mcp-param-")]
+
+
 async def test_a_header_that_says_what_the_body_says_is_passed_on(mirrored: Speaker):
     async with speaking(mirrored) as url, yard(at(url)) as front:
         answer = await front.call("mcp__up__query", {"tenant": "acme"}, headers={"Mcp-Param-Tenant": "acme"})

@@ -9,7 +9,7 @@
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Any
 
 import msgspec
@@ -34,6 +34,7 @@ from ..upstream.messages.envelope import read_outcome
 from ..upstream.messages.spool import Spooled
 from ..wire.call import TASKS_EXTENSION, Call, Caller
 from ..wire.errors import INVALID_PARAMS, MISSING_CAPABILITY, RESOURCE_NOT_FOUND, InvalidParams, McpError
+from ..wire.headers import PARAM_PREFIX
 from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer
 from ..wire.types import InputRequiredResult
@@ -165,7 +166,7 @@ class Bridge(Upstream):
         params, token = for_legacy(call, forward.params)
         await self._set_level(connection, call)
         body = await connection.request(
-            forward.method, params, CallListener(call, token), token, forward.headers
+            forward.method, params, CallListener(call, token), token, _without_mirrored(forward.headers)
         )
         return read_outcome(self._server, body, modern=False)
 
@@ -180,10 +181,14 @@ class Bridge(Upstream):
             try:
                 if not askable(call.caller):  # no question can come
                     listener = SILENT if call.caller is GATEWAY_CALLER else CallListener(call, token)
-                    body = await connection.request(method, params, listener, token, forward.headers)
+                    body = await connection.request(
+                        method, params, listener, token, _without_mirrored(forward.headers)
+                    )
                 else:
                     parked = ParkedCall(call, token, method, params)
-                    asking = connection.request(method, params, parked, token, forward.headers)
+                    asking = connection.request(
+                        method, params, parked, token, _without_mirrored(forward.headers)
+                    )
                     body = await self._parked.begin(parked, self._counted(asking))
             except McpError as error:
                 raise _as_modern_error(error) from None
@@ -253,6 +258,11 @@ class Bridge(Upstream):
 
     def abandon(self, state: str) -> None:
         self._parked.abandon(state)
+
+
+def _without_mirrored(headers: Mapping[str, str] | None) -> Mapping[str, str] | None:
+    """A legacy upstream reads no arguments in headers."""
+    return headers and {name: value for name, value in headers.items() if not name.startswith(PARAM_PREFIX)}
 
 
 def _is_about_asking(error: McpError, round: int) -> bool:

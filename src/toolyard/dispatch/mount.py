@@ -266,6 +266,7 @@ class Mount:
         """With the caller's keys for this server (as headers if it is reached over HTTP) and no others."""
         sent = forward.call.secrets or {}
         ours = {name: sent[name] for name in self.config.caller_keys if name in sent}
+        forward = replace(forward, call=replace(forward.call, secrets=ours or None))
         if self.transport != "http" or not ours:
             return replace(forward, secrets=ours or None)
         headers = {name: key_header_value(name, key) for name, key in ours.items()}
@@ -278,6 +279,7 @@ class Mount:
         call = forward.call
         if call.secrets is not None:
             forward = self.keyed(forward)
+            call = forward.call
         deadline = self._deadlines.start()
         if call.caller.era == "legacy":
             forward = replace(forward, call=replace(call, channel=_PausingChannel(call.channel, deadline)))

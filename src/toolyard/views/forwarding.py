@@ -103,13 +103,18 @@ class RequestForwarder:
             return await self._task_result(target, forward, outcome)
         if outcome.kind != "task":
             return outcome
+        if isinstance(outcome.body, StreamedResult):
+            outcome.body.close()
+            raise InvalidReplyError(mount.server, "what it calls a task is too large")
         return outcome.with_body(
             self._context.task_ids.seal_in(outcome.body, mount.server, name or "", call.caller)
         )
 
     async def _task_result(self, target: CallTarget, forward: Forward, begun: Outcome) -> Outcome:
         """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""
-        if not isinstance(begun.body, Raw) or b'"task"' not in bytes(begun.body):
+        if begun.kind == "input_required" or not isinstance(begun.body, Raw):
+            return begun
+        if b'"task"' not in bytes(begun.body):
             return begun
         params = {"taskId": Raw(encode(decode_params(begun.body, _Begun).task.task_id))}
         try:
