@@ -28,8 +28,8 @@ async def remote(settings: SearchConfig = PATIENT, local: Any = LOCAL) -> AsyncI
         speaking(lender) as theirs,
         front(at(ours, "mail"), at(theirs, "apps"), search=settings) as client,
     ):
-        supplies = client.gateway.search.supplies
-        found = Apps(supplies.yard.catalogue, supplies.leases, "apps")
+        supplies = client.gateway.search.context
+        found = Apps(supplies.view_context.catalogue, supplies.leases, "apps")
         supplies.remotes = lambda: {"apps": found}
         yield client, found
 

@@ -364,4 +364,4 @@ async def test_what_is_mounted_or_changed_while_it_runs_is_found_at_once_and_wha
         assert "not found" in text_of(await client.through("mcp__up__mow_lawn"))
         await client.gateway.reload(replace(config, servers=()))
         assert await client.names("mow the lawn") == []
-        assert (await client.gateway.search.supplies.index()).servers == []
+        assert (await client.gateway.search.context.index()).servers == []

@@ -155,7 +155,7 @@ class GatewaySearch:
 
     def __init__(
         self,
-        yard: ViewContext,
+        view_context: ViewContext,
         config: Config,
         folder: Path | None,
         *,
@@ -166,9 +166,9 @@ class GatewaySearch:
         profiles: "ProfileStore | None" = None,
     ) -> None:
         path = None if folder is None else folder / _index_file(config)
-        self._indexing = IndexSync(yard.catalogue, path, sizes)
-        self.supplies = MetaToolContext(
-            yard=yard,
+        self._indexing = IndexSync(view_context.catalogue, path, sizes)
+        self.context = MetaToolContext(
+            view_context=view_context,
             index=self._indexing.index,
             leases=leases,
             state=state,
@@ -181,14 +181,14 @@ class GatewaySearch:
     def view(self, config: Config, implementation: Implementation) -> SearchView:
         made = {"native": NativeDialect, **DIALECTS}
         dialects = [made[name]() for name in config.gateway.dialects]
-        return SearchView(self.supplies, dialects, implementation, config.gateway.instructions)
+        return SearchView(self.context, dialects, implementation, config.gateway.instructions)
 
     def reload(self, config: Config) -> None:
-        relisted = self.supplies.settings.list_found != config.search.list_found
-        self.supplies.settings = config.search
+        relisted = self.context.settings.list_found != config.search.list_found
+        self.context.settings = config.search
         if relisted:
             # About no server: whoever's conversation is known has another list now.
-            self.supplies.yard.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, ""))
+            self.context.view_context.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, ""))
 
     async def start(self) -> None:
         await self._indexing.start()

@@ -84,7 +84,7 @@ class ViewContext:
 
 
 class MetaToolContext(Struct, kw_only=True):
-    yard: ViewContext
+    view_context: ViewContext
     index: "Callable[[], Awaitable[ToolIndex]]"
     """With everything that the catalogue has by now."""
     leases: "Leases"

@@ -497,21 +497,21 @@ class SearchView(AllView):
 
     def __init__(
         self,
-        supplies: MetaToolContext,
+        context: MetaToolContext,
         dialects: Sequence[Dialect],
         implementation: Implementation,
         own_instructions: str = "",
     ) -> None:
-        super().__init__(supplies.yard, implementation, own_instructions)
+        super().__init__(context.view_context, implementation, own_instructions)
         self._dialects = dialects
         self._tools: dict[str, MetaTool] = {}
         for dialect in dialects:
             for tool in dialect.tools():
                 self._tools.setdefault(tool.name, tool)
-        if supplies.yard.stored is not None:
-            self._tools.setdefault(READ_RESULT, read_result_tool(supplies.yard.stored))
+        if context.view_context.stored is not None:
+            self._tools.setdefault(READ_RESULT, read_result_tool(context.view_context.stored))
         self._definitions = [encode(tool.shown()) for tool in self._tools.values()]
-        self.desk = MetaToolService(supplies, self._forwarder.send_tool, self._tools)
+        self.meta_tools = MetaToolService(context, self._forwarder.send_tool, self._tools)
         for methods in (self._modern, self._legacy):
             methods["tools/list"] = self._list_tools
             methods["tools/call"] = self._call_tool
@@ -529,9 +529,11 @@ class SearchView(AllView):
             for entry in server.entries[TOOLS.name]
             if entry.bare in server.pinned or entry.item.own in server.pinned
         }
-        found = self.desk.finds.tools(conversation_of(call)) if self.desk.lists_found(call) else ()
+        found = (
+            self.meta_tools.finds.tools(conversation_of(call)) if self.meta_tools.lists_found(call) else ()
+        )
         for name in found:
-            entry = self.desk.known.entry(call, name)
+            entry = self.meta_tools.known.entry(call, name)
             if entry is not None:
                 listed.setdefault(name, entry)
         # In the order of mounting, which is what pages go by.
@@ -544,7 +546,7 @@ class SearchView(AllView):
             encode(tool)
             for dialect in self._dialects
             if isinstance(dialect, RenamingDialect)
-            for tool in await dialect.listed(self.desk, call)
+            for tool in await dialect.listed(self.meta_tools, call)
         ]
         return self._pages.page(call, TOOLS, [*self._definitions, *renamed])
 
@@ -559,7 +561,7 @@ class SearchView(AllView):
         server = self.context.catalogue.servers.get(event.about)
         if server is None or server.pinned:
             return True
-        return self.desk.lists_found(call) and event.about in self.desk.finds.servers(whose)
+        return self.meta_tools.lists_found(call) and event.about in self.meta_tools.finds.servers(whose)
 
     def _instructions(self) -> str:
         return how_to_search(self._own_instructions, list(self._tools), self.context.catalogue)
@@ -574,7 +576,7 @@ class SearchView(AllView):
             return await self._call_directly(call, name, params)
         try:
             arguments = decode_params(params.get("arguments", Raw(b"{}")), dict[str, Any])
-            answer = await tool.answer(self.desk, call, arguments)
+            answer = await tool.answer(self.meta_tools, call, arguments)
         except (ToolError, UpstreamError) as error:  # for the model to read
             answer = error_result(str(error))
         except InvalidParams as error:
@@ -591,16 +593,16 @@ class SearchView(AllView):
             raise InvalidParams(str(error)) from None
         except ToolError as error:
             return self._stamped(call, error_result(str(error)))
-        return (await self.desk.send(call, target, params)).body
+        return (await self.meta_tools.send(call, target, params)).body
 
     async def _target(self, call: Call, name: str) -> CallTarget:
-        tools = self.desk.known
+        tools = self.meta_tools.known
         found = tools.target(call, name)
         if found is not None:
             return found
         for dialect in self._dialects:
             if isinstance(dialect, RenamingDialect):
-                full = await dialect.full_name(self.desk, call, name)
+                full = await dialect.full_name(self.meta_tools, call, name)
                 if full is not None:
                     return await tools.find(call, full)
         return await tools.find(call, name)

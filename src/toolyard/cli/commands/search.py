@@ -157,7 +157,7 @@ async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnsw
         view = gateway.view()
         assert isinstance(view, SearchView)
         caller = Caller(LATEST_MODERN, {}, identity=Identity(agent="toolyard-search"))
-        return await view.desk.search(Call("tools/call", Raw(b"{}"), caller, NO_CHANNEL), [query])
+        return await view.meta_tools.search(Call("tools/call", Raw(b"{}"), caller, NO_CHANNEL), [query])
     finally:
         await gateway.close()
 

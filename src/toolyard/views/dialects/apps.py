@@ -67,7 +67,7 @@ async def find_app(service: MetaToolService, call: Call, slug: str) -> App:
 
 async def _remote_app(service: MetaToolService, call: Call, slug: str) -> App | None:
     failure: UpstreamError | None = None
-    for server, remote in service.supplies.remotes().items():
+    for server, remote in service.context.remotes().items():
         try:
             toolkit = await remote.toolkit(call, slug.lower())
         except UpstreamError as error:
@@ -92,8 +92,8 @@ def _hint(service: MetaToolService, slug: str) -> str:
 
 
 def server_apps(service: MetaToolService) -> list[App]:
-    remotes = service.supplies.remotes()
-    servers = service.supplies.yard.catalogue.servers
+    remotes = service.context.remotes()
+    servers = service.context.view_context.catalogue.servers
     return [
         App(_toolkit(server_catalogue), server)
         for server, server_catalogue in servers.items()
@@ -130,7 +130,7 @@ async def search_apps(
 ) -> list[App]:
     """Search apps by name and description, first those of the remotes. Skips failed remotes."""
     found: list[App] = []
-    for server, remote in service.supplies.remotes().items():
+    for server, remote in service.context.remotes().items():
         toolkits = await _in_time(service, remote.toolkits(call, text, category, limit))
         found += [App(toolkit, server, remote) for toolkit in toolkits or ()]
     if not category:
@@ -143,7 +143,7 @@ async def apps_of(
     service: MetaToolService, call: Call, tools: Sequence[ToolMatch]
 ) -> list[tuple[App, list[ToolMatch]]]:
     """Group tools by app, in the order of their best tools. Tools that a remote lists itself have no app."""
-    remotes = service.supplies.remotes()
+    remotes = service.context.remotes()
     groups: dict[tuple[str, str], list[ToolMatch]] = {}
     for tool in tools:
         if tool.toolkit or tool.server not in remotes:
@@ -153,9 +153,9 @@ async def apps_of(
 
 
 async def _app_of(service: MetaToolService, call: Call, server: str, slug: str) -> App:
-    remote = service.supplies.remotes().get(server)
+    remote = service.context.remotes().get(server)
     if remote is None or not slug:
-        server_catalogue = service.supplies.yard.catalogue.servers.get(server)
+        server_catalogue = service.context.view_context.catalogue.servers.get(server)
         return App(
             Toolkit(slug=server, name=server) if server_catalogue is None else _toolkit(server_catalogue),
             server,
@@ -167,7 +167,7 @@ async def _app_of(service: MetaToolService, call: Call, server: str, slug: str) 
 async def _in_time(service: MetaToolService, request: Awaitable[T]) -> T | None:
     """Await a request to a remote; None if the remote is down or slow."""
     try:
-        async with asyncio.timeout(service.supplies.settings.remote_seconds):
+        async with asyncio.timeout(service.context.settings.remote_seconds):
             return await request
     except (UpstreamError, StateError, TimeoutError):
         return None
@@ -177,7 +177,7 @@ async def tools_of(service: MetaToolService, call: Call, app: App) -> list[AppTo
     """Return all tools of an app; those of a remote are added to the conversation."""
     if app.remote is not None:
         return [_from_remote(tool) for tool in await app.remote.tools_of(call, app.slug)]
-    server = service.supplies.yard.catalogue.servers.get(app.server)
+    server = service.context.view_context.catalogue.servers.get(app.server)
     return [] if server is None else [_from_entry(entry) for entry in server.entries[TOOLS.name]]
 
 
@@ -210,10 +210,10 @@ def full_name(service: MetaToolService, slug: str) -> str:
     """Return the full name of a tool slug; an unknown slug is returned as it is."""
     if slug.startswith(PREFIX):
         return slug
-    remotes = service.supplies.remotes()
+    remotes = service.context.remotes()
     bare = [
         entry.name
-        for server, server_catalogue in service.supplies.yard.catalogue.servers.items()
+        for server, server_catalogue in service.context.view_context.catalogue.servers.items()
         if server not in remotes and (entry := server_catalogue.find(TOOLS, slug)) is not None
     ]
     if len(bare) == 1:  # if two servers have it, the slug is ambiguous
@@ -226,8 +226,8 @@ class ToolSlugs:
 
     def __init__(self, service: MetaToolService, call: Call, given: Iterable[str] = ()) -> None:
         self._given = {full_name(service, slug): slug for slug in given}
-        self._catalogue = service.supplies.yard.catalogue
-        self._remotes = service.supplies.remotes()
+        self._catalogue = service.context.view_context.catalogue
+        self._remotes = service.context.remotes()
         self._conversation = conversation_of(call)
 
     def of(self, full: str) -> str:

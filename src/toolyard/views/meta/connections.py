@@ -48,7 +48,7 @@ class ConnectionManager:
     async def answer(
         self, call: Call, names: Sequence[str], request: ConnectionRequest
     ) -> list[AppConnection]:
-        await self._context.yard.catalogue.wait_settled(self._context.yard.list_wait)
+        await self._context.view_context.catalogue.wait_settled(self._context.view_context.list_wait)
         named = self._by_kind(names)
         remotes = self._context.remotes()
         parts: list[Awaitable[list[AppConnection]]] = [self._servers(named.servers, request)]
@@ -58,7 +58,7 @@ class ConnectionManager:
 
     def _by_kind(self, names: Sequence[str]) -> _Names:
         """Sort names: a server, a remote, `remote/app`, or an app. Without names, all servers and remotes."""
-        remotes, servers = self._context.remotes(), self._context.yard.catalogue.servers
+        remotes, servers = self._context.remotes(), self._context.view_context.catalogue.servers
         if not names:
             return _Names(
                 [server for server in servers if server not in remotes], {name: [] for name in remotes}
@@ -80,7 +80,7 @@ class ConnectionManager:
         return named
 
     def _unknown(self, name: str) -> AppConnection:
-        names = ", ".join(list(self._context.yard.catalogue.servers)[:20]) or "none"
+        names = ", ".join(list(self._context.view_context.catalogue.servers)[:20]) or "none"
         return AppConnection(name[:80], "", "none", message=f"unknown server; available: {names}")
 
     # Mounted servers
@@ -97,11 +97,11 @@ class ConnectionManager:
             left = until - asyncio.get_running_loop().time()
             if left <= 0:
                 return
-            self._context.yard.touch()
+            self._context.view_context.touch()
             await asyncio.sleep(min(POLL_SECONDS, left))
 
     def _server(self, name: str) -> AppConnection:
-        server = self._context.yard.catalogue.servers.get(name)
+        server = self._context.view_context.catalogue.servers.get(name)
         if server is None:
             return self._unknown(name)
         if server.reason_unavailable:

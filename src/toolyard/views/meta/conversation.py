@@ -40,16 +40,16 @@ class UnknownToolError(ToolError):
 
 
 class ToolResolver:
-    def __init__(self, supplies: MetaToolContext, own: Collection[str] = ()) -> None:
+    def __init__(self, context: MetaToolContext, own: Collection[str] = ()) -> None:
         """`own`: the names of the meta tools, which are not tools in this sense."""
-        self._supplies = supplies
+        self._context = context
         self._own = own
 
     # What is there
 
     def target(self, call: Call, name: str) -> CallTarget | None:
         """Where a full name leads, as far as that is known."""
-        context = self._supplies.yard
+        context = self._context.view_context
         entry = context.catalogue.find(TOOLS, name) or context.catalogue.find_discovered(
             name, conversation_of(call)
         )
@@ -63,9 +63,9 @@ class ToolResolver:
     async def find(self, call: Call, name: str) -> CallTarget:
         """Also a tool that is not known yet: of a server that is just being read, or of a remote."""
         found = self.target(call, name)
-        catalogue = self._supplies.yard.catalogue
+        catalogue = self._context.view_context.catalogue
         if found is None and not catalogue.is_settled:
-            await catalogue.wait_settled(self._supplies.yard.list_wait)
+            await catalogue.wait_settled(self._context.view_context.list_wait)
             found = self.target(call, name)
         if found is None and name not in self._own:
             lent = await self.borrow(call, [name])
@@ -83,26 +83,26 @@ class ToolResolver:
         """Have the remotes lend what they know under these names; they lend what they describe."""
         asking = [
             self._described(remote, call, mine)
-            for remote in self._supplies.remotes().values()
+            for remote in self._context.remotes().values()
             if (mine := [name for name in names if _may_have(remote, name)])
         ]
         return [tool for tools in await asyncio.gather(*asking) for tool in tools]
 
     async def _described(self, remote: Remote, call: Call, names: Sequence[str]) -> Iterable[RemoteTool]:
         try:
-            async with asyncio.timeout(self._supplies.settings.remote_seconds):
+            async with asyncio.timeout(self._context.settings.remote_seconds):
                 return await remote.describe(call, names)
         except (McpError, StateError, TimeoutError):
             return ()
 
     def state_of(self, server: str) -> str:
         """`up` or `down`."""
-        server_catalogue = self._supplies.yard.catalogue.servers.get(server)
+        server_catalogue = self._context.view_context.catalogue.servers.get(server)
         return "up" if server_catalogue is not None and server_catalogue.fault is None else "down"
 
     def missing(self) -> dict[str, str]:
         """Servers of which nothing is known yet, or nothing current; not those that lack a tool or two."""
-        servers = self._supplies.yard.catalogue.servers.values()
+        servers = self._context.view_context.catalogue.servers.values()
         return {one.name: brief(one.reason_unavailable) for one in servers if one.reason_unavailable}
 
     # What is not
@@ -113,8 +113,8 @@ class ToolResolver:
             return UnknownToolError(
                 name, f"{shown!r} finds and calls other tools; call it directly, by itself"
             )
-        catalogue = self._supplies.yard.catalogue
-        index = await self._supplies.index()
+        catalogue = self._context.view_context.catalogue
+        index = await self._context.index()
         near = index.nearest(name, among=lambda tool: catalogue.find(TOOLS, tool) is not None)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         return UnknownToolError(name, f"Tool function {shown!r} not found.{hint} Or {SEARCH_FIRST}.")
@@ -130,14 +130,14 @@ def _may_have(remote: Remote, name: str) -> bool:
 MAX_REMEMBERED = 10_000
 
 
-def is_identified(call: Call, yard: ViewContext) -> bool:
+def is_identified(call: Call, view_context: ViewContext) -> bool:
     """Whether a call is told apart from those of other conversations. All that name none share one thread."""
-    return bool(thread_of(call)) or yard.one_client
+    return bool(thread_of(call)) or view_context.one_client
 
 
 class Conversations:
-    def __init__(self, supplies: MetaToolContext) -> None:
-        self._supplies = supplies
+    def __init__(self, context: MetaToolContext) -> None:
+        self._context = context
         self._told: OrderedDict[str, str] = OrderedDict()
         """What this process has written down already, so that it is not written with every search."""
 
@@ -155,16 +155,16 @@ class Conversations:
         known = self._told.get(key)
         if known is None:
             with suppress(StateError):
-                kept = await self._supplies.state.get(key)
+                kept = await self._context.state.get(key)
                 known = None if kept is None else kept.decode()
         return session[:MAX_THREAD] if known is None else known
 
     async def _has(self, call: Call, session: str) -> bool:
         """Whether it is the id of a session that the call's own thread has."""
         thread = thread_of(call)
-        for upstream in ("", *self._supplies.remotes()):
+        for upstream in ("", *self._context.remotes()):
             with suppress(StateError):
-                lease = await self._supplies.leases.peek(call.caller.tenant, thread, upstream)
+                lease = await self._context.leases.peek(call.caller.tenant, thread, upstream)
                 if lease is not None and lease.id == session:
                     return True
         return False
@@ -175,7 +175,7 @@ class Conversations:
         if self._told.get(key) == thread:
             return
         with suppress(StateError):
-            await self._supplies.state.put(key, thread.encode(), lease.ttl)
+            await self._context.state.put(key, thread.encode(), lease.ttl)
             self._told[key] = thread
             while len(self._told) > MAX_REMEMBERED:
                 self._told.popitem(last=False)

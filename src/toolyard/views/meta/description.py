@@ -45,7 +45,7 @@ class ToolDescriber:
 
     async def answer(self, call: Call, names: Sequence[str]) -> DescribeAnswer:
         names = list(dict.fromkeys(names))
-        await self._context.yard.catalogue.wait_settled(self._context.yard.list_wait)
+        await self._context.view_context.catalogue.wait_settled(self._context.view_context.list_wait)
         unknown = [name for name in names if self._resolver.entry(call, name) is None]
         remote = {tool.own: tool for tool in await self._resolver.borrow(call, unknown)} if unknown else {}
         remote |= {tool.name: tool for tool in remote.values()}
@@ -56,7 +56,7 @@ class ToolDescriber:
             if entry is not None:
                 answer.found.append(self._describe(entry, tool))
             else:
-                unavailable = why_unavailable(self._context.yard.catalogue, name)
+                unavailable = why_unavailable(self._context.view_context.catalogue, name)
                 answer.unknown[name[:80]] = str(unavailable or await self._resolver.unknown(name))
                 await asyncio.sleep(0)  # let other calls run between the names
         _fit(answer)
@@ -72,7 +72,7 @@ class ToolDescriber:
 
     def _instructions(self, found: list[ToolDescription]) -> dict[str, str]:
         """Return the instructions of the tools' servers; a model gets them only with their tools."""
-        servers = self._context.yard.catalogue.servers
+        servers = self._context.view_context.catalogue.servers
         texts = {
             one.server: servers[one.server].identity.instructions for one in found if one.server in servers
         }

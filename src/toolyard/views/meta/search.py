@@ -123,7 +123,7 @@ class ToolSearch:
 
     async def _local(self, call: Call, queries: Sequence[ToolQuery]) -> list[list[ToolMatch]]:
         """Search the tools known now; `missing` names the servers that are still starting."""
-        self._context.yard.touch()
+        self._context.view_context.touch()
         index = await self._context.index()
         return [await self._hits(index, call, query) for query in queries]
 
@@ -144,7 +144,7 @@ class ToolSearch:
         return found
 
     def _is_searchable(self) -> Callable[[str], bool]:
-        catalogue, remotes = self._context.yard.catalogue, self._context.remotes()
+        catalogue, remotes = self._context.view_context.catalogue, self._context.remotes()
 
         def is_searchable(tool: str) -> bool:
             entry = catalogue.find(TOOLS, tool)
@@ -163,7 +163,7 @@ class ToolSearch:
             return {}
 
     def _describe(self, found: ToolMatch) -> ToolMatch:
-        entry = self._context.yard.catalogue.find(TOOLS, found.tool)
+        entry = self._context.view_context.catalogue.find(TOOLS, found.tool)
         if entry is not None:
             described = describe_entry(entry)
             found.title, found.description = described.title, shorten(described.description)
@@ -172,7 +172,7 @@ class ToolSearch:
         return found
 
     def _unknown_servers(self, queries: Sequence[ToolQuery]) -> dict[str, str]:
-        servers = self._context.yard.catalogue.servers
+        servers = self._context.view_context.catalogue.servers
         unknown = [query.server[:80] for query in queries if query.server and query.server not in servers]
         names = ", ".join(list(servers)[:20]) or "none"
         return dict.fromkeys(unknown, f"unknown server; available: {names}")
@@ -230,7 +230,7 @@ class RemoteSearch:
 
     def _query_indexes(self, remote: Remote) -> list[int]:
         """Return the queries for a remote; an unknown server in a query may be one of its apps."""
-        servers = self._context.yard.catalogue.servers
+        servers = self._context.view_context.catalogue.servers
         return [
             at
             for at, query in enumerate(self._queries)

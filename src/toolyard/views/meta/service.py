@@ -224,22 +224,22 @@ MAX_USE_CASE = 4_000
 
 
 class MetaToolService:
-    def __init__(self, supplies: MetaToolContext, send: SendTool, own: Collection[str] = ()) -> None:
+    def __init__(self, context: MetaToolContext, send: SendTool, own: Collection[str] = ()) -> None:
         """`send` forwards a call to its upstream; `own` are the names of the meta tools."""
-        self.supplies = supplies
+        self.context = context
         self.own = own
         self.finds = FoundTools()
-        self.known = ToolResolver(supplies, own)
+        self.known = ToolResolver(context, own)
         self._send = send
         self._checks = ArgumentChecks()
-        self._threads = Conversations(supplies)
-        self._searching = ToolSearch(supplies, self.known)
-        self._describing = ToolDescriber(supplies, self.known)
-        self._connecting = ConnectionManager(supplies)
+        self._threads = Conversations(context)
+        self._searching = ToolSearch(context, self.known)
+        self._describing = ToolDescriber(context, self.known)
+        self._connecting = ConnectionManager(context)
 
     def lists_found(self, call: Call) -> bool:
         """Whether what was found in a call's conversation is listed for it."""
-        return self.supplies.settings.list_found and is_identified(call, self.supplies.yard)
+        return self.context.settings.list_found and is_identified(call, self.context.view_context)
 
     async def thread(self, call: Call, session: str | None) -> Call:
         """The same call in the thread that `session` names: the id of one of its sessions, or any name."""
@@ -257,7 +257,7 @@ class MetaToolService:
         await self._threads.remember(call, lease)
         whose = conversation_of(call)
         if self.finds.note(whose, searched.findings) and self.lists_found(call):
-            self.supplies.yard.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, "", whose))
+            self.context.view_context.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, "", whose))
         return SearchAnswer(
             findings=searched.findings,
             session=lease,
@@ -268,7 +268,7 @@ class MetaToolService:
 
     async def _own_session(self, call: Call, missing: dict[str, str]) -> Lease:
         try:
-            return await self.supplies.leases.get(call.caller.tenant, thread_of(call), "")
+            return await self.context.leases.get(call.caller.tenant, thread_of(call), "")
         except StateError as error:
             # What was found is worth having though nothing can be kept.
             logger.warning("a session of a search is not kept: %s", error)
@@ -320,14 +320,14 @@ class MetaToolService:
         return outcome
 
     def _learn(self, call: Call, tool: str, outcome: LearntOutcome) -> None:
-        supplies = self.supplies
-        if not supplies.settings.learn:
+        context = self.context
+        if not context.settings.learn:
             return
         found = self.finds.conversations.get(conversation_of(call))
         if found is None:  # nothing was searched for here
             return
         use_case = found.use_case(tool)
-        if use_case is None and is_identified(call, supplies.yard):
+        if use_case is None and is_identified(call, context.view_context):
             # Where conversations share a thread, the last search may have been anybody's.
             use_case = found.last_use_case
         if use_case is not None:
@@ -335,7 +335,7 @@ class MetaToolService:
 
     async def _note(self, tenant: str, use_case: str, tool: str, outcome: LearntOutcome) -> None:
         with suppress(StateError):
-            await self.supplies.feedback.note(tenant, use_case, tool, outcome)
+            await self.context.feedback.note(tenant, use_case, tool, outcome)
 
     async def call_tools(
         self,
@@ -349,7 +349,7 @@ class MetaToolService:
         """In the order of the items; ToolError when there are none or more than MAX_ITEMS."""
         if not 1 <= len(items) <= MAX_ITEMS:
             raise ToolError(f"{len(items)} calls were given; it takes 1 to {MAX_ITEMS}")
-        settings = self.supplies.settings
+        settings = self.context.settings
         call = await self.thread(call, session)
         batch = Batch(self, call, len(items))
         side_by_side = max(1, min(parallel or settings.batch_concurrency, settings.batch_concurrency))

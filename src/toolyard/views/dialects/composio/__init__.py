@@ -67,9 +67,9 @@ class ComposioDialect:
         return None
 
     def _passed_on(self, service: MetaToolService) -> dict[str, CatalogueEntry]:
-        servers = service.supplies.yard.catalogue.servers
+        servers = service.context.view_context.catalogue.servers
         entries = [
-            entry for server in service.supplies.remotes() for entry in servers[server].entries[TOOLS.name]
+            entry for server in service.context.remotes() for entry in servers[server].entries[TOOLS.name]
         ]
         ours = {*TEXTS, SINGULAR}
         found = {entry.item.own.removeprefix(f"{OWN}_"): entry for entry in reversed(entries)}

@@ -397,7 +397,7 @@ def _is_open(app: App) -> bool:
 
 
 def _count(service: MetaToolService, server: str) -> int:
-    return len(service.supplies.yard.catalogue.servers[server].entries["tools"])
+    return len(service.context.view_context.catalogue.servers[server].entries["tools"])
 
 
 def _toolkit(app: App, counts: dict[str, int]) -> dict[str, Any]:

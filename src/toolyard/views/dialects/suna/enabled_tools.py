@@ -104,7 +104,7 @@ def _key(*parts: str) -> str:
 
 async def enable(service: MetaToolService, call: Call, scope: EnabledScope, new: ProfileTools) -> None:
     """Enable tools; replaces those that the same profile enabled before."""
-    state, known = service.supplies.state, await _profiles(service, call)
+    state, known = service.context.state, await _profiles(service, call)
     for _ in range(MAX_TRIES):
         old = await state.get(scope.key)
         others = [one for one in _decode(old) if one.profile in known - {new.profile}]
@@ -119,7 +119,7 @@ async def enable(service: MetaToolService, call: Call, scope: EnabledScope, new:
 
 async def enabled(service: MetaToolService, call: Call) -> list[ProfileTools]:
     """Return the tools enabled for this caller, in the order of enabling, without deleted profiles."""
-    state = service.supplies.state
+    state = service.context.state
     found: dict[str, ProfileTools] = {}
     for scope in (agent(call, call.caller.agent), conversation(call)):
         for one in _decode(await state.get(scope.key)):
@@ -130,7 +130,7 @@ async def enabled(service: MetaToolService, call: Call) -> list[ProfileTools]:
 
 async def _profiles(service: MetaToolService, call: Call) -> set[str]:
     """Return the ids of all profiles."""
-    profiles = service.supplies.profiles
+    profiles = service.context.profiles
     return set() if profiles is None else {one.profile_id for one in await profiles.list(call.caller.tenant)}
 
 
@@ -146,14 +146,14 @@ async def entries(
     unknown = [name for name in names if service.known.entry(call, name) is None]
     if unknown:
         with suppress(TimeoutError):
-            async with asyncio.timeout(service.supplies.yard.list_wait):
+            async with asyncio.timeout(service.context.view_context.list_wait):
                 await service.known.borrow(call, unknown)
     return {name: entry for name in names if (entry := service.known.entry(call, name)) is not None}
 
 
 def notify_changed(service: MetaToolService, call: Call) -> None:
     """Publish that the list of tools has changed in this conversation."""
-    service.supplies.yard.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, "", conversation_of(call)))
+    service.context.view_context.catalogue.hub.publish(ChangeEvent(TOOLS_CHANGED, "", conversation_of(call)))
 
 
 def listed(name: str, tool: EnabledTool, entry: CatalogueEntry) -> dict[str, Any]:

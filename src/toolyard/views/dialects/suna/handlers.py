@@ -305,9 +305,9 @@ async def delete(service: MetaToolService, call: Call, given: requests.ProfileRe
 
 
 def profile_store(service: MetaToolService) -> ProfileStore:
-    if service.supplies.profiles is None:
+    if service.context.profiles is None:
         raise ToolError("Credential profiles are not available; set [state] key, or ENCRYPTION_KEY")
-    return service.supplies.profiles
+    return service.context.profiles
 
 
 async def named(service: MetaToolService, call: Call, given: requests.ProfileRequest) -> CredentialProfile:
