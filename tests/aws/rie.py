@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from tests.aws.events import Answered, answer_of
+from tests.processes import direct_children
 from tests.serving import http
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -126,15 +127,10 @@ async def emulated(
         yield instance
     finally:
         # The emulator would leave its child behind, which is in a group of its own.
-        for pid in (process.pid, *children_of(process.pid)):
+        for pid in (process.pid, *direct_children(process.pid)):
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         await process.wait()
-
-
-def children_of(parent: int) -> list[int]:
-    tasks = Path(f"/proc/{parent}/task").glob("*/children")
-    return [int(pid) for task in tasks for pid in task.read_text().split()]
 
 
 def bare_environment(folder: Path) -> dict[str, str]:

@@ -17,6 +17,7 @@ import pytest
 
 from tests.cli.running import PATIENCE, Served, Toolyard
 from tests.faults.yard import ROOT, toml
+from tests.processes import direct_children
 
 NODE = Path(sys.executable).with_name("node")
 NPM = ROOT / "build/npm/node_modules/@modelcontextprotocol"
@@ -146,9 +147,8 @@ def make_repository(path: Path) -> None:
 def children_of(pid: int) -> set[int]:
     """All processes below one."""
     found: set[int] = set()
-    for task in Path(f"/proc/{pid}/task").glob("*/children"):
-        for child in map(int, task.read_text().split()):
-            found |= {child} | children_of(child)
+    for child in direct_children(pid):
+        found |= {child} | children_of(child)
     return found
 
 
