@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.aws.rie import children_of
+from tests.processes import direct_children
 
 # AWS's emulator is a program for Linux.
 collect_ignore_glob = [] if sys.platform == "linux" else ["test_*.py"]
@@ -15,6 +15,6 @@ collect_ignore_glob = [] if sys.platform == "linux" else ["test_*.py"]
 @pytest.fixture(autouse=True)
 def no_process_left() -> Iterator[None]:
     """Whatever program a test started has ended when the test has."""
-    before = set(children_of(os.getpid()))
+    before = set(direct_children(os.getpid()))
     yield
-    assert set(children_of(os.getpid())) <= before
+    assert set(direct_children(os.getpid())) <= before

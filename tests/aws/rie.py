@@ -57,7 +57,7 @@ class Emulated:
     @property
     def pid(self) -> int:
         """The process that the function runs in; it is there after the first event."""
-        (child,) = children_of(self._process.pid)
+        (child,) = direct_children(self._process.pid)
         return child
 
     async def listens(self) -> None:
