@@ -38,7 +38,7 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types layers docs conformance soak first-day walk house faults bench bench-search \
+.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults bench bench-search \
 	bench-tokens bench-results bench-servers bench-lambda site coverage dist format constraints clean
 
 help: ## show this table
@@ -56,7 +56,7 @@ test: $(DEV) $(NPM) $(AZURE) $(THIRDPARTY) $(COMPOSIO) $(RENDER) programs $(RIE)
 	@$(BIN)/python -m pytest $(or $(ARGS),--numprocesses 2 --dist loadfile)
 
 check: $(DEV) ## run every check below, even when one of them fails
-	@$(MAKE) --no-print-directory --keep-going lint style types layers docs
+	@$(MAKE) --no-print-directory --keep-going --jobs 2 --output-sync=target lint style types types-of-tests layers docs
 
 lint: $(DEV) ##   ruff's rules
 	$(call step,lint,ruff check --quiet,make format repairs what can be repaired by itself)
@@ -64,8 +64,10 @@ lint: $(DEV) ##   ruff's rules
 style: $(DEV) ##   ruff's formatting
 	$(call step,style,ruff format --check --quiet,make format)
 
-types: $(DEV) ##   pyright: strict on src, standard on tests, bench and scripts
+types: $(DEV) ##   pyright, strict on src
 	$(call step,types,pyright,a wrong type in our code is a fault; silence a line only with the rule and a reason)
+
+types-of-tests: $(DEV) ##   pyright, standard on tests, bench and scripts
 	$(call step,types of tests,pyright --project pyrightconfig.tests.json,pyrightconfig.tests.json says what is checked)
 
 layers: $(DEV) ##   who may import whom
