@@ -26,11 +26,11 @@ async def test_a_form_is_filled_and_its_defaults_are_added(connect: Connect) -> 
 
 async def test_a_handler_may_take_its_time(connect: Connect) -> None:
     async def fill(form: Elicitation) -> ElicitResult:
-        await asyncio.sleep(0.3)  # longer than the server may be silent: it is not the server who is slow
+        await asyncio.sleep(2.1)  # longer than the server may be silent: it is not the server who is slow
         return form.accept(name="Ada", manner="slowly")
 
-    async with connect(on_elicit=fill, timeout=0.25) as client:
-        assert "slowly" in (await client.call_tool("greet", timeout=0.25)).text
+    async with connect(on_elicit=fill, timeout=2.0) as client:
+        assert "slowly" in (await client.call_tool("greet", timeout=2.0)).text
 
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])

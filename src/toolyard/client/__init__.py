@@ -1,9 +1,9 @@
 """The MCP client: one class for a server in memory, at an address, in a process, or a whole configuration.
 
-`client` has the class, `targets` finds the way to what it was given, `conversation` speaks over an open link,
-`listening` and `tasks` follow what outlives a request, `types` are its data and `errors` its exceptions. The
-transports are those of `toolyard.upstream`, which the gateway speaks to its servers by; `memory` is their
-sibling for a server in this process.
+`client` has the class, `targets` finds the way to what it was given, `conversation` speaks over an open
+connection, `listening` and `tasks` follow what outlives a request, `types` are its data and `errors` its
+exceptions. The transports are those of `toolyard.upstream`, which the gateway speaks to its servers by;
+`memory` is their sibling for a server in this process.
 """
 
 from ..wire.call import ClientInfo
@@ -23,7 +23,7 @@ from .errors import (
     UnknownVersionError,
     UnsupportedError,
 )
-from .listening import Changes
+from .subscriptions import Changes
 from .tasks import RemoteTask
 from .types import (
     CallResult,

@@ -19,7 +19,7 @@ from ..wire.types import PromptInfo, ResourceInfo, ResourceTemplateInfo, ToolInf
 from ..wire.versions import LATEST_LEGACY, LEGACY_VERSIONS, MODERN_VERSIONS, Era, era_of
 from .conversation import ClientConversation, Handlers, OnProgress, OutgoingRequest, OwnProfile
 from .errors import ClientError, ProtocolError, TargetError, ToolCallError, UnsupportedError
-from .listening import Changes, listening
+from .subscriptions import Changes, open_subscription
 from .targets import Opened, TargetOptions, name_of, open_target
 from .tasks import Finished, RemoteTask
 from .types import (
@@ -36,6 +36,7 @@ from .types import (
     SampleRequest,
     SampleResult,
     ServerInfo,
+    Timeout,
     elicitation,
     list_of,
     number,
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("toolyard.client")
 
 T = TypeVar("T")
-Timeout = float | None | EllipsisType
-"""Seconds without a sign of the server; None: for ever; left out: as the client was made."""
 
 OnElicit = Callable[
     [Elicitation], ElicitResult | Mapping[str, Any] | Awaitable[ElicitResult | Mapping[str, Any]]
@@ -198,7 +197,7 @@ class Client:
 
     @property
     def _about(self) -> UpstreamInfo:
-        return self._conversation.link.about
+        return self._conversation.connection.about
 
     @property
     def _name(self) -> str:
@@ -232,9 +231,9 @@ class Client:
         return self._about.instructions
 
     @property
-    def link(self) -> UpstreamConnection:
-        """The open link, for what has no method here."""
-        return self._conversation.link
+    def connection(self) -> UpstreamConnection:
+        """The open connection, for what has no method here."""
+        return self._conversation.connection
 
     # Any request
 
@@ -539,7 +538,7 @@ class Client:
         filter: Json = {name: True for name, is_wanted in wanted.items() if is_wanted}
         filter |= {"resourceSubscriptions": list(uris)} if uris else {}
         filter |= {"taskIds": list(tasks)} if tasks else {}
-        async with listening(self, filter) as listener:
+        async with open_subscription(self, filter) as listener:
             yield listener
 
     async def set_log_level(self, level: Level) -> None:

@@ -1,7 +1,7 @@
-"""One client's side of an open link: what each era wants in a request, and answering what the server asks.
+"""A client's side of an open connection: what each era wants in a request, and answers to the server.
 
-Owns progress tokens, time limits, the rounds of the modern era and the handlers that answer. Which method
-means what is `client`'s business, how a message travels that of the links.
+Owns progress tokens, time limits, the rounds of the modern era and the handlers that answer. The methods are
+in `client`, the transports in `upstream`.
 """
 
 import asyncio
@@ -204,36 +204,36 @@ class ClientConversation:
         self._connector = connector
         self._handlers = handlers
         self._timeout = timeout
-        self._link: UpstreamConnection | None = None
+        self._connection: UpstreamConnection | None = None
         self._opening = asyncio.Lock()
 
     @property
-    def link(self) -> UpstreamConnection:
-        assert self._link is not None
-        return self._link
+    def connection(self) -> UpstreamConnection:
+        assert self._connection is not None
+        return self._connection
 
     @property
     def is_modern(self) -> bool:
-        return self.link.about.era == "modern"
+        return self.connection.about.era == "modern"
 
     async def open(self, method: str = "server/discover") -> None:
         try:
-            link = await self._connector.open(self.manner.profile())
+            connection = await self._connector.open(self.manner.profile())
         except McpError as error:
             raise explained(error, self.name, method, self._timeout) from error
-        self._link = link
-        link.adopt(ClientCallListener(self._handlers))
+        self._connection = connection
+        connection.adopt(ClientCallListener(self._handlers))
 
     async def _reopen(self, stale: UpstreamConnection) -> None:
         """The server has forgotten our session, or was replaced by one of another era."""
         async with self._opening:
-            if self._link is stale:
+            if self._connection is stale:
                 await stale.close()
                 await self.open()
 
     async def close(self) -> None:
-        if self._link is not None:
-            await self._link.close()
+        if self._connection is not None:
+            await self._connection.close()
 
     async def request(self, ask: OutgoingRequest) -> Json:
         """The result, questions answered on the way; McpError when refused, ClientError when it failed."""
@@ -266,23 +266,23 @@ class ClientConversation:
     async def _once(self, ask: OutgoingRequest, params: Json, hearing: ClientCallListener) -> Json:
         """One request to its result; once more where it was turned away unread by a session that is over."""
         for last in (False, True):
-            link = self.link
+            connection = self.connection
             try:
-                sending = self._send(link, ask, params, hearing)
+                sending = self._send(connection, ask, params, hearing)
                 return await _decoded(await self._limited(sending, ask, hearing), self.name)
             except StaleSessionError as error:
                 if last:
                     raise explained(error, self.name, ask.method, ask.timeout) from error
-                await self._reopen(link)
+                await self._reopen(connection)
             except McpError as error:
                 raise explained(error, self.name, ask.method, ask.timeout) from error
         raise AssertionError
 
     async def _send(
-        self, link: UpstreamConnection, ask: OutgoingRequest, params: Json, hearing: ClientCallListener
+        self, connection: UpstreamConnection, ask: OutgoingRequest, params: Json, hearing: ClientCallListener
     ) -> Raw | Spooled:
         meta: Json = object_of(params.get("_meta"))
-        if link.about.era == "modern":
+        if connection.about.era == "modern":
             meta = {**meta, **self.manner.meta(ask.tasks)}
         token = None
         if ask.method in _WITH_PROGRESS and (ask.on_progress or self._handlers.want_progress):
@@ -291,7 +291,7 @@ class ClientConversation:
         members: Params = {key: Raw(encode(value)) for key, value in params.items() if key != "_meta"}
         if meta:
             members["_meta"] = Raw(encode(meta))
-        return await link.request(ask.method, members, hearing, token, ask.headers)
+        return await connection.request(ask.method, members, hearing, token, ask.headers)
 
     async def _limited(
         self, work: Awaitable[Raw | Spooled], ask: OutgoingRequest, hearing: ClientCallListener
@@ -328,7 +328,7 @@ class ClientConversation:
 
     async def notify(self, method: str, params: Json) -> None:
         try:
-            await self.link.notify(method, {key: Raw(encode(value)) for key, value in params.items()})
+            await self.connection.notify(method, {key: Raw(encode(value)) for key, value in params.items()})
         except McpError as error:
             raise explained(error, self.name, method, None) from error
 

@@ -1,4 +1,4 @@
-"""A link to a server in this process: calls go straight to the service, with no transport between.
+"""A connection to a server in this process: calls go straight to the service, with no transport between.
 
 A sibling of the links in `toolyard.upstream`, so that a client does not know the difference. Results are
 encoded once, as any transport would, so that nothing of the server's own objects reaches the client.
@@ -63,12 +63,12 @@ class MemoryConnector:
         capabilities = msgspec.json.decode(profile.capabilities, type=dict[str, Any])
         caller = Caller(version, capabilities, info, self._identity)
         secrets_ = {name: Secret(key, digest(key.encode())) for name, key in self._keys.items()}
-        link = MemoryLink(self._service, caller, secrets_)
-        await link.open(profile)
-        return link
+        connection = MemoryConnection(self._service, caller, secrets_)
+        await connection.open(profile)
+        return connection
 
 
-class MemoryLink:
+class MemoryConnection:
     shares_tokens = False
     server = "in this process"
 
@@ -189,14 +189,14 @@ class _Channel:
 class _Session:
     """A legacy session's own stream: changes go to those who watch."""
 
-    def __init__(self, link: MemoryLink) -> None:
-        self._link = link
+    def __init__(self, connection: MemoryConnection) -> None:
+        self._connection = connection
 
     async def notify(self, method: str, params: Any) -> None:
-        self._link.changed(method, Raw(encode(params)))
+        self._connection.changed(method, Raw(encode(params)))
 
     async def ask(self, method: str, params: Any) -> Raw:
-        return await self._link.ask(method, Raw(encode(params)))
+        return await self._connection.ask(method, Raw(encode(params)))
 
     async def release(self, retry_ms: int | None) -> None:
         return None

@@ -7,14 +7,11 @@ result and carries its questions.
 
 import asyncio
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..wire.errors import INTERNAL_ERROR, McpError
 from .errors import ClientError, TaskError
-from .types import CallResult, Json, number, object_of, tool_result
-
-if TYPE_CHECKING:
-    from .client import Client
+from .types import CallResult, Json, Requester, number, object_of, tool_result
 
 SHORTEST_POLL, LONGEST_POLL = 0.02, 10.0
 OVER = ("completed", "failed", "cancelled")
@@ -23,7 +20,7 @@ OVER = ("completed", "failed", "cancelled")
 class RemoteTask:
     """A call that goes on without its request. `state` is what the server last said of it."""
 
-    def __init__(self, client: "Client", state: Json) -> None:
+    def __init__(self, client: Requester, state: Json) -> None:
         self._client = client
         self.state = state
         self._answered: set[str] = set()
@@ -104,7 +101,7 @@ class RemoteTask:
 class Finished(RemoteTask):
     """A call that was asked for as a task, and that the server answered at once."""
 
-    def __init__(self, client: "Client", result: Json) -> None:
+    def __init__(self, client: Requester, result: Json) -> None:
         super().__init__(client, {"taskId": "", "status": "completed", "result": result})
 
     async def refresh(self) -> RemoteTask:

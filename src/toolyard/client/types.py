@@ -4,13 +4,15 @@ Definitions, content and messages are those of `toolyard.wire.types`. What a ser
 an item that cannot be understood is left out of its list, and every result keeps its own words in `raw`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Generic, Literal, TypeVar, cast
+from types import EllipsisType
+from typing import Any, Generic, Literal, Protocol, TypeVar, cast
 
 import msgspec
 from msgspec import Struct
 
+from ..upstream.connection import UpstreamConnection
 from ..wire.types import (
     Annotations,
     Audio,
@@ -22,9 +24,34 @@ from ..wire.types import (
     Text,
     TextContents,
 )
+from ..wire.versions import Era
 
 T = TypeVar("T")
 Json = dict[str, Any]
+Timeout = float | None | EllipsisType
+"""Seconds; None: no limit; `...`: that of the client."""
+
+
+class Requester(Protocol):
+    """What tasks and subscriptions need of a client."""
+
+    @property
+    def era(self) -> Era: ...
+
+    @property
+    def connection(self) -> UpstreamConnection: ...
+
+    async def request(
+        self,
+        method: str,
+        params: Mapping[str, Any] | None = None,
+        *,
+        timeout: Timeout = ...,
+        tasks: bool = False,
+        on_message: Callable[[str, Json], None] | None = None,
+    ) -> Json: ...
+
+    async def answer(self, result: Json) -> Json: ...
 
 
 class Other(Struct, frozen=True):

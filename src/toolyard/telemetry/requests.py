@@ -11,7 +11,7 @@ from itertools import count
 from secrets import token_hex
 from time import perf_counter
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from msgspec import Raw, Struct
 
@@ -27,10 +27,6 @@ from ..wire.errors import (
     McpError,
 )
 from ..wire.messages import Id
-
-if TYPE_CHECKING:
-    from .spans import RequestSpan, Tracing
-
 
 Transport = Literal["http", "stdio", "inprocess"]
 OutcomeLabel = Literal["ok", "tool_error", "invalid", "timeout", "cancelled", "error"]
@@ -171,6 +167,22 @@ class Recorder(Protocol):
     ) -> None: ...
 
 
+class OpenSpan(Protocol):
+    """A span that `with` opens; it gives the `_meta` to send on."""
+
+    def __enter__(self) -> Meta: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, where: TracebackType | None, /
+    ) -> None: ...
+
+
+class Tracer(Protocol):
+    """What makes the span of a forwarded request."""
+
+    def forward(self, request: ObservedRequest, meta: Meta) -> OpenSpan: ...
+
+
 class Observation(Struct, eq=False):
     """`with Observation(request, metrics, tracing, meta) as meta`: the block sends this `meta` on.
 
@@ -179,9 +191,9 @@ class Observation(Struct, eq=False):
 
     request: ObservedRequest
     metrics: Recorder | None
-    tracing: "Tracing | None" = None
+    tracing: Tracer | None = None
     meta: Meta = _NO_META
-    _span: "RequestSpan | None" = None
+    _span: OpenSpan | None = None
     _token: Token[ObservedRequest | None] | None = None
     _started: float = 0.0
 

@@ -9,9 +9,9 @@ from ..catalogue.catalogue import Catalogue
 from ..config import GatewayConfig, SearchConfig
 from ..dispatch import Mount
 from ..pipeline import Handler
-from ..wire.call import Call, Caller
+from ..wire.call import Call
 from ..wire.seal import Sealer
-from .forwarding import SealedTaskIds
+from .forwarding import FitTask, SealedTaskIds
 from .stored_results import StoredResults
 
 if TYPE_CHECKING:
@@ -21,14 +21,6 @@ if TYPE_CHECKING:
     from ..sessions.leases import Leases
     from ..sessions.profiles import ProfileStore
     from ..state.store import State
-
-
-class FitTask(Protocol):
-    """Makes the result in a task's state fit. `id`: the server's own; `hint`: how to read a cut result."""
-
-    async def __call__(
-        self, state: Any, server: str, tool: str, id: str, caller: Caller, hint: str
-    ) -> Any: ...
 
 
 class ViewHost(Protocol):

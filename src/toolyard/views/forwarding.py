@@ -6,9 +6,9 @@ upstream and are valid for their owner only.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 from urllib.parse import unquote
 
 import msgspec
@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from ..catalogue.catalogue import Catalogue, CatalogueEntry, ServerCatalogue
 from ..catalogue.items import ALIAS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, ItemKind, prefix_of
 from ..dispatch import CallTarget, Mount
+from ..pipeline import Handler
 from ..upstream.base import Forward, Outcome
 from ..upstream.connection import Params
 from ..upstream.errors import (
@@ -32,10 +33,6 @@ from ..wire.errors import RESOURCE_NOT_FOUND, InvalidParams, McpError, MissingCa
 from ..wire.headers import check_params, encode_value
 from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer
-
-if TYPE_CHECKING:
-    from .context import ViewContext
-
 
 BACKGROUND_SECONDS = 10.0
 
@@ -64,10 +61,40 @@ class _Begun(Struct):
     task: _LegacyTask
 
 
+class FitTask(Protocol):
+    """Makes the result in a task's state fit. `id`: the server's own; `hint`: how to read a cut result."""
+
+    async def __call__(
+        self, state: Any, server: str, tool: str, id: str, caller: Caller, hint: str
+    ) -> Any: ...
+
+
+class ForwardingContext(Protocol):
+    """What a forwarder needs of the gateway."""
+
+    @property
+    def catalogue(self) -> Catalogue: ...
+
+    @property
+    def mounts(self) -> Mapping[str, Mount]: ...
+
+    @property
+    def forward(self) -> Handler: ...
+
+    @property
+    def task_ids(self) -> "SealedTaskIds": ...
+
+    @property
+    def fit_task(self) -> FitTask | None: ...
+
+    @property
+    def list_wait(self) -> float: ...
+
+
 class RequestForwarder:
     """Makes the `Forward` of a client's call and sends it through the pipeline."""
 
-    def __init__(self, context: "ViewContext", view: NameResolver) -> None:
+    def __init__(self, context: ForwardingContext, view: NameResolver) -> None:
         self._context = context
         self._view = view
 

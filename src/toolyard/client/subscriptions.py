@@ -1,19 +1,16 @@
-"""Hearing of changes: `subscriptions/listen` in the modern era, a session's own stream in the legacy one."""
+"""Changes that a server reports: `subscriptions/listen` (modern), or the stream of a session (legacy)."""
 
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from ..wire.errors import McpError
 from .errors import ClientError, ServerLostError
-from .types import Change, Json, object_of
-
-if TYPE_CHECKING:
-    from .client import Client
+from .types import Change, Json, Requester, object_of
 
 ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 KINDS: dict[str, Any] = {
@@ -27,7 +24,7 @@ UNSUBSCRIBE_SECONDS = 5.0
 
 
 class Changes:
-    """Changes as they come. It ends by ConnectionLostError when the server goes.
+    """Changes as they come. Raises ServerLostError when the server goes.
 
     One that is slow misses nothing that matters: changes of the same thing become one.
     """
@@ -72,7 +69,7 @@ class Changes:
 
 
 @asynccontextmanager
-async def listening(client: "Client", wanted: Json) -> AsyncGenerator[Changes]:
+async def open_subscription(client: Requester, wanted: Json) -> AsyncGenerator[Changes]:
     listener = Changes(wanted)
     manner = _modern if client.era == "modern" else _legacy
     async with manner(client, wanted, listener):
@@ -80,7 +77,7 @@ async def listening(client: "Client", wanted: Json) -> AsyncGenerator[Changes]:
 
 
 @asynccontextmanager
-async def _modern(client: "Client", wanted: Json, listener: Changes) -> AsyncGenerator[None]:
+async def _modern(client: Requester, wanted: Json, listener: Changes) -> AsyncGenerator[None]:
     agreed = asyncio.Event()
 
     def hear(method: str, params: Json) -> None:
@@ -119,8 +116,8 @@ async def _modern(client: "Client", wanted: Json, listener: Changes) -> AsyncGen
 
 
 @asynccontextmanager
-async def _legacy(client: "Client", wanted: Json, listener: Changes) -> AsyncGenerator[None]:
-    link = client.link
+async def _legacy(client: Requester, wanted: Json, listener: Changes) -> AsyncGenerator[None]:
+    connection = client.connection
 
     def watch(method: str, params: Raw) -> None:
         if not method:
@@ -129,7 +126,7 @@ async def _legacy(client: "Client", wanted: Json, listener: Changes) -> AsyncGen
         with suppress(msgspec.DecodeError, UnicodeDecodeError):
             listener.hear(method, msgspec.json.decode(params, type=dict[str, Any]))
 
-    link.watch(watch)
+    connection.watch(watch)
     held: list[str] = []
     try:
         for uri in wanted.get("resourceSubscriptions", ()):
@@ -137,8 +134,8 @@ async def _legacy(client: "Client", wanted: Json, listener: Changes) -> AsyncGen
             held.append(uri)
         yield
     finally:
-        link.unwatch(watch)
+        connection.unwatch(watch)
         for uri in held:
-            if not link.closed:
+            if not connection.closed:
                 with suppress(McpError, ClientError):  # it goes with the session at the latest
                     await client.request("resources/unsubscribe", {"uri": uri}, timeout=UNSUBSCRIBE_SECONDS)
