@@ -63,12 +63,12 @@ class MemoryConnector:
         capabilities = msgspec.json.decode(profile.capabilities, type=dict[str, Any])
         caller = Caller(version, capabilities, info, self._identity)
         secrets_ = {name: Secret(key, digest(key.encode())) for name, key in self._keys.items()}
-        connection = MemoryConnection(self._service, caller, secrets_)
+        connection = InMemoryConnection(self._service, caller, secrets_)
         await connection.open(profile)
         return connection
 
 
-class MemoryConnection:
+class InMemoryConnection:
     shares_tokens = False
     server = "in this process"
 
@@ -189,7 +189,7 @@ class _Channel:
 class _Session:
     """A legacy session's own stream: changes go to those who watch."""
 
-    def __init__(self, connection: MemoryConnection) -> None:
+    def __init__(self, connection: InMemoryConnection) -> None:
         self._connection = connection
 
     async def notify(self, method: str, params: Any) -> None:
