@@ -222,7 +222,7 @@ class UpstreamConnection(Protocol):
     async def notify(self, method: str, params: Params) -> None: ...
 
     def watch(self, watcher: ChangeWatcher) -> None:
-        """Legacy: call `watcher` until `unwatch`, or until the link closes; then with method ''."""
+        """Legacy: call `watcher` until `unwatch`, or until the connection closes; then with method ''."""
         ...
 
     def unwatch(self, watcher: ChangeWatcher) -> None: ...
@@ -235,7 +235,7 @@ class UpstreamConnection(Protocol):
 
 
 class Connector(Protocol):
-    """Opens links to one upstream: negotiates the era, shakes hands."""
+    """Opens connections to one upstream: negotiates the era, shakes hands."""
 
     @property
     def activity(self) -> str:
@@ -308,11 +308,11 @@ class ConnectionPool:
         """The profile to connect with when we ask in our own name and no connection is open."""
         self.shared: UpstreamConnection | None = None
         """The one connection for all callers, of a modern upstream."""
-        self._links: dict[ClientProfile, UpstreamConnection] = {}
+        self._connections: dict[ClientProfile, UpstreamConnection] = {}
         self._used: dict[ClientProfile, float] = {}
         self._opening: dict[ClientProfile | None, asyncio.Task[UpstreamConnection]] = {}
         self._starting: dict[ClientProfile, float] = {}
-        """Since when a link is being opened for each of them."""
+        """Since when a connection is being opened for each of them."""
         self._opened_at = 0.0
         self._closing: set[asyncio.Task[None]] = set()
         self._watchers: dict[ChangeWatcher, None] = {}
@@ -321,7 +321,10 @@ class ConnectionPool:
 
     @property
     def is_open(self) -> bool:
-        return any(not link.closed for link in (*self._links.values(), *filter(None, [self.shared])))
+        return any(
+            not connection.closed
+            for connection in (*self._connections.values(), *filter(None, [self.shared]))
+        )
 
     def starting(self) -> StartProgress | None:
         """How the first one comes along; None when there is one already, or none is being opened."""
@@ -330,7 +333,7 @@ class ConnectionPool:
         return StartProgress(time.monotonic() - min(self._starting.values()), self._connector.activity)
 
     async def get(self, call: Call) -> UpstreamConnection:
-        """A link for this call. Opens one if need be, after the pause that earlier failures ask for."""
+        """A connection for this call. Opens one if need be, after the pause that earlier failures ask for."""
         shared = self.shared
         if shared is not None and not shared.closed:
             return shared
@@ -352,8 +355,8 @@ class ConnectionPool:
 
     def session_of(self, call: Call) -> UpstreamConnection | None:
         """The session that speaks for this call's client, if there is one."""
-        link = self._links.get(_profile(call))
-        return None if link is None or link.closed else link
+        connection = self._connections.get(_profile(call))
+        return None if connection is None or connection.closed else connection
 
     def _own(self) -> ClientProfile:
         """As whom we read lists for everybody: able to do what the latest client can, but nobody's session.
@@ -374,45 +377,45 @@ class ConnectionPool:
     def end_session(self, call: Call) -> None:
         """This call's client has gone: close the session that was its own."""
         profile = _profile(call)
-        link = None if profile is NO_CLIENT else self._links.pop(profile, None)
-        if link is not None:
-            self._close_later(link)
+        connection = None if profile is NO_CLIENT else self._connections.pop(profile, None)
+        if connection is not None:
+            self._close_later(connection)
         if self._latest_client == profile:
             self._latest_client = NO_CLIENT
 
     async def any(self) -> UpstreamConnection:
-        """A link for what we ask in our own name: of those that are open the latest."""
+        """A connection for what we ask in our own name: of those that are open the latest."""
         if self._many_tenants:
             return await self.by_profile(self._own())
         # Servers show more to a client that can be asked; so what is open for one of those comes first.
-        asked = [link for profile, link in self._links.items() if profile is not NO_CLIENT]
-        others = [link for profile, link in self._links.items() if profile is NO_CLIENT]
-        for link in (self.shared, *reversed(asked), *others):
-            if link is not None and not link.closed:
-                return link
+        asked = [connection for profile, connection in self._connections.items() if profile is not NO_CLIENT]
+        others = [connection for profile, connection in self._connections.items() if profile is NO_CLIENT]
+        for connection in (self.shared, *reversed(asked), *others):
+            if connection is not None and not connection.closed:
+                return connection
         return await self.by_profile(self._latest_client)
 
     async def by_profile(self, profile: ClientProfile) -> UpstreamConnection:
         while True:
             if self.shared is not None and not self.shared.closed:
                 return self.shared
-            link = self._links.get(profile)
-            if link is not None and not link.closed:
+            connection = self._connections.get(profile)
+            if connection is not None and not connection.closed:
                 self._used[profile] = time.monotonic()
-                return link
+                return connection
             await self._open_once(profile)
 
     async def _open_once(self, profile: ClientProfile) -> UpstreamConnection:
-        """Callers who come while a link is being opened wait for it together.
+        """Callers who come while a connection is being opened wait for it together.
 
-        Until it is known to be a legacy upstream, one link may well serve all of them.
+        Until it is known to be a legacy upstream, one connection may well serve all of them.
         """
         if self._closed:
             raise NotReachedError(self.server, "it is being unmounted")
         key = profile if self.about is not None and self.about.era == "legacy" else None
         task = self._opening.get(key)
         if task is None:
-            # A link outlives the call that had it opened, and must not speak in its name in the log.
+            # A connection outlives the call that had it opened, and must not speak in its name in the log.
             task = self._opening[key] = asyncio.create_task(self._open(profile), context=Context())
             task.add_done_callback(lambda _: self._opening.pop(key, None))
             # When all who wait have given up, nobody would look at its failure.
@@ -428,38 +431,38 @@ class ConnectionPool:
         self._make_room(profile)
         self._starting[profile] = time.monotonic()
         try:
-            link = await self._connector.open(profile)
+            connection = await self._connector.open(profile)
         except UpstreamError:
             self._backoff.failed()
             raise
         finally:
             del self._starting[profile]
-        self._used = {known: at for known, at in self._used.items() if known in self._links}
+        self._used = {known: at for known, at in self._used.items() if known in self._connections}
         if self._closed:
-            await link.close()
+            await connection.close()
             raise NotReachedError(self.server, "it is being unmounted")
         if time.monotonic() - self._opened_at > LIVED_SECONDS:
             self._backoff.reset()
         self._opened_at = time.monotonic()
-        self.about = link.about
-        kind = None if link.about.era == "modern" else profile
+        self.about = connection.about
+        kind = None if connection.about.era == "modern" else profile
         again = kind in self._had
         if len(self._had) < MAX_CONNECTIONS:
             self._had.add(kind)
-        if link.about.era == "modern":
-            self.shared = link
+        if connection.about.era == "modern":
+            self.shared = connection
         else:
-            self._links[profile] = link
+            self._connections[profile] = connection
             self._used[profile] = time.monotonic()
             for watcher in self._watchers:
-                link.watch(watcher)
+                connection.watch(watcher)
         self._on_open(again)
-        return link
+        return connection
 
     def _drop_closed(self) -> None:
-        for profile, link in list(self._links.items()):
-            if link.closed:
-                self._close_later(self._links.pop(profile))
+        for profile, connection in list(self._connections.items()):
+            if connection.closed:
+                self._close_later(self._connections.pop(profile))
         if self.shared is not None and self.shared.closed:
             self._close_later(self.shared)
             self.shared = None
@@ -468,44 +471,44 @@ class ConnectionPool:
         """Sessions are few: a principal has a share of them, and who needs none of their own is let in."""
         if profile is NO_CLIENT:
             return
-        others = {*self._links, *self._starting} - {NO_CLIENT, profile}
+        others = {*self._connections, *self._starting} - {NO_CLIENT, profile}
         theirs = {known for known in others if known.principal == profile.principal}
         for known, limit in ((theirs, MAX_CONNECTIONS_EACH), (others, MAX_CONNECTIONS)):
-            idle = [one for one in known if one in self._links and not self._links[one].busy]
+            idle = [one for one in known if one in self._connections and not self._connections[one].busy]
             idle.sort(key=lambda one: self._used.get(one, 0))
             for _ in range(len(known) - limit + 1):
                 if not idle:
                     raise UpstreamBusyError(self.server, f"{len(known)} sessions with it are busy already")
-                self._close_later(self._links.pop(idle.pop(0)))
+                self._close_later(self._connections.pop(idle.pop(0)))
 
     def close_idle(self) -> None:
         """Let go of sessions that nobody has used for a while, but for the latest."""
         now = time.monotonic()
-        for profile in sorted(self._links, key=lambda profile: self._used.get(profile, 0))[:-1]:
-            if now - self._used.get(profile, 0) > IDLE_SECONDS and not self._links[profile].busy:
-                self._close_later(self._links.pop(profile))
+        for profile in sorted(self._connections, key=lambda profile: self._used.get(profile, 0))[:-1]:
+            if now - self._used.get(profile, 0) > IDLE_SECONDS and not self._connections[profile].busy:
+                self._close_later(self._connections.pop(profile))
 
-    def _close_later(self, link: UpstreamConnection) -> None:
-        task = asyncio.create_task(link.close())
+    def _close_later(self, connection: UpstreamConnection) -> None:
+        task = asyncio.create_task(connection.close())
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
 
     def watch(self, watcher: ChangeWatcher) -> None:
         """Hear what any legacy session says of its own accord, also of those that are opened later."""
         self._watchers[watcher] = None
-        for link in self._links.values():
-            link.watch(watcher)
+        for connection in self._connections.values():
+            connection.watch(watcher)
 
     def unwatch(self, watcher: ChangeWatcher) -> None:
         self._watchers.pop(watcher, None)
-        for link in self._links.values():
-            link.unwatch(watcher)
+        for connection in self._connections.values():
+            connection.unwatch(watcher)
 
     async def reset(self) -> None:
-        """Close what is open; the next who needs a link gets a new one."""
-        for link in [*self._links.values(), *filter(None, [self.shared])]:
-            self._close_later(link)
-        self._links.clear()
+        """Close what is open; the next who needs a connection gets a new one."""
+        for connection in [*self._connections.values(), *filter(None, [self.shared])]:
+            self._close_later(connection)
+        self._connections.clear()
         self.shared = None
 
     async def close(self) -> None:
@@ -513,10 +516,14 @@ class ConnectionPool:
         opening = list(self._opening.values())
         for task in opening:
             task.cancel()
-        links = [*self._links.values(), *filter(None, [self.shared])]
-        self._links.clear()
+        connections = [*self._connections.values(), *filter(None, [self.shared])]
+        self._connections.clear()
         self.shared = None
-        closing = [*self._closing, *(asyncio.create_task(link.close()) for link in links), *opening]
+        closing = [
+            *self._closing,
+            *(asyncio.create_task(connection.close()) for connection in connections),
+            *opening,
+        ]
         if closing:
             await asyncio.wait(closing)
 
@@ -530,7 +537,7 @@ def _profile(call: Call) -> ClientProfile:
 
 
 class ConnectionPoolByEra(ConnectionPool):
-    """Modern callers, and what we ask in our own name, go the usual way; legacy callers have links apart."""
+    """Modern callers, and requests in our own name, use one pool; legacy callers have another."""
 
     def __init__(
         self,

@@ -68,8 +68,8 @@ class ToolResolver:
             await catalogue.wait_settled(self._context.view_context.list_wait)
             found = self.target(call, name)
         if found is None and name not in self._own:
-            lent = await self.borrow(call, [name])
-            found = next(filter(None, (self.target(call, tool.name) for tool in lent)), None)
+            discovered = await self.discover(call, [name])
+            found = next(filter(None, (self.target(call, tool.name) for tool in discovered)), None)
         if found is None:
             raise why_unavailable(catalogue, name) or await self.unknown(name)
         return found
@@ -79,8 +79,8 @@ class ToolResolver:
         assert entry is not None, "a tool that was found is in the catalogue"
         return entry
 
-    async def borrow(self, call: Call, names: Sequence[str]) -> list[RemoteTool]:
-        """Have the remotes lend what they know under these names; they lend what they describe."""
+    async def discover(self, call: Call, names: Sequence[str]) -> list[RemoteTool]:
+        """Asks the remotes for tools with these names; this conversation may call those they describe."""
         asking = [
             self._described(remote, call, mine)
             for remote in self._context.remotes().values()

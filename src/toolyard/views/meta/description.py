@@ -47,7 +47,7 @@ class ToolDescriber:
         names = list(dict.fromkeys(names))
         await self._context.view_context.catalogue.wait_settled(self._context.view_context.list_wait)
         unknown = [name for name in names if self._resolver.entry(call, name) is None]
-        remote = {tool.own: tool for tool in await self._resolver.borrow(call, unknown)} if unknown else {}
+        remote = {tool.own: tool for tool in await self._resolver.discover(call, unknown)} if unknown else {}
         remote |= {tool.name: tool for tool in remote.values()}
         answer = DescribeAnswer(found=[], unknown={})
         for name in names:

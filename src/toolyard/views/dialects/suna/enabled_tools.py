@@ -147,7 +147,7 @@ async def entries(
     if unknown:
         with suppress(TimeoutError):
             async with asyncio.timeout(service.context.view_context.list_wait):
-                await service.known.borrow(call, unknown)
+                await service.known.discover(call, unknown)
     return {name: entry for name in names if (entry := service.known.entry(call, name)) is not None}
 
 
