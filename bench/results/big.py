@@ -31,7 +31,7 @@ from toolyard.results.shaper import ResultPolicy, ResultShaper, ShapeRequest
 from toolyard.search.feedback import ResultSizes
 from toolyard.telemetry.usage import UsageLedger
 from toolyard.upstream.messages.spool import Spool, Spooled
-from toolyard.wire.call import Caller, Identity
+from toolyard.wire.call import Caller, Identity, Principal
 from toolyard.wire.seal import Sealer
 
 MEBIBYTES = 50
@@ -150,7 +150,7 @@ def _forget_peak() -> None:
 
 async def _shaped(shaper: ResultShaper, result: Spooled) -> dict[str, Any]:
     wanted = ShapeRequest(
-        Caller("2026-07-28", {}, identity=Identity(TENANT)),
+        Caller("2026-07-28", {}, identity=Identity(Principal(TENANT))),
         ResultPolicy("mcp__up__big", "up", Limits()),
         "{id}",
     )

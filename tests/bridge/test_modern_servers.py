@@ -8,7 +8,7 @@ import pytest
 from tests.app.speaker import Exchange, Json, Speaker, speaking, text, tool
 from tests.app.yard import at, yard
 from tests.serving import PREFIX
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Principal
 
 ELICITATION = {"elicitation": {}}
 TASKS = PREFIX + "tasks"
@@ -19,8 +19,8 @@ def question(words: str) -> Json:
     return {"method": "elicitation/create", "params": {"message": words, "requestedSchema": schema}}
 
 
-def by_tenant(headers: Any) -> Identity:
-    return Identity(tenant=dict(headers).get(b"x-tenant", b"nobody").decode())
+def by_tenant(headers: Any) -> Principal:
+    return Principal(tenant=dict(headers).get(b"x-tenant", b"nobody").decode())
 
 
 def bare(url: str, identify: Any = None, **options: Any) -> Any:

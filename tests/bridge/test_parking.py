@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from tests.app.speaker import Exchange, Json, Speaker, speaking, text
 from tests.app.yard import Yard, at, yard
 from tests.serving import Answer, modern
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Principal
 
 ELICITATION = {"elicitation": {}}
 QUESTION = {"message": "Sure?", "requestedSchema": {"type": "object", "properties": {}}}
@@ -33,8 +33,8 @@ def asking(*questions: str) -> Speaker:
     return speaker
 
 
-def by_tenant(headers: Any) -> Identity:
-    return Identity(tenant=dict(headers).get(b"x-tenant", b"nobody").decode())
+def by_tenant(headers: Any) -> Principal:
+    return Principal(tenant=dict(headers).get(b"x-tenant", b"nobody").decode())
 
 
 async def begin(front: Yard, tool: str = "echo", **options: Any) -> Answer:

@@ -18,7 +18,7 @@ from tests.emulators.composio import ComposioEmulator
 from tests.serving import PATIENCE, serving
 from toolyard.app import Gateway, asgi
 from toolyard.config import Composio, Config, GatewayConfig, InProcess, ServerConfig, StateConfig
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Principal
 
 KEY = b"for the dialects' conversations"
 OWN = ("notes", "board")
@@ -91,9 +91,9 @@ class Place:
                 yield Talk(client)
 
 
-def _identify(headers: Any) -> Identity:
+def _identify(headers: Any) -> Principal:
     found = dict(headers)
-    return Identity(found.get(b"x-tenant", b"local").decode(), found.get(b"x-agent", b"").decode())
+    return Principal(found.get(b"x-tenant", b"local").decode(), found.get(b"x-agent", b"").decode())
 
 
 @asynccontextmanager

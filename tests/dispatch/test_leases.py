@@ -14,7 +14,7 @@ from tests.app.yard import Yard, yard
 from tests.serving import Answer
 from tests.upstream.test_http_sessions import OldServer
 from toolyard.config import Http, ServerConfig
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Principal
 
 HEADER = "x-composio-session-id"
 SEND = "mcp__up__send"
@@ -96,8 +96,8 @@ async def forked(fork: Fork, **options: Any) -> AsyncIterator[Yard]:
             yield front
 
 
-def identify(headers: Any) -> Identity:
-    return Identity(tenant=dict(headers).get(b"x-tenant", b"acme").decode())
+def identify(headers: Any) -> Principal:
+    return Principal(tenant=dict(headers).get(b"x-tenant", b"acme").decode())
 
 
 async def send(front: Yard, number: int = 1, thread: str = "t", tenant: str = "acme") -> Answer:

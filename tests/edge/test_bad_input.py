@@ -25,7 +25,7 @@ from tests.serving import (
     serving,
 )
 from toolyard.edge.request import Pace
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Principal
 from toolyard.wire.seal import Sealer
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -35,8 +35,8 @@ ECHO = {"name": "echo", "arguments": {"text": "hi"}}
 ABSENT = object()
 
 
-def by_tenant(headers: list[tuple[bytes, bytes]]) -> Identity:
-    return Identity(tenant=dict(headers).get(b"x-tenant", b"local").decode())
+def by_tenant(headers: list[tuple[bytes, bytes]]) -> Principal:
+    return Principal(tenant=dict(headers).get(b"x-tenant", b"local").decode())
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

@@ -18,7 +18,7 @@ from tests.serving import Client, encoded, modern, serving
 from toolyard.edge.http import server as server_module
 from toolyard.edge.http.app import HttpEdge
 from toolyard.edge.request import Headers, Receive, Scope, Send
-from toolyard.kit import Context, Identity, Server
+from toolyard.kit import Context, Principal, Server
 
 ROOT = Path(__file__).parents[2]
 MIB = 1024 * 1024
@@ -76,8 +76,8 @@ def server() -> Server:
     return made
 
 
-def by_tenant(headers: Headers) -> Identity:
-    return Identity(tenant=dict(headers).get(b"x-tenant", b"nobody").decode())
+def by_tenant(headers: Headers) -> Principal:
+    return Principal(tenant=dict(headers).get(b"x-tenant", b"nobody").decode())
 
 
 async def _ask(client: Client, data: bytes) -> str:
@@ -217,7 +217,7 @@ async def test_the_body_of_a_request_that_asks_for_an_upgrade_is_its_body(
     """Java's HttpClient asks so for HTTP/2. A body that became a request would pass by a proxy's checks."""
     asked: list[bytes] = []
 
-    def identify(headers: Headers) -> Identity:
+    def identify(headers: Headers) -> Principal:
         asked.append(dict(headers)[b"x-tenant"])
         return by_tenant(headers)
 
@@ -313,9 +313,9 @@ async def test_uvicorns_other_protocols_keep_trailers_out_of_the_headers(protoco
 async def test_a_header_that_may_say_who_calls_may_not_come_twice(name: str, other: str):
     asked: list[Headers] = []
 
-    def identify(headers: Headers) -> Identity:
+    def identify(headers: Headers) -> Principal:
         asked.append(headers)
-        return Identity()
+        return Principal()
 
     async with serving(server().asgi(identify=identify)) as client:
         headers, message = modern("tools/call", {"name": "whoami", "arguments": {}})
@@ -342,9 +342,9 @@ async def test_lists_and_what_every_proxy_of_a_chain_may_add_may_come_in_several
 async def test_a_cookie_that_http_2_cut_into_lines_is_whole_again(version: str, status: int):
     asked: list[bytes] = []
 
-    def identify(headers: Headers) -> Identity:
+    def identify(headers: Headers) -> Principal:
         asked.append(dict(headers)[b"cookie"])
-        return Identity()
+        return Principal()
 
     class OfVersion(Watched):
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -12,7 +12,7 @@ from msgspec import Raw
 
 from tests.kit.calls import soon
 from toolyard.edge.stdio import Duplex
-from toolyard.kit import Context, Identity, McpError, Server, Text, ToolResult
+from toolyard.kit import Context, Identity, McpError, Principal, Server, Text, ToolResult
 
 
 class Panic(BaseException):
@@ -202,7 +202,7 @@ async def test_a_tool_may_be_the_client_of_another_server_and_pass_its_questions
 
 
 def test_tenants_and_agents_do_not_run_into_each_other():
-    assert Identity("acme/eu", "bot").principal != Identity("acme", "eu/bot").principal
+    assert Identity(Principal("acme/eu", "bot")).principal != Identity(Principal("acme", "eu/bot")).principal
 
 
 @pytest.mark.parametrize("long", [False, True])

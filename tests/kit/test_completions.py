@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolyard.kit import Caller, Identity, Server
+from toolyard.kit import Caller, Identity, Principal, Server
 from toolyard.wire.errors import McpError
 
 PROMPT = {"type": "ref/prompt", "name": "greet"}
@@ -72,7 +72,7 @@ async def test_a_completion_can_depend_on_who_asks(server: Server, era: Any) -> 
         return [f"{who.tenant}-{who.agent}"]
 
     params = {"ref": PROMPT, "argument": {"name": "name", "value": ""}}
-    async with server.connect(era=era, identity=Identity("acme", "ana")) as client:
+    async with server.connect(era=era, identity=Identity(Principal("acme", "ana"))) as client:
         offered = await client.request("completion/complete", params)
     assert offered["completion"]["values"] == ["acme-ana"]
 

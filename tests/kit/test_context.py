@@ -7,7 +7,7 @@ import pytest
 
 from tests.kit.calls import TASKS, Inbox, Steps, text_of
 from toolyard.kit import Context, Message, Server, user
-from toolyard.wire.call import ClientInfo, Identity
+from toolyard.wire.call import ClientInfo, Identity, Principal
 from toolyard.wire.errors import McpError
 
 LEVELS = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"]
@@ -26,7 +26,7 @@ async def test_the_caller_says_who_asks_and_what_their_client_can(server: Server
     async with server.connect(
         era=era,
         client=ClientInfo("desk", "2.1"),
-        identity=Identity("acme", "clerk", "t-1"),
+        identity=Identity(Principal("acme", "clerk"), "t-1"),
         capabilities={"roots": {}, "sampling": {}},
     ) as client:
         result = await client.call_tool("who")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kit.calls import NAME, TASKS, Steps, accept, said, text_of
 from toolyard.kit import Context, Elicit, Long, Sample, Server
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Identity, Principal
 from toolyard.wire.errors import InvalidParams
 
 ABLE = {"elicitation": {}, "sampling": {}, "roots": {}}
@@ -184,8 +184,8 @@ async def test_the_state_of_another_server_is_refused(greeter: Server) -> None:
 
 
 async def test_a_state_belongs_to_the_principal_who_got_it(greeter: Server) -> None:
-    state = (await Steps(greeter, ABLE, Identity("acme", "clerk")).call("greet"))["requestState"]
-    for thief in (Identity("acme", "other"), Identity("rival", "clerk"), Identity()):
+    state = (await Steps(greeter, ABLE, Identity(Principal("acme", "clerk"))).call("greet"))["requestState"]
+    for thief in (Identity(Principal("acme", "other")), Identity(Principal("rival", "clerk")), Identity()):
         assert "another request" in await refused(Steps(greeter, ABLE, thief), "greet", state)
 
 

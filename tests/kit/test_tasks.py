@@ -9,7 +9,7 @@ import pytest
 
 from tests.kit.calls import NAME, TASKS, Inbox, Steps, accept, said, soon, text_of
 from toolyard.kit import Context, Elicit, Image, Long, Sample, Server, ToolError
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Identity, Principal
 from toolyard.wire.errors import InvalidParams, McpError, MethodNotFound, MissingCapability
 
 ABLE = TASKS | {"elicitation": {}, "sampling": {}}
@@ -281,12 +281,12 @@ async def test_the_task_of_another_principal_is_not_found(
     server: Server, method: str, more: dict[str, Any]
 ) -> None:
     led = Led(server)
-    owner = Steps(server, TASKS, Identity("acme", "clerk"))
+    owner = Steps(server, TASKS, Identity(Principal("acme", "clerk")))
     id = (await owner.call("job"))["taskId"]
-    for stranger in (Identity("rival", "clerk"), Identity("acme", "other"), Identity()):
+    for stranger in (Identity(Principal("rival", "clerk")), Identity(Principal("acme", "other")), Identity()):
         with pytest.raises(InvalidParams, match="not found"):
             await Steps(server, TASKS, stranger).request(method, {"taskId": id, **more})
-    colleague = Steps(server, TASKS, Identity("acme", "clerk", "another thread"))
+    colleague = Steps(server, TASKS, Identity(Principal("acme", "clerk"), "another thread"))
     assert (await colleague.task(id))["status"] == "working"
     led.go.set()
 
@@ -483,7 +483,7 @@ async def test_a_listener_hears_the_state_at_once_and_every_change(server: Serve
 
 async def test_a_listener_is_not_told_of_tasks_that_are_not_its_own(server: Server) -> None:
     led = Led(server)
-    owner, stranger = Steps(server, TASKS), Steps(server, TASKS, Identity("rival"))
+    owner, stranger = Steps(server, TASKS), Steps(server, TASKS, Identity(Principal("rival")))
     mine, other = (await owner.call("job"))["taskId"], (await owner.call("job"))["taskId"]
     async with stranger.listening(taskIds=[mine]) as agreed:
         assert agreed == {"taskIds": []}

@@ -14,7 +14,7 @@ from toolyard.artifacts.store import ArtifactStore, ResultLinks
 from toolyard.results.limits import Limits, ResultOptions
 from toolyard.results.shaper import SECONDS, ResultPolicy, ResultShaper, ShapeRequest
 from toolyard.search.feedback import ResultSizes
-from toolyard.wire.call import Caller, ClientInfo, Identity
+from toolyard.wire.call import Caller, ClientInfo, Identity, Principal
 from toolyard.wire.seal import Sealer
 
 TENANT = "acme"
@@ -91,7 +91,7 @@ class Shelf:
             result = json.dumps(result, ensure_ascii=False).encode()
         if isinstance(result, bytes):
             result = Raw(result)
-        caller = Caller(version, {}, ClientInfo(client), Identity(TENANT))
+        caller = Caller(version, {}, ClientInfo(client), Identity(Principal(TENANT)))
         tool = ResultPolicy(NAME, "up", limits)
         # As the pipeline does it: the short way first.
         if not options and isinstance(result, Raw) and self.shaper.passes(caller, tool, bytes(result)):

@@ -16,7 +16,7 @@ from tests.results.shelf import records
 from tests.results.stock import mounted
 from tests.serving import Line, modern
 from toolyard.config import Config, GatewayConfig, ResultLimits, ResultsConfig, ServerResults, StoreConfig
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Principal
 
 ON = ResultsConfig()
 TASKS = {"extensions": {"io.modelcontextprotocol/tasks": {}}}
@@ -211,8 +211,8 @@ async def test_ranges_of_bytes_cut_no_letter_in_two_and_always_go_on():
 
 
 async def test_another_tenant_knows_nothing_of_a_result():
-    def identify(headers: Any) -> Identity:
-        return Identity(dict(headers).get(b"x-tenant", b"").decode() or "acme")
+    def identify(headers: Any) -> Principal:
+        return Principal(dict(headers).get(b"x-tenant", b"").decode() or "acme")
 
     async with mounted("inprocess") as up, yard(up, results=ON, identify=identify, view="search") as front:
         other = {"X-Tenant": "other"}

@@ -12,12 +12,12 @@ from tests.results.stock import mounted
 from tests.serving import http
 from toolyard.config import ResultsConfig
 from toolyard.telemetry.usage import UsageLedger, UsageRow, usage_rows
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Principal
 
 
-def identify(headers: Any) -> Identity:
+def identify(headers: Any) -> Principal:
     known = dict(headers)
-    return Identity(known.get(b"x-tenant", b"acme").decode(), known.get(b"x-agent", b"").decode())
+    return Principal(known.get(b"x-tenant", b"acme").decode(), known.get(b"x-agent", b"").decode())
 
 
 def size(result: Any) -> int:

@@ -17,7 +17,7 @@ from toolyard.sqlite_file import reason
 CHILD = """
 import asyncio, json, logging, resource, sys
 from toolyard import Client
-from toolyard.kit import Identity
+from toolyard.kit import Identity, Principal
 from toolyard.kit.loader import load
 
 module, url, most, calls = sys.argv[1], sys.argv[2], int(sys.argv[3]), json.load(sys.stdin)
@@ -27,7 +27,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))
 async def main():
     server = load(module, options={"url": url})
     said = []
-    async with Client(server, identity=Identity(tenant="a", agent="b")) as client:
+    async with Client(server, identity=Identity(Principal(tenant="a", agent="b"))) as client:
         for tool, arguments in calls:
             result = await client.call_tool(tool, arguments)
             said.append([result.is_error, result.text])

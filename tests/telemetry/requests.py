@@ -5,14 +5,14 @@ from typing import Any
 from msgspec import Raw
 
 from toolyard.telemetry.requests import ObservedRequest
-from toolyard.wire.call import Caller, ClientInfo, Identity
+from toolyard.wire.call import Caller, ClientInfo, Identity, Principal
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 PARENT = "00f067aa0ba902b7"
 TRACEPARENT = f"00-{TRACE}-{PARENT}-01"
 
 ALICE = Caller(
-    "2026-07-28", {}, ClientInfo("editor", "1"), Identity(tenant="acme", agent="writer", thread="t-1")
+    "2026-07-28", {}, ClientInfo("editor", "1"), Identity(Principal(tenant="acme", agent="writer"), "t-1")
 )
 
 

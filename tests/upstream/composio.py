@@ -12,7 +12,7 @@ from tests.serving import Answer
 from toolyard.config import Composio, ServerConfig, StateConfig
 from toolyard.dispatch.remote import Remote
 from toolyard.search.documents import ToolQuery
-from toolyard.wire.call import NO_CHANNEL, Call, Caller, Identity
+from toolyard.wire.call import NO_CHANNEL, Call, Caller, Identity, Principal
 from toolyard.wire.versions import LATEST_MODERN
 
 PATH = "/mcp/composio"
@@ -50,9 +50,9 @@ async def emulated(
         yield composio, yard
 
 
-def identify(headers: Any) -> Identity:
+def identify(headers: Any) -> Principal:
     told = dict(headers)
-    return Identity(tenant=told.get(b"x-tenant", b"acme").decode(), agent=told.get(b"x-agent", b"").decode())
+    return Principal(tenant=told.get(b"x-tenant", b"acme").decode(), agent=told.get(b"x-agent", b"").decode())
 
 
 def query(use_case: str, **more: Any) -> ToolQuery:
@@ -77,7 +77,7 @@ def remote(front: Yard) -> Remote:
 
 def of(tenant: str = "acme", thread: str = "t", agent: str = "") -> Call:
     """A call, as far as it says who asks."""
-    caller = Caller(LATEST_MODERN, {}, identity=Identity(tenant, agent, thread))
+    caller = Caller(LATEST_MODERN, {}, identity=Identity(Principal(tenant, agent), thread))
     return Call("tools/call", Raw(b"{}"), caller, NO_CHANNEL, 1)
 
 

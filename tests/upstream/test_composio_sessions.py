@@ -244,10 +244,10 @@ async def test_the_guide_s_configuration_works_as_it_stands(tmp_path: Path):
 
 
 def test_user_ids_differ_whenever_the_values_that_they_name_do():
-    assert UserIds("{tenant}").of("acme/1", "", "") == "acme/1"
-    assert UserIds("fixed").of("acme", "a", "t") == "fixed"
-    assert UserIds("{thread}").of("acme", "a", "") == "default"
-    assert UserIds("x-{agent}").of("acme", "{tenant}", "") == "x-{tenant}"
+    assert UserIds("{tenant}").of("acme/1", "acme/1", "", "") == "acme/1"
+    assert UserIds("fixed").of("acme", "acme", "a", "t") == "fixed"
+    assert UserIds("{thread}").of("acme", "acme", "a", "") == "default"
+    assert UserIds("x-{agent}").of("acme", "acme", "{tenant}", "") == "x-{tenant}"
     for template in ("{tenant}-{thread}", "{tenant}{thread}", "{tenant}x{thread}", "{tenant}%{thread}"):
         ids = UserIds(template)
         pairs = [
@@ -260,4 +260,4 @@ def test_user_ids_differ_whenever_the_values_that_they_name_do():
             ("a.b", "c"),
         ]
         pairs += [("", "ab"), ("ab", ""), ("a", "b"), ("a", "2Db%25"), ("a-b", "25"), ("a", "2Db%")]
-        assert len({ids.of(tenant, "", thread) for tenant, thread in pairs}) == len(pairs), template
+        assert len({ids.of(tenant, tenant, "", thread) for tenant, thread in pairs}) == len(pairs), template

@@ -24,7 +24,7 @@ from toolyard.upstream.connection import (
     profile_of,
 )
 from toolyard.upstream.errors import NotReachedError
-from toolyard.wire.call import NO_CHANNEL, Call, Caller, Identity, LegacySession
+from toolyard.wire.call import NO_CHANNEL, Call, Caller, Identity, LegacySession, Principal
 
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
 
@@ -93,7 +93,7 @@ class Opener:
 
 
 def call(tenant: str = "a", session: str = "1", version: str = LEGACY, **capabilities: Any) -> Call:
-    caller = Caller(version, capabilities, identity=Identity(tenant=tenant))
+    caller = Caller(version, capabilities, identity=Identity(Principal(tenant=tenant)))
     place = LegacySession(id=session) if version == LEGACY else None
     return Call("tools/call", Raw(b"{}"), caller, NO_CHANNEL, 1, session=place)
 

@@ -14,7 +14,7 @@ from tests.app.yard import Yard, yard
 from tests.serving import PATIENCE, LegacyClient, initialize
 from toolyard.config import ServerConfig, Stdio
 from toolyard.upstream.stdio import connector
-from toolyard.wire.call import Identity
+from toolyard.wire.call import Principal
 
 ROOT = Path(__file__).parents[2]
 ELICITATION = {"elicitation": {}}
@@ -161,7 +161,7 @@ async def test_a_change_of_roots_is_told_to_the_session_of_who_has_them(journal:
 
 
 def by_tenant(headers: Any) -> Any:
-    return Identity(tenant=dict(headers).get(b"x-tenant", b"nobody").decode())
+    return Principal(tenant=dict(headers).get(b"x-tenant", b"nobody").decode())
 
 
 class Tenant(LegacyClient):

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from toolyard.wire.call import Caller, Identity, ModernReader
+from toolyard.wire.call import Caller, Identity, ModernReader, Principal
 from toolyard.wire.errors import HeaderMismatch, InvalidParams, McpError, UnsupportedVersion
 from toolyard.wire.headers import RequestHeaders, check_duplicates
 from toolyard.wire.messages import parse
@@ -185,7 +185,7 @@ def test_a_method_that_names_nothing_needs_no_name_header():
 def test_the_caller_is_what_the_request_says_of_its_client():
     meta = META | {CLIENT: {"name": "me", "version": "2"}, CAPABILITIES: {"sampling": {}}, LEVEL: "debug"}
     caller, token = check(
-        body({"name": "echo", "_meta": meta | {"progressToken": "p"}}), CALL, Identity("ada")
+        body({"name": "echo", "_meta": meta | {"progressToken": "p"}}), CALL, Identity(Principal("ada"))
     )
     assert (caller.client.name, caller.client.version) == ("me", "2")
     assert caller.capabilities == {"sampling": {}}
@@ -203,9 +203,9 @@ def test_a_progress_token_belongs_to_its_own_request_only(token: Any):
 def test_two_who_say_the_same_are_not_taken_for_one():
     raw = body({"name": "echo", "_meta": META})
     for tenant in ("ada", "eve", "ada"):
-        assert check(raw, CALL, Identity(tenant))[0].tenant == tenant
+        assert check(raw, CALL, Identity(Principal(tenant)))[0].tenant == tenant
     for thread in ("one", "two", "one"):
-        assert check(raw, CALL, Identity("ada", "agent", thread))[0].thread == thread
+        assert check(raw, CALL, Identity(Principal("ada", "agent"), thread))[0].thread == thread
 
 
 def test_a_client_that_does_not_say_who_it_is_is_unknown():

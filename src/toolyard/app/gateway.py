@@ -126,8 +126,7 @@ class Gateway:
 
     def _count_read(self, caller: Caller, sent: int) -> None:
         """A part of a stored result was read."""
-        identity = caller.identity
-        self.storage.ledger.add(identity.tenant, identity.agent, "", READ_RESULT, 0, sent)
+        self.storage.ledger.add(caller.owner, caller.agent, "", READ_RESULT, 0, sent)
 
     # Life
 

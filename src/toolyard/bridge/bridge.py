@@ -116,7 +116,7 @@ class Bridge(Upstream):
         state = members.get("requestState")
         if state is None:
             return result
-        bound = msgspec.json.encode([call.caller.identity.principal, self._server, state])
+        bound = msgspec.json.encode([call.caller.principal.binding, self._server, state])
         members["requestState"] = raw(self._sealer.seal(bound, _PURPOSE))
         return raw(members)
 
@@ -126,7 +126,7 @@ class Bridge(Upstream):
             principal, server, inner = msgspec.json.decode(opened, type=tuple[str, str, Raw])
         except (BrokenSeal, msgspec.DecodeError):
             raise InvalidParams("requestState was not issued by this server, or was altered") from None
-        if principal != call.caller.identity.principal or server != self._server:
+        if principal != call.caller.principal.binding or server != self._server:
             raise InvalidParams("requestState belongs to another request")
         return Raw(bytes(inner))
 

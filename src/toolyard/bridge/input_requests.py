@@ -335,7 +335,7 @@ class ParkedCalls:
             state = msgspec.json.decode(self._sealer.open(token, PURPOSE), type=_ParkedState)
         except (BrokenSeal, msgspec.DecodeError):
             raise InvalidParams("requestState was not issued by this server, or was altered") from None
-        if state.principal != call.caller.identity.principal or state.request != _fingerprint(method, params):
+        if state.principal != call.caller.principal.binding or state.request != _fingerprint(method, params):
             raise InvalidParams("requestState belongs to another request")
         parked = self._parked.get(state.id)
         if parked is None or parked.round != state.round:

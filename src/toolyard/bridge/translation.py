@@ -125,7 +125,7 @@ class CallListener(Struct, eq=False):
 
     @property
     def principal(self) -> str:
-        return self.call.caller.identity.principal
+        return self.call.caller.principal.binding
 
     async def notify(self, method: str, params: Raw) -> None:
         if method not in PASSED_ON:

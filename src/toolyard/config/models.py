@@ -42,8 +42,8 @@ class Composio(Struct, frozen=True, kw_only=True):
     """Composio's tool router: tools of many apps, found by its own search, in a session for each thread."""
 
     api_key: str
-    user_id: str = "{tenant}"
-    """As whom apps are connected; `{tenant}`, `{agent}` and `{thread}` are those of the caller."""
+    user_id: str = "{user}"
+    """As whom apps are connected; `{user}`, `{tenant}`, `{agent}` and `{thread}` are those of the caller."""
     base_url: str = "https://backend.composio.dev"
     api: Literal["router", "labs"] = "router"
     toolkits: tuple[str, ...] = ()

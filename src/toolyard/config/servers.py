@@ -119,7 +119,7 @@ KINDS: dict[str, dict[str, Reader]] = {
     "module": {"options": _options},
     "composio": {
         "api_key": nonempty,
-        "user_id": template("tenant", "agent", "thread"),
+        "user_id": template("user", "tenant", "agent", "thread"),
         "base_url": url,
         "api": one_of("router", "labs"),
         "toolkits": names,
@@ -226,10 +226,10 @@ def server_config(entry: ServerEntry, env: Mapping[str, str]) -> ServerConfig:
 def _composio(own: dict[str, Any], env: Mapping[str, str]) -> Composio:
     """What it does not say is taken from the variables that Composio's own clients read."""
     who = own.get("user_id", "")
-    if "{thread}" in who and "{tenant}" not in who:
+    if "{thread}" in who and "{tenant}" not in who and "{user}" not in who:
         # A caller chooses its thread, and so could choose to be another tenant's.
         raise ConfigValueError(
-            "has a 'user_id' with {thread} and without {tenant}", "put {tenant} into it too"
+            "has a 'user_id' with {thread} and without {user} or {tenant}", "put {user} into it too"
         )
     if "api_key" not in own and not env.get("COMPOSIO_API_KEY"):
         raise UnusableEntryError("has no 'api_key' and COMPOSIO_API_KEY is not set", "set one of them")

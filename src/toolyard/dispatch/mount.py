@@ -501,7 +501,7 @@ class LeasedUpstream(Upstream):
     async def send(self, forward: Forward) -> Outcome:
         call = forward.call
         ours = call.caller is GATEWAY_CALLER
-        tenant, thread = ("", "") if ours else (call.caller.tenant, thread_of(call))
+        tenant, thread = ("", "") if ours else (call.caller.owner, thread_of(call))
         slot = SessionSlot(self._leases, tenant, thread, self._server, self._begin)
         lease = await (slot.peek() if ours else slot.get())
 

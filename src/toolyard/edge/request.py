@@ -22,6 +22,7 @@ from ..wire.call import (
     Channel,
     Identity,
     ModernReader,
+    Principal,
     Secret,
     is_modern,
     is_usable_key,
@@ -194,7 +195,7 @@ class HostGuard:
         ]
 
 
-Identify = Callable[[Headers], Identity | Awaitable[Identity]]
+Identify = Callable[[Headers], Principal | Identity | Awaitable[Principal | Identity]]
 """Reads whose request it is from its headers; raises `Refused` to turn it away."""
 
 WITHOUT_TRAILERS = "toolyard.without_trailers"
@@ -227,7 +228,9 @@ async def identify_caller(
         message = "Send a Content-Length: this server cannot tell the trailers of a chunked body from headers"
         raise Refused(411, f"{message}; it runs uvicorn without --http {_LIMITED_HTTP}")
     found = identify(headers.pairs)
-    return found if isinstance(found, Identity) else await found
+    if not isinstance(found, Principal | Identity):
+        found = await found
+    return found if isinstance(found, Identity) else Identity(found)
 
 
 def _with_one_cookie(headers: RequestHeaders) -> RequestHeaders:
@@ -306,8 +309,10 @@ class CallerKeyReader:
                 forget_keys(found)
                 raise
         marks = "+".join(dict.fromkeys(secret.fingerprint for secret in found.values()))
-        tenant = f"key:{marks}" if identity.tenant == Identity().tenant else f"{identity.tenant}/key:{marks}"
-        return replace(identity, tenant=tenant), found
+        principal = identity.principal
+        is_local = principal.tenant == Principal().tenant
+        tenant = f"key:{marks}" if is_local else f"{principal.tenant}/key:{marks}"
+        return replace(identity, principal=replace(principal, tenant=tenant)), found
 
 
 def forget_keys(secrets: Mapping[str, Secret]) -> None:

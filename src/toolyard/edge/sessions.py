@@ -44,8 +44,8 @@ class SessionToken(Struct, array_like=True, frozen=True):
     nonce: str
     version: str
     issued: int
-    tenant: str
-    agent: str
+    binding: str
+    """Of the principal that opened it."""
     client: str
     client_version: str
     capabilities: Raw
@@ -85,8 +85,7 @@ class LegacySessions:
             nonce=secrets.token_urlsafe(12),
             version=negotiate(params.protocol_version),
             issued=int(time.time()),
-            tenant=identity.tenant,
-            agent=identity.agent,
+            binding=identity.principal.binding,
             client=client.name,
             client_version=client.version,
             capabilities=Raw(msgspec.json.encode(params.capabilities)),
@@ -99,7 +98,7 @@ class LegacySessions:
     def anonymous(self, version: str, identity: Identity) -> OpenedSession:
         """For one request that has no session: nothing of it is kept."""
         token = SessionToken(
-            secrets.token_urlsafe(12), version, 0, identity.tenant, identity.agent, "unknown", "", _NONE
+            secrets.token_urlsafe(12), version, 0, identity.principal.binding, "unknown", "", _NONE
         )
         return OpenedSession(token, _caller_of(token, identity), LegacySession(token.nonce))
 
@@ -109,7 +108,7 @@ class LegacySessions:
         if opened is None:
             return None
         token = opened.token
-        ours = token.tenant == identity.tenant and token.agent == identity.agent
+        ours = token.binding == identity.principal.binding
         current = time.time() - token.issued < LIFETIME
         return opened if ours and current and token.nonce not in self._ended else None
 

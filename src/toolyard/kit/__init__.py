@@ -1,7 +1,7 @@
 """The kit for writing MCP servers: tools, resources, prompts and their context."""
 
 from ..edge.request import CallerKeys, Pace, Refused
-from ..wire.call import Caller, Identity, Secret
+from ..wire.call import Caller, Identity, Principal, Secret
 from ..wire.errors import InvalidParams, McpError, MissingCapability
 from ..wire.types import (
     Annotations,
@@ -43,6 +43,7 @@ __all__ = [
     "Message",
     "MissingCapability",
     "Pace",
+    "Principal",
     "Refused",
     "ResourceLink",
     "Root",

@@ -177,8 +177,7 @@ class ResultShaper:
         if limits is not None and len(body) > policy.passes_up_to and not surely_fits(body, limits):
             return False
         size = estimate_visible_bytes(body, caller)
-        identity = caller.identity
-        self._usage.add(identity.tenant, identity.agent, policy.server, policy.name, size, size)
+        self._usage.add(caller.owner, caller.agent, policy.server, policy.name, size, size)
         self._sizes.note(policy.name, size)
         return True
 
@@ -191,8 +190,8 @@ class ResultShaper:
         else:
             return result
         sent = received if fitting is result else estimate_visible_bytes(bytes(fitting), request.caller)
-        identity, policy = request.caller.identity, request.policy
-        self._usage.add(identity.tenant, identity.agent, policy.server, policy.name, received, sent)
+        caller, policy = request.caller, request.policy
+        self._usage.add(caller.owner, caller.agent, policy.server, policy.name, received, sent)
         self._sizes.note(policy.name, received)
         return fitting
 
@@ -322,7 +321,7 @@ class ResultShaper:
         return await asyncio.wait_for(running, self._seconds)
 
     async def _store(self, kind: str, pieces: Any, request: ShapeRequest) -> StoredResult:
-        return await store_result(self._artifacts, request.caller.tenant, request.policy.name, kind, pieces)
+        return await store_result(self._artifacts, request.caller.owner, request.policy.name, kind, pieces)
 
 
 HEAD = 1000

@@ -190,12 +190,12 @@ def _attributes(request: ObservedRequest, kind: SpanKind) -> Attributes:
     identity = caller.identity
     known: Attributes = {
         "mcp.method.name": request.method,
-        "toolyard.tenant": identity.tenant,
+        "toolyard.tenant": identity.principal.tenant,
         "toolyard.request.size": request.request_bytes,
     }
     optional = {
         "toolyard.upstream": request.server,
-        "toolyard.agent": identity.agent,
+        "toolyard.agent": identity.principal.agent,
         "toolyard.thread": identity.thread,
         "toolyard.request.id": request.request_id,
         "toolyard.client.name": caller.client.name,

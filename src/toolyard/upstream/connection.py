@@ -17,7 +17,7 @@ from msgspec import Raw, Struct, field
 from msgspec.structs import force_setattr
 
 from .._version import __version__
-from ..wire.call import Call, Caller, ClientInfo, Identity
+from ..wire.call import Call, Caller, ClientInfo, Identity, Principal
 from ..wire.errors import METHOD_NOT_FOUND, McpError
 from ..wire.versions import LATEST_LEGACY, LATEST_MODERN, Era, era_of
 from .errors import NotReachedError, UpstreamBusyError, UpstreamError, UpstreamStartingError
@@ -105,11 +105,11 @@ def profile_of(caller: Caller, session: str) -> ClientProfile:
     identity = caller.identity
     client = "\0".join((identity.thread, caller.client.name, session))
     capabilities = msgspec.json.encode(declared, order="sorted")
-    return ClientProfile(capabilities, frozenset(declared), identity.principal, client)
+    return ClientProfile(capabilities, frozenset(declared), identity.principal.binding, client)
 
 
 GATEWAY_CALLER = Caller(
-    LATEST_MODERN, {}, ClientInfo("toolyard", __version__), Identity(tenant="", agent="toolyard")
+    LATEST_MODERN, {}, ClientInfo("toolyard", __version__), Identity(Principal(tenant="", agent="toolyard"))
 )
 """The caller of what we ask in our own name: lists, changes, whether somebody is there."""
 
@@ -532,7 +532,7 @@ def _profile(call: Call) -> ClientProfile:
     profile = profile_of(call.caller, call.session.id if call.session is not None else "")
     if profile is NO_CLIENT and call.secrets:
         # A server may remember in a session whose key it saw there first, and use it for whoever comes next.
-        return ClientProfile(principal=call.caller.identity.principal)
+        return ClientProfile(principal=call.caller.principal.binding)
     return profile
 
 

@@ -301,7 +301,7 @@ class SealedTaskIds:
         self._sealer = sealer
 
     def seal(self, server: str, tool: str, id: str, caller: Caller) -> str:
-        payload = msgspec.json.encode([server, tool, id, caller.identity.principal])
+        payload = msgspec.json.encode([server, tool, id, caller.principal.binding])
         return self._sealer.seal(payload, _PURPOSE)
 
     def open(self, sealed: str, caller: Caller) -> tuple[str, str, str]:
@@ -309,7 +309,7 @@ class SealedTaskIds:
         try:
             opened = self._sealer.open(sealed, _PURPOSE)
             server, tool, id, principal = msgspec.json.decode(opened, type=tuple[str, str, str, str])
-            if principal == caller.identity.principal:
+            if principal == caller.principal.binding:
                 return server, tool, id
         except (BrokenSeal, msgspec.DecodeError):
             pass

@@ -56,7 +56,7 @@ class StoredResults:
 
     async def read_result(self, call: Call, arguments: dict[str, Any]) -> bytes:
         """Return the answer of `read_result` as JSON; ReadResultError explains what was wrong."""
-        body = encode(await self._reader.read(call.caller.tenant, arguments))
+        body = encode(await self._reader.read(call.caller.owner, arguments))
         self._on_read(call.caller, len(body))
         return body
 
@@ -74,7 +74,7 @@ class StoredResults:
             raise Unavailable(f"the stored result cannot be read now: {error.reason}") from None
 
     async def _read_bytes(self, call: Call, uri: str, wanted: dict[str, int]) -> dict[str, Any]:
-        reading = await self._store.open(call.caller.tenant, _id(uri))
+        reading = await self._store.open(call.caller.owner, _id(uri))
         if reading is None:
             raise not_found(call, uri)
         try:

@@ -8,6 +8,7 @@ Owns the names both eras use in `_meta`, the reading of a modern request (`Moder
 import hashlib
 import re
 from collections.abc import AsyncIterator, Callable, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Literal, NoReturn, Protocol
 
@@ -138,17 +139,85 @@ def is_usable_key(value: str) -> bool:
     return len(value) <= MAX_KEY_LENGTH and _USABLE_KEY.fullmatch(value) is not None
 
 
-class Identity(Struct, frozen=True, cache_hash=True):
-    """Whose request it is. An edge reads it from the request; without authentication all are `local`."""
+CredentialKind = Literal["local", "key", "jwt", "introspection", "proxy", "grant", "application"]
+"""How a caller showed who it is. `application`: by the hook of whoever embeds the edge."""
+
+
+class Right(Struct, frozen=True):
+    """What a grant leaves of its parent's rights: the items that these patterns name, less the denied."""
+
+    allow: tuple[str, ...]
+    deny: tuple[str, ...] = ()
+
+
+class Grant(Struct, frozen=True, cache_hash=True):
+    """The limits of a sub-agent. Each right narrows the one before it, so all of them must permit a call."""
+
+    id: str
+    chain: tuple[str, ...]
+    """The ids of the grants it was narrowed from, the first one first, and its own last."""
+    rights: tuple[Right, ...]
+    expires: float
+    """Seconds since 1970."""
+    budgets: tuple[tuple[str, int], ...] = ()
+    """For each grant of the chain that counts calls: its id and how many it permits."""
+
+
+class Principal(Struct, frozen=True, cache_hash=True):
+    """Who asks. An edge makes it from the credentials of a request before it looks at anything else.
+
+    Without credentials everybody is the local user.
+    """
 
     tenant: str = "local"
     agent: str = ""
-    thread: str = ""
+    subject: str = ""
+    """The user, as the issuer names it, or the name of an API key."""
+    issuer: str = ""
+    client: str = ""
+    """The application that asks in the user's name: `client_id` or `azp` of a token."""
+    groups: frozenset[str] = frozenset()
+    scopes: frozenset[str] = frozenset()
+    kind: CredentialKind = "local"
+    credential: str = ""
+    """Names the credential in logs and the audit, and is not secret: a key's id, a digest of a token."""
+    grant: Grant | None = None
 
     @property
-    def principal(self) -> str:
+    def owner(self) -> str:
+        """The tenant, or the one user of it that the data belongs to: sessions, leases, results, rankings.
+
+        Tenants of users are hashed in, so that no name of a tenant can be mistaken for an owner.
+        """
+        return _owner_of(self.tenant, self.issuer, self.subject) if self.subject else self.tenant
+
+    @property
+    def user(self) -> str:
+        """Whose memories and conversations they are within the tenant: the user, else the agent."""
+        if not self.subject:
+            return self.agent
+        return f"{self.issuer}#{self.subject}" if self.issuer else self.subject
+
+    @property
+    def binding(self) -> str:
         """What sealed state and tasks are bound to. The length keeps `a/b` + `c` apart from `a` + `b/c`."""
-        return f"{len(self.tenant)}:{self.tenant}/{self.agent}"
+        owner = self.owner
+        return f"{len(owner)}:{owner}/{self.agent}"
+
+
+@lru_cache(maxsize=4096)
+def _owner_of(tenant: str, issuer: str, subject: str) -> str:
+    mark = hashlib.blake2b(digest_size=12)
+    for part in (tenant, issuer, subject):
+        mark.update(len(part.encode()).to_bytes(4, "big") + part.encode())
+    return f"{tenant}/user:{mark.hexdigest()}"
+
+
+class Identity(Struct, frozen=True, cache_hash=True):
+    """Whose request it is: the principal, and the conversation that the request names."""
+
+    principal: Principal = Principal()
+    thread: str = ""
 
 
 class Caller:
@@ -172,12 +241,21 @@ class Caller:
         self._capabilities = capabilities if isinstance(capabilities, Raw) else MappingProxyType(capabilities)
 
     @property
+    def principal(self) -> Principal:
+        return self.identity.principal
+
+    @property
     def tenant(self) -> str:
-        return self.identity.tenant
+        return self.identity.principal.tenant
 
     @property
     def agent(self) -> str:
-        return self.identity.agent
+        return self.identity.principal.agent
+
+    @property
+    def owner(self) -> str:
+        """Whom data belongs to that is kept from one request to the next."""
+        return self.identity.principal.owner
 
     @property
     def thread(self) -> str:

@@ -15,7 +15,7 @@ from tests.servers.browser.site import Site
 from tests.servers.browser.talking import at, browsers, made, until_gone
 from toolyard import Client
 from toolyard.config import InProcess, ServerConfig
-from toolyard.kit import Identity, Server
+from toolyard.kit import Identity, Principal, Server
 from toolyard.servers.browser.storage import BrowserOwner, StateVault
 from toolyard.wire.errors import McpError
 from toolyard.wire.types import BlobContents
@@ -46,7 +46,7 @@ async def opened(folder: Path, **settings: Any) -> AsyncIterator[Server]:
 
 @asynccontextmanager
 async def person(server: Server, tenant: str, agent: str, thread: str) -> AsyncIterator[Person]:
-    async with Client(server, identity=Identity(tenant, agent, thread)) as client:
+    async with Client(server, identity=Identity(Principal(tenant, agent), thread)) as client:
         yield Person(client)
 
 

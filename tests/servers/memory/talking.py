@@ -12,7 +12,7 @@ from mcp.client import ClientRequestContext
 import toolyard
 from tests.serving import serving
 from toolyard.client import Elicitation
-from toolyard.kit import Identity, Server
+from toolyard.kit import Identity, Principal, Server
 from toolyard.kit.loader import load
 
 ERAS = ["legacy", "2026-07-28"]
@@ -90,7 +90,7 @@ class Yard:
 
     def user(self, name: str = "ana", *, tenant: str = "", answer: Any = None, **settings: Any) -> User:
         """With a server of their own."""
-        identity = Identity(tenant=self.tenant + tenant, agent=name)
+        identity = Identity(Principal(tenant=self.tenant + tenant, agent=name))
         return User(self.server(**settings), identity, answer)
 
     async def close(self) -> None:

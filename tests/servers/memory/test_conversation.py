@@ -13,7 +13,7 @@ from tests.app.yard import yard as gateway_yard
 from tests.cli.running import Toolyard
 from tests.servers.memory.talking import ERAS, MODULE, talking
 from toolyard.config import InProcess, ServerConfig
-from toolyard.kit import Identity
+from toolyard.kit import Principal
 from toolyard.kit.loader import LoadError, load
 
 YES = {"action": "accept", "content": {"confirm": True}}
@@ -275,9 +275,9 @@ async def test_the_annotations_say_what_each_tool_does():
 async def test_in_a_gateway_each_agent_has_memories_of_their_own(tmp_path: Path):
     where = InProcess(module=MODULE, options={"url": f"sqlite:{tmp_path / 'memory.db'}", "locale": "pt"})
 
-    def identify(headers: Any) -> Identity:
+    def identify(headers: Any) -> Principal:
         agent = next(value for name, value in headers if name == b"x-agent")
-        return Identity(tenant="acme", agent=agent.decode())
+        return Principal(tenant="acme", agent=agent.decode())
 
     server = ServerConfig(name="memory", where=where)
     async with gateway_yard(server, identify=identify) as mounted:

@@ -19,7 +19,7 @@ from toolyard.servers.memory import Settings, build
 
 async def main(url, tenant, name):
     server = build(Settings(url=url))
-    async with Client(server, identity=Identity(tenant=tenant, agent="ana")) as client:
+    async with Client(server, identity=Identity(Principal(tenant=tenant, agent="ana"))) as client:
         print("ready", flush=True)
         sys.stdin.readline()  # all of them at once
         for n in range(15):

@@ -13,7 +13,7 @@ from mcp import Client
 
 import toolyard
 from tests.serving import serving
-from toolyard.kit import Identity, Server
+from toolyard.kit import Identity, Principal, Server
 from toolyard.kit.loader import load
 from toolyard.servers.sessions.formats.files import ImportTally
 from toolyard.servers.sessions.recording import import_files, record
@@ -79,7 +79,7 @@ class Archive:
         return await import_files(paths, tenant=self.tenant, user=user, url=self.url)
 
     async def call(self, tool: str, user: str = "", tenant: str = "", **arguments: Any) -> Said:
-        identity = Identity(tenant or self.tenant, user)
+        identity = Identity(Principal(tenant or self.tenant, user))
         async with toolyard.Client(self.server, identity=identity) as client:
             result = await client.call_tool(tool, arguments)
         return Said(result.text, result.structured, result.is_error)
@@ -99,7 +99,7 @@ class Archive:
         return {found["session_id"]: found for found in said.structured["sessions"]}
 
     async def transcript(self, session_id: str, user: str = "") -> str:
-        async with toolyard.Client(self.server, identity=Identity(self.tenant, user)) as client:
+        async with toolyard.Client(self.server, identity=Identity(Principal(self.tenant, user))) as client:
             return (await client.read_resource(f"sessions://{session_id}")).text
 
     async def close(self) -> None:

@@ -148,7 +148,7 @@ async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnsw
     from msgspec import Raw
 
     from ...views.view import SearchView
-    from ...wire.call import NO_CHANNEL, Call, Caller, Identity
+    from ...wire.call import NO_CHANNEL, Call, Caller, Identity, Principal
     from ...wire.versions import LATEST_MODERN
 
     gateway = loader.make_gateway(config, None)
@@ -156,7 +156,7 @@ async def _searched(config: "Config", query: Any, user: Terminal) -> "SearchAnsw
         await _started(gateway, config.gateway.list_wait, user)
         view = gateway.view()
         assert isinstance(view, SearchView)
-        caller = Caller(LATEST_MODERN, {}, identity=Identity(agent="toolyard-search"))
+        caller = Caller(LATEST_MODERN, {}, identity=Identity(Principal(agent="toolyard-search")))
         return await view.meta_tools.search(Call("tools/call", Raw(b"{}"), caller, NO_CHANNEL), [query])
     finally:
         await gateway.close()

@@ -86,11 +86,11 @@ class ComposioSessions:
 
     def _slot(self, call: Call) -> tuple[SessionSlot, str]:
         if call.caller is GATEWAY_CALLER:
-            tenant, thread, user = "", "", self._users.of(GATEWAY_USER, GATEWAY_USER, GATEWAY_USER)
+            tenant, thread, user = "", "", self._users.of(*[GATEWAY_USER] * 4)
         else:
-            identity = call.caller.identity
-            tenant, thread = identity.tenant, thread_of(call)
-            user = self._users.of(tenant, identity.agent, thread)
+            caller = call.caller
+            tenant, thread = caller.owner, thread_of(call)
+            user = self._users.of(caller.owner, caller.tenant, caller.agent, thread)
         # Another key, user or choice of apps needs another session.
         upstream = f"{self._server}.{self._fingerprint(user)}"
 

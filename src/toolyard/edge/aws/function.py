@@ -469,7 +469,7 @@ def log_invocation(invocation: Invocation, seconds: float, init_ms: float | None
         "method": record.method[:80],
         "tool": (record.name or "")[:80],
         "server": record.server,
-        "key": _key(invocation.identity.tenant),
+        "key": _key(invocation.identity.principal.tenant),
         "http_method": invocation.method[:20],
         "path": invocation.path[:80],
         "status": invocation.status,

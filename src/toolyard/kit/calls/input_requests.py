@@ -357,7 +357,7 @@ class RoundTripRequester:
             state = msgspec.json.decode(self._sealer.open(token, _PURPOSE), type=_RoundTripState)
         except (BrokenSeal, msgspec.DecodeError):
             raise InvalidParams("requestState was not issued by this server, or was altered") from None
-        if state.principal != self._call.caller.identity.principal or state.request != self._fingerprint:
+        if state.principal != self._call.caller.principal.binding or state.request != self._fingerprint:
             raise InvalidParams("requestState belongs to another request")
         if state.expires < time.time():
             raise InvalidParams("requestState has expired; start again without it")
@@ -365,7 +365,7 @@ class RoundTripRequester:
 
     def _seal(self) -> str:
         state = _RoundTripState(
-            self._call.caller.identity.principal, self._fingerprint, int(time.time() + self._ttl), self._notes
+            self._call.caller.principal.binding, self._fingerprint, int(time.time() + self._ttl), self._notes
         )
         return self._sealer.seal(msgspec.json.encode(state), _PURPOSE)
 

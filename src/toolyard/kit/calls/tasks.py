@@ -189,7 +189,7 @@ class TaskRegistry:
         self._counts: Counter[str] = Counter()
 
     def start(self, long: Long, caller: Caller, notes: CallNotes, run: Run) -> Task:
-        principal = caller.identity.principal
+        principal = caller.principal.binding
         if len(self._tasks) >= MAX_TASKS or self._counts[principal] >= MAX_TASKS_EACH:
             raise McpError(INTERNAL_ERROR, "Too many tasks; wait for some to expire")
         task = Task(principal, long)
@@ -247,13 +247,13 @@ class TaskRegistry:
 
     def find(self, id: str, caller: Caller) -> Task:
         task = self._tasks.get(id)
-        if task is None or task.principal != caller.identity.principal:
+        if task is None or task.principal != caller.principal.binding:
             raise InvalidParams(f"Task not found: {id[:80]!r}; it may have expired")
         return task
 
     def owns(self, id: str, caller: Caller) -> bool:
         task = self._tasks.get(id)
-        return task is not None and task.principal == caller.identity.principal
+        return task is not None and task.principal == caller.principal.binding
 
     def update(self, task: Task, answers: dict[str, Raw]) -> None:
         """Deliver answers. Unknown and answered keys are ignored; a malformed answer is refused."""

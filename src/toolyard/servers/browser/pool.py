@@ -260,4 +260,4 @@ class BrowserPool:
 
 
 def owner_of(ctx: Context) -> BrowserOwner:
-    return BrowserOwner(ctx.caller.tenant, ctx.caller.agent)
+    return BrowserOwner(ctx.caller.owner, ctx.caller.agent)

@@ -215,7 +215,7 @@ class ConversationTools:
 
 
 def _owner(caller: Caller) -> ConversationOwner:
-    return ConversationOwner(caller.tenant, caller.agent)
+    return ConversationOwner(caller.tenant, caller.principal.user)
 
 
 def _capped(limit: int) -> int:

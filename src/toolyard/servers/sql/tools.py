@@ -138,7 +138,7 @@ class SqlTool:
         try:
             statement = await self._statements.check(sql)
             async with steps.step(self._texts.running):
-                rows = await self._statements.run(statement, ctx.caller.tenant)
+                rows = await self._statements.run(statement, ctx.caller.owner)
         except (StatementRefusedError, DatabaseError) as error:
             raise ToolError(await self._failures.explain(error, statement)) from None
         await steps.end()
@@ -151,7 +151,7 @@ class SqlTool:
             raise ToolError(await self._no_model_text())
         steps = PipelineSteps(ctx, 1 + STEPS_OF_A_ROUND)
         try:
-            found = await self._pipeline.answer(question, steps, ctx.caller.tenant)
+            found = await self._pipeline.answer(question, steps, ctx.caller.owner)
         except (ModelError, DatabaseError) as error:
             raise ToolError(await self._failures.explain(error)) from None
         except UnansweredError as error:

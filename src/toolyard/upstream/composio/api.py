@@ -179,13 +179,13 @@ def is_session_expired(error: McpError) -> bool:
     return is_refusal(error.message)
 
 
-_NAMES = re.compile(r"\{(tenant|agent|thread)\}")
+_NAMES = re.compile(r"\{(user|tenant|agent|thread)\}")
 _SEPARATOR = re.compile(r"[^A-Za-z0-9%]")
 _UNSAFE = re.compile(r"[-._~]")
 
 
 class UserIds:
-    """Composio's user ids, from a template with {tenant}, {agent} and {thread}."""
+    """Composio's user ids, from a template with {user}, {tenant}, {agent} and {thread}."""
 
     def __init__(self, template: str) -> None:
         pieces = _NAMES.split(template)
@@ -195,8 +195,8 @@ class UserIds:
             if not _SEPARATOR.search(self._texts[number]):
                 self._texts[number] += "."
 
-    def of(self, tenant: str, agent: str, thread: str) -> str:
-        given = {"tenant": tenant, "agent": agent, "thread": thread}
+    def of(self, user: str, tenant: str, agent: str, thread: str) -> str:
+        given = {"user": user, "tenant": tenant, "agent": agent, "thread": thread}
         values = [given[name] for name in self._names]
         if len(values) > 1:  # `a-b` and `c` must not give the same id as `a` and `b-c`
             values = [_escaped(value) for value in values]

@@ -151,7 +151,7 @@ class Conversations:
     async def _thread(self, call: Call, session: str) -> str:
         if session == thread_of(call) or await self._has(call, session):
             return thread_of(call)
-        key = _key(call.caller.tenant, session)
+        key = _key(call.caller.owner, session)
         known = self._told.get(key)
         if known is None:
             with suppress(StateError):
@@ -164,14 +164,14 @@ class Conversations:
         thread = thread_of(call)
         for upstream in ("", *self._context.remotes()):
             with suppress(StateError):
-                lease = await self._context.leases.peek(call.caller.tenant, thread, upstream)
+                lease = await self._context.leases.peek(call.caller.owner, thread, upstream)
                 if lease is not None and lease.id == session:
                     return True
         return False
 
     async def remember(self, call: Call, lease: Lease) -> None:
         """That this id stands for the call's thread, for as long as the session lives."""
-        key, thread = _key(call.caller.tenant, lease.id), thread_of(call)
+        key, thread = _key(call.caller.owner, lease.id), thread_of(call)
         if self._told.get(key) == thread:
             return
         with suppress(StateError):

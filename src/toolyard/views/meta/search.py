@@ -158,7 +158,7 @@ class ToolSearch:
         if not self._context.settings.learn:
             return {}
         try:
-            return await self._context.feedback.boosts(call.caller.tenant, query.use_case)
+            return await self._context.feedback.boosts(call.caller.owner, query.use_case)
         except StateError:
             return {}
 

@@ -268,7 +268,7 @@ class MetaToolService:
 
     async def _own_session(self, call: Call, missing: dict[str, str]) -> Lease:
         try:
-            return await self.context.leases.get(call.caller.tenant, thread_of(call), "")
+            return await self.context.leases.get(call.caller.owner, thread_of(call), "")
         except StateError as error:
             # What was found is worth having though nothing can be kept.
             logger.warning("a session of a search is not kept: %s", error)
@@ -331,7 +331,7 @@ class MetaToolService:
             # Where conversations share a thread, the last search may have been anybody's.
             use_case = found.last_use_case
         if use_case is not None:
-            run_in_background(self._note(call.caller.tenant, use_case, tool, outcome))
+            run_in_background(self._note(call.caller.owner, use_case, tool, outcome))
 
     async def _note(self, tenant: str, use_case: str, tool: str, outcome: LearntOutcome) -> None:
         with suppress(StateError):

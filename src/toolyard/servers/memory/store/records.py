@@ -18,7 +18,7 @@ class MemoryOwner(NamedTuple):
 
 
 def owner_of(caller: Caller) -> MemoryOwner:
-    return MemoryOwner(caller.tenant, caller.agent)
+    return MemoryOwner(caller.tenant, caller.principal.user)
 
 
 class MemoryDraft(Struct, frozen=True):

@@ -87,13 +87,13 @@ class EnabledScope(Struct, frozen=True):
 
 def conversation(call: Call) -> EnabledScope:
     return EnabledScope(
-        _key("thread", call.caller.tenant, call.caller.agent, thread_of(call)), CONVERSATION_SECONDS
+        _key("thread", call.caller.owner, call.caller.agent, thread_of(call)), CONVERSATION_SECONDS
     )
 
 
 def agent(call: Call, name: str) -> EnabledScope:
     """Return the scope of an agent in the caller's tenant; one without a name is `default`."""
-    return EnabledScope(_key("agent", call.caller.tenant, name or DEFAULT_AGENT), None)
+    return EnabledScope(_key("agent", call.caller.owner, name or DEFAULT_AGENT), None)
 
 
 def _key(*parts: str) -> str:
@@ -131,7 +131,7 @@ async def enabled(service: MetaToolService, call: Call) -> list[ProfileTools]:
 async def _profiles(service: MetaToolService, call: Call) -> set[str]:
     """Return the ids of all profiles."""
     profiles = service.context.profiles
-    return set() if profiles is None else {one.profile_id for one in await profiles.list(call.caller.tenant)}
+    return set() if profiles is None else {one.profile_id for one in await profiles.list(call.caller.owner)}
 
 
 def _decode(value: bytes | None) -> list[ProfileTools]:

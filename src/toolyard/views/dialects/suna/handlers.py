@@ -176,7 +176,7 @@ KIND = "composio"
 async def listed(service: MetaToolService, call: Call, given: requests.ListProfilesRequest) -> CallToolResult:
     slug = given.toolkit_slug.lower()
     found = [
-        one for one in await profile_store(service).list(call.caller.tenant) if slug in ("", slug_of(one))
+        one for one in await profile_store(service).list(call.caller.owner) if slug in ("", slug_of(one))
     ]
     toolkits = {slug_of(one) for one in found}
     connections = {toolkit: await _connection(service, call, toolkit) for toolkit in toolkits}
@@ -196,7 +196,7 @@ async def _shown_profile(
     return {
         "profile_id": one.profile_id,
         "connected_account_id": one.config.get("connected_account_id"),
-        "account_id": call.caller.tenant,
+        "account_id": call.caller.owner,
         "profile_name": one.profile_name,
         "display_name": one.display_name,
         "toolkit_slug": slug_of(one),
@@ -279,7 +279,7 @@ async def _created(
         "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
     }
     profile = await store.create(
-        call.caller.tenant,
+        call.caller.owner,
         f"{KIND}.{app.slug}",
         given.profile_name,
         config,
@@ -290,7 +290,7 @@ async def _created(
 
 async def delete(service: MetaToolService, call: Call, given: requests.ProfileRequest) -> CallToolResult:
     profile = await named(service, call, given)
-    await profile_store(service).delete(call.caller.tenant, profile.profile_id)
+    await profile_store(service).delete(call.caller.owner, profile.profile_id)
     enabled_tools.notify_changed(service, call)
     return json_reply(
         {
@@ -312,7 +312,7 @@ def profile_store(service: MetaToolService) -> ProfileStore:
 
 async def named(service: MetaToolService, call: Call, given: requests.ProfileRequest) -> CredentialProfile:
     """Find a profile by its id, or by its name, which profiles of two toolkits may share."""
-    profiles = await profile_store(service).list(call.caller.tenant)
+    profiles = await profile_store(service).list(call.caller.owner)
     name = given.profile_id or given.profile_name
     found = [one for one in profiles if name == (one.profile_id if given.profile_id else one.profile_name)]
     if len(found) == 1:
@@ -351,7 +351,7 @@ async def is_connected(
         return known
     if account is not None and connection.is_active != known:
         config = {**profile.config, "connected": connection.is_active}
-        await profile_store(service).update(call.caller.tenant, profile.profile_id, config=config)
+        await profile_store(service).update(call.caller.owner, profile.profile_id, config=config)
     return connection.is_active
 
 
