@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec import Struct
 
+from .caller_tables import access, audit, auth, limits
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
 from .files import display_path, is_toml, parse, read
 from .models import Broken, Config, GatewayConfig, ServerConfig
@@ -14,7 +15,19 @@ from .servers import ServerEntry, check_keys, server_config
 from .tables import gateway, results, search, state, store, telemetry
 from .values import nonempty, table, texts
 
-_OURS = ("include", "gateway", "search", "state", "results", "store", "telemetry")
+_OURS = (
+    "include",
+    "gateway",
+    "search",
+    "state",
+    "results",
+    "store",
+    "telemetry",
+    "auth",
+    "access",
+    "limits",
+    "audit",
+)
 KEYS = (*_OURS, "servers", "mcpServers")
 
 
@@ -156,6 +169,10 @@ def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
         results=results(own, asked.file),
         store=store(own, asked.file, env),
         telemetry=telemetry(own, asked.file),
+        auth=auth(own, asked.file, env),
+        access=access(own, asked.file),
+        limits=limits(own, asked.file),
+        audit=audit(own, asked.file, env),
         files=tuple(source.file for source in read),
     )
 
@@ -219,6 +236,10 @@ def _check_tables(source: ConfigSource, env: Mapping[str, str]) -> None:
         search(source.data, source.file)
         results(source.data, source.file)
         telemetry(source.data, source.file)
+        auth(source.data, source.file, env)
+        access(source.data, source.file)
+        limits(source.data, source.file)
+        audit(source.data, source.file, env)
 
 
 def _check_bare_view(settings: GatewayConfig, names: list[str], file: Path) -> None:

@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from .callers import AccessConfig, AuditConfig, AuthConfig, LimitsConfig
+
 GIB = 2**30
 
 
@@ -188,4 +190,8 @@ class Config(Struct, frozen=True, kw_only=True):
     results: ResultsConfig = ResultsConfig()
     store: StoreConfig = StoreConfig()
     telemetry: TelemetryConfig = TelemetryConfig()
+    auth: AuthConfig = AuthConfig()
+    access: AccessConfig = AccessConfig()
+    limits: LimitsConfig = LimitsConfig()
+    audit: AuditConfig = AuditConfig()
     files: tuple[Path, ...] = ()

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
+from .errors import ConfigError
 from .files import display_path
 from .models import GatewayConfig, ResultsConfig, SearchConfig, StateConfig, StoreConfig, TelemetryConfig
 from .servers import absolute
@@ -18,6 +18,7 @@ from .values import (
     one_of,
     origins,
     port,
+    read_table,
     seconds,
     seconds_or_zero,
     size,
@@ -25,8 +26,6 @@ from .values import (
     some_of,
     state_url,
     store_url,
-    substitute,
-    table,
     text,
     url_or_empty,
     variables,
@@ -101,7 +100,7 @@ TELEMETRY: dict[str, Reader] = {
 
 
 def gateway(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> GatewayConfig:
-    values = _read(data, "gateway", GATEWAY, file, env, MACHINE_KEYS)
+    values = read_table(data, "gateway", GATEWAY, file, env, MACHINE_KEYS)
     if values.get("state_dir"):
         values["state_dir"] = absolute(values["state_dir"], file.parent)
     found = GatewayConfig(**values)
@@ -113,24 +112,24 @@ def gateway(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> Gate
 
 
 def search(data: Mapping[str, Any], file: Path) -> SearchConfig:
-    return SearchConfig(**_read(data, "search", SEARCH, file))
+    return SearchConfig(**read_table(data, "search", SEARCH, file))
 
 
 def state(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StateConfig:
     """Its texts may be secrets, so they may name variables; without `key`, ENCRYPTION_KEY is one."""
-    values = _read(data, "state", STATE, file, env)
+    values = read_table(data, "state", STATE, file, env)
     _locate(values, "sqlite", file.parent)
     values.setdefault("key", env.get("ENCRYPTION_KEY", ""))
     return StateConfig(**values)
 
 
 def results(data: Mapping[str, Any], file: Path) -> ResultsConfig:
-    return ResultsConfig(**_read(data, "results", RESULTS, file))
+    return ResultsConfig(**read_table(data, "results", RESULTS, file))
 
 
 def store(data: Mapping[str, Any], file: Path, env: Mapping[str, str]) -> StoreConfig:
     """Its options may be secrets, so they may name variables."""
-    values = _read(data, "store", STORE, file, env)
+    values = read_table(data, "store", STORE, file, env)
     _locate(values, "local", file.parent)
     return StoreConfig(**values)
 
@@ -144,34 +143,4 @@ def _locate(values: dict[str, Any], scheme: str, folder: Path) -> None:
 
 
 def telemetry(data: Mapping[str, Any], file: Path) -> TelemetryConfig:
-    return TelemetryConfig(**_read(data, "telemetry", TELEMETRY, file))
-
-
-def _read(
-    data: Mapping[str, Any],
-    name: str,
-    readers: Mapping[str, Reader],
-    file: Path,
-    env: Mapping[str, str] | None = None,
-    only: tuple[str, ...] | None = None,
-) -> dict[str, Any]:
-    """The values of a table; with `env`, variables in its texts, or in these keys only, are filled in."""
-    try:
-        fields = table(data.get(name, {}))
-    except ConfigValueError as error:
-        raise ConfigError(f"{display_path(file)}: {name!r} {error.message}") from None
-    values: dict[str, Any] = {}
-    for key, value in fields.items():
-        if key not in readers:
-            hint = nearest_or_all(key, readers)
-            raise ConfigError(f"{display_path(file)}: [{name}] has an unknown key {key!r}", hint)
-        try:
-            fills = env is not None and (only is None or key in only)
-            values[key] = readers[key](substitute(value, env or {}, key) if fills else value)
-        except UnusableEntryError as error:
-            raise ConfigError(f"{display_path(file)}: [{name}] {error.message}", error.hint) from None
-        except ConfigValueError as error:
-            raise ConfigError(
-                f"{display_path(file)}: {key!r} of [{name}] {error.message}", error.hint
-            ) from None
-    return values
+    return TelemetryConfig(**read_table(data, "telemetry", TELEMETRY, file))

@@ -1,16 +1,22 @@
-"""Readers of single values: each checks what a key takes and returns it in its final type.
+"""Readers of single values, and of tables made of them.
+
+Each checks what a key takes and returns it in its final type.
 
 A reader raises `ConfigValueError` with what was expected. `substitute` fills in `${NAME}` and
 `${NAME:-default}` first.
 """
 
+import ipaddress
+import math
 import os
 import re
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from .errors import ConfigValueError, UnusableEntryError, nearest
+from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest, nearest_or_all
+from .files import display_path
 
 Reader = Callable[[Any], Any]
 
@@ -84,6 +90,23 @@ def integer(least: int) -> Reader:
         return value
 
     return read
+
+
+def amount(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise ConfigValueError(f"must be a number over 0, not {value!r}"[:80])
+    return float(value)
+
+
+def networks(value: Any) -> tuple[str, ...]:
+    """IP addresses, and networks such as 10.0.0.0/8."""
+    found = names(value)
+    for one in found:
+        try:
+            ipaddress.ip_network(one)
+        except ValueError:
+            raise ConfigValueError(f"has {one!r}, which is no IP address or network") from None
+    return found
 
 
 def seconds(value: Any) -> float:
@@ -370,3 +393,50 @@ def _not_a_variable(body: str, key: str) -> ConfigValueError:
         )
     hint = "write ${NAME} or ${NAME:-default}; a ${ that is to stay is written $${"
     return ConfigValueError("has an invalid variable reference", hint)
+
+
+def read_table(
+    data: Mapping[str, Any],
+    name: str,
+    readers: Mapping[str, Reader],
+    file: Path,
+    env: Mapping[str, str] | None = None,
+    only: tuple[str, ...] | None = None,
+) -> dict[str, Any]:
+    """The values of a table; with `env`, variables in its texts, or in these keys only, are filled in."""
+    try:
+        fields = table(data.get(name, {}))
+    except ConfigValueError as error:
+        raise ConfigError(f"{display_path(file)}: {name!r} {error.message}") from None
+    values: dict[str, Any] = {}
+    for key, value in fields.items():
+        if key not in readers:
+            hint = nearest_or_all(key, readers)
+            raise ConfigError(f"{display_path(file)}: [{name}] has an unknown key {key!r}", hint)
+        try:
+            fills = env is not None and (only is None or key in only)
+            values[key] = readers[key](substitute(value, env or {}, key) if fills else value)
+        except UnusableEntryError as error:
+            raise ConfigError(f"{display_path(file)}: [{name}] {error.message}", error.hint) from None
+        except ConfigValueError as error:
+            raise ConfigError(
+                f"{display_path(file)}: {key!r} of [{name}] {error.message}", error.hint
+            ) from None
+    return values
+
+
+def read_rows(
+    table_data: Any,
+    name: str,
+    readers: Mapping[str, Reader],
+    file: Path,
+    env: Mapping[str, str] | None = None,
+) -> list[dict[str, Any]]:
+    """The values of each table of a list, as in `[[access.rules]]`."""
+    if not isinstance(table_data, list):
+        raise ConfigError(f"{display_path(file)}: {name!r} must be a list of tables", f"as in [[{name}]]")
+    rows = cast(list[Any], table_data)
+    return [
+        read_table({label: row}, label, readers, file, env)
+        for row, label in ((row, f"{name} {number}") for number, row in enumerate(rows, 1))
+    ]

@@ -1,0 +1,152 @@
+"""The tables about callers, complete and checked: `[auth]`, `[access]`, `[limits]` and `[audit]`."""
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class IssuerConfig(Struct, frozen=True, kw_only=True):
+    """One issuer of tokens: JWTs that are checked here, or opaque tokens that it is asked about."""
+
+    issuer: str
+    audiences: tuple[str, ...] = ()
+    """Accepted in `aud`; without any, the address of the endpoint."""
+    algorithms: tuple[str, ...] = ("RS256", "ES256", "PS256", "EdDSA")
+    jwks_url: str = ""
+    """Where its keys are; without it, its metadata say."""
+    introspection_url: str = ""
+    client_id: str = ""
+    client_secret: str = ""
+    claims: dict[str, str] = {}
+    """Which claim gives `tenant`, `subject`, `agent`, `client` or `groups`; a dot leads into an object."""
+    tenant: str = ""
+    """The tenant of all its users; without it, the claim, else the issuer's host."""
+    leeway: float = 60.0
+
+
+class ProxyConfig(Struct, frozen=True, kw_only=True):
+    """Headers of a proxy that has identified the caller; believed from these addresses only."""
+
+    addresses: tuple[str, ...]
+    user: str = "x-forwarded-user"
+    groups: str = "x-forwarded-groups"
+    tenant: str = ""
+    agent: str = ""
+
+
+class AuthConfig(Struct, frozen=True, kw_only=True):
+    required: bool = False
+    """Whether local callers need a credential too. Beyond loopback every caller does."""
+    keys: bool = False
+    """Whether API keys of `toolyard keys` are accepted."""
+    grants: bool = True
+    """Whether callers may make grants for sub-agents, and such grants are accepted."""
+    grant_ttl: float = 24 * 3600.0
+    """The longest life of a grant."""
+    issuers: tuple[IssuerConfig, ...] = ()
+    scopes: tuple[str, ...] = ()
+    """The scopes that every token needs."""
+    proxy: ProxyConfig | None = None
+
+    @property
+    def knows_callers(self) -> bool:
+        """Whether there is any way for a caller to show who it is."""
+        return self.keys or bool(self.issuers) or self.proxy is not None
+
+
+class AccessRule(Struct, frozen=True, kw_only=True):
+    """One row of the table: these callers, these patterns.
+
+    `who`: `NAME` or `agent:NAME`, `group:NAME`, `user:NAME`, `tenant:NAME`, `client:NAME`, `*`.
+    Patterns: `*`; `SERVER`; `SERVER/TOOL`; `SERVER/*:read`, `SERVER/*:write` (by annotations);
+    `prompt:SERVER/NAME`; `resource:SERVER/URI`. Names may have `*` and `?`.
+    """
+
+    name: str = ""
+    who: tuple[str, ...] = ("*",)
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    confirm: tuple[str, ...] = ()
+    preview: tuple[str, ...] = ()
+    when: str = ""
+    """A condition in CEL on `args`, `tool`, `server`, `agent`, `user`, `groups`, `tenant`."""
+    scopes: tuple[str, ...] = ()
+    """Scopes that a token needs for what this rule allows."""
+
+
+class AccessConfig(Struct, frozen=True, kw_only=True):
+    default: Literal["allow", "deny"] = "allow"
+    """For what no rule decides. `deny` as soon as there is a rule, unless the file says otherwise."""
+    agents: tuple[str, ...] = ()
+    """The known agents; a rule that names another one is a mistake. Empty: any."""
+    groups: dict[str, tuple[str, ...]] = {}
+    """Groups of the file's own: their members, written as in `who`."""
+    rules: tuple[AccessRule, ...] = ()
+    confirm_seconds: float = 300.0
+    """How long a person has to decide; then the call is refused."""
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self.rules) or self.default == "deny"
+
+
+class LimitRule(Struct, frozen=True, kw_only=True):
+    """One limit. `per` says who shares it: each user, agent, tenant, or all together.
+
+    `who` and `tools` are written as in `[access]`. Of the amounts those that are given apply.
+    """
+
+    name: str = ""
+    who: tuple[str, ...] = ("*",)
+    tools: tuple[str, ...] = ("*",)
+    per: Literal["user", "agent", "tenant", "server", "tool", "all"] = "user"
+    rate: float = 0.0
+    """Calls a second, in the long run."""
+    burst: int = 0
+    """How many may come at once; without it, those of one second, and at least 1."""
+    concurrent: int = 0
+    window: float = 0.0
+    """Seconds of a fixed window in which `calls` may be made; without it, `day` or `month` count."""
+    calls: int = 0
+    calls_a_day: int = 0
+    calls_a_month: int = 0
+    bytes_a_day: int = 0
+    bytes_a_month: int = 0
+    tokens_a_day: int = 0
+    tokens_a_month: int = 0
+    cost_a_day: float = 0.0
+    cost_a_month: float = 0.0
+
+
+class PriceRule(Struct, frozen=True, kw_only=True):
+    """What calls of these tools cost: for each call, and for each million tokens of its result."""
+
+    tools: tuple[str, ...]
+    call: float = 0.0
+    million_tokens: float = 0.0
+
+
+class LimitsConfig(Struct, frozen=True, kw_only=True):
+    rules: tuple[LimitRule, ...] = ()
+    prices: tuple[PriceRule, ...] = ()
+    currency: str = "USD"
+    unavailable: Literal["open", "closed"] = "open"
+    """Whether calls pass while the state store cannot be asked."""
+
+
+class AuditConfig(Struct, frozen=True, kw_only=True):
+    url: str = ""
+    """`file:` (JSON lines in a folder), `sqlite:` or `postgresql:`; empty: no audit."""
+    arguments: Literal["none", "digest", "redacted"] = "digest"
+    max_bytes: int = 64 * 1024 * 1024
+    """A file of JSON lines is rotated at this size."""
+    keep: float = 90 * 24 * 3600.0
+    """Records older than this are removed, in whole files or in order."""
+    webhook: str = ""
+    webhook_headers: dict[str, str] = {}
+    syslog: str = ""
+    """`HOST:PORT` (UDP, RFC 5424) or the path of a socket."""
+
+    @property
+    def is_on(self) -> bool:
+        return bool(self.url)
