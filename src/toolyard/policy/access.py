@@ -9,6 +9,7 @@ an allow does not, and confirm and preview put the call to a person or describe 
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from typing import Any
 
 from msgspec import Struct
@@ -21,11 +22,11 @@ from ..wire.call import Principal, Right
 from .conditions import Condition, ConditionError, Expression, Verb
 from .patterns import (
     ADDRESSED,
-    ALL_KINDS,
     DenyMatcher,
     ItemPattern,
     NameMatcher,
     PatternError,
+    ServerIndex,
     canonical,
     parse,
     plain_address,
@@ -70,15 +71,16 @@ class _Rule(Struct, frozen=True):
     where: str
     who: frozenset[str]
     patterns: dict[Verb, tuple[ItemPattern, ...]]
+    indexes: dict[Verb, ServerIndex]
+    """Its patterns by server, of the verbs that it has."""
     when: Expression | None
-    scopes: frozenset[str]
-    asked_scopes: tuple[str, ...]
+    scopes: tuple[str, ...]
 
 
 class _Clause(Struct, frozen=True):
     """One verb of one rule, as far as it concerns one kind of items of one server."""
 
-    names: NameMatcher | DenyMatcher
+    globs: list[str]
     verb: Verb
     rule: str
     scopes: tuple[str, ...]
@@ -90,6 +92,14 @@ class _Narrowing(Struct, frozen=True):
 
     allow: NameMatcher
     deny: DenyMatcher
+
+    @property
+    def is_idle(self) -> bool:
+        return self.allow.everything and self.deny.nothing
+
+    @property
+    def is_total(self) -> bool:
+        return self.allow.nothing or self.deny.everything
 
     def permits(self, names: tuple[str, ...]) -> bool:
         return all(map(self.allow.matches, names)) and not any(map(self.deny.matches, names))
@@ -109,34 +119,30 @@ class _ItemTable:
         self._default: Verb = default
         self._narrowings = narrowings
         self._addressed = addressed
-        hidden = [one.names for one in clauses if one.verb == "deny" and one.when is None]
-        shown = [one.names for one in clauses if one.verb != "deny"]
-        self._hidden = [one for one in hidden if not one.nothing]
-        self._shown = [one for one in shown if not one.nothing]
+        hidden = [glob for one in clauses if one.verb == "deny" and one.when is None for glob in one.globs]
+        shown = [glob for one in clauses if one.verb != "deny" for glob in one.globs]
+        self._hidden = DenyMatcher(hidden)
+        self._shown = NameMatcher(["*"] if default == "allow" else shown)
+        self._narrows = tuple(one for one in narrowings if not one.is_idle)
         self.constant = self._constant()
         """Whether all of them are seen, or none; None if it depends on the name."""
 
     def _constant(self) -> bool | None:
-        if any(one.everything for one in self._hidden):
+        if self._hidden.everything or self._shown.nothing or any(one.is_total for one in self._narrows):
             return False
-        if any(one.deny.everything or one.allow.nothing for one in self._narrowings):
-            return False
-        if self._default == "deny" and not self._shown:
-            return False
-        shows_all = self._default == "allow" or any(one.everything for one in self._shown)
-        narrows = any(not one.deny.nothing or not one.allow.everything for one in self._narrowings)
-        return True if shows_all and not self._hidden and not narrows else None
+        return True if self._hidden.nothing and self._shown.everything and not self._narrows else None
 
     def sees(self, own: str) -> bool:
         if self.constant is not None:
             return self.constant
-        names = self._names(own)
-        for hidden in self._hidden:
-            if any(map(hidden.matches, names)):
-                return False
-        if self._default == "deny" and not any(all(map(shown.matches, names)) for shown in self._shown):
+        if self._addressed:
+            return self.decide(own).is_visible
+        if (not self._hidden.nothing and self._hidden.matches(own)) or not self._shown.matches(own):
             return False
-        return all(narrowing.permits(names) for narrowing in self._narrowings)
+        for narrowing in self._narrows:
+            if not narrowing.allow.matches(own) or narrowing.deny.matches(own):
+                return False
+        return True
 
     def _names(self, own: str) -> tuple[str, ...]:
         """The name, and an address also as a server may read it: no `..` or `%2e` leads around a rule."""
@@ -144,15 +150,23 @@ class _ItemTable:
             return (own,)
         return (own, plain)
 
+    @cached_property
+    def _matchers(self) -> list[tuple[_Clause, DenyMatcher | NameMatcher]]:
+        """Lists need them not, so they are made for the first decision."""
+        return [
+            (one, DenyMatcher(one.globs) if one.verb == "deny" else NameMatcher(one.globs))
+            for one in self._clauses
+        ]
+
     def decide(self, own: str) -> Decision:
         names = self._names(own)
         if not all(narrowing.permits(names) for narrowing in self._narrowings):
             return _NOT_GRANTED
         conditions: list[Condition] = []
-        for clause in self._clauses:
+        for clause, matcher in self._matchers:
             # Of the two names of an address a deny needs one, anything else both.
             how = any if clause.verb == "deny" else all
-            if not how(map(clause.names.matches, names)):
+            if not how(map(matcher.matches, names)):
                 continue
             if clause.when is None:
                 return Decision(clause.verb, clause.rule, clause.scopes, tuple(conditions))
@@ -170,11 +184,11 @@ class Rights:
         scopes: frozenset[str] = frozenset(),
         narrowed: tuple[Right, ...] | None = None,
     ) -> None:
-        self._rules = tuple(rules)
+        rules = tuple(rules)
+        self._ordered = tuple(_by_precedence(rules, scopes))
         self._default: Verb = default
-        self._scopes = scopes
-        self._narrowed = [(_read_all(right.allow), _read_denied(right.deny)) for right in narrowed or ()]
-        self.everything = not self._rules and default == "allow" and narrowed is None
+        self._narrowed = tuple(map(_read_right, narrowed or ()))
+        self.everything = not rules and default == "allow" and narrowed is None
         """Nothing to ask: there are no rules for the principal, and no grant."""
         self._tables: dict[tuple[str, str, bool], _ItemTable] = {}
         self._decisions: dict[tuple[str, str, str, bool | None], Decision] = {}
@@ -200,18 +214,18 @@ class Rights:
         """The entries that exist for the principal, in their order."""
         if self.everything:
             return list(entries)
-        return list(self._visible(kind.name, entries))
-
-    def _visible(self, kind: str, entries: Iterable[CatalogueEntry]) -> Iterator[CatalogueEntry]:
-        tables: dict[tuple[str, bool], _ItemTable] = {}
+        found: list[CatalogueEntry] = []
+        readers: dict[str, _ItemTable] = {}
+        others: dict[str, _ItemTable] = {}
         for entry in entries:
             item = entry.item
-            key = (entry.server, item.reads is True)
-            table = tables.get(key)
+            tables = readers if item.reads else others
+            table = tables.get(entry.server)
             if table is None:
-                table = tables[key] = self._table(kind, *key)
+                table = tables[entry.server] = self._table(kind.name, entry.server, item.reads is True)
             if table.constant or (table.constant is None and table.sees(item.own)):
-                yield entry
+                found.append(entry)
+        return found
 
     def _table(self, kind: str, server: str, is_read: bool) -> _ItemTable:
         key = (kind, server, is_read)
@@ -222,72 +236,52 @@ class Rights:
             table = self._tables[key] = _ItemTable(
                 tuple(self._clauses(kind, server, is_read)),
                 self._default,
-                tuple(_narrow(allow, deny, kind, server, is_read) for allow, deny in self._narrowed),
+                tuple(
+                    _Narrowing(
+                        NameMatcher(allow.names(kind, server, is_read)),
+                        DenyMatcher(deny.names(kind, server, is_read)),
+                    )
+                    for allow, deny in self._narrowed
+                ),
                 kind in ADDRESSED,
             )
         return table
 
     def _clauses(self, kind: str, server: str, is_read: bool) -> Iterator[_Clause]:
-        """By precedence. Within a verb: rules whose scopes the principal has, those without a condition."""
-        for verb in PRECEDENCE:
-            lacks = [(verb != "deny" and not rule.scopes <= self._scopes, rule) for rule in self._rules]
-            for is_lacking, rule in sorted(lacks, key=lambda pair: (pair[0], pair[1].when is not None)):
-                names = _names_for(rule.patterns.get(verb, ()), kind, server, is_read, verb == "deny")
-                if not names:
-                    continue
-                matcher = DenyMatcher(names) if verb == "deny" else NameMatcher(names)
-                scopes = rule.asked_scopes if is_lacking else ()
-                yield _Clause(matcher, verb, rule.label, scopes, rule.when)
+        for verb, rule, index, scopes in self._ordered:
+            if names := index.names(kind, server, is_read):
+                yield _Clause(names, verb, rule.label, scopes, rule.when)
 
 
-def _narrow(
-    allow: tuple[ItemPattern, ...], deny: tuple[ItemPattern, ...], kind: str, server: str, is_read: bool
-) -> _Narrowing:
-    return _Narrowing(
-        NameMatcher(_names_for(allow, kind, server, is_read, False)),
-        DenyMatcher(_names_for(deny, kind, server, is_read, True)),
+def _by_precedence(
+    rules: tuple[_Rule, ...], held: frozenset[str]
+) -> Iterator[tuple[Verb, _Rule, ServerIndex, tuple[str, ...]]]:
+    """Each verb of each rule, with the scopes to demand.
+
+    Within a verb first the rules whose scopes the principal has, and of those the ones without condition.
+    """
+    for verb in PRECEDENCE:
+        some = [rule for rule in rules if verb in rule.indexes]
+        lacks = [verb != "deny" and not held.issuperset(rule.scopes) for rule in some]
+        pairs = sorted(zip(lacks, some, strict=True), key=lambda pair: (pair[0], pair[1].when is not None))
+        for is_lacking, rule in pairs:
+            yield verb, rule, rule.indexes[verb], rule.scopes if is_lacking else ()
+
+
+def _read_right(right: Right) -> tuple[ServerIndex, ServerIndex]:
+    """Others may have written it: a pattern that cannot be read allows nothing, or denies everything."""
+    allow, deny = [_read_or_none(text) for text in right.allow], [_read_or_none(text) for text in right.deny]
+    return (
+        ServerIndex([pattern for pattern in allow if pattern is not None], denies=False),
+        ServerIndex([pattern or parse("*") for pattern in deny], denies=True),
     )
 
 
-def _names_for(
-    patterns: Iterable[ItemPattern], kind: str, server: str, is_read: bool, denies: bool
-) -> list[str]:
-    """The names that patterns have for one kind of items of one server."""
-    test = _denies_server if denies else _allows_server
-    return [
-        pattern.name
-        for pattern in patterns
-        if kind in pattern.kinds and pattern.reads in (None, is_read) and test(pattern.server, server)
-    ]
-
-
-def _allows_server(pattern: str, server: str) -> bool:
-    return pattern in ("*", server) or NameMatcher([pattern]).matches(server)
-
-
-def _denies_server(pattern: str, server: str) -> bool:
-    return pattern in ("*", server) or DenyMatcher([pattern]).matches(server)
-
-
-_NOTHING_SAID = ItemPattern("*", ALL_KINDS, "*", "*")
-
-
-def _read_all(texts: Iterable[str]) -> tuple[ItemPattern, ...]:
-    """Patterns of a grant, which others may have written: one that cannot be read allows nothing."""
-    found: list[ItemPattern] = []
-    for text in texts:
-        try:
-            found.append(parse(text))
-        except PatternError:
-            continue
-    return tuple(found)
-
-
-def _read_denied(texts: Iterable[str]) -> tuple[ItemPattern, ...]:
-    """As above; one that cannot be read denies everything."""
-    texts = tuple(texts)
-    found = _read_all(texts)
-    return found if len(found) == len(texts) else (_NOTHING_SAID,)
+def _read_or_none(text: str) -> ItemPattern | None:
+    try:
+        return parse(text)
+    except PatternError:
+        return None
 
 
 class UnmatchedPattern(Struct, frozen=True):
@@ -333,7 +327,10 @@ class AccessPolicy:
         if rule.scopes and not any(patterns[verb] for verb in PRECEDENCE[1:]):
             raise ConfigError(f"{where} has 'scopes' and allows nothing", "scopes are for what a rule allows")
         when = _read_condition(rule.when, where)
-        return _Rule(number, label, where, who, patterns, when, frozenset(rule.scopes), rule.scopes)
+        indexes: dict[Verb, ServerIndex] = {
+            verb: ServerIndex(found, denies=verb == "deny") for verb, found in patterns.items() if found
+        }
+        return _Rule(number, label, where, who, patterns, indexes, when, rule.scopes)
 
     def _unknown_groups(self) -> Iterator[str]:
         for rule in self._rules:
@@ -455,8 +452,8 @@ def _why_unmatched(
     unread: Collection[str],
 ) -> str | None:
     """A hint if the pattern matches nothing, else None."""
-    test = _denies_server if verb == "deny" else _allows_server
-    meant = [server for server in servers if test(pattern.server, server)]
+    index = ServerIndex([pattern], denies=verb == "deny")
+    meant = [server for server in servers if index.covers(server)]
     if not meant:
         return nearest(pattern.server, servers) or "no server has such a name"
     if pattern.is_server or not set(unread).isdisjoint(meant):

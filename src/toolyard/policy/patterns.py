@@ -15,7 +15,8 @@ Owns the grammar of a pattern and how names compare. Knows nothing of rules and 
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from posixpath import normpath
 from urllib.parse import unquote
 
@@ -31,6 +32,7 @@ _SUFFIXES = {"read": True, "write": False}
 _PREFIX = re.compile(r"([^/:]*):")
 _SUFFIX = re.compile(r"\*:([^/:*?]*)$")
 _WILD = re.compile(r"[*?]")
+_STARS = re.compile(r"\*+")
 MAX_PATTERN = 2048
 MAX_DECODINGS = 3
 """How often an address may be percent-encoded over itself before it is compared as it is."""
@@ -139,43 +141,78 @@ def plain_address(uri: str) -> str:
 
 
 class NameMatcher:
-    """Several patterns of names in one test."""
+    """Several patterns of names in one test. The usual forms need no regular expression.
 
-    __slots__ = ("_exact", "_regex", "everything")
+    Compiling one takes as long as a thousand tests, and each kind of items of each server has its own.
+    """
+
+    __slots__ = ("everything", "matches", "nothing")
 
     def __init__(self, globs: Iterable[str], *, as_canonical: bool = False) -> None:
-        exact, wild = set[str](), list[str]()
         self.everything = False
+        self.nothing = True
+        exact, prefixes, suffixes = set[str](), list[str](), list[str]()
+        inner: list[str] = []
+        regexes: list[re.Pattern[str]] = []
         for glob in globs:
-            if not glob.strip("*"):
-                self.everything = True
-            elif _WILD.search(glob):
-                wild.append(_regex(glob, as_canonical))
-            else:
-                exact.add(canonical(glob) if as_canonical else glob)
-        self._exact = frozenset(exact)
-        self._regex = re.compile("|".join(dict.fromkeys(wild)), re.DOTALL).fullmatch if wild else None
-
-    @property
-    def nothing(self) -> bool:
-        return not self.everything and not self._exact and self._regex is None
-
-    def matches(self, name: str) -> bool:
-        return (
-            self.everything
-            or name in self._exact
-            or (self._regex is not None and self._regex(name) is not None)
+            self.nothing = False
+            parts = _STARS.split(glob) if "**" in glob else glob.split("*")
+            match [canonical(part) for part in parts] if as_canonical else parts:
+                case _ if "?" in glob:
+                    regexes.append(_regex(glob, as_canonical))
+                case [whole]:
+                    exact.add(whole)
+                case ["", ""]:
+                    self.everything = True
+                case [start, ""]:
+                    prefixes.append(start)
+                case ["", end]:
+                    suffixes.append(end)
+                case ["", within, ""]:
+                    inner.append(within)
+                case _:
+                    regexes.append(_regex(glob, as_canonical))
+        self.matches: Callable[[str], bool] = (
+            _everything
+            if self.everything
+            else _test(frozenset(exact), tuple(prefixes), tuple(suffixes), tuple(inner), tuple(regexes))
         )
 
 
-def _regex(glob: str, as_canonical: bool) -> str:
+def _everything(name: str) -> bool:
+    return True
+
+
+def _test(
+    exact: frozenset[str],
+    prefixes: tuple[str, ...],
+    suffixes: tuple[str, ...],
+    inner: tuple[str, ...],
+    regexes: tuple[re.Pattern[str], ...],
+) -> Callable[[str], bool]:
+    if not (prefixes or suffixes or inner or regexes):
+        return exact.__contains__
+
+    def matches(name: str) -> bool:
+        if name in exact or name.startswith(prefixes) or name.endswith(suffixes):
+            return True
+        for part in inner:
+            if part in name:
+                return True
+        return bool(regexes) and any(regex.fullmatch(name) for regex in regexes)
+
+    return matches
+
+
+@lru_cache(maxsize=4096)
+def _regex(glob: str, as_canonical: bool) -> re.Pattern[str]:
     """Atomic groups keep the time linear in the name, whatever the pattern."""
-    parts = re.split(r"\*+", glob)
+    parts = _STARS.split(glob)
     first, *rest = ("".join(_piece(one, as_canonical) for one in re.split(r"(\?)", part)) for part in parts)
     if not rest:
-        return first
+        return re.compile(first, re.DOTALL)
     *middle, last = rest
-    return first + "".join(f"(?>.*?{piece})" for piece in middle if piece) + f".*{last}"
+    return re.compile(first + "".join(f"(?>.*?{piece})" for piece in middle) + f".*{last}", re.DOTALL)
 
 
 def _piece(text: str, as_canonical: bool) -> str:
@@ -185,20 +222,44 @@ def _piece(text: str, as_canonical: bool) -> str:
 class DenyMatcher:
     """Names that a `deny` means: those that match as they are, or in the canonical form."""
 
-    __slots__ = ("_exact", "_folded", "everything")
+    __slots__ = ("_folded", "_globs", "everything", "nothing")
 
     def __init__(self, globs: Iterable[str]) -> None:
-        globs = tuple(globs)
-        self._exact = NameMatcher(globs)
-        self._folded = NameMatcher(globs, as_canonical=True)
-        self.everything = self._exact.everything
-
-    @property
-    def nothing(self) -> bool:
-        return self._exact.nothing
+        self._globs = tuple(globs)
+        self._folded = NameMatcher(self._globs, as_canonical=True)
+        self.everything = self._folded.everything
+        self.nothing = not self._globs
 
     def matches(self, name: str) -> bool:
-        if self.everything:
-            return True
-        folded = name.lower() if name.isascii() else canonical(name)
-        return self._folded.matches(folded) or (folded != name and self._exact.matches(name))
+        if name.isascii():
+            # In ASCII no name matches as it is and not in lower case.
+            return self._folded.matches(name.lower())
+        return self._folded.matches(canonical(name)) or NameMatcher(self._globs).matches(name)
+
+
+class ServerIndex:
+    """Patterns by server, so that the rules for one are found without asking each pattern."""
+
+    def __init__(self, patterns: Iterable[ItemPattern], *, denies: bool) -> None:
+        matcher = DenyMatcher if denies else NameMatcher
+        self._spelling = canonical if denies else str
+        self._exact: dict[str, list[ItemPattern]] = {}
+        self._wild: list[tuple[ItemPattern, DenyMatcher | NameMatcher]] = []
+        for pattern in patterns:
+            if _WILD.search(pattern.server):
+                self._wild.append((pattern, matcher([pattern.server])))
+            else:
+                self._exact.setdefault(self._spelling(pattern.server), []).append(pattern)
+
+    def names(self, kind: str, server: str, is_read: bool) -> list[str]:
+        """The names that the patterns have for one kind of items of a server."""
+        found = self._exact.get(self._spelling(server), [])
+        wild = [pattern for pattern, servers in self._wild if servers.matches(server)]
+        return [
+            pattern.name
+            for pattern in found + wild
+            if kind in pattern.kinds and (pattern.reads is None or pattern.reads is is_read)
+        ]
+
+    def covers(self, server: str) -> bool:
+        return self._spelling(server) in self._exact or any(test.matches(server) for _, test in self._wild)
