@@ -307,6 +307,7 @@ class AccessPolicy:
         """What may be a mistake and need not be one."""
         self._by_principal: dict[Principal, Rights] = {}
         self._shared: dict[object, Rights] = {}
+        self._caller_variables: dict[Principal, dict[str, Any]] = {}
 
     def _read(self, rule: AccessRule, number: int, config: AccessConfig) -> _Rule:
         label = rule.name or f"rule {number}"
@@ -367,7 +368,7 @@ class AccessPolicy:
         """Close a decision by its conditions: the first that holds for the arguments decides."""
         if not decision.conditions:
             return decision
-        variables = self._variables(principal, server, own, args)
+        variables = {**self._variables(principal), "server": server, "tool": own, "args": args}
         for condition in decision.conditions:
             try:
                 if condition.expression.holds(variables):
@@ -378,22 +379,22 @@ class AccessPolicy:
                     return Decision(condition.verb, rule, condition.scopes)
         return Decision(decision.verb, decision.rule, decision.scopes)
 
-    def _variables(
-        self, principal: Principal, server: str, own: str, args: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        selectors = self._groups.selectors_of(principal)
-        groups = {one.removeprefix("group:") for one in selectors if one.startswith("group:")}
-        return {
-            "args": args,
-            "tool": own,
-            "server": server,
-            "agent": principal.agent,
-            "user": principal.user,
-            "tenant": principal.tenant,
-            "client": principal.client,
-            "groups": sorted(principal.groups | groups),
-            "scopes": sorted(principal.scopes),
-        }
+    def _variables(self, principal: Principal) -> dict[str, Any]:
+        known = self._caller_variables.get(principal)
+        if known is None:
+            selectors = self._groups.selectors_of(principal)
+            groups = {one.removeprefix("group:") for one in selectors if one.startswith("group:")}
+            if len(self._caller_variables) >= MAX_PRINCIPALS:
+                self._caller_variables.clear()
+            known = self._caller_variables[principal] = {
+                "agent": principal.agent,
+                "user": principal.user,
+                "tenant": principal.tenant,
+                "client": principal.client,
+                "groups": sorted(principal.groups | groups),
+                "scopes": sorted(principal.scopes),
+            }
+        return known
 
     def unmatched(
         self,
@@ -441,7 +442,7 @@ def _check_labels(rules: Iterable[_Rule]) -> None:
 
 
 def _read_condition(text: str, where: str) -> Expression | None:
-    return Expression(text) if text.strip() else None
+    return Expression(text, f"{where}: when") if text.strip() else None
 
 
 def _why_unmatched(
