@@ -42,7 +42,8 @@ class Yard:
         tokens: int = 0,
         failed: bool = False,
     ) -> None:
-        admission = await self.limiter.admit(who, *tool.split("/"))
+        server, own = tool.split("/")
+        admission = await self.limiter.admit(who, server, own)
         await admission.finish(bytes=bytes, tokens=tokens, failed=failed)
 
     async def calls(self, who: Principal = ANA, tool: str = "notes/add", times: int = 20) -> int:

@@ -49,7 +49,7 @@ async def test_a_window_gives_as_much_as_its_ceiling_and_says_when_it_ends(state
 
 
 async def test_days_and_months_end_with_those_of_the_calendar_in_utc(state: State, mine: str) -> None:
-    asked = [WindowSpend(f"{mine}{name}", 1, 0, period) for name, period in (("d", DAY), ("m", "month"))]
+    asked = [WindowSpend(f"{mine}d", 1, 0, DAY), WindowSpend(f"{mine}m", 1, 0, "month")]
     day, month = (await state.spend(asked)).refused
     assert day.free_at % DAY == 0
     assert 0 < day.wait <= DAY
