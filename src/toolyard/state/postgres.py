@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..databases.model import place_of, without_secrets
@@ -77,7 +78,7 @@ _SWEEP = (
 )
 _COUNTERS = f"SELECT key, value FROM toolyard_state WHERE key >= %(key)s AND key < %(last)s AND {_ALIVE}"
 _NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::int8"
-# A row that is not there cannot be locked; this is what `_SPEND` takes for a counter that is at zero.
+# A row that is not there cannot be locked; this is what spending takes for a counter that is at zero.
 _MAKE_COUNTERS = (
     "INSERT INTO toolyard_state SELECT key, '', clock_timestamp() + interval '1 minute' "
     "FROM unnest(%(keys)s::text[]) AS asked (key) ORDER BY key ON CONFLICT (key) DO NOTHING"
@@ -85,8 +86,8 @@ _MAKE_COUNTERS = (
 # The sums of `counters.settle`, by the clock of the server, which is read when all rows are locked. They
 # are locked in the order of their keys, so that two statements do not wait for each other. `value` is what
 # the row holds now, even if that was written after this statement began. `repaired` is for what a clock left
-# behind that was ahead.
-_SPEND = f"""
+# behind that was ahead. Planning takes longer than the rest, so kinds that are not asked for are left out.
+_BEFORE = f"""
 WITH asked AS MATERIALIZED (
   SELECT * FROM unnest(
     %(keys)s::text[], %(kinds)s::text[], %(amounts)s::int8[], %(ceilings)s::int8[], %(periods)s::int8[],
@@ -103,11 +104,14 @@ WITH asked AS MATERIALIZED (
       extract(epoch FROM date_trunc('month', to_timestamp(now / 1000000) AT TIME ZONE 'UTC')
         + interval '1 month')::int8 * 1000000 END AS close
   FROM asked JOIN held USING (key) CROSS JOIN clock
-), windows AS (
+), after (position, key, now, fits, wait, text, until, repaired) AS MATERIALIZED (
+"""
+_AFTER_BY_KIND = {
+    "w": f"""
   SELECT position, key, now,
-    ceiling IS NULL OR used + greatest(amount, 1) <= ceiling AS fits, ends - now AS wait,
-    format('w %%s %%s', greatest(used + amount, 0), ends) AS text, ends AS until,
-    CASE WHEN ends < ends0 THEN format('w %%s %%s', used, ends) END AS repaired
+    ceiling IS NULL OR used + greatest(amount, 1) <= ceiling, ends - now,
+    format('w %%s %%s', greatest(used + amount, 0), ends), ends,
+    CASE WHEN ends < ends0 THEN format('w %%s %%s', used, ends) END
   FROM known, LATERAL (
     SELECT coalesce(nullif(split_part(text, ' ', 2), '')::int8, 0) AS used0,
       coalesce(nullif(split_part(text, ' ', 3), '')::int8, 0) AS ends0
@@ -116,14 +120,16 @@ WITH asked AS MATERIALIZED (
       CASE WHEN ends0 > now AND ends0 - now <= 2 * coalesce(nullif(period, 0), {LONGEST_MONTH})
         THEN ends0 ELSE close END AS ends
   ) AS open WHERE kind = 'w'
-), buckets AS (
+""",
+    "r": """
   SELECT position, key, now, most >= "full" + period, "full" + period - most,
     format('r %%s', "full" + period), "full" + period,
     CASE WHEN "full" < full0 THEN format('r %%s', "full") END
   FROM known, LATERAL (
     SELECT coalesce(nullif(split_part(text, ' ', 2), '')::int8, 0) AS full0, now + amount * period AS most
   ) AS before, LATERAL (SELECT least(most, greatest(now, full0)) AS "full") AS open WHERE kind = 'r'
-), slots AS (
+""",
+    "s": """
   SELECT position, key, now, ceiling IS NULL OR count + cardinality(mine) <= ceiling, 0,
     concat_ws(' ', 's', kept, added), greatest(last, now + period), NULL
   FROM known, LATERAL (
@@ -134,8 +140,9 @@ WITH asked AS MATERIALIZED (
     SELECT string_agg(format('%%s=%%s', lease, now + period), ' ') AS added
     FROM unnest(mine) AS lease WHERE period > 0
   ) AS own WHERE kind = 's'
-), after AS MATERIALIZED (
-  SELECT * FROM windows UNION ALL SELECT * FROM buckets UNION ALL SELECT * FROM slots
+""",
+}
+_WRITE = """
 ), verdict AS MATERIALIZED (
   SELECT bool_and(fits) AND count(*) = cardinality(%(keys)s::text[]) AS passed FROM after
 ), written AS (
@@ -146,6 +153,12 @@ WITH asked AS MATERIALIZED (
 SELECT now, locked, position, wait
 FROM clock LEFT JOIN (SELECT position, wait FROM after WHERE NOT fits) AS refused ON true
 """
+
+
+@cache
+def _spend_statement(kinds: frozenset[str]) -> str:
+    return _BEFORE + " UNION ALL ".join(_AFTER_BY_KIND[kind] for kind in sorted(kinds)) + _WRITE
+
 
 T = TypeVar("T")
 Row = tuple[Any, ...]
@@ -190,8 +203,9 @@ class PostgresState:
         if not entries:
             return DONE
         values = _statement_values(entries)
+        statement = _spend_statement(frozenset(values["kinds"]))
         for _ in range(SPEND_TRIES):
-            rows = await self._rows(_SPEND, values)
+            rows = await self._rows(statement, values)
             if rows[0][1] == len(entries):
                 break
             await self._count(_MAKE_COUNTERS, values)
