@@ -128,8 +128,14 @@ def _selects(letter: str) -> bool:
     return "\ufe00" <= letter <= "\ufe0f" or "\U000e0100" <= letter <= "\U000e01ef"
 
 
-def plain_address(uri: str) -> str:
-    """An address as a server may read it: percent-encodings decoded, `.` and `..` resolved."""
+def spellings(uri: str) -> tuple[str, ...]:
+    """An address, and the same as a server may read it: a deny needs one of them, an allow both."""
+    plain = _plain_address(uri)
+    return (uri,) if plain == uri else (uri, plain)
+
+
+def _plain_address(uri: str) -> str:
+    """Percent-encodings decoded, `.` and `..` resolved."""
     for _ in range(MAX_DECODINGS):
         if "%" not in uri:
             break
