@@ -36,6 +36,8 @@ MAX_CREDENTIAL = 16 * 1024
 MAX_CACHED = 10_000
 RECHECK_SECONDS = 5.0
 """How long a token is believed before it is verified again: a revocation takes effect within this time."""
+RECHECK_GRANT_SECONDS = 2.0
+"""The same for grants: they are short-lived, and what they name is remembered elsewhere."""
 RECHECKING_SECONDS = 1.0
 """While one request verifies a token again, others with it go on as before for this long."""
 OUTAGE_SECONDS = 300.0
@@ -164,13 +166,16 @@ class Authenticator:
         self._loopback: dict[str, bool] = {}
 
     async def authenticate(
-        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b""
+        self, headers: RequestHeaders, peer: str, *, resource: str, query: bytes = b"", agent: str = ""
     ) -> Principal:
         """Who makes this request.
 
-        `peer` is the address at the other end of the connection, `resource` the path of the endpoint.
+        `peer` is the address at the other end of the connection, `resource` the path of the endpoint. If
+        the path names an `agent`, only a grant of this name is accepted.
         Raises `Refused` with a status and, for 401 and 403, a challenge.
         """
+        if agent:
+            return await self._authenticate_agent(headers, peer, resource, query, agent)
         if query:
             _check_query(query)
         raw = headers.raw
@@ -185,6 +190,19 @@ class Authenticator:
         if known is not None and self._clock() < known.fresh_until:
             return known.principal
         return await self._with_token(headers, value, peer, resource)
+
+    async def _authenticate_agent(
+        self, headers: RequestHeaders, peer: str, resource: str, query: bytes, agent: str
+    ) -> Principal:
+        if b"authorization" not in headers.raw:
+            raise Refused(401, _HOW, self._challenges.missing(resource))
+        started = self._clock()
+        principal = await self.authenticate(headers, peer, resource=resource, query=query)
+        if principal.kind != "grant" or principal.agent != agent:
+            # In the words and the time of a token that is not valid.
+            await self._brake.wait(peer, started)
+            raise Refused(401, _INVALID, self._challenges.invalid(resource))
+        return principal
 
     async def verify(self, token: str, resource: str) -> Principal:
         """Who has this token, where it did not come in a header. Raises CallerError."""
@@ -217,7 +235,7 @@ class Authenticator:
             logger.debug("a token was refused: %s", error.reason)
             await self._brake.wait(peer, started)
             challenge = self._challenges.invalid(resource, error.description)
-            raise Refused(401, "The key or token is not valid", challenge) from None
+            raise Refused(401, _INVALID, challenge) from None
         except InsufficientScopeError as error:
             self._verified.pop(key, None)
             message = f"The token lacks a scope; needed: {' '.join(error.scopes)}"
@@ -228,14 +246,15 @@ class Authenticator:
 
     def _remember(self, key: tuple[str, bytes], known: _Verified | None, principal: Principal) -> Principal:
         now = self._clock()
+        fresh_until = now + (RECHECK_SECONDS if principal.grant is None else RECHECK_GRANT_SECONDS)
         if known is not None and known.principal == principal:
             # The same object again: what others keep by it need not compare it.
-            known.fresh_until, known.verified_at = now + RECHECK_SECONDS, now
+            known.fresh_until, known.verified_at = fresh_until, now
             self._verified.setdefault(key, known)
             return known.principal
         if len(self._verified) >= MAX_CACHED:
             del self._verified[next(iter(self._verified))]
-        self._verified[key] = _Verified(principal, now + RECHECK_SECONDS, now)
+        self._verified[key] = _Verified(principal, fresh_until, now)
         return principal
 
     def _during_outage(self, known: _Verified | None, error: VerifierUnavailableError) -> Principal:
@@ -275,6 +294,7 @@ class Authenticator:
 
 
 _LOCAL = Principal()
+_INVALID = "The key or token is not valid"
 _HOW = "Show who you are: send a key or a token as 'Authorization: Bearer …'"
 
 
