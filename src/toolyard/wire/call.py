@@ -169,7 +169,7 @@ class Grant(Struct, frozen=True, cache_hash=True):
     """Seconds since 1970."""
     budgets: tuple[CallBudget, ...] = ()
     """Of the grants of the chain that count calls."""
-    parent_agents: tuple[str, ...] = ("",)
+    parent_agents: tuple[str, ...] = ()
     """The agent that made the first grant, then those of the chain above this one: their rules apply too."""
     blocks: tuple[bytes, ...] = ()
     """The signed blocks, without the signature: the gateway can narrow the grant for its holder."""
