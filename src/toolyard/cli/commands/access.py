@@ -4,7 +4,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from msgspec import Struct
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ...config import Config
     from ...config.callers import AccessConfig
     from ...policy.access import AccessPolicy, Decision, Rights
+    from ...policy.review import RuleMatch, UnmatchedPattern
     from ...wire.call import Principal
 
 ANYBODY_ELSE = "anybody else"
@@ -385,7 +386,7 @@ def _explain(policy: "AccessPolicy", settings: "Config", person: Person, item: I
         line = f"{name}: {one.verb} {one.pattern}"
         line += f", if {one_line(one.when)}" if one.when else ""
         line += f", with {counted(len(one.scopes), 'scopes')} {' '.join(one.scopes)}" if one.scopes else ""
-        click.echo(f"  {click.style('→', fg='green') if _decides(one.rule, decision) else ' '} {line}")
+        click.echo(f"  {click.style('→', fg='green') if _decides(one, decision) else ' '} {line}")
     if decision.rule == "default":
         why = f"{'else' if rules else 'no rule names it:'} the default, {settings.access.default}"
         click.echo(f"  {click.style('→', fg='green')} {why}")
@@ -401,8 +402,9 @@ def _reading(item: Item) -> str:
     }[item.reads]
 
 
-def _decides(rule: str, decision: "Decision") -> bool:
-    return rule == decision.rule or any(rule == one.rule for one in decision.conditions)
+def _decides(match: "RuleMatch", decision: "Decision") -> bool:
+    deciding = [(decision.verb, decision.rule), *((one.verb, one.rule) for one in decision.conditions)]
+    return (match.verb, match.rule) in deciding
 
 
 # What would change
@@ -460,7 +462,7 @@ def _print_changes(found: Mapping[str, Mapping[str, list[str]]]) -> None:
 # Mistakes
 
 
-def _unmatched(policy: "AccessPolicy", catalogue: "Catalogue") -> list[Any]:
+def _unmatched(policy: "AccessPolicy", catalogue: "Catalogue") -> "list[UnmatchedPattern]":
     from ...catalogue.items import KINDS
     from ...policy.review import unmatched_patterns
 
