@@ -22,8 +22,8 @@ from .conditions import Condition, ConditionError, Expression, Verb
 from .patterns import (
     ADDRESSED,
     DenyMatcher,
+    GlobMatcher,
     ItemPattern,
-    NameMatcher,
     PatternError,
     ServerIndex,
     parse,
@@ -72,7 +72,7 @@ class _Clause(Struct, frozen=True):
 class _Narrowing(Struct, frozen=True):
     """One right of a grant, as far as it concerns one kind of items of one server."""
 
-    allow: NameMatcher
+    allow: GlobMatcher
     deny: DenyMatcher
 
     @property
@@ -104,7 +104,7 @@ class _ItemTable:
         hidden = [glob for one in clauses if one.verb == "deny" and one.when is None for glob in one.globs]
         shown = [glob for one in clauses if one.verb != "deny" for glob in one.globs]
         self._hidden = DenyMatcher(hidden)
-        self._shown = NameMatcher(["*"] if default == "allow" else shown)
+        self._shown = GlobMatcher(["*"] if default == "allow" else shown)
         self._narrows = tuple(one for one in narrowings if not one.is_idle)
         self.constant = self._constant()
         """Whether all of them are seen, or none; None if it depends on the name."""
@@ -131,10 +131,10 @@ class _ItemTable:
         return spellings(own) if self._addressed else (own,)
 
     @cached_property
-    def _matchers(self) -> list[tuple[_Clause, DenyMatcher | NameMatcher]]:
+    def _matchers(self) -> list[tuple[_Clause, DenyMatcher | GlobMatcher]]:
         """Lists need them not, so they are made for the first decision."""
         return [
-            (one, DenyMatcher(one.globs) if one.verb == "deny" else NameMatcher(one.globs))
+            (one, DenyMatcher(one.globs) if one.verb == "deny" else GlobMatcher(one.globs))
             for one in self._clauses
         ]
 
@@ -218,7 +218,7 @@ class Rights:
                 self._default,
                 tuple(
                     _Narrowing(
-                        NameMatcher(allow.names(kind, server, is_read)),
+                        GlobMatcher(allow.names(kind, server, is_read)),
                         DenyMatcher(deny.names(kind, server, is_read)),
                     )
                     for allow, deny in self._narrowed

@@ -13,7 +13,7 @@ from ..config.errors import nearest
 from ..wire.call import Principal
 from .access import AccessPolicy
 from .conditions import Verb
-from .patterns import ADDRESSED, DenyMatcher, ItemPattern, NameMatcher, ServerIndex, spellings
+from .patterns import ADDRESSED, DenyMatcher, GlobMatcher, ItemPattern, ServerIndex, spellings
 from .rules import PRECEDENCE
 
 
@@ -45,7 +45,7 @@ def matching_rules(
 
 def _names(pattern: ItemPattern, verb: Verb, kind: str, server: str, own: str, is_read: bool) -> bool:
     names = ServerIndex([pattern], denies=verb == "deny").names(kind, server, is_read)
-    matcher = (DenyMatcher if verb == "deny" else NameMatcher)(names)
+    matcher = (DenyMatcher if verb == "deny" else GlobMatcher)(names)
     found = map(matcher.matches, spellings(own) if kind in ADDRESSED else (own,))
     return any(found) if verb == "deny" else all(found)
 
@@ -90,7 +90,7 @@ def _why_unmatched(
         return nearest(pattern.server, servers) or "no server has such a name"
     if pattern.is_server or not set(unread).isdisjoint(meant):
         return None
-    names = (DenyMatcher if verb == "deny" else NameMatcher)([pattern.name])
+    names = (DenyMatcher if verb == "deny" else GlobMatcher)([pattern.name])
     known: list[str] = []
     for kind, entry in items:
         if entry.server in meant and kind in pattern.kinds:

@@ -23,7 +23,7 @@ from ..serving.session_key import check_key_variable
 from ..ui.messages import CommandError
 
 if TYPE_CHECKING:
-    from ...catalogue.catalogue import ServerCatalogue
+    from ...catalogue.catalogue import Catalogue, ServerCatalogue
     from ...client import Client, ClientError
 
 
@@ -395,6 +395,11 @@ class MountedSession(CliSession):
         await self._gateway.close()
 
     # What is there
+
+    @property
+    def catalogue(self) -> "Catalogue":
+        """All that the servers have, whoever may see it."""
+        return self._gateway.catalogue
 
     @property
     def about(self) -> ServerDescription:
