@@ -206,9 +206,7 @@ async def test_a_name_is_taken_until_its_key_is_revoked(keys: ApiKeys):
     ],
 )
 async def test_names_that_look_like_known_ones_are_refused(keys: ApiKeys, holder: KeyHolder):
-    await keys.create(
-        KeyHolder(name="anna", tenant="acme", agent="coder", user="zoe", groups=("dev",))
-    )
+    await keys.create(KeyHolder(name="anna", tenant="acme", agent="coder", user="zoe", groups=("dev",)))
     before = len(await keys.list())
     for _ in range(2):
         with pytest.raises(ApiKeyError, match="only by case, by Unicode form or by look"):

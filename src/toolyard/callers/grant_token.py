@@ -144,16 +144,20 @@ def narrow_grant(
     allow: Sequence[str] | None = None,
     deny: Sequence[str] = (),
     ttl: float | None = None,
+    expires: float | None = None,
     calls: int | None = None,
     note: str = "",
 ) -> str:
     """A token that permits less than `token`, for a sub-agent. Asks nobody.
 
-    `allow` and `deny` are patterns as in `[access]`, `ttl` is in seconds from now. What the first token does
-    not permit, the new one does not either, whatever is asked for. Raises GrantError.
+    `allow` and `deny` are patterns as in `[access]`, `ttl` is in seconds from now, `expires` in
+    seconds since 1970. What the first token does not permit, the new one does not either, whatever is asked
+    for. Raises GrantError.
     """
-    expires = None if ttl is None else int(time.time() + ttl)
-    block = new_block(name=name, allow=allow, deny=deny, expires=expires, calls=calls, note=note)
+    if ttl is not None:
+        expires = min(time.time() + ttl, MAX_TIME if expires is None else expires)
+    end = None if expires is None else int(expires)
+    block = new_block(name=name, allow=allow, deny=deny, expires=end, calls=calls, note=note)
     return GrantToken.read(token).narrowed(block).text
 
 

@@ -195,7 +195,7 @@ class Principal(Struct, frozen=True, cache_hash=True):
     """Names the credential in logs and the audit, and is not secret: a key's id, a digest of a token."""
     grant: Grant | None = None
     expires: float | None = None
-    """When the credential ends, in seconds since 1970, if that is known. No grant made with it lasts longer."""
+    """When the credential ends, in seconds since 1970, if that is known. Grants made with it end then."""
 
     @property
     def agents(self) -> tuple[str, ...]:

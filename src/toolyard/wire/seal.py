@@ -42,7 +42,8 @@ class Sealer:
 
     def derive(self, purpose: str) -> bytes:
         """A key of 32 bytes for another kind of signature."""
-        return hashlib.blake2b(b"derived key", key=self._key, person=purpose.encode(), digest_size=32).digest()
+        person = purpose.encode()
+        return hashlib.blake2b(b"derived key", key=self._key, person=person, digest_size=32).digest()
 
     def open(self, token: str, purpose: str) -> bytes:
         try:
