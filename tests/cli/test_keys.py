@@ -206,6 +206,27 @@ def test_on_stdio_the_key_is_in_the_environment(yard: Toolyard):
     assert key not in revoked.err
 
 
+def test_on_stdio_a_revoked_key_ends_while_it_is_used(yard: Toolyard):
+    key = made(yard, "anna")
+    process = yard.start("stdio", TOOLYARD_API_KEY=key)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(HELLO)
+        process.stdin.flush()
+        assert "result" in json.loads(process.stdout.readline())
+        yard("keys", "revoke", "anna")
+        answer = {"result": {}}
+        while "result" in answer:  # within seconds
+            process.stdin.write(HELLO)
+            process.stdin.flush()
+            answer = json.loads(process.stdout.readline())
+        assert answer["error"]["message"] == "TOOLYARD_API_KEY: The key or token is not valid"
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def test_on_stdio_a_key_for_elsewhere_does_not_matter(toolyard: Toolyard):
     toolyard.write("toolyard.toml", '[gateway]\nview = "all"\n[servers.demo]\nmodule = "demo"\n')
     assert '"mcp__demo__echo"' in toolyard("stdio", stdin=HELLO, TOOLYARD_API_KEY="ty_x").out
