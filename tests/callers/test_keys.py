@@ -48,6 +48,16 @@ async def keys(tmp_path: Path, clock: Clock) -> AsyncIterator[ApiKeys]:
     await opened.close()
 
 
+def content_of(folder: Path) -> bytes:
+    return b"".join(path.read_bytes() for path in folder.iterdir())
+
+
+def put_a_folder_in_place_of(file: Path) -> None:
+    for path in file.parent.iterdir():
+        path.unlink()
+    file.mkdir()
+
+
 async def refusal(keys: ApiKeys, text: str) -> str:
     with pytest.raises(InvalidTokenError) as error:
         await keys.verify(text, "/mcp")
@@ -102,7 +112,7 @@ async def test_nothing_of_a_key_is_stored_but_a_keyed_hash(tmp_path: Path, keys:
     await keys.verify(issued.text, "/mcp")
     await keys.close()
     secret = issued.text.split("_")[2].encode()
-    stored = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    stored = content_of(tmp_path)
     assert b"anna" in stored
     assert secret not in stored
     assert secret[:32] not in stored
@@ -234,9 +244,7 @@ async def test_with_a_store_in_memory_keys_are_in_a_file_of_the_state_folder(tmp
 async def test_a_store_that_is_down_is_no_reason_to_call_a_key_invalid(tmp_path: Path, keys: ApiKeys):
     issued = await keys.create(ANNA)
     await keys.close()
-    for path in tmp_path.iterdir():
-        path.unlink()
-    (tmp_path / "state.db").mkdir()
+    put_a_folder_in_place_of(tmp_path / "state.db")
     broken = open_keys("sqlite:", tmp_path, "yard", SEALER)
     with pytest.raises(VerifierUnavailableError):
         await broken.verify(issued.text, "/mcp")

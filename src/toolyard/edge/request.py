@@ -182,7 +182,10 @@ class HostGuard:
         """For an origin that was let in: what its browser needs to see."""
         return [
             (b"access-control-allow-origin", headers.raw[b"origin"]),
-            (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version"),
+            (
+                b"access-control-expose-headers",
+                b"mcp-session-id, mcp-protocol-version, www-authenticate, retry-after",
+            ),
             (b"vary", b"origin"),
         ]
 
