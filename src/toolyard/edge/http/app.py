@@ -1,4 +1,5 @@
-"""The ASGI apps: `HttpEdge` serves both eras at one path, `PathRouter` several edges and pages.
+"""The ASGI apps: `HttpEdge` serves both eras at one path, `PathRouter` several edges and pages, `AgentPaths`
+the paths of sub-agents.
 
 Owns what is HTTP: routes, limits, status codes. A modern request is answered by an `Exchange`; a legacy
 one by the `LegacyEndpoint`.
@@ -7,6 +8,7 @@ one by the `LegacyEndpoint`.
 import asyncio
 import inspect
 import logging
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -23,6 +25,7 @@ from ...wire.seal import Sealer
 from ...wire.versions import MODERN_VERSIONS
 from ..replies import take_notification
 from ..request import (
+    AGENT_EXTENSION,
     JSON_TYPE,
     MAX_LENGTH_DIGITS,
     AcceptHeaders,
@@ -129,6 +132,11 @@ class HttpEdge:
             if request.keys is not None:
                 forget_keys(request.keys)
 
+    @property
+    def knows_agents(self) -> bool:
+        """Whether it can tell who holds a grant. An application's own hook cannot."""
+        return self._identify is None and self._callers.authenticator is not None
+
     async def admits(self, scope: Scope, receive: Receive) -> bool:
         """Whether such a request would be let in, for what is served beside the endpoint."""
         headers = RequestHeaders.of(scope["headers"])
@@ -169,8 +177,7 @@ class HttpEdge:
         if path == "/health" and method in ("GET", "HEAD"):
             await send_json(send, 200, encode(self._service.health()), [])
         else:
-            error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self.path!r}")
-            await send_json(send, 404, encode_error(None, error), [])
+            await _send_not_found(send, path, self.path)
 
     async def _authenticate(self, request: HttpRequest, scope: Scope) -> bool:
         """Find out who calls, and read the caller's keys; False if the request was refused."""
@@ -320,6 +327,34 @@ class Endpoint(Protocol):
     async def close(self) -> None: ...
 
 
+AGENTS_PATH = "/agents/"
+_AGENT_PATH = re.compile(r"/agents/([^/]{1,100})/mcp/?")
+
+
+class AgentPaths:
+    """`/agents/NAME/mcp`: the endpoint again, for the holder of a grant of this name and for nobody else."""
+
+    def __init__(self, edge: HttpEdge) -> None:
+        self._edge = edge
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = _path(scope)
+        found = _AGENT_PATH.fullmatch(path)
+        if found is None or not self._edge.knows_agents:
+            await _send_not_found(send, path, self._edge.path)
+            return
+        known: Mapping[str, Any] = scope.get("extensions") or {}
+        extensions = {**known, AGENT_EXTENSION: found[1]}
+        # The path is the endpoint's own, with what a server has put before it.
+        at = scope["path"].removesuffix(path) + self._edge.path
+        await self._edge({**scope, "path": at, "extensions": extensions}, receive, send)
+
+
+async def _send_not_found(send: Send, path: str, endpoint: str) -> None:
+    error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {endpoint!r}")
+    await send_json(send, 404, encode_error(None, error), [])
+
+
 class PathRouter:
     """`open(name)` makes the edge of a name, or returns None when there is no such thing (any more).
 
@@ -367,8 +402,7 @@ class PathRouter:
             return
         edge = await self._edge_of(path)
         if edge is None:
-            error = InvalidRequest(f"Not found: {path[:80]!r}. The MCP endpoint is {self.path!r}")
-            await send_json(send, 404, encode_error(None, error), [])
+            await _send_not_found(send, path, self.path)
         else:
             await edge(scope, receive, send)
 
