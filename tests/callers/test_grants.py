@@ -495,7 +495,6 @@ async def test_a_grant_of_a_token_ends_with_the_token(yard: Yard):
     [
         (TOKEN_HOLDER, {"issuers": ()}),
         (Principal(kind="proxy", subject="ana"), {"proxy": None}),
-        (LOCAL, {"required": True}),
         (LOCAL, {"grants": False}),
     ],
 )
@@ -506,6 +505,14 @@ async def test_a_grant_ends_when_its_maker_is_not_let_in_any_more(
     assert await yard.verify(token)
     yard.grants.configure(replace(AUTH, **without), keys=yard.keys)
     assert await yard.refusal(token)
+
+
+async def test_a_grant_of_the_local_user_ends_when_nobody_is_local_any_more(yard: Yard):
+    token = await yard.make()
+    yard.grants.configure(AUTH, keys=yard.keys, admits_local=False)
+    assert await yard.refusal(token)
+    with pytest.raises(GrantError, match="not accepted"):
+        await yard.make()
 
 
 async def test_a_grant_of_a_key_ends_when_keys_are_not_accepted_any_more(yard: Yard):

@@ -7,6 +7,7 @@ import logging
 from pathlib import Path
 
 from ..callers.authenticator import Authenticator, TokenVerifier
+from ..callers.grants import Grants, open_grants
 from ..callers.keys import ApiKeys, open_keys
 from ..config import Config, ConfigError
 from ..edge.request import AuthenticatorSetting
@@ -30,6 +31,7 @@ class GatewayCallers:
         self._sealer = sealer
         self._has_key = has_key
         self._keys: ApiKeys | None = None
+        self._grants: Grants | None = None
         self._is_enforced = False
         self._is_exposed = False
         self._is_open = False
@@ -65,11 +67,31 @@ class GatewayCallers:
             # Behind a public address there is a proxy, and through it everybody comes from this machine.
             required=auth.required or bool(config.gateway.public_url),
             is_open=self._is_open,
+            ignores_foreign=not auth.keys and not auth.issuers,
         )
 
     def _verifiers(self, config: Config) -> list[TokenVerifier]:
         """In the order in which they are asked: grants, keys, issuers."""
-        return [self.keys(config)] if config.auth.keys else []
+        found: list[TokenVerifier] = []
+        if config.auth.grants and self._has_key:
+            found.append(self.grants(config))
+        if config.auth.keys:
+            found.append(self.keys(config))
+        return found
+
+    def grants(self, config: Config) -> Grants:
+        """Configured anew. Needs a key of the gateway that lasts."""
+        auth = config.auth
+        if self._grants is None:
+            name = config.gateway.name
+            self._grants = open_grants(config.state.url, self._folder, name, self._sealer, auth, self._state)
+        self._grants.configure(
+            auth,
+            keys=self.keys(config) if auth.keys else None,
+            agents=config.access.agents,
+            admits_local=self._is_open or not (auth.required or config.gateway.public_url),
+        )
+        return self._grants
 
     def keys(self, config: Config) -> ApiKeys:
         if not self._has_key:
@@ -83,5 +105,7 @@ class GatewayCallers:
         return self._keys
 
     async def close(self) -> None:
+        if self._grants is not None:
+            await self._grants.close()
         if self._keys is not None:
             await self._keys.close()

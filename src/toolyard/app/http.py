@@ -1,7 +1,7 @@
 """The gateway as an ASGI app.
 
-Its view is at `/mcp`, each upstream at `/mcp/NAME`, and beside them /health, /metrics and downloads of stored
-results at /results/<token>. The MCP endpoints themselves are in `edge.http`.
+Its view is at `/mcp`, and at `/agents/NAME/mcp` for the holder of a grant; each upstream is at `/mcp/NAME`.
+Beside them are /health, /metrics and downloads of stored results at /results/<token>. The MCP endpoints themselves are in `edge.http`.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from ..artifacts.store import (
     ResultLinks,
 )
 from ..config import GatewayConfig
-from ..edge.http.app import HttpEdge, HttpPage, PathRouter, json_page
+from ..edge.http.app import AGENTS_PATH, AgentPaths, HttpEdge, HttpPage, PathRouter, json_page
 from ..edge.request import Identify, Pace, Receive, Scope, Send, send_json
 from ..telemetry.metrics import CONTENT_TYPE
 from ..wire.call import Service
@@ -189,15 +189,19 @@ def asgi(
     metrics = gateway.metrics
     if metrics is not None:
         pages["/metrics"] = HttpPage(lambda: (CONTENT_TYPE, metrics.render()))
+    main = edge(gateway.view(), path)
     return PathRouter(
         path,
-        edge(gateway.view(), path),
+        main,
         names=lambda: gateway.servers,
         open=lambda name, at: edge(gateway.bare(name), at, name),
         pages=pages,
         start=start,
         stop=stop,
-        routes={LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links)},
+        routes={
+            LINK_PATH: Downloads(gateway.storage.store, gateway.storage.links),
+            AGENTS_PATH: AgentPaths(main),
+        },
     )
 
 

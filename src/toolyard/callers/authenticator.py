@@ -142,6 +142,7 @@ class Authenticator:
     """Makes principals of requests.
 
     `required`: a request of this machine needs a credential too. `is_open`: no request needs one.
+    `ignores_foreign`: a token that no verifier recognizes is not for us, as where only a proxy names callers.
     """
 
     def __init__(
@@ -151,6 +152,7 @@ class Authenticator:
         proxy: ProxyConfig | None = None,
         required: bool = False,
         is_open: bool = False,
+        ignores_foreign: bool = False,
         challenges: Challenges | None = None,
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
@@ -159,6 +161,7 @@ class Authenticator:
         self._proxy = None if proxy is None else _TrustedProxy(proxy)
         self._admits_local = is_open or not required
         self._is_open = is_open
+        self._ignores_foreign = ignores_foreign
         self._challenges = challenges or Challenges()
         self._clock = clock
         self._brake = _Brake(clock, sleep)
@@ -194,9 +197,14 @@ class Authenticator:
             # Not even from the proxy: nginx takes $remote_user from a password that it has not checked.
             message = f"{_HOW}, not {scheme[:20].decode('ascii', 'replace')!r}"
             raise Refused(401, message, self._challenges.missing(resource))
-        if not self._verifiers:  # then the token is not for us: the proxy's, or of no use
+        if not self._verifiers or (self._ignores_foreign and not self._is_ours(rest)):
+            # The token is not for us: it is the proxy's, or of no use.
             return self._without_token(headers, peer, resource)
         return await self._with_token(value, rest, peer, resource)
+
+    def _is_ours(self, token: bytes) -> bool:
+        text = token.strip().decode("latin-1")
+        return any(verifier.recognizes(text) for verifier in self._verifiers)
 
     async def _authenticate_agent(
         self, headers: RequestHeaders, peer: str, resource: str, query: bytes, agent: str

@@ -222,7 +222,7 @@ class Grants:
         self._auth = auth
         self._keys = keys if auth.keys else None
         self._agents = {form: agent for agent in agents for form in lookalikes(agent)}
-        self._admits_local = admits_local and not auth.required
+        self._admits_local = admits_local
         self._issuers = frozenset(issuer.issuer for issuer in auth.issuers)
 
     async def close(self) -> None:
