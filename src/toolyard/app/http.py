@@ -1,7 +1,8 @@
 """The gateway as an ASGI app.
 
 Its view is at `/mcp`, and at `/agents/NAME/mcp` for the holder of a grant; each upstream is at `/mcp/NAME`.
-Beside them are /health, /metrics and downloads of stored results at /results/<token>. The MCP endpoints themselves are in `edge.http`.
+Beside them are /health, /metrics and downloads of stored results at /results/<token>. The MCP endpoints
+themselves are in `edge.http`.
 """
 
 import asyncio

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ..configuration import loader
+from ..serving.credentials import open_credentials
 from ..serving.session_key import check_key_variable, session_key
 from ..ui.messages import CommandError, hint, one_line, warn
 from ..ui.output import print_json
@@ -238,11 +239,8 @@ def revoke(id_or_token: str, key_file: Path | None, config: Path | None, as_json
 
 def _run(settings: "Config", key_file: Path | None, work: "Callable[[Grants, ApiKeys], Awaitable[T]]") -> T:
     from ...callers.grant_token import GrantError
-    from ...callers.grants import Grants
-    from ...callers.keys import ApiKeyError, ApiKeys, lasting_state
-    from ...config.files import state_folder
+    from ...callers.keys import ApiKeyError
     from ...state.store import StateError
-    from ...wire.seal import Sealer
 
     check_key_variable()
     key = session_key(key_file)
@@ -250,20 +248,10 @@ def _run(settings: "Config", key_file: Path | None, work: "Callable[[Grants, Api
         raise CommandError(
             "grants need a key of the gateway that lasts", "set TOOLYARD_KEY, or give --key-file FILE"
         )
-    name, auth = settings.gateway.name, settings.auth
-    sealer = Sealer(key, name)
 
     async def run() -> T:
-        state, _ = lasting_state(settings.state.url, state_folder(settings), None, "grants")
-        keys = ApiKeys(state, name, sealer, owns_state=True)
-        local = not auth.required and not settings.gateway.public_url
-        grants = Grants(
-            state, name, sealer, auth, keys=keys, agents=settings.access.agents, admits_local=local
-        )
-        try:
+        async with open_credentials(settings, key) as (keys, grants):
             return await work(grants, keys)
-        finally:
-            await keys.close()
 
     try:
         return asyncio.run(run())
