@@ -122,7 +122,12 @@ class Gateway:
         return self._caller_keys[name]
 
     def _stored(self, shaping: ResultShaping) -> StoredResults:
-        return StoredResults(self.storage.store, shaping.reader, self._count_read)
+        return StoredResults(
+            self.storage.store,
+            shaping.reader,
+            self._count_read,
+            lambda call, tool: self._context.may_read_result(call, tool),
+        )
 
     def _count_read(self, caller: Caller, sent: int) -> None:
         """A part of a stored result was read."""

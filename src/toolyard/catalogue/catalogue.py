@@ -298,6 +298,10 @@ class ServerCatalogue:
         """The upstream's own name of the item that we show under this name."""
         return next((own for own, shown in self._rename.items() if shown == bare), bare)
 
+    def may_read(self, uri: str) -> bool:
+        """Whether an address may be asked for, listed or not."""
+        return True
+
     def may_call(self, bare: str) -> bool:
         """Whether a name may be used, listed or not: it is allowed, and was not replaced by another name."""
         own = self.own_name(bare)
@@ -399,14 +403,21 @@ class Catalogue:
     def is_settled(self) -> bool:
         return all(server.was_read or server.settled.is_set() for server in self.servers.values())
 
-    async def wait_settled(self, wait: float, servers: list[ServerCatalogue] | None = None) -> None:
-        """Wait a little for the first attempt of `servers`, or of every upstream whose lists were never read.
+    def permits(self, server: str, own: str) -> bool:
+        """Whether a tool may be known of by its own name, listed or not."""
+        return server in self.servers and self.servers[server].allows(own)
+
+    async def wait_settled(self, wait: float, names: Sequence[str] | None = None) -> None:
+        """Wait a little for the first attempt of these servers, or of all whose lists were never read.
 
         `wait` counts from when each was mounted, so only the first callers wait.
         """
-        short = wait if servers is not None else min(wait, FAILED_BEFORE_SECONDS)
-        if servers is None:
-            servers = [server for server in self.servers.values() if not server.was_read]
+        short = wait if names is not None else min(wait, FAILED_BEFORE_SECONDS)
+        servers = (
+            [server for server in self.servers.values() if not server.was_read]
+            if names is None
+            else [self.servers[name] for name in names if name in self.servers]
+        )
         trying = [server for server in servers if not server.settled.is_set()]
         while left := [
             (server, seconds)

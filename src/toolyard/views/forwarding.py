@@ -15,8 +15,9 @@ import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
-from ..catalogue.catalogue import Catalogue, CatalogueEntry, ServerCatalogue
+from ..catalogue.catalogue import CatalogueEntry
 from ..catalogue.items import ALIAS, PROMPTS, RESOURCES, TEMPLATES, TOOLS, ItemKind, prefix_of
+from ..catalogue.scope import VisibleCatalogue, VisibleServer
 from ..dispatch import CallTarget, Mount
 from ..pipeline import Handler
 from ..upstream.base import Forward, Outcome
@@ -44,11 +45,11 @@ class NameResolver(Protocol):
 
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget: ...
 
-    def places_of(self, uri: str) -> tuple[list[Mount], str]: ...
+    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]: ...
 
-    def knows(self, uri: str) -> bool: ...
+    def knows(self, uri: str, call: Call) -> bool: ...
 
-    def servers(self) -> list[str]: ...
+    def servers(self, call: Call) -> list[str]: ...
 
 
 class _LegacyTask(Struct, rename="camel"):
@@ -72,8 +73,7 @@ class FitTask(Protocol):
 class ForwardingContext(Protocol):
     """What a forwarder needs of the gateway."""
 
-    @property
-    def catalogue(self) -> Catalogue: ...
+    def visible(self, call: Call) -> VisibleCatalogue: ...
 
     @property
     def mounts(self) -> Mapping[str, Mount]: ...
@@ -171,7 +171,7 @@ class RequestForwarder:
 
     async def read_resource(self, call: Call) -> Any:
         uri = _string(call.members(), "uri")
-        mounts, own = await self._places_of(uri)
+        mounts, own = await self._places_of(uri, call)
         refused: McpError | None = None
         for mount in mounts:
             try:
@@ -191,7 +191,7 @@ class RequestForwarder:
             mount, ref["name"] = target.mount, Raw(encode(target.own))
         elif kind == "ref/resource":
             uri = _string(ref, "uri")
-            mounts, own = await self._places_of(uri)
+            mounts, own = await self._places_of(uri, call)
             if not mounts:
                 raise InvalidParams(f"Unknown resource: {uri[:80]!r}")
             mount, ref["uri"] = mounts[0], Raw(encode(own))
@@ -207,7 +207,8 @@ class RequestForwarder:
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
         ids = self._context.task_ids
         server, tool, id = ids.open(sealed, call.caller)
-        mount = self._context.mounts.get(server) if server in self._view.servers() else None
+        known = server in self._view.servers(call) and self._context.visible(call).permits(server, tool)
+        mount = self._context.mounts.get(server) if known else None
         if mount is None:
             raise InvalidParams(f"Task not found: {sealed[:80]!r}; its server is not mounted any more")
         is_get = call.method == "tasks/get"
@@ -231,7 +232,7 @@ class RequestForwarder:
 
     async def _resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
         """A client may remember a name from before we started; then its server's list is waited for."""
-        catalogue = self._context.catalogue
+        catalogue = self._context.visible(call)
         if not catalogue.is_settled:
             with suppress(InvalidParams, UpstreamStartingError, UpstreamDownError):
                 found = self._view.resolve(kind, name, call)
@@ -240,10 +241,11 @@ class RequestForwarder:
             await catalogue.wait_settled(self._context.list_wait)
         return self._view.resolve(kind, name, call)
 
-    async def _places_of(self, uri: str) -> tuple[list[Mount], str]:
-        if not self._context.catalogue.is_settled and not self._view.knows(uri):
-            await self._context.catalogue.wait_settled(self._context.list_wait)
-        return self._view.places_of(uri)
+    async def _places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
+        catalogue = self._context.visible(call)
+        if not catalogue.is_settled and not self._view.knows(uri, call):
+            await catalogue.wait_settled(self._context.list_wait)
+        return self._view.places_of(uri, call)
 
 
 _background: set["asyncio.Task[None]"] = set()
@@ -340,7 +342,7 @@ def _members(state: Any) -> dict[str, Any]:
 RETRY_SECONDS = 5.0
 
 
-def why_unavailable(catalogue: Catalogue, name: str) -> UpstreamError | None:
+def why_unavailable(catalogue: VisibleCatalogue, name: str) -> UpstreamError | None:
     """Of a tool or prompt that is not known: that its server is not there, and why, if that is so."""
     for server in catalogue.servers.values():
         if server.was_read or server.state == "ready" or not name.startswith(prefix_of(server.name)):
@@ -355,8 +357,13 @@ def why_unavailable(catalogue: Catalogue, name: str) -> UpstreamError | None:
     return None
 
 
-def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
+def servers_for(catalogue: VisibleCatalogue, uri: str) -> tuple[list[str], str]:
     """The upstreams to ask, likeliest first, and what to ask them for."""
+    servers, own = _owners(catalogue, uri)
+    return [server for server in servers if catalogue.servers[server].may_read(own)], own
+
+
+def _owners(catalogue: VisibleCatalogue, uri: str) -> tuple[list[str], str]:
     if uri.startswith(ALIAS):
         server, _, rest = uri.removeprefix(ALIAS).partition("/")
         if unquote(server) in catalogue.servers:
@@ -364,7 +371,7 @@ def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
     entry = catalogue.find(RESOURCES, uri) or catalogue.find(TEMPLATES, uri)
     if entry is not None:
         return [entry.server], uri
-    servers = catalogue.servers.values()
+    servers = list(catalogue.servers.values())
     matching = [
         server_catalogue.name
         for server_catalogue in servers
@@ -383,6 +390,8 @@ def servers_for(catalogue: Catalogue, uri: str) -> tuple[list[str], str]:
     return near or (able if len(able) == 1 else []), uri
 
 
-def is_offered(server: ServerCatalogue, uri: str) -> bool:
+def is_offered(server: VisibleServer, uri: str) -> bool:
     """Whether an upstream lists an address, or has a template that it may be of."""
-    return server.find(RESOURCES, uri) is not None or server.templates.match(uri) is not None
+    if server.find(RESOURCES, uri) is not None:
+        return True
+    return server.templates.match(uri) is not None and server.may_read(uri)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import msgspec
 from msgspec import UNSET, Raw
 
-from ..catalogue.catalogue import CatalogueEntry, ServerCatalogue, conversation_of
+from ..catalogue.catalogue import CatalogueEntry, ServerIdentity, conversation_of
 from ..catalogue.items import (
     PROMPTS,
     RESOURCES,
@@ -27,6 +27,7 @@ from ..catalogue.items import (
     item_json,
     with_server_description,
 )
+from ..catalogue.scope import VisibleCatalogue, VisibleServer
 from ..dispatch import CallTarget, Mount
 from ..kit.calls.content import ToolError, error_result
 from ..kit.events import TOOLS_CHANGED, ChangeEvent
@@ -185,30 +186,33 @@ class View(ABC):
         """Where a tool's or prompt's name leads and what it is called there; InvalidParams if nowhere."""
 
     @abstractmethod
-    def places_of(self, uri: str) -> tuple[list[Mount], str]:
+    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
         """Who may have a resource, likeliest first, and its address there."""
 
     @abstractmethod
-    def knows(self, uri: str) -> bool:
+    def knows(self, uri: str, call: Call) -> bool:
         """Whether some upstream offers a resource at this address."""
 
     @abstractmethod
-    def servers(self) -> list[str]:
+    def servers(self, call: Call) -> list[str]:
         """The upstreams that can be seen here."""
 
     def concerns(self, event: ChangeEvent, call: Call) -> bool:
         """Whether a change is one that this caller can see. What has params is told to those it is for."""
         # A server that has just gone is not among them any more, and its tools are gone with it.
-        return event.params is None and (self.sees_all or event.about in self.servers())
+        if event.params is not None:
+            return False
+        gone = event.about not in self.context.catalogue.servers
+        return (self.sees_all and gone) or event.about in self.servers(call)
 
-    def offers(self, kind: ItemKind) -> bool:
+    def offers(self, kind: ItemKind, call: Call) -> bool:
         return True
 
     @abstractmethod
     def server_info(self) -> Raw: ...
 
     @abstractmethod
-    async def about(self, modern: bool) -> dict[str, Any]:
+    async def about(self, call: Call) -> dict[str, Any]:
         """`capabilities`, `serverInfo` and `instructions`."""
 
     # Service
@@ -235,7 +239,7 @@ class View(ABC):
 
     async def _discover(self, call: Call) -> Any:
         self.context.host.client_seen(call)
-        about = await self.about(modern=True)
+        about = await self.about(call)
         info = about.pop("serverInfo")
         return {
             "supportedVersions": list(MODERN_VERSIONS),
@@ -248,7 +252,7 @@ class View(ABC):
 
     async def _initialize(self, call: Call) -> Any:
         self.context.host.client_seen(call)
-        return {"protocolVersion": call.caller.version, **await self.about(modern=False)}
+        return {"protocolVersion": call.caller.version, **await self.about(call)}
 
     async def _ping(self, call: Call) -> Any:
         return Result()
@@ -263,7 +267,7 @@ class View(ABC):
 
     def _list(self, kind: ItemKind) -> MethodHandler:
         async def answer(call: Call) -> Any:
-            if not self.offers(kind):
+            if not self.offers(kind, call):
                 raise MethodNotFound(call.method)
             await self.context.catalogue.wait_settled(self.context.list_wait)
             self.context.host.lists_wanted()
@@ -285,7 +289,7 @@ class View(ABC):
 
     async def _subscribe(self, call: Call) -> Any:
         uri = decode_params(call.params, UriParams).uri
-        if not self.knows(uri):
+        if not self.knows(uri, call):
             raise not_found(call, uri)
         if call.session is not None:
             if len(call.session.subscriptions | {uri}) > MAX_SUBSCRIPTIONS:
@@ -303,14 +307,14 @@ class View(ABC):
 
     async def end_session(self, call: Call) -> None:
         """What was opened upstream for this client alone goes with it."""
-        for server in self.servers():
+        for server in self.servers(call):
             mount = self.context.mounts.get(server)
             if mount is not None:
                 mount.upstream.end_session(call)
 
     async def _roots_changed(self, call: Call) -> None:
         """Tells all upstreams at once, in the background: one that hangs holds up nobody."""
-        for server in self.servers():
+        for server in self.servers(call):
             mount = self.context.mounts.get(server)
             if mount is not None:
                 run_in_background(mount.upstream.roots_changed(call))
@@ -326,6 +330,18 @@ MAX_COMPARED = 200
 EXTENSIONS = (TASKS_EXTENSION, UI_EXTENSION)
 
 
+def _unknown(catalogue: VisibleCatalogue, kind: ItemKind, name: str) -> str:
+    what = "tool" if kind is TOOLS else "prompt"
+    # Comparing takes long: only with those of the same server or of the same name, and with few.
+    start = "__".join(name.split("__", 2)[:2]) + "__"
+    end = name[len(start) - 2 :]
+    known = [entry.name for entry in catalogue.all(kind)]
+    names = [one for one in known if one.startswith(start)] or [one for one in known if one.endswith(end)]
+    near = get_close_matches(name[:80], names[:MAX_COMPARED], 3, 0.6)
+    hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
+    return f"Unknown {what}: {name[:80]!r}{hint}"
+
+
 class AllView(View):
     sees_all = True
 
@@ -338,7 +354,7 @@ class AllView(View):
         self._own_instructions = own_instructions
 
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
-        return self.context.catalogue.all(kind)
+        return self.context.visible(call).all(kind)
 
     def name_of(self, entry: CatalogueEntry) -> str:
         return entry.name
@@ -349,45 +365,36 @@ class AllView(View):
     def server_info(self) -> Raw:
         return self._info
 
-    def servers(self) -> list[str]:
-        return list(self.context.catalogue.servers)
+    def servers(self, call: Call) -> list[str]:
+        return list(self.context.visible(call).servers)
 
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
-        entry = self.context.catalogue.find(kind, name)
+        catalogue = self.context.visible(call)
+        entry = catalogue.find(kind, name)
         mount = None if entry is None else self.context.mounts.get(entry.server)
         if entry is None or mount is None:
-            raise why_unavailable(self.context.catalogue, name) or InvalidParams(self._unknown(kind, name))
+            raise why_unavailable(catalogue, name) or InvalidParams(_unknown(catalogue, kind, name))
         return CallTarget(mount, entry.item.own, entry)
 
-    def _unknown(self, kind: ItemKind, name: str) -> str:
-        what = "tool" if kind is TOOLS else "prompt"
-        # Comparing takes long: only with those of the same server or of the same name, and with few.
-        start = "__".join(name.split("__", 2)[:2]) + "__"
-        end = name[len(start) - 2 :]
-        known = [entry.name for entry in self.context.catalogue.all(kind)]
-        names = [one for one in known if one.startswith(start)] or [one for one in known if one.endswith(end)]
-        near = get_close_matches(name[:80], names[:MAX_COMPARED], 3, 0.6)
-        hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        return f"Unknown {what}: {name[:80]!r}{hint}"
-
-    def places_of(self, uri: str) -> tuple[list[Mount], str]:
-        servers, own = servers_for(self.context.catalogue, uri)
+    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
+        servers, own = servers_for(self.context.visible(call), uri)
         mounts = self.context.mounts
         return [mounts[server] for server in servers if server in mounts], own
 
-    def knows(self, uri: str) -> bool:
-        servers, own = servers_for(self.context.catalogue, uri)
-        server_catalogues = self.context.catalogue.servers
-        return any(is_offered(server_catalogues[server], own) for server in servers)
+    def knows(self, uri: str, call: Call) -> bool:
+        catalogue = self.context.visible(call)
+        servers, own = servers_for(catalogue, uri)
+        visible = catalogue.servers
+        return any(is_offered(visible[server], own) for server in servers)
 
-    def _instructions(self) -> str:
-        return instructions(self._own_instructions, self.context.catalogue)
+    def _instructions(self, call: Call) -> str:
+        return instructions(self._own_instructions, self.context.visible(call))
 
     def health(self) -> dict[str, Any]:
         return self.context.host.health()
 
-    async def about(self, modern: bool) -> dict[str, Any]:
-        catalogue = self.context.catalogue
+    async def about(self, call: Call) -> dict[str, Any]:
+        catalogue, modern = self.context.visible(call), call.caller.era == "modern"
         await catalogue.wait_settled(self.context.list_wait)
         found = [server.identity.capabilities for server in catalogue.servers.values()]
         # What is not mounted yet may come with the next change of the configuration; tools always do.
@@ -405,7 +412,7 @@ class AllView(View):
         }
         if extensions:
             capabilities["extensions"] = extensions
-        text = self._instructions()
+        text = self._instructions(call)
         return {
             "capabilities": capabilities,
             "serverInfo": self._implementation,
@@ -418,9 +425,8 @@ class BareView(View):
         super().__init__(context)
         self._server = server
 
-    @property
-    def _listing(self) -> ServerCatalogue:
-        listing = self.context.catalogue.servers.get(self._server)
+    def _listing(self, call: Call) -> VisibleServer:
+        listing = self.context.visible(call).servers.get(self._server)
         if listing is None:
             raise Unavailable(f"server {self._server!r} is not mounted any more")
         return listing
@@ -433,25 +439,26 @@ class BareView(View):
         return mount
 
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
-        return self._listing.entries[kind.name]
+        return self._listing(call).entries[kind.name]
 
     def name_of(self, entry: CatalogueEntry) -> str:
         return entry.bare
 
     def server_info(self) -> Raw:
-        return self._listing.identity.info
+        server = self.context.catalogue.servers.get(self._server)
+        return ServerIdentity().info if server is None else server.identity.info
 
-    def offers(self, kind: ItemKind) -> bool:
-        identity = self._listing.identity
+    def offers(self, kind: ItemKind, call: Call) -> bool:
+        identity = self._listing(call).identity
         ours = kind.capability == "resources" and self.context.stored is not None
         return ours or not identity.version or kind.capability in identity.capabilities
 
-    def servers(self) -> list[str]:
-        return [self._server]
+    def servers(self, call: Call) -> list[str]:
+        return [self._server] if self._server in self.context.visible(call).servers else []
 
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
         """A name that we do not know may be new: the upstream itself says whether it is."""
-        listing = self._listing
+        listing = self._listing(call)
         entry = listing.find(kind, name)
         if entry is None and not listing.may_call(name):
             what = "tool" if kind is TOOLS else "prompt" if kind is PROMPTS else "resource"
@@ -459,16 +466,16 @@ class BareView(View):
         own = listing.own_name(name) if entry is None else entry.item.own
         return CallTarget(self._mount, own, entry)
 
-    def places_of(self, uri: str) -> tuple[list[Mount], str]:
-        return [self._mount], uri
+    def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
+        return ([self._mount] if self._listing(call).may_read(uri) else []), uri
 
-    def knows(self, uri: str) -> bool:
-        return is_offered(self._listing, uri)
+    def knows(self, uri: str, call: Call) -> bool:
+        return is_offered(self._listing(call), uri)
 
-    async def about(self, modern: bool) -> dict[str, Any]:
-        listing = self._listing
+    async def about(self, call: Call) -> dict[str, Any]:
+        listing = self._listing(call)
         if not listing.was_read:
-            await self.context.catalogue.wait_settled(self.context.list_wait, [listing])
+            await self.context.catalogue.wait_settled(self.context.list_wait, [self._server])
         identity = listing.identity
         capabilities = {name: value for name, value in identity.capabilities.items() if name != "tasks"}
         if self.context.stored is not None:
@@ -477,7 +484,7 @@ class BareView(View):
             if name in capabilities:
                 capabilities[name] = {**(capabilities[name] or {}), "listChanged": True}
         extensions = dict(capabilities.get("extensions") or {})
-        if not modern:
+        if call.caller.era != "modern":
             extensions.pop(TASKS_EXTENSION, None)
         capabilities.pop("extensions", None)
         if extensions:
@@ -521,7 +528,7 @@ class SearchView(AllView):
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]:
         if kind is not TOOLS:
             return super().entries(kind, call)
-        servers = self.context.catalogue.servers
+        servers = self.context.visible(call).servers
         listed = {
             entry.name: entry
             for server in servers.values()
@@ -558,13 +565,17 @@ class SearchView(AllView):
             return event.params == whose
         if not event.about:
             return is_identified(call, self.context)
-        server = self.context.catalogue.servers.get(event.about)
-        if server is None or server.pinned:
+        if event.about not in self.context.catalogue.servers:
+            return True
+        server = self.context.visible(call).servers.get(event.about)
+        if server is None:
+            return False
+        if server.pinned:
             return True
         return self.meta_tools.lists_found(call) and event.about in self.meta_tools.finds.servers(whose)
 
-    def _instructions(self) -> str:
-        return how_to_search(self._own_instructions, list(self._tools), self.context.catalogue)
+    def _instructions(self, call: Call) -> str:
+        return how_to_search(self._own_instructions, list(self._tools), self.context.visible(call))
 
     # Calls
 

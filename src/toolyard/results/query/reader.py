@@ -130,8 +130,10 @@ class ResultReader:
         limits = Limits(max_bytes=settings.max_bytes)
         self._room = limits.answer_bytes - AROUND
 
-    async def read(self, tenant: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """The answer; Wrong with what its reader should know."""
+    async def read(
+        self, tenant: str, arguments: dict[str, Any], permits: Callable[[str], bool] = lambda tool: True
+    ) -> dict[str, Any]:
+        """The answer; ReadResultError tells the caller what was wrong. `permits`: by the tool's full name."""
         request = parse_read_request(arguments)
         if request.way == "sql" and find_spec("duckdb") is None:
             raise ReadResultError(
@@ -139,9 +141,12 @@ class ResultReader:
             )
         try:
             reading = await self._store.open(tenant, request.id)
+            unknown = ReadResultError(f"No result {request.id[:40]!r}: it has expired, or never was")
             if reading is None:
-                raise ReadResultError(f"No result {request.id[:40]!r}: it has expired, or never was")
+                raise unknown
             try:
+                if not permits(reading.artifact.tool):
+                    raise unknown
                 return await self._answer(tenant, request, reading)
             finally:
                 await reading.close()

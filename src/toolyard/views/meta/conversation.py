@@ -50,9 +50,8 @@ class ToolResolver:
     def target(self, call: Call, name: str) -> CallTarget | None:
         """Where a full name leads, as far as that is known."""
         context = self._context.view_context
-        entry = context.catalogue.find(TOOLS, name) or context.catalogue.find_discovered(
-            name, conversation_of(call)
-        )
+        catalogue = context.visible(call)
+        entry = catalogue.find(TOOLS, name) or catalogue.find_discovered(name, conversation_of(call))
         mount = None if entry is None else context.mounts.get(entry.server)
         return None if entry is None or mount is None else CallTarget(mount, entry.item.own, entry)
 
@@ -63,7 +62,7 @@ class ToolResolver:
     async def find(self, call: Call, name: str) -> CallTarget:
         """Also a tool that is not known yet: of a server that is just being read, or of a remote."""
         found = self.target(call, name)
-        catalogue = self._context.view_context.catalogue
+        catalogue = self._context.view_context.visible(call)
         if found is None and not catalogue.is_settled:
             await catalogue.wait_settled(self._context.view_context.list_wait)
             found = self.target(call, name)
@@ -71,7 +70,7 @@ class ToolResolver:
             discovered = await self.discover(call, [name])
             found = next(filter(None, (self.target(call, tool.name) for tool in discovered)), None)
         if found is None:
-            raise why_unavailable(catalogue, name) or await self.unknown(name)
+            raise why_unavailable(catalogue, name) or await self.unknown(call, name)
         return found
 
     async def seek(self, call: Call, name: str) -> CatalogueEntry:
@@ -83,7 +82,7 @@ class ToolResolver:
         """Asks the remotes for tools with these names; this conversation may call those they describe."""
         asking = [
             self._described(remote, call, mine)
-            for remote in self._context.remotes().values()
+            for remote in self._context.remotes_of(call).values()
             if (mine := [name for name in names if _may_have(remote, name)])
         ]
         return [tool for tools in await asyncio.gather(*asking) for tool in tools]
@@ -100,20 +99,20 @@ class ToolResolver:
         server_catalogue = self._context.view_context.catalogue.servers.get(server)
         return "up" if server_catalogue is not None and server_catalogue.fault is None else "down"
 
-    def missing(self) -> dict[str, str]:
+    def missing(self, call: Call) -> dict[str, str]:
         """Servers of which nothing is known yet, or nothing current; not those that lack a tool or two."""
-        servers = self._context.view_context.catalogue.servers.values()
+        servers = self._context.view_context.visible(call).servers.values()
         return {one.name: brief(one.reason_unavailable) for one in servers if one.reason_unavailable}
 
     # What is not
 
-    async def unknown(self, name: str) -> UnknownToolError:
+    async def unknown(self, call: Call, name: str) -> UnknownToolError:
         shown = name[:MAX_NAME]
         if name in self._own:
             return UnknownToolError(
                 name, f"{shown!r} finds and calls other tools; call it directly, by itself"
             )
-        catalogue = self._context.view_context.catalogue
+        catalogue = self._context.view_context.visible(call)
         index = await self._context.index()
         near = index.nearest(name, among=lambda tool: catalogue.find(TOOLS, tool) is not None)
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
