@@ -183,16 +183,12 @@ def _members_around_value(body: Buffer) -> dict[str, Raw] | None:
 
 
 def _long_value_start(head: bytes) -> int | None:
-    """Where a member of an object begins that does not end within its head."""
+    """Returns where the member begins that does not end within the head of an object."""
     depth = 0
     start = None
-    for token in _TOKENS.finditer(head):
-        mark = token[0]
-        if mark in (b"[", b"{"):
-            depth += 1
-            start = token.start() if depth == 2 else start
-        elif mark in (b"]", b"}"):
-            depth -= 1
+    for mark, at, depth in _marks_with_depth(head):
+        if depth == 2 and mark in b"[{":
+            start = at
     return start if depth >= 2 else None
 
 
@@ -341,18 +337,22 @@ def _real(digits: str) -> float | str:
 
 
 def _cuts(head: bytes) -> list[int]:
-    """Where the commas between the outermost list's items are, at the beginning of it."""
+    """Returns where the commas between the items of the outermost list are, within its head."""
+    return [at for mark, at, depth in _marks_with_depth(head) if mark == b"," and depth == 1]
+
+
+def _marks_with_depth(head: bytes) -> Iterator[tuple[bytes, int, int]]:
+    """Yields each bracket and comma outside of strings, its position, and the depth after it."""
     depth = 0
-    found: list[int] = []
     for token in _TOKENS.finditer(head):
         mark = token[0]
-        if mark in (b"[", b"{"):
+        if mark[:1] == b'"':
+            continue
+        if mark in b"[{":
             depth += 1
-        elif mark in (b"]", b"}"):
+        elif mark in b"]}":
             depth -= 1
-        elif mark == b"," and depth == 1:
-            found.append(token.start())
-    return found
+        yield mark, token.start(), depth
 
 
 def spread_positions(count: int, most: int) -> list[int]:
@@ -422,10 +422,7 @@ def find_json_lines(body: Buffer) -> NdjsonLines | None:
 
 def decode_line(line: Raw | bytes) -> Any:
     """Of one line; one that is broken is shown as it is."""
-    try:
-        return value_of(line)
-    except ValueError:
-        return bytes(line).decode("utf-8", "replace")
+    return _decode_or_text(line, len(memoryview(line)))
 
 
 def _is_object(line: Raw | bytes) -> bool:
@@ -435,6 +432,7 @@ def _is_object(line: Raw | bytes) -> bool:
 
 DEEPEST_ENVELOPE = 4
 MOST_AROUND = 12
+LONGEST_EXCERPT = 100
 LONGEST_AROUND = 1_000
 """Bytes of a list or object of plain values that may be beside what matters: names of columns, what page
 it is."""
@@ -525,7 +523,11 @@ def _is_plain(body: memoryview) -> bool:
 
 def decode_or_excerpt(raw: Raw) -> Any:
     """A value; what cannot be decoded is shown as it is written."""
+    return _decode_or_text(raw, LONGEST_EXCERPT)
+
+
+def _decode_or_text(body: Raw | bytes, most: int) -> Any:
     try:
-        return value_of(raw)
+        return value_of(body)
     except ValueError:
-        return bytes(memoryview(raw)[:100]).decode("utf-8", "replace")
+        return bytes(memoryview(body)[:most]).decode("utf-8", "replace")

@@ -31,8 +31,8 @@ def size_of(value: Any) -> int:
         return ENDLESS
 
 
-def fit_items(items: Sequence[Any], room: int) -> list[Any]:
-    """As many as fit, whole; when not even the first does, what fits of it."""
+def whole_items(items: Sequence[Any], room: int) -> list[Any]:
+    """Returns the first items, as many as fit into a JSON list of `room` bytes."""
     shown: list[Any] = []
     left = room - len("[]")
     for item in items:
@@ -40,6 +40,12 @@ def fit_items(items: Sequence[Any], room: int) -> list[Any]:
         if left < 0:
             break
         shown.append(item)
+    return shown
+
+
+def fit_items(items: Sequence[Any], room: int) -> list[Any]:
+    """Returns `whole_items`, or a shortened first item if not even that one fits."""
+    shown = whole_items(items, room)
     if not shown and items:
         return [shorten(items[0], room - len("[]"))]
     return shown

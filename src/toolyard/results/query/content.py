@@ -31,7 +31,7 @@ from ..formats.json_parts import (
 )
 from ..formats.tables import as_record, cut, names_in, records_of, rows_of, type_name
 from ..formats.texts import separator_in
-from ..formats.truncation import shorten, size_of
+from ..formats.truncation import shorten, size_of, whole_items
 
 FOLD = 1_000
 """A longer line counts as several, so that all of it can be read."""
@@ -75,14 +75,8 @@ class ResultPage(Struct, frozen=True):
 def page_of_items(
     items: Sequence[Any], total: int, offset: int, room: int, kind: str = "items"
 ) -> ResultPage:
-    """`items`: those from `offset` on that are asked for; as many as fit, at least what fits of one."""
-    shown: list[Any] = []
-    left = room - len("[]")
-    for item in items:
-        left -= size_of(item) + len(",")
-        if left < 0:
-            break
-        shown.append(item)
+    """Shows as many of `items`, which begin at `offset`, as fit; if none fits, a shortened first one."""
+    shown = whole_items(items, room)
     if shown or not items:
         return ResultPage(kind, shown, offset, len(shown), total)
     return ResultPage(kind, [shorten(items[0], room)], offset, 1, total, cut=True)
