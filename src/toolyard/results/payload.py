@@ -140,7 +140,7 @@ class Payload(Struct, frozen=True):
     texts: tuple[PayloadPart, ...] = ()
     """The texts that do not repeat the structured part."""
     values: tuple[PayloadPart, ...] = ()
-    """The texts that are JSON, and the resources with their addresses."""
+    """Like `texts`, but resources are whole, with their addresses."""
     structured: PayloadPart | None = None
     links: tuple[Raw, ...] = ()
     """Link blocks, and blocks of unknown kinds."""

@@ -83,7 +83,7 @@ COMPACT_FORMS: dict[str, Callable[[Records], str]] = {"csv": _as_csv, "table": _
 
 
 def preview_of(summary: ResultSummary, limits: Limits, room: int) -> tuple[dict[str, Any], bool]:
-    """Returns `preview` (and `preview_format` if not JSON) within `room` bytes, and whether it is complete."""
+    """Returns `preview` (and `preview_format` if not JSON) in `room` bytes, and whether it is complete."""
     if summary.text is not None:
         text = _text(summary.text, limits, room)
         return {"preview": text}, text == summary.text and len(text) == summary.fields.get("char_count")
@@ -111,7 +111,7 @@ def _text(text: str, limits: Limits, room: int) -> str:
 
 
 def _members(members: dict[str, Any], room: int) -> dict[str, Any]:
-    """Shows short values whole and lets long ones share the rest of the room; leaves out what does not fit."""
+    """Shows short values whole and lets long ones share the rest of the room; omits the others."""
     if size_of(members) <= room:
         return members
     left = room - len("{}") - sum(size_of(name) + len(":,") for name in members)

@@ -35,12 +35,12 @@ WIDTH = 8 * BYTES
 """Bits for each name."""
 MAX_NAME = 200
 NAMES_COMPARED = 24
-"""How many of the likeliest are compared letter by letter."""
+"""How many of the most similar names are compared letter by letter."""
 LEAST_SIMILARITY = 0.5
 
 
 def name_bits(names: Sequence[str]) -> Bits:
-    """A row for each name."""
+    """Returns a row of bits for each name."""
     plain = [f"  {_words_of_name(name)} ".encode("ascii", "replace") for name in names]
     letters = np.frombuffer(b"".join(plain), np.uint8).astype(np.int64)
     pieces = (
@@ -53,7 +53,7 @@ def name_bits(names: Sequence[str]) -> Bits:
 
 
 def similar_rows(asked: str, bits: Bits) -> list[int]:
-    """The rows that share pieces with a name, the likeliest first."""
+    """Returns the rows that share trigrams with a name, most similar first."""
     wanted = name_bits([asked])
     shared = _count(bits & wanted)
     alike = shared / np.maximum(1.0, _count(bits) + _count(wanted) - shared)
@@ -61,7 +61,7 @@ def similar_rows(asked: str, bits: Bits) -> list[int]:
 
 
 def name_similarity(asked: str, name: str) -> float:
-    """Letter by letter, from 0 to 1."""
+    """Compares names letter by letter; returns 0 to 1."""
     return SequenceMatcher(None, _words_of_name(asked), _words_of_name(name), autojunk=False).ratio()
 
 
@@ -79,7 +79,7 @@ class ToolRow(Struct, frozen=True):
     tool: str
     server: str
     digest: bytes
-    """Of its document: whether it changed."""
+    """The digest of its document, to detect changes."""
 
 
 def digest_of(document: ToolDocument) -> bytes:
@@ -112,7 +112,7 @@ class SlotTable:
 
     @property
     def bits(self) -> Bits:
-        """Of the names."""
+        """The bits of the names."""
         return self._bits[: len(self.rows)]
 
     def find(self, tool: str) -> int | None:

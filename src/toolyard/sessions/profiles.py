@@ -223,7 +223,7 @@ def _refuse() -> bytes:
 
 
 def _from_text(text: str) -> bytes:
-    """Returns a Fernet key unchanged; derives a key from any other text with scrypt, to slow down guessing."""
+    """Returns a Fernet key unchanged; derives one from any other text with scrypt, to slow down guessing."""
     try:
         key = base64.b64decode(text.strip(), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):

@@ -144,7 +144,7 @@ def _pieces(body: Buffer, size: int = LARGE_PIECE) -> Iterator[bytes]:
 
 
 def _count(body: Buffer, most: int) -> int | None:
-    """Counts the parts. May return more, up to `most`, if there are surely no more; None if it takes too long."""
+    """Counts the parts, or returns an upper bound if it is at most `most`; None if it takes too long."""
     if len(body) // 2 < most:  # each part takes at least two bytes
         return most
     commas = sum(piece.count(b",") for piece in _pieces(body))

@@ -163,7 +163,7 @@ class TextScanner:
         return {"levels": self._levels} if form == "log" else {}
 
     def _row_count(self) -> int:
-        """Counts the rows without the header. An unclosed quote means that quotes are plain characters here."""
+        """Counts the rows without the header. After an unclosed quote, quotes count as plain characters."""
         return max(0, (self._newlines if self._quoted else self._rows) - self._ends)
 
     def _filled(self) -> list[str]:

@@ -205,8 +205,8 @@ _LONG = re.compile(rb"^[^\n]{%d}" % (FOLD + 1), re.MULTILINE)
 
 
 class PositionIndex(Struct, frozen=True):
-    """Positions in a file. `starts` are byte offsets, the last one the end of the data; `before` says how many
-    items come before each."""
+    """Positions in a file. `starts` are byte offsets, the last one the end of the data; `before` counts the
+    items before each."""
 
     kind: str
     """`items`, `lines`, `records` for lines of JSON, `rows` for a table in a text; or `value`, which has no

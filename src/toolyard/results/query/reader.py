@@ -106,8 +106,8 @@ WORTH_READING = 8
 """How many times the room to read from the file: it also holds white space between items."""
 LONGEST_READ = 2**20
 IN_A_THREAD = 2**20
-"""Bytes; a longer result is indexed by a worker, which has limits and can be killed, but takes 50 ms to start.
-A result of this size takes 10 ms in a thread, or 300 ms with very short items."""
+"""Bytes; a longer result is indexed by a worker, which has limits and can be killed but starts in 50 ms. A
+result of this size takes 10 ms in a thread, or 300 ms with very short items."""
 
 PROCESSES = 3
 """Worker processes; each may use the memory of one query."""

@@ -118,7 +118,7 @@ class QueryWorker:
             found.close()
 
     def _limit(self, request: QueryRequest) -> None:
-        """Limits the memory, counted from what the process used at its start and not from what it uses now."""
+        """Limits the memory beyond what the process used at its start, whatever it uses now."""
         self._taken = self._taken or memory_used()
         spare = SPARE_FOR_SQL if request.way == "sql" else SPARE
         if request.way == "index":  # even a result too long for queries has pages
