@@ -238,7 +238,7 @@ def _unnamed(actions: npt.NDArray[np.uint16], asked: QueryIntent) -> Floats:
 
 
 def _heaviness(sizes: Floats, promises: npt.NDArray[np.uint8], asked: QueryIntent) -> Floats:
-    """Returns penalties from 0 to 1: by measured sizes, else by words in names that the request does not use."""
+    """Returns penalties from 0 to 1: by measured sizes, else by words in names that were not asked for."""
     unasked = [float(bool(word) and word not in asked.stems) for word in _HEAVY_STEMS]
     measured = np.clip((sizes - LIGHT_BYTES) / (HEAVY_BYTES - LIGHT_BYTES), 0.0, 1.0)
     return np.where(sizes > 0, measured, np.array(unasked, np.float32)[promises])

@@ -167,7 +167,7 @@ def portuguese_score(said: Sequence[str]) -> float:
 
 
 def is_portuguese(text: str, said: Sequence[str], translate: Translate) -> bool:
-    """Detects a Portuguese query. Accents and known words count, as it may be too short for function words."""
+    """Detects a Portuguese query. Accents and known words count, since it may lack function words."""
     content = [word for word in said if word not in STOP_WORDS and not word.isdigit()]
     known = sum(
         bool(found) and word not in found for word, found in zip(content, translate(content), strict=True)
