@@ -69,7 +69,7 @@ PROGRESS = "notifications/progress"
 CANCEL_SECONDS = 5.0
 NEEDS_INPUT = "it asks the user for input, which a batch cannot do; call it alone"
 IS_TASK = "it answers with a task, which a batch cannot follow; call it alone"
-UNREADABLE = "its result is invalid: its content is not a list of blocks"
+UNREADABLE = "its result cannot be read: its content is not a list of blocks"
 TOO_LARGE = "its result is too big for a batch; call it alone"
 
 
