@@ -1,4 +1,4 @@
-"""What a tool's result says, apart from the form it is said in.
+"""The content of a tool's result, independent of its form.
 
 A result may say the same thing twice, as text and as structured content, and may wrap a value in an
 object only because structured content has to be one. A payload has each thing once, as JSON or as text.

@@ -2,7 +2,7 @@
 
 Its JSON is held to the limits of its tool. It goes out as text and as structured content, with a
 resource link to the whole; images and links of the result stay with it. Also widens the listed output
-schemas, so that they admit such an answer: clients validate against them.
+schemas to admit this answer, because clients validate against them.
 """
 
 import csv

@@ -1,12 +1,12 @@
 """The lexical side: which documents hold a query's terms, in which fields, and how rare those terms are.
 
-BM25 over weighted fields, and beside it coverage: how much of a tool's own name, server and description the
-query says. The first asks what the query wants of the tool, the second what the tool wants of the query; a
-request for a whole task is much longer than any tool, and only the second is fair to the tools of its parts.
+Combines BM25 over weighted fields with coverage: how much of a tool's name, server and description is in the
+query. BM25 measures how much of the query a tool matches. A request for a whole task is much longer than any
+tool's words, so only coverage is fair to the tools for its parts.
 
-Lengths are measured against fixed ones instead of the averages of the day, so what a term weighs in a
-document depends on that document alone: an index grown step by step equals one built at once. What depends on
-the others, how rare a term is, is worked out anew when what was put or removed is merged in.
+Lengths are compared with fixed ones instead of current averages, so the weight of a term in a
+document depends on that document alone: an index grown step by step equals one built at once. The rarity of
+terms depends on all documents, and is recomputed when changes are merged.
 """
 
 from array import array

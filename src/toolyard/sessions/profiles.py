@@ -1,8 +1,7 @@
-"""Credential profiles: what a tenant needs to use a service in its own name, encrypted at rest.
+"""Credential profiles: the credentials of a tenant for a service, encrypted at rest.
 
-Owns names, defaults, the key, and that one tenant never sees another's profiles. What is in a
-configuration, and whether it still works, is up to the caller. No error message has a credential or a
-key in it.
+Owns names, defaults, the key, and the separation of tenants. The caller knows what a configuration means
+and whether it still works. No error message contains a credential or a key.
 """
 
 import asyncio
@@ -217,9 +216,7 @@ def cipher_for(key: str, url: str, folder: Path | None) -> Cipher:
 
 
 def _refuse() -> bytes:
-    raise MissingProfileKeyError(
-        "credential profiles in a shared store need a key", _MAKE_ONE
-    )
+    raise MissingProfileKeyError("credential profiles in a shared store need a key", _MAKE_ONE)
 
 
 def _from_text(text: str) -> bytes:

@@ -99,7 +99,7 @@ class SchemaCost:
             yield from _table(node.get(key))
 
     def _below(self, node: Node, depth: int, shape: Shape) -> int:
-        """Returns the cost inside a value. A part has one schema, named or not; other keywords see all parts."""
+        """Returns the cost inside a value. A part has one schema of its own; other keywords see all parts."""
         if shape == "object":
             one_of = [*_table(node.get("properties")), node.get("additionalProperties")]
             every = [*_table(node.get("patternProperties")), node.get("propertyNames")]
