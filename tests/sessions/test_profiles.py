@@ -234,7 +234,7 @@ async def test_names_that_are_none_and_more_than_there_may_be_are_refused(state:
         for each in await profiles.list("acme"):
             await profiles.update("acme", each.profile_id, config=big)
 
-    with pytest.raises(TooManyProfilesError, match="more room"):
+    with pytest.raises(TooManyProfilesError, match="too large to store together"):
         await fill()
 
 

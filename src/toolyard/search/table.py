@@ -1,9 +1,8 @@
 """The index's table, in memory and on disk: one slot for each tool, with its vector, traits and name bits.
 
-A tool that leaves gives its slot to the next one, so a catalogue that changes all day does not grow. A
-file of another version or another embedding, or a damaged one, is an UnusableIndexError: begin with an
-empty index then. Name bits are hashed trigrams; they find names like a given one among ten thousand in
-a fraction of a millisecond.
+Slots of removed tools are reused, so a catalogue that changes all day does not grow. Loading a file that is
+damaged, or of another version or embedding, raises UnusableIndexError: begin with an empty index then. Name
+bits are hashed trigrams; they find similar names among ten thousand in a fraction of a millisecond.
 """
 
 import os
@@ -20,11 +19,9 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from toolyard.search.lexical import Floats
-
 from .._version import __version__
 from .documents import ToolDocument
-from .lexical import Postings
+from .lexical import Floats, Postings
 from .ranking import TRAITS, Traits
 from .terms import words
 

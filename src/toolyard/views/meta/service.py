@@ -1,4 +1,4 @@
-"""The work of the meta tools, under no particular name: search, describe, call, connect.
+"""The service behind the meta tools of every dialect: search, describe, call, connect.
 
 Owns the order of steps: conversation, lookup, checking arguments, the call, learning from its outcome. A
 forwarded call is the client's own under another name: progress, input requests and cancellation work as for
