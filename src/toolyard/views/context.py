@@ -1,4 +1,4 @@
-"""What all views share, and what the meta tools need besides. The app builds both."""
+"""The shared dependencies of all views, and those of the meta tools. The app builds both."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,25 +26,25 @@ if TYPE_CHECKING:
 
 
 class ViewHost(Protocol):
-    """What the views tell the gateway, and what they ask it."""
+    """The gateway, as the views see it."""
 
     def lists_wanted(self) -> None:
-        """Somebody looks at the lists: old ones may be read again."""
+        """A client requests lists; the gateway may refresh old ones."""
         ...
 
     def client_seen(self, call: Call) -> None:
-        """A client introduced itself; raises InvalidRequest if it is not to be served."""
+        """A client has initialized. Raises InvalidRequest if it must not be served."""
         ...
 
     def health(self) -> dict[str, Any]: ...
 
 
 class ViewContext:
-    """What all views share.
+    """The shared dependencies of all views.
 
-    `stored` are whole results; None if results pass as they are. With `one_client` a single client is served,
-    as over stdio: all its calls are one conversation, named or not. `scope_of` gives the catalogue as a
-    caller sees it; None if everybody sees everything.
+    `stored` holds whole results; None if results pass unchanged. `one_client` means that a single client is
+    served, as over stdio: all its calls are one conversation, named or not. `scope_of` gives the catalogue as
+    a caller sees it; None if everybody sees everything.
     """
 
     def __init__(
@@ -92,19 +92,19 @@ class ViewContext:
 
     @property
     def list_wait(self) -> float:
-        """How long a list waits for servers that are not read yet."""
+        """How long a list waits for servers whose lists are not known yet."""
         return self.settings.list_wait
 
 
 class MetaToolContext(Struct, kw_only=True):
     view_context: ViewContext
     index: "Callable[[], Awaitable[ToolIndex]]"
-    """With everything that the catalogue has by now."""
+    """Returns the index with everything that is in the catalogue now."""
     leases: "Leases"
     state: "State"
-    """Which thread a session's id stands for is kept there, so that any replica knows it."""
+    """Maps session ids to threads, for all replicas."""
     remotes: "Callable[[], Mapping[str, Remote]]"
-    """By server name; which there are may change with the configuration."""
+    """The remotes by server name; they may change with the configuration."""
     settings: SearchConfig
     """The current ones: a new configuration replaces them."""
     feedback: "SearchFeedback"

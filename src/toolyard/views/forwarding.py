@@ -1,7 +1,7 @@
 """Forwards a request to the upstream that a name, address or task id belongs to.
 
-Addresses stay as their upstreams gave them, since results mention them. If two upstreams have the same
-address the one mounted first keeps it; the other's is shown as an alias. Task ids are sealed: they name the
+URIs stay as their upstreams gave them, since results mention them. If two upstreams have the same URI, the
+one mounted first keeps it; the other's is shown as an alias. Task ids are sealed: they name the
 upstream and are valid for their owner only.
 """
 
@@ -39,7 +39,7 @@ BACKGROUND_SECONDS = 10.0
 
 
 class NameResolver(Protocol):
-    """A view, as far as it knows where names lead."""
+    """The part of a view that resolves names."""
 
     read_hint: str
 
@@ -57,13 +57,13 @@ class _LegacyTask(Struct, rename="camel"):
 
 
 class _Begun(Struct):
-    """A task of 2025-11-25, just begun."""
+    """A new task of 2025-11-25."""
 
     task: _LegacyTask
 
 
 class FitTask(Protocol):
-    """Makes the result in a task's state fit. `id`: the server's own; `hint`: how to read a cut result."""
+    """Shapes the result in a task's state. `id`: the server's own; `hint`: how to read a truncated result."""
 
     async def __call__(
         self, state: Any, server: str, tool: str, id: str, caller: Caller, hint: str
@@ -71,7 +71,7 @@ class FitTask(Protocol):
 
 
 class ForwardingContext(Protocol):
-    """What a forwarder needs of the gateway."""
+    """The gateway, as a forwarder sees it."""
 
     def visible(self, call: Call) -> VisibleCatalogue: ...
 
@@ -92,7 +92,7 @@ class ForwardingContext(Protocol):
 
 
 class RequestForwarder:
-    """Makes the `Forward` of a client's call and sends it through the pipeline."""
+    """Builds the `Forward` of a client's call and sends it through the pipeline."""
 
     def __init__(self, context: ForwardingContext, view: NameResolver) -> None:
         self._context = context
@@ -106,7 +106,7 @@ class RequestForwarder:
         return (await self.send_tool(call, target, params)).body
 
     async def send_tool(self, call: Call, target: CallTarget, params: Params) -> Outcome:
-        """Calls a tool whose name is resolved. The task id in an outcome is sealed for its caller."""
+        """Calls a tool whose name is resolved. Seals the task id in an outcome for its caller."""
         mount, entry = target.mount, target.entry
         name, safe, headers = None, False, None
         if entry is not None:
@@ -132,13 +132,13 @@ class RequestForwarder:
             return outcome
         if isinstance(outcome.body, StreamedResult):
             outcome.body.close()
-            raise InvalidReplyError(mount.server, "what it calls a task is too large")
+            raise InvalidReplyError(mount.server, "its task is too large")
         return outcome.with_body(
             self._context.task_ids.seal_in(outcome.body, mount.server, name or "", call.caller)
         )
 
     async def _task_result(self, target: CallTarget, forward: Forward, begun: Outcome) -> Outcome:
-        """A tool of 2025-11-25 that answers only as a task: we wait for the task and give a plain answer."""
+        """Waits for the task of a 2025-11-25 tool that answers only with tasks; returns a plain result."""
         if begun.kind == "input_required" or not isinstance(begun.body, Raw):
             return begun
         if b'"task"' not in bytes(begun.body):
@@ -201,7 +201,7 @@ class RequestForwarder:
         return (await self._context.forward(CallTarget(mount), forward)).body
 
     async def task(self, call: Call) -> Any:
-        """tasks/get, tasks/update and tasks/cancel."""
+        """Forwards tasks/get, tasks/update and tasks/cancel."""
         sealed = _string(call.members(), "taskId")
         if not call.caller.supports(TASKS_EXTENSION):
             raise MissingCapability({"extensions": {TASKS_EXTENSION: {}}})
@@ -223,15 +223,15 @@ class RequestForwarder:
     async def _send(
         self, call: Call, mount: Mount, key: str, own: str, name: str | None, *, safe: bool
     ) -> Raw | StreamedResult:
-        """The same request, with the name that the upstream knows under `key`."""
+        """Sends the request with the upstream's own name under `key`."""
         params = {**call.members(), key: Raw(encode(own))}
         forward = Forward(call, call.method, params, name, safe, self._view.read_hint)
         return (await self._context.forward(CallTarget(mount), forward)).body
 
-    # Where names lead
+    # Resolving names
 
     async def _resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
-        """A client may remember a name from before we started; then its server's list is waited for."""
+        """Waits for a server's list if a name is unknown: the client may have it from before a restart."""
         catalogue = self._context.visible(call)
         if not catalogue.is_settled:
             with suppress(InvalidParams, UpstreamStartingError, UpstreamDownError):
@@ -252,7 +252,7 @@ _background: set["asyncio.Task[None]"] = set()
 
 
 def run_in_background(work: Awaitable[Any]) -> None:
-    """Runs work that nobody waits for, and ignores its failure."""
+    """Runs work in the background and ignores its failure."""
     task = asyncio.create_task(_quietly(work))
     _background.add(task)
     task.add_done_callback(_background.discard)
@@ -272,7 +272,7 @@ def _string(members: Params, key: str) -> str:
 
 
 def _mirrored(call: Call, entry: CatalogueEntry, members: Params) -> dict[str, str]:
-    """The arguments that a tool wants to see in headers; those that a client sent must agree."""
+    """Returns the arguments that a tool wants in headers; headers sent by the client must agree."""
     arguments = decode_params(members.get("arguments", Raw(b"{}")), dict[str, Any])
     if call.param_headers is not None:
         check_params(list(entry.item.headers), arguments, call.param_headers())
@@ -297,7 +297,7 @@ _PURPOSE = "task"
 
 
 class SealedTaskIds:
-    """Task ids for clients. Nothing is stored: an id is signed, names its server and is its owner's only."""
+    """Task ids for clients. Stores nothing: an id is signed, and names its server and its owner."""
 
     def __init__(self, sealer: Sealer) -> None:
         self._sealer = sealer
@@ -307,7 +307,7 @@ class SealedTaskIds:
         return self._sealer.seal(payload, _PURPOSE)
 
     def open(self, sealed: str, caller: Caller) -> tuple[str, str, str]:
-        """The server, the tool and the server's own id; an id of another caller is an unknown task."""
+        """Returns the server, the tool and the server's own id. Another caller's id is an unknown task."""
         try:
             opened = self._sealer.open(sealed, _PURPOSE)
             server, tool, id, principal = msgspec.json.decode(opened, type=tuple[str, str, str, str])
@@ -318,22 +318,22 @@ class SealedTaskIds:
         raise InvalidParams(f"Task not found: {sealed[:80]!r}; it may have expired")
 
     def seal_in(self, body: Any, server: str, tool: str, caller: Caller) -> Raw:
-        """A result or notification with its task id replaced by a sealed one."""
+        """Replaces the task id in a result or notification with a sealed one."""
         sealed = self.seal(server, tool, upstream_task_id(server, body), caller)
         return Raw(encode({**_members(body), "taskId": sealed}))
 
 
 def upstream_task_id(server: str, state: Any) -> str:
-    """What a server itself calls a task; InvalidReplyError if it does not say."""
+    """Returns the server's own id of a task. Raises InvalidReplyError if there is none."""
     try:
         id = _members(state)["taskId"]
         return decode_params(id, str) if isinstance(id, Raw) else str(id)
     except (InvalidParams, KeyError):
-        raise InvalidReplyError(server, "what it calls a task has no id") from None
+        raise InvalidReplyError(server, "its task has no id") from None
 
 
 def _members(state: Any) -> dict[str, Any]:
-    """Of a task's state: JSON, decoded or not, or a struct of a server in this process."""
+    """Returns the members of a task's state: JSON, decoded or not, or a struct of an in-process server."""
     if isinstance(state, Struct):
         state = Raw(encode(state))
     return decode_params(state, dict[str, Raw]) if isinstance(state, Raw) else dict(state)
@@ -343,7 +343,7 @@ RETRY_SECONDS = 5.0
 
 
 def why_unavailable(catalogue: VisibleCatalogue, name: str) -> UpstreamError | None:
-    """Of a tool or prompt that is not known: that its server is not there, and why, if that is so."""
+    """Returns the error for an unknown name whose server is down or starting; None otherwise."""
     for server in catalogue.servers.values():
         if server.was_read or server.state == "ready" or not name.startswith(prefix_of(server.name)):
             continue
@@ -358,7 +358,7 @@ def why_unavailable(catalogue: VisibleCatalogue, name: str) -> UpstreamError | N
 
 
 def servers_for(catalogue: VisibleCatalogue, uri: str) -> tuple[list[str], str]:
-    """The upstreams to ask, likeliest first, and what to ask them for."""
+    """Returns the upstreams to ask, likeliest first, and the URI to ask them for."""
     servers, own = _owners(catalogue, uri)
     return [server for server in servers if catalogue.servers[server].may_read(own)], own
 
@@ -379,8 +379,8 @@ def _owners(catalogue: VisibleCatalogue, uri: str) -> tuple[list[str], str]:
     ]
     if matching:
         return matching, uri
-    # A tool's result may mention what no list does. Only those who have such addresses are asked: an address
-    # may say more than a stranger should read.
+    # A tool's result may mention an unlisted URI. Only upstreams that use its scheme are asked, because a URI
+    # may be private.
     near = [server_catalogue.name for server_catalogue in servers if server_catalogue.has_scheme(uri)]
     able = [
         server_catalogue.name
@@ -391,7 +391,7 @@ def _owners(catalogue: VisibleCatalogue, uri: str) -> tuple[list[str], str]:
 
 
 def is_offered(server: VisibleServer, uri: str) -> bool:
-    """Whether an upstream lists an address, or has a template that it may be of."""
+    """Returns whether an upstream lists a URI, or has a template that matches it."""
     if server.find(RESOURCES, uri) is not None:
         return True
     return server.templates.match(uri) is not None and server.may_read(uri)

@@ -13,7 +13,7 @@ Tools are found, not listed:
 1. search_tools with what you want to do, in plain words; one query for each step.
 2. describe_tools for a tool whose input_schema was not in the answer.
 3. call_tool with its full name and arguments; call_tools for several that do not need each other.
-What is not connected is connected with manage_connections."""
+Use manage_connections for servers and apps that are not connected."""
 
 
 def instructions(own: str, catalogue: VisibleCatalogue) -> str:

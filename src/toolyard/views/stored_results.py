@@ -60,7 +60,7 @@ class StoredResults:
 
     @staticmethod
     def is_result_uri(uri: str) -> bool:
-        """Whether it is one of ours; a server called `results` may have addresses that begin the same."""
+        """Returns whether a URI is a stored result; a server called `results` may have similar URIs."""
         return uri.startswith(RESULT_URI) and is_id(_id(uri))
 
     async def read_result(self, call: Call, arguments: dict[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""What a caller sees: everything under full names, one upstream as it is, or a few meta tools.
+"""The views: everything under full names, one upstream unchanged, or a few meta tools.
 
 A view is a `wire.call.Service`, so every edge can serve it. It answers lists from the catalogue and
 forwards the rest. In the search view pinned tools are listed beside the meta tools; the list stays the same
@@ -81,7 +81,7 @@ class ListPages:
         self._view = view
 
     def page(self, call: Call, kind: ItemKind, first: Sequence[bytes] = ()) -> Raw:
-        """`first`: what the list begins with that is not in the catalogue, as JSON."""
+        """`first`: JSON of the gateway's own entries, which come first."""
         entries = self._view.entries(kind, call)
         cursor = decode_params(call.params, ListParams).cursor
         start = 0 if cursor is None else self._after(kind, entries, cursor)
@@ -108,7 +108,7 @@ class ListPages:
         return base64.urlsafe_b64encode(encode([number, entry.bare, position]))
 
     def _after(self, kind: ItemKind, entries: list[CatalogueEntry], cursor: str) -> int:
-        """Where the next page begins: after the entry that the last one ended with, were it gone or not."""
+        """Returns where the next page begins: after the previous page's last entry, even if that is gone."""
         try:
             decoded = base64.b64decode(cursor, altchars=b"-_", validate=True)
             number, bare, at = msgspec.json.decode(decoded, type=tuple[int, str, int])
@@ -122,7 +122,7 @@ class ListPages:
                 return position + 1
             if other > number and position < following:
                 following = position
-        # It has gone: about where it was, among those of its server.
+        # The entry is gone: continue near its place among the entries of its server.
         return min(max(at, 0), following)
 
 
@@ -133,7 +133,7 @@ _RESULT_TEMPLATE_JSON = encode(RESULT_TEMPLATE)
 
 class View(ABC):
     sees_all = False
-    """Every upstream there is, or will be."""
+    """Whether the view shows every upstream, including future ones."""
     read_hint = READ_RESOURCE_HINT
 
     def __init__(self, context: ViewContext) -> None:
@@ -169,7 +169,7 @@ class View(ABC):
             "notifications/roots/list_changed": self._roots_changed,
         }
 
-    # What the views differ in
+    # Overridden by each view
 
     @abstractmethod
     def entries(self, kind: ItemKind, call: Call) -> list[CatalogueEntry]: ...
@@ -178,27 +178,27 @@ class View(ABC):
     def name_of(self, entry: CatalogueEntry) -> str: ...
 
     def item_of(self, entry: CatalogueEntry) -> UpstreamItem:
-        """As it is listed."""
+        """Returns the entry as it is listed."""
         return entry.item
 
     @abstractmethod
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
-        """Where a tool's or prompt's name leads and what it is called there; InvalidParams if nowhere."""
+        """Returns the upstream of a tool or prompt and its name there. Raises InvalidParams if unknown."""
 
     @abstractmethod
     def places_of(self, uri: str, call: Call) -> tuple[list[Mount], str]:
-        """Who may have a resource, likeliest first, and its address there."""
+        """Returns the upstreams that may have a resource, likeliest first, and its URI there."""
 
     @abstractmethod
     def knows(self, uri: str, call: Call) -> bool:
-        """Whether some upstream offers a resource at this address."""
+        """Returns whether an upstream offers this resource."""
 
     @abstractmethod
     def servers(self, call: Call) -> list[str]:
-        """The upstreams that can be seen here."""
+        """Returns the upstreams that this view shows."""
 
     def concerns(self, event: ChangeEvent, call: Call) -> bool:
-        """Whether a change is one that this caller can see. What has params is told to those it is for."""
+        """Returns whether this caller can see a change. An event with params is only for its addressees."""
         # A server that has just gone is not among them any more, and its tools are gone with it.
         if event.params is not None:
             return False
@@ -213,7 +213,7 @@ class View(ABC):
 
     @abstractmethod
     async def about(self, call: Call) -> dict[str, Any]:
-        """`capabilities`, `serverInfo` and `instructions`."""
+        """Returns `capabilities`, `serverInfo` and `instructions`."""
 
     # Service
 
@@ -235,7 +235,7 @@ class View(ABC):
     def health(self) -> dict[str, Any]:
         return {"status": "ok"}
 
-    # First words
+    # Initialization
 
     async def _discover(self, call: Call) -> Any:
         self.context.host.client_seen(call)
@@ -276,7 +276,7 @@ class View(ABC):
         return answer
 
     def _ours(self, kind: ItemKind) -> list[bytes]:
-        """What the gateway itself has."""
+        """Returns the gateway's own entries."""
         return [_RESULT_TEMPLATE_JSON] if kind is TEMPLATES and self.context.stored is not None else []
 
     async def _read_resource(self, call: Call) -> Any:
@@ -285,7 +285,7 @@ class View(ABC):
             return await stored.read(call)
         return await self._forwarder.read_resource(call)
 
-    # What a legacy session sets
+    # State of legacy sessions
 
     async def _subscribe(self, call: Call) -> Any:
         uri = decode_params(call.params, UriParams).uri
@@ -306,14 +306,14 @@ class View(ABC):
         return Result()
 
     async def end_session(self, call: Call) -> None:
-        """What was opened upstream for this client alone goes with it."""
+        """Closes the upstream sessions that were opened for this client."""
         for server in self.servers(call):
             mount = self.context.mounts.get(server)
             if mount is not None:
                 mount.upstream.end_session(call)
 
     async def _roots_changed(self, call: Call) -> None:
-        """Tells all upstreams at once, in the background: one that hangs holds up nobody."""
+        """Notifies all upstreams in the background, so that one that hangs does not block the others."""
         for server in self.servers(call):
             mount = self.context.mounts.get(server)
             if mount is not None:
@@ -397,7 +397,7 @@ class AllView(View):
         catalogue, modern = self.context.visible(call), call.caller.era == "modern"
         await catalogue.wait_settled(self.context.list_wait)
         found = [server.identity.capabilities for server in catalogue.servers.values()]
-        # What is not mounted yet may come with the next change of the configuration; tools always do.
+        # Upstreams mounted later may add other capabilities; tools are always there.
         capabilities: dict[str, Any] = {"tools": {"listChanged": True}}
         if self.context.stored is not None:
             capabilities["resources"] = {}
@@ -457,7 +457,7 @@ class BareView(View):
         return [self._server] if self._server in self.context.visible(call).servers else []
 
     def resolve(self, kind: ItemKind, name: str, call: Call) -> CallTarget:
-        """A name that we do not know may be new: the upstream itself says whether it is."""
+        """Passes unknown names on: they may be new, and the upstream decides."""
         listing = self._listing(call)
         entry = listing.find(kind, name)
         if entry is None and not listing.may_call(name):
@@ -543,7 +543,7 @@ class SearchView(AllView):
             entry = self.meta_tools.known.entry(call, name)
             if entry is not None:
                 listed.setdefault(name, entry)
-        # In the order of mounting, which is what pages go by.
+        # In the order of mounting, as pages expect.
         return sorted(listed.values(), key=lambda entry: servers[entry.server].number)
 
     async def _list_tools(self, call: Call) -> Any:
@@ -597,7 +597,7 @@ class SearchView(AllView):
         return answer.body if isinstance(answer, Outcome) else self._stamped(call, answer)
 
     async def _call_directly(self, call: Call, name: str, params: Params) -> Any:
-        """A tool under its full name, or under the name that a dialect gives it."""
+        """Calls a tool by its full name, or by a dialect's name for it."""
         try:
             target = await self._target(call, name)
         except UnknownToolError as error:
@@ -619,7 +619,7 @@ class SearchView(AllView):
         return await tools.find(call, name)
 
     def _stamped(self, call: Call, result: CallToolResult) -> CallToolResult:
-        """An own result, with what the modern era requires of one."""
+        """Adds the members that the modern era requires to a result of our own."""
         if call.caller.era == "modern" and result.result_type is UNSET:
             result.result_type = "complete"
             meta = {} if result.meta is UNSET else result.meta
