@@ -183,7 +183,7 @@ class SubscriptionListener:
         await self._call.channel.notify(method, with_subscription_id(members, self._call))
 
     async def ask(self, method: str, params: Raw) -> Raw:
-        raise McpError(METHOD_NOT_FOUND, "nobody can be asked on a subscription")
+        raise McpError(METHOD_NOT_FOUND, "a subscription does not carry requests")
 
     async def release(self, retry_ms: int | None) -> None:
         return None

@@ -53,7 +53,7 @@ def parse_read_request(arguments: dict[str, Any]) -> ReadRequest:
     unknown = set(arguments) - {"id", "offset", "limit", "query", "sql"}
     if unknown:
         raise ReadResultError(
-            f"unknown argument {min(unknown)!r}; known are id, offset, limit, query and sql"
+            f"unknown argument {min(unknown)!r}; known: id, offset, limit, query and sql"
         )
     id = arguments.get("id")
     if not isinstance(id, str) or not id:

@@ -85,7 +85,7 @@ class QueryWorker:
         except MemoryError:
             pass  # what took it is let go of with the error, and an answer takes some too
         except Exception:  # whatever it is, its words are for nobody outside
-            return QueryAnswer(failed="The query cannot be answered, for a reason that was not foreseen")
+            return QueryAnswer(failed="The query failed with an unexpected error; see the log")
         most = request.memory // 2**20
         return QueryAnswer(failed=f"It needs more than the {most} MiB that a query may take")
 

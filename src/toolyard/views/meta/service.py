@@ -151,8 +151,8 @@ class Batch:
         except McpError as error:
             return BatchResult(tool=item.tool, ok=False, error=error.message)
         except Exception as error:
-            logger.error("a call of %r among others failed in an unforeseen way", item.tool, exc_info=error)
-            return BatchResult(tool=item.tool, ok=False, error="it failed in an unforeseen way")
+            logger.error("a batched call of %r failed with an unexpected error", item.tool, exc_info=error)
+            return BatchResult(tool=item.tool, ok=False, error="unexpected error in the gateway; see its log")
         finally:
             asking.cancel()
             if not working.done():
