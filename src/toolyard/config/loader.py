@@ -74,7 +74,7 @@ def is_foreign(file: Path, data: Mapping[str, Any], asked: bool) -> bool:
     # Another program may use one of our table names, but not only our table names.
     if any(key in data for key in _OURS) and all(key in KEYS for key in data):
         return False
-    # `servers` alone is VS Code's if the file is included or has VS Code's name; otherwise ours.
+    # `servers` alone is another program's if the file is included, or has the name or a key of such a file.
     return not asked or file.name.endswith("mcp.json") or "mcpServers" in data or "inputs" in data
 
 

@@ -227,9 +227,7 @@ def _composio(own: dict[str, Any], env: Mapping[str, str]) -> Composio:
     who = own.get("user_id", "")
     if "{thread}" in who and "{tenant}" not in who:
         # A caller chooses its thread, and so could act as another tenant's user.
-        raise ConfigValueError(
-            "has a 'user_id' with {thread} but without {tenant}", "add {tenant} to it"
-        )
+        raise ConfigValueError("has a 'user_id' with {thread} but without {tenant}", "add {tenant} to it")
     if "api_key" not in own and not env.get("COMPOSIO_API_KEY"):
         raise UnusableEntryError("has no 'api_key' and COMPOSIO_API_KEY is not set", "set one of them")
     own.setdefault("api_key", env.get("COMPOSIO_API_KEY", ""))
@@ -261,9 +259,7 @@ def _kind(fields: Mapping[str, Any]) -> str:
         near = next((hint for key in fields if (hint := nearest(key, MARKED))), None)
         raise ConfigValueError("has no 'command', 'url' or 'module'", near or "add one of them")
     if len(given) > 1:
-        raise ConfigValueError(
-            f"has {' and '.join(map(repr, given))} together", "keep only one of them"
-        )
+        raise ConfigValueError(f"has {' and '.join(map(repr, given))} together", "keep only one of them")
     return given[0]
 
 

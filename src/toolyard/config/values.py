@@ -196,9 +196,7 @@ def headers(value: Any) -> dict[str, str]:
         if not isinstance(item, str):
             raise ConfigValueError(f"must contain only texts, but {name!r} is {kind_of(item)}")
         if name.lower() in map(str.lower, found):
-            raise ConfigValueError(
-                f"has {name!r} twice", "upper and lower case are the same in header names"
-            )
+            raise ConfigValueError(f"has {name!r} twice", "upper and lower case are the same in header names")
         item = item.strip()
         if any((ord(character) < 32 and character != "\t") or ord(character) == 127 for character in item):
             raise ConfigValueError(f"has a line break or another control character in {name!r}")

@@ -133,7 +133,7 @@ class Deadline(Struct, eq=False):
         return self.due - self._deadlines.now()
 
     def pause(self) -> None:
-        """Stops the clock while the user is asked, until all questions are answered."""
+        """Stop the clock until all questions to the user are answered."""
         if self._questions == 0:
             self._left = self.left
             self._deadlines.running.pop(self, None)
@@ -337,9 +337,7 @@ class Mount:
             except Exception as error:  # a bug of ours that this upstream's answer triggered
                 logger.error("a call to %s failed with an unexpected error", self.server, exc_info=error)
                 self.breaker.failed("unexpected error; see the log")
-                raise InvalidReplyError(
-                    self.server, "unexpected error in the gateway; see its log"
-                ) from None
+                raise InvalidReplyError(self.server, "unexpected error in the gateway; see its log") from None
             else:
                 if not self.breaker.is_calm:
                     self.breaker.answered()
@@ -395,7 +393,7 @@ class Mount:
 
 
 class CallTarget(Struct, frozen=True):
-    """Where a request goes: the mount, and what the upstream calls the tool or prompt."""
+    """The destination of a request: the mount, and the upstream's own name of the tool or prompt."""
 
     mount: Mount
     own: str = ""

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from ...catalogue.catalogue import Catalogue, ServerCatalogue, conversation_of
 from ...catalogue.items import MAX_NAME, TOOLS, UnusableItemError, UpstreamItem, read_item
-from ...upstream.composio import AppAccount, FoundToolRecord, ToolRecord, replies
+from ...upstream.composio import AppAccount, ToolRecord, replies
 from ...wire.call import Call
 from ...wire.messages import encode
 from ..remote import RemoteTool
@@ -127,7 +127,7 @@ class SessionTools:
         return ["_".join(words[:count]) for count in (1, 2)]
 
     def add_found(
-        self, call: Call, found: Iterable[FoundToolRecord], accounts: dict[str, AppAccount]
+        self, call: Call, found: Iterable[ToolRecord], accounts: dict[str, AppAccount]
     ) -> list[RemoteTool]:
         """Add the tools of a search to the conversation, and return them without denied ones."""
         usable = [tool for tool in found if self.may_use(tool.slug)]
@@ -154,7 +154,7 @@ class SessionTools:
     def name(self, slug: str) -> str:
         return self._own_catalogue.entry(UpstreamItem(slug, b"}")).name
 
-    def _found(self, tool: FoundToolRecord, account: AppAccount | None) -> RemoteTool:
+    def _found(self, tool: ToolRecord, account: AppAccount | None) -> RemoteTool:
         return RemoteTool(
             own=tool.slug,
             name=self.name(tool.slug),

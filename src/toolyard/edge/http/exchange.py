@@ -147,7 +147,7 @@ class Exchange(Struct, eq=False):
                 await self.request.send({"type": "http.response.body", "body": frame(body)})
 
     def _stream_the_answer(self) -> None:
-        """If the client prefers a stream, send the answer as its only event."""
+        """Start a stream for the answer, for a client that prefers one."""
         if self._starting is None and not self.disconnected:
             self._starting = asyncio.create_task(self._begin())
 

@@ -77,15 +77,15 @@ class QueryWorker:
         except QueryFailedError as error:
             return QueryAnswer(failed=str(error))
         except RecursionError:
-            return QueryAnswer(failed="It is nested too deeply to be asked")
+            return QueryAnswer(failed="It is nested too deeply to be queried")
         except OSError as error:
             if error.errno == errno.EFBIG:
                 return QueryAnswer(failed="It is too long to be read as a table; read it by pages")
             return QueryAnswer(failed="The stored result cannot be read now")
         except MemoryError:
-            pass  # what took it is let go of with the error, and an answer takes some too
-        except Exception:  # whatever it is, its words are for nobody outside
-            return QueryAnswer(failed="The query failed with an unexpected error; see the log")
+            pass  # the memory is freed with the error; answer after that
+        except Exception:  # its message may reveal internals
+            return QueryAnswer(failed="The query failed with an unexpected error")
         most = request.memory // 2**20
         return QueryAnswer(failed=f"It needs more than the {most} MiB that a query may take")
 

@@ -15,6 +15,7 @@ from ...wire.messages import Id, JsonRpcMessage, parse, parse_checked, recover_i
 from ..base import Outcome
 from ..connection import RawResult
 from ..errors import InvalidReplyError
+from .slices import TOKENS
 from .spool import HEAD, TAIL, CheckedText, Spooled, format_size
 
 _QUOTED = 80
@@ -97,7 +98,6 @@ class _Head(Struct, rename="camel"):
 
 _decode_head = msgspec.json.Decoder(_Head).decode
 _TYPE, _IS_ERROR = b'"resultType"', b'"isError"'
-_TOKENS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[\[\]{}]', re.DOTALL)
 _TYPE_VALUE = re.compile(rb'"resultType"\s*+:\s*+("[^"\\]{0,64}")')
 
 
@@ -134,7 +134,7 @@ def _kind_in(head: bytes) -> str:
     if _TYPE not in head:
         return "complete"
     depth = 0
-    for token in _TOKENS.finditer(head):
+    for token in TOKENS.finditer(head):
         text = token[0]
         if text in (b"{", b"["):
             depth += 1
