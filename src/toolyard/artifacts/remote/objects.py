@@ -236,7 +236,7 @@ class _MultipartUpload:
             await self._writer.close()
 
     async def abort(self) -> None:
-        """obstore cannot abort an upload: finish the object, whose random name is unknown to others, and delete it."""
+        """obstore cannot abort an upload: finish the object, under its random name, and delete it."""
         if self._size < PART and not self._is_closing:
             return  # nothing has been sent yet
         if not self._is_closing:
