@@ -29,11 +29,12 @@ from ..edge.aws.events import (
 )
 from ..edge.aws.function import LambdaEdge, LambdaRoute, log_invocation, uptime_ms
 from ..kit.loader import load
-from ..kit.server import KEY_VARIABLE, Server
+from ..kit.server import Server
 from ..telemetry.logs import setup
 from ..wire.call import Call
 from ..wire.errors import InvalidRequest
 from ..wire.messages import decode_params, encode_error
+from ..wire.seal import KEY_VARIABLE
 from ..wire.types import CallToolParams
 
 _NEEDS_STREAMS = frozenset({"listChanged", "subscribe"})

@@ -1,4 +1,4 @@
-"""The catalogue: the lists of every mounted server as they were last read, and what a name leads to.
+"""The catalogue: the last good lists of every mounted server, and the item each name leads to.
 
 Also holds discovered tools: an upstream with thousands of tools lists only a few, and tools that a caller
 finds there are kept for that caller's conversation, within bounds. `sync` reads the lists, `store` saves
@@ -167,7 +167,7 @@ class CatalogueEntry(Struct, frozen=True, gc=False):
 
 
 class ServerIdentity(Struct, frozen=True):
-    """What an upstream said about itself."""
+    """An upstream's description of itself."""
 
     version: str = ""
     info: Raw = Raw(b"{}")
@@ -198,7 +198,7 @@ class ServerCatalogue:
         """Why it is missing, or why its lists may be old."""
         self.notes: tuple[str, ...] = ()
         self.settled = asyncio.Event()
-        """The first attempt to read its lists is over, with success or failure."""
+        """Set when the first attempt to read its lists is over, with success or failure."""
         self._starting = starting
         self.lists: dict[str, tuple[UpstreamItem, ...]] = {}
         self.digests: dict[str, bytes] = {}

@@ -17,7 +17,7 @@ from ..edge.request import CallerKeys
 from ..wire.call import SERVER_KEY, TASKS_EXTENSION, UI_EXTENSION, Call
 from ..wire.errors import MethodNotFound
 from ..wire.messages import decode_params
-from ..wire.seal import Sealer
+from ..wire.seal import KEY_VARIABLE, Sealer
 from ..wire.types import DiscoverResult, Icon, Implementation, InitializeResult, Result, SetLevelParams
 from ..wire.versions import MODERN_VERSIONS
 from .calls.tasks import TaskRegistry
@@ -152,7 +152,6 @@ logger = logging.getLogger("toolyard.kit")
 Visible = Callable[[Call], Awaitable[Callable[[Tool], bool] | None]]
 """Returns, for a request, a test whether its caller has a tool; None if it has all."""
 
-KEY_VARIABLE = "TOOLYARD_KEY"
 MAX_SECONDS = 10 * 365 * 24 * 3600.0
 
 

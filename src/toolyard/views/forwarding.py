@@ -349,7 +349,7 @@ def why_unavailable(catalogue: VisibleCatalogue, name: str) -> UpstreamError | N
             continue
         lacking = f"so {name[:80]!r} is not known"
         if server.state == "down":
-            reason = f"it is down, {lacking}: {server.fault}; it is tried again by itself"
+            reason = f"it is down, {lacking}: {server.fault}; the gateway keeps trying"
             return UpstreamDownError(server.name, reason)
         how = server.reason_unavailable.partition(": ")[2]
         reason = f"it is still starting ({how}), {lacking} yet; try again in a while"

@@ -19,7 +19,6 @@ from .. import target
 from ..configuration import loader
 from ..json_values import JsonMapping
 from ..process import log_to_stderr, stdout_for_data
-from ..serving.session_key import check_key_variable
 from ..ui.messages import CommandError
 
 if TYPE_CHECKING:
@@ -338,7 +337,6 @@ class MountedSession(CliSession):
     """A client of a gateway without an edge."""
 
     def __init__(self, config: Config, user: UserInterface, where: ConnectOptions) -> None:
-        check_key_variable()
         super().__init__(user)
         self._config = _for_people(config)
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.

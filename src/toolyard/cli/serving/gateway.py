@@ -16,7 +16,7 @@ from ..configuration import loader
 from ..ui.messages import CommandError
 from ..ui.tables import counted
 from .http import ServeOptions, client_snippets, default_hosts, listen, program_name, run_http, warn_if_public
-from .session_key import check_key_variable, session_key
+from .session_key import session_key
 
 if TYPE_CHECKING:
     from ...app import Gateway
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
     from ...app import asgi
 
-    check_key_variable()
     config = loader.load_config(file)
     _setup_logging(config, debug)
     settings = options.settings(config.gateway)
@@ -63,7 +62,6 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
     """Serve one client. The upstreams start with its first request."""
     from ...edge.stdio import run
 
-    check_key_variable()
     config = loader.load_config(file)
     _setup_logging(config, debug)
     if server is not None and server not in {item.name for item in config.servers}:

@@ -209,7 +209,7 @@ class HttpEdge:
         if b"mcp-session-id" not in request.headers.raw:
             await _not_allowed(request, "GET opens a legacy session's stream and needs Mcp-Session-Id")
         elif not self._accept[request.headers.raw.get(b"accept")].streams:
-            await _refuse(request, 406, "Accept must admit text/event-stream")
+            await _refuse(request, 406, "Accept must allow text/event-stream")
         elif self._closing:
             await _refuse(request, 503, "The server is shutting down")
         else:
@@ -248,7 +248,7 @@ class HttpEdge:
             await take_notification(self._service, call)
             await send_empty(request.send, 202, request.reply_headers)
         elif call.method == "subscriptions/listen" and not accepted.streams:
-            await _refuse(request, 406, "Accept must admit text/event-stream to listen")
+            await _refuse(request, 406, "Accept must allow text/event-stream to listen")
         elif call.method == "subscriptions/listen" and self._closing:
             await _refuse(request, 503, "The server is shutting down")
         else:

@@ -52,9 +52,7 @@ class ReadRequest(Struct, frozen=True):
 def parse_read_request(arguments: dict[str, Any]) -> ReadRequest:
     unknown = set(arguments) - {"id", "offset", "limit", "query", "sql"}
     if unknown:
-        raise ReadResultError(
-            f"unknown argument {min(unknown)!r}; known are id, offset, limit, query and sql"
-        )
+        raise ReadResultError(f"unknown argument {min(unknown)!r}; known: id, offset, limit, query and sql")
     id = arguments.get("id")
     if not isinstance(id, str) or not id:
         raise ReadResultError("'id' is missing: it is in the 'storage' of a truncated result")
