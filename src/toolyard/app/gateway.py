@@ -26,7 +26,7 @@ from ..search.feedback import ResultSizes
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
 from ..upstream.handshake import INSTANCE
-from ..upstream.http.client import UpstreamHttpClient
+from ..upstream.http.client import PooledHttpClient
 from ..views import AllView, BareView
 from ..views.context import ViewContext
 from ..views.stored_results import READ_RESULT, StoredResults
@@ -65,7 +65,7 @@ class Gateway:
             else None
         )
         self._traces: Tracing | None = tracing.start(config.telemetry)
-        self._http = UpstreamHttpClient()
+        self._http = PooledHttpClient()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         folder = state_folder(config)
         self._store = CatalogueStore(folder)
