@@ -185,6 +185,10 @@ class _HttpWire(asyncio.Protocol):
 
     def _begin(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
+        # As lenient as aiohttp is towards servers: whoever needs a header's value checks it.
+        self._parser.set_dangerous_leniencies(
+            lenient_headers=True, lenient_optional_cr_before_lf=True, lenient_spaces_after_chunk_size=True
+        )
         self._head: asyncio.Future[DirectResponse] = asyncio.get_running_loop().create_future()
         self._headers: CIMultiDict[str] = CIMultiDict()
         self._chunks: deque[bytes] = deque()
