@@ -244,7 +244,10 @@ class _HttpWire(asyncio.Protocol):
     def release(self) -> None:
         """Keep the connection for another request if this one's response is complete."""
         self._is_busy = False
-        if not (self._is_complete and self._can_keep) or self._error is not None:
+        transport = self._transport
+        whole = self._is_complete and self._can_keep and self._error is None
+        # If the response came before the request was sent, the rest must not precede the next one.
+        if not whole or transport is None or transport.get_write_buffer_size():
             self.close()
             return
         self._idle_timer = asyncio.get_running_loop().call_later(KEEP_SECONDS, self.close)
