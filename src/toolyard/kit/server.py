@@ -415,6 +415,17 @@ class Server:
         """End tasks and listeners. The transports call it; call it yourself after in-process use."""
         await self.service.close()
 
+    def disable_tasks(self) -> None:
+        """Run long tools within their calls, for a host that is stopped after each response."""
+        for tool in self.tools.values():
+            tool.disable_tasks()
+        self.features.discard("tasks")
+
+    def require_caller_keys(self) -> None:
+        """Refuse callers without a key of their own, if the server takes such keys at all."""
+        if self.caller_keys is not None:
+            self.caller_keys = msgspec.structs.replace(self.caller_keys, required=True)
+
     def connect(self, **options: Any) -> "Connection":
         """A client in the same process, without a transport. See `kit.connection.Connection`."""
         from .connection import Connection
