@@ -548,12 +548,8 @@ async def test_the_mcp_client_calls_a_tool_of_models() -> None:
     async with serving(server.asgi()) as served, mcp.Client(f"http://127.0.0.1:{served.port}/mcp") as client:
         (tool,) = (await client.list_tools()).tools
         assert tool.input_schema["properties"]["to"]["description"] == "Where to"
-        good = (
-            await client.call_tool("move", {"who": {"name": "Ada"}, "to": {"city": "Porto", "number": 7}})
-        ).raw
-        bad = (
-            await client.call_tool("move", {"who": {"name": "Ada"}, "to": {"city": "Porto", "number": -7}})
-        ).raw
+        good = await client.call_tool("move", {"who": {"name": "Ada"}, "to": {"city": "Porto", "number": 7}})
+        bad = await client.call_tool("move", {"who": {"name": "Ada"}, "to": {"city": "Porto", "number": -7}})
     assert good.structured_content == {
         "name": "Ada",
         "born": None,
@@ -952,7 +948,7 @@ try:
 except TypeError as error:
     print(error)
 async def main():
-    async with server.connect() as client:
+    async with Client(server) as client:
         for arguments in ({"a": 1, "b": 2}, {"a": 0}, {"a": 1, "b": 9}):
             print((await client.call_tool("add", arguments))["content"][0]["text"])
 asyncio.run(main())
