@@ -937,6 +937,7 @@ sys.meta_path.insert(0, Refuse())
 from typing import Annotated
 import annotated_types as at
 from msgspec import Meta
+from toolyard import Client
 from toolyard.kit import Server
 server = Server("lean")
 @server.tool
@@ -950,7 +951,7 @@ except TypeError as error:
 async def main():
     async with Client(server) as client:
         for arguments in ({"a": 1, "b": 2}, {"a": 0}, {"a": 1, "b": 9}):
-            print((await client.call_tool("add", arguments))["content"][0]["text"])
+            print((await client.call_tool("add", arguments)).text)
 asyncio.run(main())
 print("pydantic" in sys.modules)
 """

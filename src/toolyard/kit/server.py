@@ -31,7 +31,6 @@ from .features.tools import Tool, ToolFeature
 if TYPE_CHECKING:
     from ..edge.http.app import HttpEdge
     from ..edge.request import Identify, Pace
-    from .connection import Connection
 
 
 class KitService:
@@ -425,12 +424,6 @@ class Server:
         """Refuse callers without a key of their own, if the server takes such keys at all."""
         if self.caller_keys is not None:
             self.caller_keys = msgspec.structs.replace(self.caller_keys, required=True)
-
-    def connect(self, **options: Any) -> "Connection":
-        """A client in the same process, without a transport. See `kit.connection.Connection`."""
-        from .connection import Connection
-
-        return Connection(self.service, **options)
 
 
 def _check_options(
