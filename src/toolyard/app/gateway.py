@@ -26,7 +26,7 @@ from ..search.feedback import ResultSizes
 from ..telemetry import tracing
 from ..telemetry.metrics import Metrics, UpstreamState
 from ..upstream.handshake import INSTANCE
-from ..upstream.http.client import UpstreamHttpClient
+from ..upstream.http.client import PooledHttpClient
 from ..views import AllView, BareView
 from ..views.context import ViewContext
 from ..views.stored_results import READ_RESULT, StoredResults
@@ -65,7 +65,7 @@ class Gateway:
             else None
         )
         self._traces: Tracing | None = tracing.start(config.telemetry)
-        self._http = UpstreamHttpClient()
+        self._http = PooledHttpClient()
         self._reads = asyncio.Semaphore(READS_AT_ONCE)
         folder = state_folder(config)
         self._store = CatalogueStore(folder)
@@ -87,8 +87,7 @@ class Gateway:
         self._many_tenants = False
         self.needs_restart: list[str] = []
         """Settings that were changed while it runs and take effect after a restart."""
-        self.config_fault: str | None = None
-        """Why the configuration on disk is not the one that runs."""
+        self._config_fault: str | None = None
         self._context = ViewContext(
             self.catalogue,
             self._mounts,
@@ -281,6 +280,15 @@ class Gateway:
         """Health, after a short check of the state and the store."""
         await self.storage.check()
         return self.health()
+
+    @property
+    def config_fault(self) -> str | None:
+        """Why the configuration on disk is not the one that runs."""
+        return self._config_fault
+
+    def set_config_fault(self, reason: str | None) -> None:
+        """Report in `health` that the configuration on disk cannot be used, or with None that it can."""
+        self._config_fault = reason
 
     def health(self) -> dict[str, Any]:
         servers = {name: self._server_health(mounted) for name, mounted in self._servers.items()}

@@ -33,8 +33,7 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
     watch, stop = _config_watcher(gateway, file)
     listening = listen(settings.host, settings.port)
     url = settings.url(listening)
-    links = gateway.storage.links
-    links.base = config.store.public_url.rstrip("/") or settings.base(listening)
+    gateway.storage.links.set_base(config.store.public_url or settings.base(listening))
     listens = (
         f"  (listening on {settings.host}, port {listening.getsockname()[1]})" if settings.public_url else ""
     )
