@@ -39,7 +39,7 @@ endif
 
 .DEFAULT_GOAL := help
 .PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults bench bench-search \
-	bench-tokens bench-results bench-servers bench-lambda site coverage dist format constraints clean
+	bench-tokens bench-results bench-servers bench-limits bench-lambda site coverage dist format constraints clean
 
 help: ## show this table
 	@echo 'usage: make <target> [ARGS="..."] [PYTHON=python3.11]'
@@ -108,6 +108,9 @@ bench-results: $(DEV) ## what it costs to keep results small, and to read the bi
 
 bench-servers: $(DEV) ## what the bundled servers cost (ARGS="sql": one of them)
 	@$(BIN)/python -m bench.servers $(ARGS)
+
+bench-limits: $(DEV) ## what limits cost, and whether three replicas give exactly what one would (ARGS=--quick)
+	@$(BIN)/python -m bench.limits $(ARGS)
 
 bench-lambda: $(DEV) ## what the tiflux function costs on AWS Lambda, beside another way of serving there
 	@$(BIN)/python -m bench.aws_lambda $(ARGS)
