@@ -9,7 +9,7 @@ import errno
 import logging
 import os
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -313,7 +313,7 @@ class FileAuditStore:
             draft.replace(path)
 
     @contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translated(self) -> Generator[None]:
         try:
             yield
         except OSError as error:
@@ -363,7 +363,7 @@ def _drop_torn_end(path: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _locked(path: Path) -> Generator[None]:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         if fcntl is not None:

@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import re
 import secrets
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
 
@@ -71,32 +72,9 @@ MAX_RECORDED = 4096
 _MASK = "***"
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _SECRET_WORDS = frozenset(
-    [
-        "password",
-        "passwd",
-        "passphrase",
-        "passcode",
-        "pwd",
-        "secret",
-        "secrets",
-        "token",
-        "authorization",
-        "auth",
-        "cookie",
-        "cookies",
-        "credential",
-        "credentials",
-        "apikey",
-        "bearer",
-        "otp",
-        "pin",
-        "cvv",
-        "cvc",
-        "ssn",
-        "cpf",
-        "iban",
-        "signature",
-    ]
+    {"password", "passwd", "passphrase", "passcode", "pwd", "secret", "secrets", "token", "apikey", "bearer"}
+    | {"authorization", "auth", "cookie", "cookies", "credential", "credentials", "signature", "otp", "pin"}
+    | {"cvv", "cvc", "ssn", "cpf", "iban"}
 )
 _SECRET_PAIRS = frozenset(
     {("api", "key"), ("access", "key"), ("private", "key"), ("secret", "key"), ("session", "id")}
@@ -123,10 +101,8 @@ class ArgumentPolicy:
     def digest_of(self, arguments: Raw | bytes) -> str:
         """Independent of the order of keys and of blanks, so that a person can repeat it."""
         data = bytes(arguments)
-        try:
+        with suppress(msgspec.DecodeError, UnicodeError, RecursionError):  # else it counts byte by byte
             data = msgspec.json.encode(msgspec.json.decode(data), order="sorted")
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            pass  # what is no JSON counts byte by byte
         return hashlib.blake2b(data, key=self._key, digest_size=16).hexdigest()
 
 

@@ -6,6 +6,7 @@ next process that starts links to what is there, and from then on a removal is f
 """
 
 from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
 from typing import Literal
 
 import msgspec
@@ -69,9 +70,10 @@ async def verify(store: AuditStore, keys: Iterable[ChainKey]) -> AuditReport:
             async for stored in store.scan(chain):
                 line = checker.check(stored)
                 if line is not None and line.event == "pruned":
-                    last = msgspec.json.decode(stored.data, type=RecordsPruned).last
-                    pruned.setdefault(last.chain, {})[last.seq] = last.hash
-                    report.pruned += 1
+                    with suppress(msgspec.DecodeError):  # signed with a key that is not known
+                        last = msgspec.json.decode(stored.data, type=RecordsPruned).last
+                        pruned.setdefault(last.chain, {})[last.seq] = last.hash
+                        report.pruned += 1
             checker.finish()
     links = [link for chain in chains async for link in _links_of(store, chain)]
     wanted = {(link.chain, link.seq) for _, link in links}
@@ -99,8 +101,9 @@ async def _links_of(store: AuditStore, chain: str) -> AsyncIterator[tuple[str, C
     async for stored in store.scan(chain):
         line = read_line(stored.data)
         if line is not None and line.event == "start":
-            for link in msgspec.json.decode(stored.data, type=ChainStart).links:
-                yield stored.place, link
+            with suppress(msgspec.DecodeError):  # an altered line, which is noted where it is checked
+                for link in msgspec.json.decode(stored.data, type=ChainStart).links:
+                    yield stored.place, link
         return
 
 
@@ -214,10 +217,8 @@ class _ChainChecker:
         if line.event == "call":
             self._checked.records += 1
         elif line.event == "lost":
-            try:
+            with suppress(msgspec.DecodeError):  # an altered line, which was noted already
                 self._checked.lost += msgspec.json.decode(stored.data, type=RecordsLost).count
-            except msgspec.DecodeError:
-                pass  # an altered line, which was noted already
 
     def _damage(self, place: str, kind: DamageKind, detail: str) -> None:
         self._damages.append(Damage(place, kind, detail))
