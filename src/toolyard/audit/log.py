@@ -16,7 +16,9 @@ import msgspec
 
 from ..config.callers import AuditConfig
 from .chain import ChainKey, RecordsLost
+from .database import DatabaseAuditStore
 from .files import FileAuditStore
+from .postgres import PostgresAuditDatabase
 from .record import ArgumentPolicy, AuditRecord, now
 from .store import AuditStore, AuditStoreError, AuditUnavailableError
 
@@ -135,7 +137,15 @@ def open_audit(config: AuditConfig, folder: Path | None, key: bytes | None) -> A
 
 
 def open_audit_store(config: AuditConfig, folder: Path | None, key: ChainKey) -> AuditStore:
-    return FileAuditStore(_path_of(config.url, folder, "audit"), key, config.max_bytes)
+    match config.url.partition(":")[0].lower():
+        case "file":
+            return FileAuditStore(_path_of(config.url, folder, "audit"), key, config.max_bytes)
+        case "sqlite":
+            from .sqlite import SqliteAuditDatabase  # 3 ms
+
+            return DatabaseAuditStore(SqliteAuditDatabase(_path_of(config.url, folder, "audit.db")), key)
+        case _:
+            return DatabaseAuditStore(PostgresAuditDatabase(config.url), key)
 
 
 def _path_of(url: str, folder: Path | None, default: str) -> Path:

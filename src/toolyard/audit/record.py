@@ -4,11 +4,11 @@ Owns the fields, and what of a call's arguments is recorded. Owns no chain and n
 """
 
 import hashlib
-import itertools
 import re
 import secrets
 from contextlib import suppress
 from datetime import UTC, datetime
+from itertools import pairwise
 from typing import Any, Literal, cast
 
 import msgspec
@@ -142,6 +142,4 @@ def _redacted(name: str, value: Any, depth: int) -> Any:
 def is_secret_name(name: str) -> bool:
     """`password`, `apiKey`, `X-Auth-Token`; not `max_tokens`."""
     words = [word.lower() for word in _WORDS.findall(name[:MAX_TEXT])]
-    return not _SECRET_WORDS.isdisjoint(words) or any(
-        pair in _SECRET_PAIRS for pair in itertools.pairwise(words)
-    )
+    return not _SECRET_WORDS.isdisjoint(words) or any(pair in _SECRET_PAIRS for pair in pairwise(words))

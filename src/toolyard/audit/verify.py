@@ -63,6 +63,7 @@ async def verify(store: AuditStore, keys: Iterable[ChainKey]) -> AuditReport:
     wants_signatures = any(id != UNSIGNED for id in known)
     report = AuditReport()
     pruned: Pruned = {}
+    heads = await store.heads()  # before the lines, which may become more meanwhile
     chains = await store.chains()
     for chain in chains:
         if chain.startswith("pruned-"):
@@ -75,7 +76,8 @@ async def verify(store: AuditStore, keys: Iterable[ChainKey]) -> AuditReport:
                         pruned.setdefault(last.chain, {})[last.seq] = last.hash
                         report.pruned += 1
             checker.finish()
-    links = [link for chain in chains async for link in _links_of(store, chain)]
+    links = [(f"the end of chain {head.chain}", head) for head in heads]
+    links += [link for chain in chains async for link in _links_of(store, chain)]
     wanted = {(link.chain, link.seq) for _, link in links}
     found: dict[tuple[str, int], str] = {}
     for chain in chains:
@@ -90,7 +92,9 @@ async def verify(store: AuditStore, keys: Iterable[ChainKey]) -> AuditReport:
         if not _is_accounted_for(link, found, pruned):
             report.damages.append(
                 Damage(
-                    place, "missing", f"links to line {link.seq} of chain {link.chain}, which is not there"
+                    place,
+                    "missing",
+                    f"line {link.seq} of chain {link.chain} should be there, and is not or differs",
                 )
             )
     return report
