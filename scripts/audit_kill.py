@@ -42,8 +42,8 @@ def run(store: str, kills: int, seed: int) -> bool:
         report = asyncio.run(kill_writers(f"{store}:", kills=kills, most=MOST[store], seed=seed))
     print(
         f"{store:<9} {report.kills} kills, {report.acknowledged:,} acknowledged, "
-        f"{report.recorded:,} recorded, {len(report.missing)} missing, {report.chains} chains, {report.torn} torn, "
-        f"{len(report.damages)} damaged, {time.monotonic() - started:.0f} s"
+        f"{report.recorded:,} recorded, {len(report.missing)} missing, {report.chains} chains, "
+        f"{report.torn} torn, {len(report.damages)} damaged, {time.monotonic() - started:.0f} s"
     )
     for problem in (*report.missing[:5], *report.damages[:5]):
         print(f"  {problem}")

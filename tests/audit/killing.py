@@ -1,9 +1,9 @@
 """Kills a process that writes the audit, under load, and counts what was acknowledged and what is there.
 
 `python -m tests.audit.killing URL FOLDER RUN` is the process: it appends records as fast as it can, and
-writes the id of each to standard output after `append` has returned. `kill_under_load` starts it again and again in
-one store, kills each with SIGKILL after a random number of records, and compares. Another `Load`, such as the
-clients of a gateway, can take its place.
+writes the id of each to standard output after `append` has returned. `kill_under_load` starts it again and
+again in one store, kills each with SIGKILL after a random number of records, and compares. Another `Load`,
+such as the clients of a gateway, can take its place.
 """
 
 import asyncio
