@@ -38,7 +38,7 @@ ifneq ($(shell cat .venv/.root 2>/dev/null),$(CURDIR))
 endif
 
 .DEFAULT_GOAL := help
-.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults bench bench-search \
+.PHONY: help setup programs run test check lint style types types-of-tests layers docs conformance soak first-day walk house faults audit-kill bench bench-search \
 	bench-tokens bench-results bench-servers bench-limits bench-lambda site coverage dist format constraints clean
 
 help: ## show this table
@@ -93,6 +93,9 @@ house: $(DEV) ## how the source is cut into modules, before and now (ARGS=--name
 
 faults: $(DEV) ## measure how long others' calls take while a server misbehaves (ARGS="hungry-http": one row)
 	@$(BIN)/python -m bench.faults $(ARGS)
+
+audit-kill: $(DEV) ## kill processes that write the audit, and look for what is lost (ARGS="--kills 3 --store file")
+	@$(BIN)/python scripts/audit_kill.py $(ARGS)
 
 bench: $(DEV) ## measure beside a bare app, the SDK and other gateways (ARGS=--no-peers: only ours)
 	@$(BIN)/python -m bench $(ARGS)

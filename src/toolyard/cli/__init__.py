@@ -1,7 +1,8 @@
 """The `toolyard` command: a group whose subcommands are imported when they are called.
 
 Data goes to standard output, everything else to standard error. Exit status: 0 for success, 1 if a
-tool reports an error, 2 if the command fails, 3 if `list` misses servers, 130 if interrupted.
+tool reports an error or `audit verify` finds damage, 2 if the command fails, 3 if `list` misses servers,
+130 if interrupted.
 """
 
 import os
@@ -31,6 +32,7 @@ COMMANDS = {
     "import": "commands.import_servers",
     "remove": "commands.add_remove:remove",
     "stats": "commands.stats",
+    "audit": "commands.audit",
     "openapi": "commands.openapi",
     "deploy": "deploy",
     "completion": "commands.completion",

@@ -200,6 +200,7 @@ def limits(data: Mapping[str, Any], file: Path) -> LimitsConfig:
 _AUDIT: dict[str, Reader] = {
     "url": text,
     "arguments": one_of("none", "digest", "redacted"),
+    "unavailable": one_of("open", "closed"),
     "max_bytes": size,
     "keep": seconds,
     "webhook": url_or_empty,

@@ -138,6 +138,8 @@ class AuditConfig(Struct, frozen=True, kw_only=True):
     url: str = ""
     """`file:` (JSON lines in a folder), `sqlite:` or `postgresql:`; empty: no audit."""
     arguments: Literal["none", "digest", "redacted"] = "digest"
+    unavailable: Literal["open", "closed"] = "closed"
+    """Whether calls pass while no record can be written."""
     max_bytes: int = 64 * 1024 * 1024
     """A file of JSON lines is rotated at this size."""
     keep: float = 90 * 24 * 3600.0
