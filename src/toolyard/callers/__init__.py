@@ -1,0 +1,1 @@
+"""Who asks: credentials of requests, and the principals they show."""
