@@ -6,7 +6,6 @@ introspection. Both are held to the same rules.
 
 from collections.abc import Mapping
 from functools import lru_cache
-from math import isfinite
 from typing import Any, cast
 from urllib.parse import urlsplit
 
@@ -19,6 +18,7 @@ from .errors import InsufficientScopeError, InvalidTokenError
 Claims = Mapping[str, Any]
 
 MAX_NAME = 512
+MAX_TIME = 2.0**53
 MAX_NAMES = 1000
 """Groups, or scopes, of one token."""
 _ACCESS_TYPES = ("bearer", "jwt", "at+jwt", "application/at+jwt", "access", "access_token")
@@ -52,7 +52,7 @@ def _time(claims: Claims, name: str) -> float | None:
     value = claims.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MAX_TIME:
         raise InvalidTokenError(f"The token's {name!r} is not a time")
     return float(value)
 

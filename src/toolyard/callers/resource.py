@@ -20,7 +20,7 @@ WELL_KNOWN = "/.well-known/oauth-protected-resource"
 ChallengeError = Literal["", "invalid_request", "invalid_token", "insufficient_scope"]
 
 _HOST = re.compile(r"([a-z0-9_.-]{1,253}|\[[0-9a-f:.]{2,45}\])(:[0-9]{1,5})?")
-_SEGMENT = r"[A-Za-z0-9._~%-]{1,200}"
+_SEGMENT = r"[A-Za-z0-9_~-][A-Za-z0-9._~-]{0,199}"
 # Public, and read by clients in browsers of any origin, which may send their protocol version along.
 _CORS: Headers = [
     (b"access-control-allow-origin", b"*"),
