@@ -75,6 +75,13 @@ async def test_a_token_without_the_claim_of_its_tenant_falls_into_no_other_tenan
         await shown(issuer.verifier(claims={"tenant": "tid"}), issuer.token())
 
 
+async def test_a_token_that_a_client_got_for_itself_shows_the_client(issuer: Issuer):
+    token = issuer.token(sub=None, client_id="robot")
+    assert (await shown(issuer.verifier(), token)).subject == "robot"
+    with pytest.raises(InvalidTokenError, match="'email', which names its user"):
+        await shown(issuer.verifier(claims={"subject": "email"}), token)
+
+
 async def refused(issuer: Issuer, token: str, match: str, resource: str = RESOURCE, **config: Any) -> None:
     with pytest.raises(InvalidTokenError, match=match):
         await issuer.verifier(**config).verify(token, resource)

@@ -109,16 +109,13 @@ def check_kind(claims: Claims, declared: bool = False) -> None:
 def read_principal(claims: Claims, issuer: IssuerConfig, kind: CredentialKind, credential: str) -> Principal:
     """The principal of a token. Raises InvalidTokenError if the user or the tenant cannot be told from it."""
     named = issuer.claims
-    subject = _name(claims, named.get("subject", "sub"))
-    if not subject:
-        raise InvalidTokenError(f"The token has no {named.get('subject', 'sub')!r}, which names its user")
-    client = named.get("client")
+    client = _name(claims, named["client"]) if "client" in named else _first(claims, _CLIENT_CLAIMS)
     return Principal(
         tenant=_tenant(claims, issuer),
         agent=_name(claims, named["agent"]) if "agent" in named else "",
-        subject=subject,
+        subject=_subject(claims, issuer, client),
         issuer=issuer.issuer,
-        client=_first(claims, _CLIENT_CLAIMS) if client is None else _name(claims, client),
+        client=client,
         groups=_names(claims, named.get("groups", "groups")),
         scopes=_names(claims, "scope") | _names(claims, "scp"),
         kind=kind,
@@ -129,6 +126,15 @@ def read_principal(claims: Claims, issuer: IssuerConfig, kind: CredentialKind, c
 def check_scopes(principal: Principal, needed: tuple[str, ...]) -> None:
     if not principal.scopes.issuperset(needed):
         raise InsufficientScopeError(needed)
+
+
+def _subject(claims: Claims, issuer: IssuerConfig, client: str) -> str:
+    """The user; for a token that a client got for itself, the client, as RFC 9068 has it in `sub`."""
+    path = issuer.claims.get("subject", "sub")
+    subject = _name(claims, path) or (client if path == "sub" else "")
+    if not subject:
+        raise InvalidTokenError(f"The token has no {path!r}, which names its user")
+    return subject
 
 
 def _tenant(claims: Claims, issuer: IssuerConfig) -> str:
