@@ -84,7 +84,8 @@ class Issuer:
         return sign(head, self.claims(**changed), key, alg)
 
     def config(self, **changed: Any) -> IssuerConfig:
-        return IssuerConfig(**({"issuer": self.url} | changed))
+        settings: dict[str, Any] = {"issuer": self.url} | changed
+        return IssuerConfig(**settings)
 
     def verifier(self, scopes: tuple[str, ...] = (), **changed: Any) -> JwtVerifier:
         clocks = self.clocks

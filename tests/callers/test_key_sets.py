@@ -180,8 +180,11 @@ async def test_metadata_that_are_wrong(issuer: Issuer, document: Any):
     assert issuer.fetched == 0
 
 
-async def test_metadata_of_openid_connect_are_found_too(issuer: Issuer):
-    del issuer.web.answers[f"GET {METADATA}"]
+@pytest.mark.parametrize(
+    "first", [reply({}, 404), reply({}, 400), reply(b"<html>", kind="text/html"), reply({"issuer": "x"})]
+)
+async def test_metadata_of_openid_connect_are_found_too(issuer: Issuer, first: Raw):
+    issuer.web.on(f"GET {METADATA}", first)
     found = {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"}
     issuer.web.on("GET /.well-known/openid-configuration", reply(found))
     assert (await shown(issuer.verifier(), issuer.token())).subject == "anna"

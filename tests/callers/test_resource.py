@@ -7,8 +7,9 @@ import pytest
 
 from tests.serving import Answer, call_asgi
 from toolyard.callers.errors import InsufficientScopeError, InvalidTokenError, IssuerUnavailableError
-from toolyard.callers.resource import WELL_KNOWN, ProtectedResource
+from toolyard.callers.resource import WELL_KNOWN, ProtectedResource, check_address
 from toolyard.config.callers import AuthConfig, IssuerConfig
+from toolyard.config.errors import ConfigError
 
 ISSUERS = (IssuerConfig(issuer="https://login.example/t"), IssuerConfig(issuer="https://other.example"))
 AUTH = AuthConfig(issuers=ISSUERS, scopes=("mcp",))
@@ -145,3 +146,13 @@ def test_refusals():
     assert b'scope="mcp write"' in headers[0][1]
     status, headers = resource.refusal(IssuerUnavailableError("down", 7.2), MCP)
     assert (status, headers) == (503, [(b"retry-after", b"7")])
+
+
+def test_beyond_loopback_a_server_must_know_its_address():
+    with pytest.raises(ConfigError, match="does not know its address"):
+        check_address(AUTH, "", ["*"], beyond_loopback=True)
+    check_address(AUTH, "", [], beyond_loopback=False)
+    check_address(AUTH, "https://tools.example.com", [], beyond_loopback=True)
+    check_address(AUTH, "", ["tools.example.com"], beyond_loopback=True)
+    named = AuthConfig(issuers=(IssuerConfig(issuer="https://login.example", audiences=("yard",)),))
+    check_address(named, "", [], beyond_loopback=True)

@@ -64,6 +64,9 @@ def audiences(claims: Claims) -> frozenset[str]:
 
 
 def check_audience(named: frozenset[str], accepted: frozenset[str]) -> None:
+    if not accepted:
+        what = "The server does not know its own address, so no token can be for it"
+        raise InvalidTokenError(f"{what}: set 'public_url' of [gateway], or 'audiences' of the issuer")
     if not named:
         raise InvalidTokenError("The token has no 'aud': it must name this server")
     if not named & accepted:

@@ -224,24 +224,33 @@ class IssuerKeys:
         return self._key_set_url
 
     async def _read_metadata(self) -> str:
-        issuer = self._issuer.issuer
-        for url in metadata_urls(issuer):
+        """The address of the key set, from the first document that is this issuer's.
+
+        Some servers answer every path with a page, so a document that cannot be used does not end the search.
+        """
+        problem = "it has no metadata; set 'jwks_url'"
+        for url in metadata_urls(self._issuer.issuer):
             reply = await self._client.get(url, MAX_DOCUMENT)
-            if reply.status == 404:
-                continue
-            if reply.status != 200:
+            if reply.status >= 500:
                 raise IssuerUnavailableError(f"{display_url(url)} answered {reply.status}")
+            if reply.status != 200:
+                continue
             try:
-                document = msgspec.json.decode(reply.body, type=_MetadataDocument)
+                return self._key_set_of(msgspec.json.decode(reply.body, type=_MetadataDocument))
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-                raise IssuerUnavailableError(f"{display_url(url)} has no usable metadata") from None
-            if document.issuer != issuer:
-                what = f"its metadata are of another issuer, {document.issuer[:200]!r}"
-                raise IssuerUnavailableError(f"{what}; 'issuer' must be that very text")
-            if is_secure(issuer) and not is_secure(document.jwks_uri):
-                raise IssuerUnavailableError("its metadata name a key set that is not at an https address")
-            return document.jwks_uri
-        raise IssuerUnavailableError("it has no metadata; set 'jwks_url'")
+                problem = f"{display_url(url)} has no usable metadata"
+            except ValueError as error:
+                problem = f"{display_url(url)}: {error}"
+        raise IssuerUnavailableError(problem)
+
+    def _key_set_of(self, document: _MetadataDocument) -> str:
+        issuer = self._issuer.issuer
+        if document.issuer != issuer:
+            what = f"these are the metadata of {document.issuer[:200]!r}"
+            raise ValueError(f"{what}; 'issuer' must be the very same text")
+        if is_secure(issuer) and not is_secure(document.jwks_uri):
+            raise ValueError("the key set is not at an https address")
+        return document.jwks_uri
 
     async def _fetch(self, url: str) -> bytes:
         accept = "application/jwk-set+json, application/json"

@@ -10,6 +10,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from ..config.callers import AuthConfig
+from ..config.errors import ConfigError
 from ..edge.request import Headers, Receive, Scope, Send, send_empty, send_json
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode, encode_error
@@ -28,6 +29,16 @@ _CORS: Headers = [
     (b"access-control-allow-headers", b"authorization, content-type, mcp-protocol-version"),
     (b"access-control-max-age", b"600"),
 ]
+
+
+def check_address(auth: AuthConfig, public_url: str, hosts: Sequence[str], beyond_loopback: bool) -> None:
+    """Raises ConfigError if tokens could be for no address that this server knows to be its own."""
+    relies = [issuer.issuer for issuer in auth.issuers if not issuer.audiences]
+    if relies and beyond_loopback and not public_url and not set(hosts) - {"*"}:
+        raise ConfigError(
+            f"tokens of {relies[0]!r} must name this server, which does not know its address",
+            "set public_url of [gateway], or audiences of the issuer",
+        )
 
 
 class ProtectedResource:

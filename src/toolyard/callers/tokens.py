@@ -40,7 +40,7 @@ RECHECK = 300.0
 """A verified token is verified again after this, so that a key that its issuer withdraws stops counting."""
 _TYPES = ("at+jwt", "application/at+jwt", "jwt", "application/jwt")
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
-_HEADER_START = "eyJ"  # the base64 of `{"`
+_HEADER_STARTS = ("ey", "ew")  # the base64 of `{"`, and of `{` before white space
 
 
 class TokenVerifier(Protocol):
@@ -151,7 +151,7 @@ class JwtVerifier:
         self._verified: dict[bytes, _Verified] = {}
 
     def recognizes(self, token: str) -> bool:
-        return token.startswith(_HEADER_START) and token.count(".") == 2
+        return token.startswith(_HEADER_STARTS) and token.count(".") == 2
 
     async def verify(self, token: str, resource: str) -> Principal:
         if len(token) > MAX_TOKEN:
