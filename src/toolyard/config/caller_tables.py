@@ -64,6 +64,7 @@ _ISSUER: dict[str, Reader] = {
     "claims": variables,
     "tenant": text,
     "leeway": seconds_or_zero,
+    "plain_http": flag,
 }
 _PROXY: dict[str, Reader] = {
     "addresses": networks,
