@@ -50,6 +50,12 @@ def files() -> tuple[Server, list[str]]:
         deleted.append(path)
         return f"deleted {path}, because {why}"
 
+    @server.tool
+    async def sum_up_and_delete(ctx: Context, path: str) -> str:
+        last = (await ctx.sample("Sum it up", key="sum")).text
+        deleted.append(path)
+        return f"deleted {path}: {last}"
+
     return server, deleted
 
 

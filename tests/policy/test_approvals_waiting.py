@@ -1,8 +1,7 @@
-"""A client that cannot be asked: its call waits in the state store until somebody decides, or time is over."""
+"""A client that cannot be asked: its call waits in the store until somebody decides, or time is over."""
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -269,9 +268,11 @@ async def test_one_principal_cannot_take_all_the_room(setup: Setup) -> None:
 
 
 async def test_an_approval_by_an_operator_covers_the_rounds_of_its_call(setup: Setup) -> None:
-    """The client cannot show forms when the call begins, and can when it goes on."""
-    tool: str = "ask_and_delete"
-    calling = asyncio.create_task(setup.client({"elicitation": {"url": {}}}).call(tool))
+    client, tool = setup.client({"sampling": {}}), "sum_up_and_delete"
+    calling = asyncio.create_task(client.call(tool))
     await setup.approvals.pending.decide((await setup.waiting()).id, "approve", "olga")
-    error: Any = (await asyncio.gather(calling, return_exceptions=True))[0]
-    assert "elicitation" in str(error), "the server wants a form too, and says so"
+    theirs = await calling
+    said = {"role": "assistant", "content": {"type": "text", "text": "old"}, "model": "m"}
+    assert text_of(await client.answer(theirs, said, tool, "sum")) == "deleted a: old"
+    approved = [(approval.by, approval.how) for approval in setup.service.approved]
+    assert approved == [("olga", "approvals")] * 2

@@ -19,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 from msgspec import Struct
@@ -86,6 +86,18 @@ class PendingApproval(Struct, frozen=True, kw_only=True):
     """Seconds since 1970, by the clock of the gateway that waits."""
     has_conversation: bool
     verdict: Verdict | None = None
+
+    def as_row(self, now: float) -> dict[str, Any]:
+        """As the HTTP API and the command line show it."""
+        return {
+            "id": self.id,
+            **msgspec.structs.asdict(self.call),
+            "created": self.created,
+            "expires": self.expires,
+            "age_seconds": round(max(0.0, now - self.created), 1),
+            "seconds_left": round(max(0.0, self.expires - now), 1),
+            "may_always": self.has_conversation,
+        }
 
 
 _decode = msgspec.json.Decoder(PendingApproval).decode

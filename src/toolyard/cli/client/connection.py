@@ -126,7 +126,7 @@ def _open(where: ConnectOptions, user: UserInterface) -> "CliSession":
     session = CliSession(user)
     session.open(
         _address(where.url),
-        headers=dict(_header(line) for line in where.headers),
+        headers=dict(read_header(line) for line in where.headers),
         timeout=where.timeout,
         open_timeout=where.timeout,
     )
@@ -137,7 +137,7 @@ def _address(url: str) -> str:
     return url if "://" in url else f"://{url}"  # which is refused as what it is, and not taken for a file
 
 
-def _header(line: str) -> tuple[str, str]:
+def read_header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip() or not line.isascii() or not line.isprintable():
         raise CommandError(f"--header {line!r} is not a header", "write it as 'Name: value'")
