@@ -83,6 +83,13 @@ async def test_an_unknown_id_is_an_error_with_what_to_do(tmp_path: Path) -> None
         assert "hint: toolyard approvals lists those that wait" in told.err
 
 
+async def test_an_option_of_the_list_is_not_lost_before_a_decision(tmp_path: Path) -> None:
+    async with on_sqlite(tmp_path) as (toolyard, _):
+        told = await run(toolyard, "--config", "other.toml", "approve", "0123456789")
+        assert told.status == 2
+        assert "put it after 'approve'" in told.err
+
+
 async def test_watching_prints_what_is_new(tmp_path: Path) -> None:
     async with on_sqlite(tmp_path) as (toolyard, setup):
         calling = asyncio.create_task(setup.client().call())
@@ -138,11 +145,11 @@ async def test_a_gateway_that_keeps_its_state_in_memory_is_asked_over_http(tmp_p
             key = ("--header", "Authorization: Bearer secret")
             assert id in (await run(toolyard, *key)).out
             url = ("--url", f"http://127.0.0.1:{served.port}/mcp")
-            told = await run(toolyard, *url, *key, "approve", id, "--by", "olga")
+            told = await run(toolyard, "approve", id, "--by", "olga", *url, *key)
             assert told.out == f"Approved {id}.\n", told.err
             assert text_of(await calling) == "deleted a"
             assert setup.service.approved[0].by == "olga (by ops)"
-            assert "was decided already" in (await run(toolyard, *key, "deny", id)).err
+            assert "was decided already" in (await run(toolyard, "deny", id, *key)).err
         gone = await run(toolyard)
         assert gone.status == 2
         assert f"no gateway answers at http://127.0.0.1:{served.port}" in gone.err

@@ -9,12 +9,11 @@ import time
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypedDict, TypeVar, Unpack
 from urllib.parse import quote, urlsplit
 
 import click
 import msgspec
-from msgspec import Struct
 
 from ..configuration import loader
 from ..ui.messages import CommandError, hint, one_line
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from ...state.store import State
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 Row = dict[str, Any]
 DecisionWord = Literal["approve", "deny"]
 
@@ -44,8 +44,24 @@ class ApprovalSource(Protocol):
     async def decide(self, id: str, decision: DecisionWord, by: str, always: bool) -> Row: ...
 
 
-class ApprovalOptions(Struct, frozen=True):
-    """The options that every form of the command takes."""
+def _where_options(command: F) -> F:
+    for option in (
+        click.option(
+            "--header",
+            "headers",
+            multiple=True,
+            metavar="NAME:VALUE",
+            help="For a running gateway: a header to send; may be repeated.",
+        ),
+        click.option("--url", metavar="URL", help="A running gateway, instead of the state store."),
+        config_option,
+    ):
+        command = option(command)
+    return command
+
+
+class ApprovalOptions(TypedDict):
+    """The values of `_where_options`."""
 
     config: Path | None
     url: str | None
@@ -54,37 +70,22 @@ class ApprovalOptions(Struct, frozen=True):
 
 @click.group("approvals", invoke_without_command=True, short_help="Decide calls that wait for a person.")
 @click.option("--watch", is_flag=True, help="Go on, and print the list again when it changes.")
-@click.option("--url", metavar="URL", help="A running gateway, instead of the state store.")
-@click.option(
-    "--header",
-    "headers",
-    multiple=True,
-    metavar="NAME:VALUE",
-    help="With --url: a header to send; may repeat.",
-)
-@config_option
+@_where_options
 @json_option
 @click.pass_context
-def command(
-    ctx: click.Context,
-    watch: bool,
-    url: str | None,
-    headers: tuple[str, ...],
-    config: Path | None,
-    as_json: bool,
-) -> None:
+def command(ctx: click.Context, watch: bool, as_json: bool, **options: Unpack[ApprovalOptions]) -> None:
     """List the calls that wait for a person, and approve or deny one.
 
     A rule with `confirm` makes a call wait if its client cannot ask its user. Whoever decides first, decides;
     a call that nobody decides is refused after `confirm_seconds`. Arguments are shown without secrets, and
     shortened; --json has more of them.
     """
-    options = ApprovalOptions(config, url, headers)
-    ctx.obj = options
     if ctx.invoked_subcommand is None:
         _run(options, lambda source: _watch(source, as_json) if watch else _list(source, as_json))
-    elif watch:
-        raise CommandError("--watch is for the list", f"leave out {ctx.invoked_subcommand!r}")
+    elif watch or as_json or any(options.values()):
+        raise CommandError(
+            f"an option stands before {ctx.invoked_subcommand!r}", f"put it after {ctx.invoked_subcommand!r}"
+        )
 
 
 def _decide(
@@ -105,9 +106,9 @@ _by_option = click.option("--by", metavar="NAME", help="Who decides. Default: yo
 @click.argument("id", metavar="ID")
 @click.option("--always", is_flag=True, help="Approve this tool for the rest of the conversation.")
 @_by_option
+@_where_options
 @json_option
-@click.pass_obj
-def approve(options: ApprovalOptions, id: str, always: bool, by: str | None, as_json: bool) -> None:
+def approve(id: str, always: bool, by: str | None, as_json: bool, **options: Unpack[ApprovalOptions]) -> None:
     """Let the call that waits as ID be made."""
     _decide(options, "approve", id, by, always, as_json)
 
@@ -115,9 +116,9 @@ def approve(options: ApprovalOptions, id: str, always: bool, by: str | None, as_
 @command.command("deny", short_help="Refuse a waiting call.")
 @click.argument("id", metavar="ID")
 @_by_option
+@_where_options
 @json_option
-@click.pass_obj
-def deny(options: ApprovalOptions, id: str, by: str | None, as_json: bool) -> None:
+def deny(id: str, by: str | None, as_json: bool, **options: Unpack[ApprovalOptions]) -> None:
     """Refuse the call that waits as ID."""
     _decide(options, "deny", id, by, False, as_json)
 
@@ -202,13 +203,13 @@ async def _source(options: ApprovalOptions) -> AsyncGenerator[ApprovalSource]:
     from ...state.factory import open_state
     from ...state.store import StateError, kind_of
 
-    file = None if options.url else loader.config_file(None, options.config)
+    file = None if options["url"] else loader.config_file(None, options["config"])
     config = Config() if file is None else loader.load_config(file)
     try:
-        if options.url or kind_of(config.state.url) == "memory":
-            yield _Gateway(options.url or _url_of(config.gateway), options.headers)
+        if options["url"] or kind_of(config.state.url) == "memory":
+            yield _Gateway(options["url"] or _url_of(config.gateway), options["headers"])
             return
-        if options.headers:
+        if options["headers"]:
             raise CommandError("--header is for a running gateway", "add --url URL")
         state = open_state(config.state.url, state_folder(config))
         try:
