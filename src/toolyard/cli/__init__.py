@@ -1,7 +1,8 @@
 """The `toolyard` command: a group whose subcommands are imported when they are called.
 
 Data goes to standard output, everything else to standard error. Exit status: 0 for success, 1 if a
-tool reports an error, 2 if the command fails, 3 if `list` misses servers, 130 if interrupted.
+tool reports an error or `audit verify` finds damage, 2 if the command fails, 3 if `list` misses servers,
+130 if interrupted.
 """
 
 import os
@@ -34,6 +35,8 @@ COMMANDS = {
     "grant": "commands.grant",
     "access": "commands.access",
     "stats": "commands.stats",
+    "audit": "commands.audit",
+    "approvals": "commands.approvals",
     "openapi": "commands.openapi",
     "deploy": "deploy",
     "completion": "commands.completion",

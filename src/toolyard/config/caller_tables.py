@@ -64,6 +64,7 @@ _ISSUER: dict[str, Reader] = {
     "claims": variables,
     "tenant": text,
     "leeway": seconds_or_zero,
+    "plain_http": flag,
 }
 _PROXY: dict[str, Reader] = {
     "addresses": networks,
@@ -143,9 +144,7 @@ def access(data: Mapping[str, Any], file: Path) -> AccessConfig:
     if rows:
         values.setdefault("default", "deny")
     members: dict[str, Any] = values.pop("groups", {})
-    groups = {
-        name: read_table({"g": {name: who}}, "g", {name: texts}, file)[name] for name, who in members.items()
-    }
+    groups = read_table({"access.groups": members}, "access.groups", dict.fromkeys(members, texts), file)
     return AccessConfig(groups=groups, rules=tuple(AccessRule(**row) for row in rows), **values)
 
 
@@ -209,6 +208,7 @@ def limits(data: Mapping[str, Any], file: Path) -> LimitsConfig:
 _AUDIT: dict[str, Reader] = {
     "url": text,
     "arguments": one_of("none", "digest", "redacted"),
+    "unavailable": one_of("open", "closed"),
     "max_bytes": size,
     "keep": seconds,
     "webhook": url_or_empty,

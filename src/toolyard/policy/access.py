@@ -20,7 +20,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..catalogue.catalogue import CatalogueEntry
-from ..catalogue.items import ItemKind
+from ..catalogue.items import KINDS, ItemKind
 from ..config.callers import AccessConfig
 from ..wire.call import Principal, Right
 from .conditions import Condition, ConditionError, Expression, Verb
@@ -217,6 +217,17 @@ class Rights:
         is_seen = self._table(kind.name, server, reads is True).sees(own)
         return is_seen and all(one.sees(kind, server, own, reads) for _, one in self._limits)
 
+    def reaches(self, server: str) -> bool:
+        """Whether anything of this server could exist for the principal."""
+        if self.everything:
+            return True
+        is_reached = any(
+            self._table(kind.name, server, is_read).constant is not False
+            for kind in KINDS
+            for is_read in (True, False)
+        )
+        return is_reached and all(one.reaches(server) for _, one in self._limits)
+
     def visible(self, kind: ItemKind, entries: Iterable[CatalogueEntry]) -> list[CatalogueEntry]:
         """The entries that exist for the principal, in their order."""
         if self.everything:
@@ -373,6 +384,7 @@ class AccessPolicy:
         self, decision: Decision, principal: Principal, at: int, call: Mapping[str, Any]
     ) -> Decision:
         variables = {**self._variables(_asker(principal, at)), **call}
+        failed = ""
         for condition in decision.conditions:
             try:
                 if condition.expression.holds(variables):
@@ -381,7 +393,8 @@ class AccessPolicy:
                 if condition.verb != "allow":
                     rule = f"{condition.rule} (its condition failed: {error})"
                     return Decision(condition.verb, rule, condition.scopes)
-        return Decision(decision.verb, decision.rule, decision.scopes)
+                failed = failed or f" (the condition of {condition.rule} failed: {error})"
+        return Decision(decision.verb, decision.rule + failed, decision.scopes)
 
     def _variables(self, principal: Principal) -> dict[str, Any]:
         known = self._caller_variables.get(principal)

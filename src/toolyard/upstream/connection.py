@@ -152,7 +152,7 @@ class SilentListener:
         return None
 
     async def ask(self, method: str, params: Raw) -> Raw:
-        raise McpError(METHOD_NOT_FOUND, f"nobody can be asked {method[:80]!r} now")
+        raise McpError(METHOD_NOT_FOUND, f"no client is connected that could answer {method[:80]!r}")
 
     async def release(self, retry_ms: int | None) -> None:
         return None

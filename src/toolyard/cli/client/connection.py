@@ -19,7 +19,6 @@ from .. import target
 from ..configuration import loader
 from ..json_values import JsonMapping
 from ..process import log_to_stderr, stdout_for_data
-from ..serving.session_key import check_key_variable
 from ..ui.messages import CommandError
 
 if TYPE_CHECKING:
@@ -141,7 +140,7 @@ def _address(url: str) -> str:
 
 
 def _headers(where: ConnectOptions) -> dict[str, str]:
-    headers = dict(_header(line) for line in where.headers)
+    headers = dict(read_header(line) for line in where.headers)
     if where.key and "authorization" not in {name.lower() for name in headers}:
         from ...callers.grant_token import PREFIX, GrantError, GrantToken
         from ...callers.keys import MalformedKeyError, check_key
@@ -157,7 +156,7 @@ def _headers(where: ConnectOptions) -> dict[str, str]:
     return headers
 
 
-def _header(line: str) -> tuple[str, str]:
+def read_header(line: str) -> tuple[str, str]:
     name, colon, value = line.partition(":")
     if not colon or not name.strip() or not line.isascii() or not line.isprintable():
         raise CommandError(f"--header {line!r} is not a header", "write it as 'Name: value'")
@@ -357,7 +356,6 @@ class MountedSession(CliSession):
     """A client of a gateway without an edge."""
 
     def __init__(self, config: Config, user: UserInterface, where: ConnectOptions) -> None:
-        check_key_variable()
         super().__init__(user)
         self._config = _for_people(config)
         # What goes wrong with a server is shown as a warning of the command, not as a log line too.

@@ -29,7 +29,7 @@ from .http import (
     program_name,
     run_http,
 )
-from .session_key import check_key_variable, session_key
+from .session_key import session_key
 
 if TYPE_CHECKING:
     from ...app import Gateway
@@ -46,7 +46,6 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
     from ...config import ConfigError
     from ...state.store import StateError
 
-    check_key_variable()
     config = loader.load_config(file)
     _setup_logging(config, debug)
     settings = options.settings(config.gateway)
@@ -55,8 +54,7 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
     watch, stop = _config_watcher(gateway, file)
     listening = listen(settings.host, settings.port)
     url = settings.url(listening)
-    links = gateway.storage.links
-    links.base = config.store.public_url.rstrip("/") or settings.base(listening)
+    gateway.storage.links.set_base(config.store.public_url or settings.base(listening))
     listens = (
         f"  (listening on {settings.host}, port {listening.getsockname()[1]})" if settings.public_url else ""
     )
@@ -92,7 +90,6 @@ def stdio_gateway(file: Path, server: str | None, debug: bool) -> None:
     """Serve one client. The upstreams start with its first request."""
     from ...edge.stdio import run
 
-    check_key_variable()
     config = loader.load_config(file)
     _setup_logging(config, debug)
     if server is not None and server not in {item.name for item in config.servers}:
