@@ -1,17 +1,22 @@
 """Who may call the gateway: builds the authenticator from `[auth]`, and again when the file changes.
 
-Owns the choice of methods and where API keys are kept. How each method works is in `callers`.
+Owns the choice of methods, where API keys are kept, and the grants of the gateway. How
+each method works is in `callers`.
 """
 
 import logging
+from collections.abc import Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from ..callers.authenticator import Authenticator, TokenVerifier
-from ..callers.grants import Grants, open_grants
+from ..callers.grant_token import GrantError
+from ..callers.grants import Grants, IssuedGrant, open_grants
 from ..callers.keys import ApiKeys, open_keys
 from ..config import Config, ConfigError
 from ..edge.request import AuthenticatorSetting
-from ..state.store import State
+from ..state.store import State, kind_of
+from ..wire.call import Principal
 from ..wire.seal import Sealer
 
 logger = logging.getLogger("toolyard.app")
@@ -25,6 +30,8 @@ class GatewayCallers:
     ) -> None:
         """`has_key`: the sealer's key is known to other processes too, and not made up for this one."""
         self.setting = AuthenticatorSetting()
+        self.base = config.gateway.public_url
+        """The gateway's URL for clients; if empty, `agent_url` gives paths."""
         self._config = config
         self._folder = folder
         self._state = state
@@ -48,7 +55,11 @@ class GatewayCallers:
         before, self._config = self._config, config
         if not self._is_enforced:
             return
-        is_same = before.auth == config.auth and before.gateway.public_url == config.gateway.public_url
+        is_same = (
+            before.auth == config.auth
+            and before.gateway.public_url == config.gateway.public_url
+            and before.access.agents == config.access.agents
+        )
         if is_same and self.setting.authenticator is not None:
             return  # which remembers whom it has seen
         needed = self._is_exposed and not self._is_open
@@ -73,11 +84,39 @@ class GatewayCallers:
     def _verifiers(self, config: Config) -> list[TokenVerifier]:
         """In the order in which they are asked: grants, keys, issuers."""
         found: list[TokenVerifier] = []
-        if config.auth.grants and self._has_key:
+        if self.makes_grants(config):
             found.append(self.grants(config))
         if config.auth.keys:
             found.append(self.keys(config))
         return found
+
+    def makes_grants(self, config: Config) -> bool:
+        """Whether callers are known, may lend their rights, and there is a key and a place that last."""
+        auth = config.auth
+        lasts = self._folder is not None or kind_of(config.state.url) != "memory"
+        return auth.grants and auth.knows_callers and self._has_key and lasts
+
+    async def make_grant(
+        self,
+        parent: Principal,
+        name: str,
+        allow: Sequence[str] | None,
+        deny: Sequence[str],
+        ttl: float | None,
+        calls: int | None,
+    ) -> IssuedGrant:
+        """Raises GrantError and StateError."""
+        if not self.makes_grants(self._config):
+            raise GrantError("this gateway makes no grants")
+        return await self.grants(self._config).make(parent, name, allow, deny, ttl, calls)
+
+    def agent_url(self, name: str) -> str:
+        return f"{self.base.rstrip('/')}/agents/{quote(name, safe='')}/mcp"
+
+    async def admit(self, principal: Principal) -> None:
+        """Count a call of a principal with a grant; McpError if the grant permits none any more."""
+        if self._grants is not None:
+            await self._grants.admit(principal)
 
     def grants(self, config: Config) -> Grants:
         """Configured anew. Needs a key of the gateway that lasts."""

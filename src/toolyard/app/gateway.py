@@ -77,7 +77,14 @@ class Gateway:
         )
         self.policy = (
             GatewayPolicy(
-                config, self.catalogue, folder, self.storage.state, key, self.sealer, one_client=one_client
+                config,
+                self.catalogue,
+                folder,
+                self.storage.state,
+                key,
+                self.sealer,
+                grants=self.callers,
+                one_client=one_client,
             )
             if is_guarded(config)
             else None
@@ -269,8 +276,9 @@ class Gateway:
             return self.bare(settings.server)
         if "" not in self._views:
             implementation = Implementation(settings.name, __version__, "Toolyard")
+            grants = self.callers if self.callers.makes_grants(self.config) else None
             self._views[""] = (
-                self.search.view(self.config, implementation)
+                self.search.view(self.config, implementation, grants)
                 if settings.view == "search"
                 else AllView(self._context, implementation, settings.instructions)
             )
