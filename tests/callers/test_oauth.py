@@ -16,6 +16,8 @@ from mcp.shared.auth import (
     OAuthToken,
 )
 
+from tests.app.speaker import Speaker, speaking
+from tests.app.yard import at, yard
 from tests.callers.door import GuardedServer
 from tests.callers.issuer import EC, sign
 from tests.callers.oidc import CLIENT, SECRET, OidcProvider, oidc_provider, sign_in
@@ -204,3 +206,22 @@ async def test_an_issuer_that_is_down_is_said_so():
         answer = await whoami(http, Authorization=f"Bearer {token}")
         assert answer.status == 503
         assert 1 <= int(answer.headers["retry-after"]) <= 10
+
+
+@pytest.mark.parametrize("era", ["modern", "legacy"])
+async def test_a_token_is_never_handed_on_to_a_server(provider: OidcProvider, era: str):
+    door = GuardedServer(auth_of(provider, audiences=(RESOURCE,)))
+    upstream = Speaker(era)
+    async with speaking(upstream) as url, yard(at(url), identify=door.identify) as gateway:
+        token = await provider.service_token(RESOURCE)
+        sent = {"Authorization": f"Bearer {token}"}
+        assert (await gateway.call("mcp__up__echo")).status == 401
+        answer = await gateway.call("mcp__up__echo", headers=sent)
+        assert answer.status == 200
+        calls = upstream.heard("tools/call")
+    assert calls
+    for exchange in calls:
+        everything = repr((exchange.headers, exchange.message))
+        assert not any(part in everything for part in token.split("."))
+        assert "authorization" not in exchange.headers
+    await door.close()
