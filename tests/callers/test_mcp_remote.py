@@ -1,4 +1,4 @@
-"""mcp-remote, for clients that can only start programs: it signs its user in at a real issuer, from our URL."""
+"""mcp-remote, for clients that can only start programs: it signs its user in, knowing our URL alone."""
 
 import asyncio
 import re
@@ -11,6 +11,7 @@ from mcp.client.stdio import stdio_client
 
 from tests.callers.door import GuardedServer
 from tests.callers.oidc import ROOT, node_program, oidc_provider, sign_in
+from tests.reading import text_of
 from tests.serving import serving
 from tests.waiting import until
 from toolyard.config.callers import AuthConfig, IssuerConfig
@@ -19,14 +20,18 @@ PROXY = ROOT / "build/npm/node_modules/mcp-remote/dist/proxy.js"
 _VISIT = re.compile(r"http://127\.0\.0\.1:\d+/auth\?\S+")
 
 
+def pages_in(log: Path) -> set[str]:
+    return set(_VISIT.findall(log.read_text()))
+
+
 async def approve(log: Path, name: str) -> None:
     """The person before the browser: opens the page that mcp-remote names, and follows it back."""
 
     async def is_named() -> bool:
-        return _VISIT.search(log.read_text()) is not None
+        return bool(pages_in(log))
 
     await until(is_named)
-    (page,) = set(_VISIT.findall(log.read_text()))
+    (page,) = pages_in(log)
     (back,) = parse_qs(urlsplit(page).query)["redirect_uri"]
     answer = await sign_in(page, name, back)
     async with aiohttp.ClientSession() as browser, browser.get(back, params=answer) as reply:
@@ -47,5 +52,5 @@ async def test_mcp_remote_signs_its_user_in(tmp_path: Path):
                 async with Client(stdio_client(program, errlog=said), mode="legacy") as client:
                     result = await client.call_tool("whoami", {})
                 await person
-    assert result.content[0].text == "ben"  # pyright: ignore[reportAttributeAccessIssue]
+    assert text_of(result.content[0]) == "ben"
     assert guarded.seen[-1].issuer == provider.url

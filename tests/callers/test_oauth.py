@@ -21,6 +21,7 @@ from tests.app.yard import at, yard
 from tests.callers.door import GuardedServer
 from tests.callers.issuer import EC, sign
 from tests.callers.oidc import CLIENT, SECRET, OidcProvider, oidc_provider, sign_in
+from tests.reading import text_of
 from tests.serving import Client, assert_nothing_leaks, modern, serving
 from toolyard.callers.errors import InvalidTokenError
 from toolyard.callers.issuer_client import IssuerClient
@@ -143,7 +144,7 @@ async def test_the_sdk_gets_in_from_nothing_but_our_url(provider: OidcProvider, 
             McpClient(streamable_http_client(http.url, http_client=inner), mode=mode) as client,
         ):
             result = await client.call_tool("whoami", {})
-        assert result.content[0].text == "anna"  # pyright: ignore[reportAttributeAccessIssue]
+        assert text_of(result.content[0]) == "anna"
     principal = guarded.seen[-1]
     assert (principal.issuer, principal.kind, principal.scopes) == (provider.url, "jwt", {"mcp"})
     assert memory.client

@@ -231,10 +231,14 @@ class JwtVerifier:
 
 
 def _decode(segment: str) -> bytes:
+    """Accepts one spelling of the bytes only: a token in another spelling would pass for another token."""
     try:
-        return base64.b64decode(segment + "=" * (-len(segment) % 4), altchars=b"-_", validate=True)
+        data = base64.b64decode(segment + "=" * (-len(segment) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
         raise InvalidTokenError("The token is not a JWT") from None
+    if base64.urlsafe_b64encode(data).rstrip(b"=") != segment.encode():
+        raise InvalidTokenError("The token is not a JWT")
+    return data
 
 
 def _read_header(data: bytes) -> _Header:
