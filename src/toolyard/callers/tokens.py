@@ -175,6 +175,12 @@ class JwtVerifier:
         self._keep(digest, verified)
         return verified.principal
 
+    async def problems(self) -> dict[str, str]:
+        """For operators: why the keys of an issuer cannot be read, by issuer. Fetches them if need be."""
+        for trusted in self._trusted.values():
+            await trusted.keys.renew()
+        return {name: why for name, trusted in self._trusted.items() if (why := trusted.keys.failure)}
+
     async def close(self) -> None:
         for trusted in self._trusted.values():
             await trusted.keys.close()
