@@ -1,6 +1,6 @@
 """A kit server behind tokens: what a gateway does at its door, with nothing else of a gateway."""
 
-from toolyard.callers.errors import CredentialError, InvalidTokenError
+from toolyard.callers.errors import CallerError, InvalidTokenError
 from toolyard.callers.resource import WELL_KNOWN, ProtectedResource
 from toolyard.callers.tokens import TokenVerifier, token_verifiers
 from toolyard.config.callers import AuthConfig
@@ -37,7 +37,7 @@ class GuardedServer:
                 if verifier.recognizes(token):
                     return await verifier.verify(token, resource)
             raise InvalidTokenError("This is no token that is accepted here")
-        except CredentialError as error:
+        except CallerError as error:
             status, added = self.resource.refusal(error, resource)
             raise Refused(status, error.reason, added) from None
 

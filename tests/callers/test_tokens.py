@@ -3,6 +3,7 @@
 import base64
 import json
 import pickle
+import sys
 from typing import Any
 
 import pytest
@@ -395,6 +396,14 @@ async def test_an_error_quotes_nothing_of_the_signature(issuer: Issuer):
     with pytest.raises(InvalidTokenError) as caught:
         await issuer.verifier().verify(token, RESOURCE)
     assert all(part not in caught.value.reason for part in token.split("."))
+    assert caught.value.description == caught.value.reason == "The token's signature is wrong"
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "joserfc.jws", None)
+    with pytest.raises(ConfigError, match="joserfc and cryptography") as caught:
+        token_verifiers(AuthConfig(issuers=(IssuerConfig(issuer="https://a.example"),)))
+    assert caught.value.hint == "pip install 'toolyard[auth]'"
 
 
 def test_a_jwt_is_told_by_its_shape(issuer: Issuer):

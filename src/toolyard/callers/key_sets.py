@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from ..config.callers import IssuerConfig
 from ..config.errors import ConfigError
-from .errors import InvalidTokenError, IssuerUnavailableError
+from .errors import IssuerUnavailableError, RefusedTokenError
 from .issuer_client import IssuerClient, display_url, is_secure
 
 logger = logging.getLogger("toolyard.callers")
@@ -170,7 +170,7 @@ class IssuerKeys:
         if self.failure:
             wait = MIN_INTERVAL - (self._clock() - self._tried)
             raise IssuerUnavailableError("The token's issuer cannot be asked for its keys now", wait)
-        raise InvalidTokenError("The token is signed with a key that its issuer does not publish")
+        raise RefusedTokenError("The token is signed with a key that its issuer does not publish")
 
     async def renew(self) -> bool:
         """Fetches the keys, unless that was just tried, and returns whether it was done. Never raises."""

@@ -14,7 +14,7 @@ from ..config.errors import ConfigError
 from ..edge.request import Headers, Receive, Scope, Send, send_empty, send_json
 from ..wire.errors import InvalidRequest
 from ..wire.messages import encode, encode_error
-from .errors import CredentialError, InsufficientScopeError, InvalidTokenError, IssuerUnavailableError
+from .errors import CallerError, InsufficientScopeError, VerifierUnavailableError
 from .issuer_client import LOOPBACK
 
 WELL_KNOWN = "/.well-known/oauth-protected-resource"
@@ -80,6 +80,8 @@ class ProtectedResource:
 
     def metadata_url(self, resource: str) -> str:
         """Where the metadata of a resource are: the well-known part stands before its path."""
+        if not resource:
+            return ""
         if self._public and resource.startswith(f"{self._public}/"):
             return f"{self._public}{WELL_KNOWN}{resource.removeprefix(self._public)}"
         parts = urlsplit(resource)
@@ -100,15 +102,15 @@ class ProtectedResource:
             parts.append(f'scope="{" ".join(wanted)}"')
         return f"Bearer {', '.join(parts)}" if parts else "Bearer"
 
-    def refusal(self, error: CredentialError, resource: str) -> tuple[int, Headers]:
+    def refusal(self, error: CallerError, resource: str) -> tuple[int, Headers]:
         """The status and the headers with which a request is refused whose token was not accepted."""
         match error:
             case InsufficientScopeError():
                 challenge = self.challenge(resource, "insufficient_scope", error.scopes)
                 return 403, [(b"www-authenticate", challenge.encode("latin-1"))]
-            case IssuerUnavailableError():
+            case VerifierUnavailableError():
                 return 503, [(b"retry-after", b"%d" % error.retry_after)]
-            case InvalidTokenError() | _:
+            case _:
                 challenge = self.challenge(resource, "invalid_token")
                 return 401, [(b"www-authenticate", challenge.encode("latin-1"))]
 

@@ -29,7 +29,7 @@ from .claims import (
     read_principal,
     validity,
 )
-from .errors import InvalidTokenError
+from .errors import InvalidTokenError, RefusedTokenError
 from .introspection import TokenIntrospector
 from .issuer_client import IssuerClient, is_secure
 from .key_sets import IssuerKeys, load_algorithms
@@ -51,7 +51,7 @@ class TokenVerifier(Protocol):
         ...
 
     async def verify(self, token: str, resource: str) -> Principal:
-        """Raises a CredentialError. `resource` is the absolute URL of the endpoint, empty if not known."""
+        """Raises a CallerError. `resource` is the absolute URL of the endpoint, empty if not known."""
         ...
 
     async def close(self) -> None: ...
@@ -155,7 +155,7 @@ class JwtVerifier:
 
     async def verify(self, token: str, resource: str) -> Principal:
         if len(token) > MAX_TOKEN:
-            raise InvalidTokenError(f"The token is longer than {MAX_TOKEN} characters")
+            raise RefusedTokenError(f"The token is longer than {MAX_TOKEN} characters")
         digest = hashlib.sha256(token.encode("utf-8", "replace")).digest()
         known = self._verified.get(digest)
         if known is not None and self._clock() < known.recheck_at:
@@ -188,7 +188,7 @@ class JwtVerifier:
 
     async def _verify(self, token: str, digest: bytes, resource: str) -> _Verified:
         if not _JWT.fullmatch(token):
-            raise InvalidTokenError("The token is not a JWT")
+            raise RefusedTokenError("The token is not a JWT")
         head, body, signature = token.split(".")
         header = _read_header(_decode(head))
         claims = _read_claims(_decode(body))
@@ -207,7 +207,7 @@ class JwtVerifier:
         name = claims.get("iss")
         trusted = self._trusted.get(name) if isinstance(name, str) else None
         if trusted is None:
-            raise InvalidTokenError("The token is of an issuer that is not trusted here")
+            raise RefusedTokenError("The token is of an issuer that is not trusted here")
         return trusted
 
     async def _check_signature(
@@ -215,7 +215,7 @@ class JwtVerifier:
     ) -> None:
         algorithm = trusted.algorithms.get(header.alg)
         if algorithm is None:
-            raise InvalidTokenError(f"The token's algorithm {header.alg[:20]!r} is not allowed")
+            raise RefusedTokenError(f"The token's algorithm {header.alg[:20]!r} is not allowed")
         keys = await trusted.keys.find(header.kid, header.alg)
         if any(key.verify(algorithm, signed, signature) for key in keys):
             return
@@ -224,7 +224,7 @@ class JwtVerifier:
             keys = await trusted.keys.find(None, header.alg)
             if any(key.verify(algorithm, signed, signature) for key in keys):
                 return
-        raise InvalidTokenError("The token's signature is wrong")
+        raise RefusedTokenError("The token's signature is wrong")
 
     def _check_audience(self, named: frozenset[str], trusted: _Trusted, resource: str) -> None:
         check_audience(named, accepted_audiences(trusted.config.audiences, resource, self._endpoint))
@@ -241,9 +241,9 @@ def _decode(segment: str) -> bytes:
     try:
         data = base64.b64decode(segment + "=" * (-len(segment) % 4), altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
-        raise InvalidTokenError("The token is not a JWT") from None
+        raise RefusedTokenError("The token is not a JWT") from None
     if base64.urlsafe_b64encode(data).rstrip(b"=") != segment.encode():
-        raise InvalidTokenError("The token is not a JWT")
+        raise RefusedTokenError("The token is not a JWT")
     return data
 
 
@@ -251,11 +251,11 @@ def _read_header(data: bytes) -> _Header:
     try:
         header = msgspec.json.decode(data, type=_Header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidTokenError("The token's header cannot be read") from None
+        raise RefusedTokenError("The token's header cannot be read") from None
     if header.crit is not None or header.b64 is not None:
-        raise InvalidTokenError("The token's header asks for an extension ('crit') that is not known here")
+        raise RefusedTokenError("The token's header asks for an extension ('crit') that is not known here")
     if header.typ is not None and header.typ.lower() not in _TYPES:
-        raise InvalidTokenError(f"This is no access token: its type is {header.typ[:40]!r}")
+        raise RefusedTokenError(f"This is no access token: its type is {header.typ[:40]!r}")
     return header
 
 
@@ -263,4 +263,4 @@ def _read_claims(data: bytes) -> dict[str, Any]:
     try:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        raise InvalidTokenError("The token's claims cannot be read") from None
+        raise RefusedTokenError("The token's claims cannot be read") from None
