@@ -1,13 +1,12 @@
-"""The tables about issuers: documented, loaded, and refused where a token would reach a server."""
+"""The tables about issuers: documented and loaded."""
 
 import re
 from pathlib import Path
 
-import pytest
 from msgspec.structs import fields
 
 from toolyard.callers.tokens import token_verifiers
-from toolyard.config import ConfigError, load
+from toolyard.config import load
 from toolyard.config.callers import IssuerConfig
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -27,16 +26,3 @@ def test_the_examples_of_the_guide_load(tmp_path: Path):
         (tmp_path / "toolyard.toml").write_text(example)
         config = load(tmp_path / "toolyard.toml", {"INTROSPECTION_SECRET": "x"})
         assert token_verifiers(config.auth)
-
-
-def test_a_server_is_never_handed_what_callers_show_to_us(tmp_path: Path):
-    file = tmp_path / "toolyard.toml"
-    server = '[servers.crm]\nurl = "https://crm.example.com/mcp"\ncaller_keys = ["{}"]\n'
-    issuer = '[[auth.issuers]]\nissuer = "https://login.example.com"\n'
-    file.write_text(server.format("Authorization") + issuer)
-    with pytest.raises(ConfigError, match="'crm' is handed 'authorization'"):
-        load(file, {})
-    file.write_text(server.format("x-crm-key") + issuer)
-    assert load(file, {}).servers[0].caller_keys == ("x-crm-key",)
-    file.write_text(server.format("authorization"))
-    assert load(file, {}).servers[0].caller_keys == ("authorization",)

@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Struct
 
 from .caller_tables import access, audit, auth, limits
-from .callers import AuthConfig
 from .errors import ConfigError, ConfigValueError, UnusableEntryError, nearest_or_all
 from .files import display_path, is_toml, parse, read
 from .models import Broken, Config, GatewayConfig, ServerConfig
@@ -160,8 +159,6 @@ def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
     own = {} if asked.foreign else asked.data
     settings = gateway(asked.data, asked.file, env) if not asked.foreign else GatewayConfig()
     _check_bare_view(settings, [entry.name for entry in entries], asked.file)
-    callers = auth(own, asked.file, env)
-    _check_handed_on(callers, servers, asked.file)
     return Config(
         servers=servers,
         broken=broken,
@@ -172,7 +169,7 @@ def _build(read: list[ConfigSource], env: Mapping[str, str]) -> Config:
         results=results(own, asked.file),
         store=store(own, asked.file, env),
         telemetry=telemetry(own, asked.file),
-        auth=callers,
+        auth=auth(own, asked.file, env),
         access=access(own, asked.file),
         limits=limits(own, asked.file),
         audit=audit(own, asked.file, env),
@@ -243,17 +240,6 @@ def _check_tables(source: ConfigSource, env: Mapping[str, str]) -> None:
         access(source.data, source.file)
         limits(source.data, source.file)
         audit(source.data, source.file, env)
-
-
-def _check_handed_on(callers: AuthConfig, servers: tuple[ServerConfig, ...], file: Path) -> None:
-    """What a caller shows to us must never reach a server, which could use it here in the caller's name."""
-    for server in servers:
-        if (callers.keys or callers.issuers) and "authorization" in server.caller_keys:
-            raise ConfigError(
-                f"{display_path(file)}: server {server.name!r} is handed 'authorization', by which callers "
-                "show who they are",
-                f"name another header in its caller_keys, as in x-{server.name}-key",
-            )
 
 
 def _check_bare_view(settings: GatewayConfig, names: list[str], file: Path) -> None:

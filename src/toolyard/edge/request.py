@@ -119,8 +119,6 @@ class Pace(Struct, frozen=True, kw_only=True):
     """A legacy client has this long to answer a question."""
 
 
-_EXPOSED = b"mcp-session-id, mcp-protocol-version, www-authenticate, retry-after"
-"""Headers of replies that scripts of a page may read; without the challenge a client there cannot sign in."""
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -184,7 +182,7 @@ class HostGuard:
         """For an origin that was let in: what its browser needs to see."""
         return [
             (b"access-control-allow-origin", headers.raw[b"origin"]),
-            (b"access-control-expose-headers", _EXPOSED),
+            (b"access-control-expose-headers", b"mcp-session-id, mcp-protocol-version"),
             (b"vary", b"origin"),
         ]
 
