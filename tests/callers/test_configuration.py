@@ -14,7 +14,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 def test_every_key_of_an_issuer_is_documented_once():
     page = (DOCS / "reference/config.md").read_text()
-    (section,) = re.findall(r"^## `\[\[auth\.issuers\]\]`\n((?:(?!## ).*\n)*)", page, re.M)
+    (section,) = re.findall(r"^#+ `\[\[auth\.issuers\]\]`\n((?:(?!#).*\n)*)", page, re.M)
     told = re.findall(r"^\| `(\w+)` \|", section, re.M)
     assert told == [field.name for field in fields(IssuerConfig)]
 

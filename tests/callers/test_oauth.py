@@ -171,7 +171,8 @@ async def test_what_a_client_is_told(provider: OidcProvider):
         wrong = await whoami(http, Authorization=f"Bearer {token[:-8]}AAAAAAAA")
         assert wrong.status == 401
         assert wrong.headers["www-authenticate"] == (
-            f'Bearer error="invalid_token", resource_metadata="{found}", scope="mcp"'
+            'Bearer error="invalid_token", error_description="The token\'s signature is wrong", '
+            f'resource_metadata="{found}", scope="mcp"'
         )
         assert_nothing_leaks(wrong.body)
         assert token.split(".")[1].encode() not in wrong.body
@@ -192,8 +193,9 @@ async def test_tokens_in_other_places_do_not_count(provider: OidcProvider):
         assert in_query.status == 401
         twice = [*sent.items(), ("Authorization", f"Bearer {token}"), ("Authorization", f"Bearer {token}")]
         assert (await http.post(twice, message)).status == 400
-        for value in (f"Bearer {token} {token}", f"Bearer {token},{token}", f"Basic {token}", "Bearer"):
-            assert (await whoami(http, Authorization=value)).status == 401
+        for value in (f"Bearer {token} {token}", f"Bearer {token},{token}", "Bearer"):
+            assert (await whoami(http, Authorization=value)).status == 400
+        assert (await whoami(http, Authorization=f"Basic {token}")).status == 401
         long = "eyJ" + "x" * 12_000 + ".e30.x"
         assert (await whoami(http, Authorization=f"Bearer {long}")).status == 401
         assert (await whoami(http, Authorization=f"Bearer {'x' * 1_000_000}")).status in (400, 431)
@@ -226,3 +228,23 @@ async def test_a_token_is_never_handed_on_to_a_server(provider: OidcProvider, er
         assert not any(part in everything for part in token.split("."))
         assert "authorization" not in exchange.headers
     await door.close()
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/up"])
+async def test_the_sdk_gets_in_at_a_gateway(provider: OidcProvider, path: str):
+    upstream = Speaker()
+    auth = AuthConfig(issuers=(IssuerConfig(issuer=provider.url),), scopes=("mcp",), required=True)
+    async with speaking(upstream) as url, yard(at(url), tables={"auth": auth}) as gateway:
+        address = f"http://127.0.0.1:{gateway.client.port}{path}"
+        memory = Memory()
+        async with (
+            httpx2.AsyncClient(auth=signing_in(address, "anna", memory)) as inner,
+            McpClient(streamable_http_client(address, http_client=inner)) as client,
+        ):
+            (name,) = [tool.name for tool in (await client.list_tools()).tools if tool.name.endswith("echo")]
+            assert not (await client.call_tool(name, {})).is_error
+        in_query = await gateway.client.post(*modern("tools/list"), f"{path}?access_token=x")
+        assert in_query.status == 400
+    assert memory.tokens
+    for exchange in upstream.heard("tools/call"):
+        assert memory.tokens.access_token not in repr((exchange.headers, exchange.message))

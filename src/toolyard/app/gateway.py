@@ -35,6 +35,7 @@ from ..wire.call import Call, Caller
 from ..wire.errors import InvalidRequest
 from ..wire.seal import Sealer
 from ..wire.types import Implementation
+from .callers import GatewayCallers
 from .results import ResultShaping, with_widened_schema
 from .search import GatewaySearch
 from .storage import GatewayStorage
@@ -70,6 +71,9 @@ class Gateway:
         folder = state_folder(config)
         self._store = CatalogueStore(folder)
         self.storage = GatewayStorage(config, folder, self.sealer)
+        self.callers = GatewayCallers(
+            config, folder, self.storage.state, self.sealer, has_key=key is not None
+        )
         sizes = ResultSizes()
         shaper = ResultShaper(self.storage.store, self.storage.ledger, sizes)
         self.shaping = (
@@ -152,6 +156,7 @@ class Gateway:
         await self._http.close()
         if self.shaping is not None:
             await self.shaping.close()
+        await self.callers.close()
         await self.storage.close()
         if self._traces is not None:
             await self._traces.close()
@@ -159,7 +164,10 @@ class Gateway:
     async def reload(self, config: Config) -> None:
         """Takes over a changed configuration. What is equal in both is not touched."""
         wanted = {server.name: server for server in config.servers}
-        self._many_tenants = self._many_tenants or _caller_keys(config, None) is not None
+        # First, so that nobody calls a server that is new under a rule that is old.
+        self.callers.configure(config)
+        told_apart = config.auth.knows_callers or _caller_keys(config, None) is not None
+        self._many_tenants = self._many_tenants or told_apart
         for name in [name for name in self._servers if name not in wanted]:
             self._unmount(name)
             if self.metrics is not None:

@@ -1,1 +1,1 @@
-"""Who asks: credentials of requests, and the principals they show."""
+"""Who asks: from the credentials of a request to a `Principal`. What a principal may do is in `policy`."""

@@ -11,7 +11,7 @@ import hashlib
 import re
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -41,52 +41,6 @@ RECHECK = 300.0
 _TYPES = ("at+jwt", "application/at+jwt", "jwt", "application/jwt")
 _JWT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]*")
 _HEADER_STARTS = ("ey", "ew")  # the base64 of `{"`, and of `{` before white space
-
-
-class TokenVerifier(Protocol):
-    """Verifies bearers of one kind."""
-
-    def recognizes(self, token: str) -> bool:
-        """Whether such a token is for this verifier, by its shape."""
-        ...
-
-    async def verify(self, token: str, resource: str) -> Principal:
-        """Raises a CallerError. `resource` is the absolute URL of the endpoint, empty if not known."""
-        ...
-
-    async def close(self) -> None: ...
-
-
-def token_verifiers(auth: AuthConfig, endpoint: str = "/mcp") -> tuple[TokenVerifier, ...]:
-    """The verifiers of all issuers. Raises ConfigError for issuers that cannot be trusted as configured."""
-    if not auth.issuers:
-        return ()
-    _check(auth.issuers)
-    client = IssuerClient()
-    asked = next((issuer for issuer in auth.issuers if issuer.introspection_url), None)
-    jwts = JwtVerifier(auth.issuers, auth.scopes, client, endpoint)
-    if asked is None:
-        return (jwts,)
-    return (jwts, TokenIntrospector(asked, auth.scopes, client, endpoint))
-
-
-def _check(issuers: tuple[IssuerConfig, ...]) -> None:
-    names = [issuer.issuer for issuer in issuers]
-    for name in names:
-        if names.count(name) > 1:
-            raise ConfigError(f"[[auth.issuers]] has {name!r} twice", "join the two tables")
-    for issuer in issuers:
-        for url in (issuer.issuer, issuer.jwks_url, issuer.introspection_url):
-            if url and not is_secure(url) and not issuer.plain_http:
-                raise ConfigError(
-                    f"[[auth.issuers]] has {url!r}, which anybody on the way could answer",
-                    "use https, or set plain_http = true if the network between is yours",
-                )
-    if sum(1 for issuer in issuers if issuer.introspection_url) > 1:
-        raise ConfigError(
-            "[[auth.issuers]] has 'introspection_url' twice",
-            "an opaque token does not say whose it is, and must not be shown to a stranger: keep one",
-        )
 
 
 class _Header(Struct):
@@ -264,3 +218,41 @@ def _read_claims(data: bytes) -> dict[str, Any]:
         return msgspec.json.decode(data, type=dict[str, Any])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise RefusedTokenError("The token's claims cannot be read") from None
+
+
+IssuerVerifier = JwtVerifier | TokenIntrospector
+
+
+def token_verifiers(auth: AuthConfig, endpoint: str = "/mcp") -> tuple[IssuerVerifier, ...]:
+    """The verifiers of all issuers, in the order in which they are asked.
+
+    Raises ConfigError for issuers that cannot be trusted as configured.
+    """
+    if not auth.issuers:
+        return ()
+    _check(auth.issuers)
+    client = IssuerClient()
+    asked = next((issuer for issuer in auth.issuers if issuer.introspection_url), None)
+    jwts = JwtVerifier(auth.issuers, auth.scopes, client, endpoint)
+    if asked is None:
+        return (jwts,)
+    return (jwts, TokenIntrospector(asked, auth.scopes, client, endpoint))
+
+
+def _check(issuers: tuple[IssuerConfig, ...]) -> None:
+    names = [issuer.issuer for issuer in issuers]
+    for name in names:
+        if names.count(name) > 1:
+            raise ConfigError(f"[[auth.issuers]] has {name!r} twice", "join the two tables")
+    for issuer in issuers:
+        for url in (issuer.issuer, issuer.jwks_url, issuer.introspection_url):
+            if url and not is_secure(url) and not issuer.plain_http:
+                raise ConfigError(
+                    f"[[auth.issuers]] has {url!r}, which anybody on the way could answer",
+                    "use https, or set plain_http = true if the network between is yours",
+                )
+    if sum(1 for issuer in issuers if issuer.introspection_url) > 1:
+        raise ConfigError(
+            "[[auth.issuers]] has 'introspection_url' twice",
+            "an opaque token does not say whose it is, and must not be shown to a stranger: keep one",
+        )

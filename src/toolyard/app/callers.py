@@ -1,0 +1,119 @@
+"""Who may call the gateway: builds the authenticator from `[auth]`, and again when the file changes.
+
+Owns the choice of methods and where API keys are kept. How each method works is in `callers`.
+"""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..callers.authenticator import Authenticator, Challenges, TokenVerifier
+from ..callers.keys import ApiKeys, open_keys
+from ..callers.resource import ProtectedResource, check_address
+from ..callers.tokens import IssuerVerifier, token_verifiers
+from ..config import Config, ConfigError
+from ..config.callers import AuthConfig
+from ..edge.request import AuthenticatorSetting, Receive, Scope, Send
+from ..state.store import State
+from ..wire.seal import Sealer
+
+logger = logging.getLogger("toolyard.app")
+
+
+class GatewayCallers:
+    """Until `enforce` is called nobody is asked who they are, as in a process of the caller's own."""
+
+    def __init__(
+        self, config: Config, folder: Path | None, state: State, sealer: Sealer, *, has_key: bool
+    ) -> None:
+        """`has_key`: the sealer's key is known to other processes too, and not made up for this one."""
+        self.setting = AuthenticatorSetting()
+        self._config = config
+        self._folder = folder
+        self._state = state
+        self._sealer = sealer
+        self._has_key = has_key
+        self._keys: ApiKeys | None = None
+        self._is_enforced = False
+        self._is_exposed = False
+        self._is_open = False
+        self._hosts: Sequence[str] = ()
+        self._endpoint = "/mcp"
+        self._resource = ProtectedResource(AuthConfig())
+        self._issuers: list[IssuerVerifier] = []
+        """Those of earlier configurations too: requests may still be with them."""
+
+    def enforce(
+        self,
+        *,
+        exposed: bool = False,
+        open_to_all: bool = False,
+        hosts: Sequence[str] = (),
+        endpoint: str = "/mcp",
+    ) -> None:
+        """Ask callers who they are, as `[auth]` says. Raises ConfigError if that cannot be done.
+
+        `exposed`: other machines reach it, so it never goes without asking unless it is `open_to_all`.
+        `hosts` are the names by which clients may call it, `endpoint` the path of its main endpoint.
+        """
+        self._is_enforced, self._is_exposed, self._is_open = True, exposed, open_to_all
+        self._hosts, self._endpoint = hosts, endpoint
+        self.configure(self._config)
+
+    def configure(self, config: Config) -> None:
+        before, self._config = self._config, config
+        if not self._is_enforced:
+            return
+        is_same = before.auth == config.auth and before.gateway.public_url == config.gateway.public_url
+        if is_same and self.setting.authenticator is not None:
+            return  # which remembers whom it has seen
+        needed = self._is_exposed and not self._is_open
+        if not config.auth.knows_callers and not needed:
+            self.setting.authenticator = None
+            return
+        if not config.auth.knows_callers:
+            logger.error("[auth] has no way to know callers any more: only this machine is let in")
+        self.setting.authenticator = self.authenticator(config)
+
+    def authenticator(self, config: Config) -> Authenticator:
+        auth, public_url = config.auth, config.gateway.public_url
+        check_address(auth, public_url, self._hosts, self._is_exposed)
+        resource = ProtectedResource(auth, public_url=public_url, hosts=self._hosts, endpoint=self._endpoint)
+        verifiers = self._verifiers(config)
+        self._resource = resource
+        return Authenticator(
+            verifiers,
+            challenges=Challenges(resource.metadata_url, auth.scopes) if auth.issuers else None,
+            locate=resource.url if auth.issuers else None,
+            proxy=auth.proxy,
+            # Behind a public address there is a proxy, and through it everybody comes from this machine.
+            required=auth.required or bool(config.gateway.public_url),
+            is_open=self._is_open,
+        )
+
+    def _verifiers(self, config: Config) -> list[TokenVerifier]:
+        """In the order in which they are asked: grants, keys, issuers."""
+        issuers = token_verifiers(config.auth, self._endpoint)
+        self._issuers += issuers
+        return [*([self.keys(config)] if config.auth.keys else []), *issuers]
+
+    async def serve_metadata(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers with the metadata of OAuth, as the configuration is now."""
+        await self._resource(scope, receive, send)
+
+    def keys(self, config: Config) -> ApiKeys:
+        if not self._has_key:
+            raise ConfigError(
+                "API keys need a key of the gateway that lasts", "set TOOLYARD_KEY, or give a key file"
+            )
+        if self._keys is None:
+            # The store stays the one that it started with: a change of [state] needs a restart.
+            name = config.gateway.name
+            self._keys = open_keys(config.state.url, self._folder, name, self._sealer, self._state)
+        return self._keys
+
+    async def close(self) -> None:
+        for issuer in self._issuers:
+            await issuer.close()
+        if self._keys is not None:
+            await self._keys.close()
