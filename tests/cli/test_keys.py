@@ -120,6 +120,8 @@ def test_a_rotated_key_works_beside_the_old_one(yard: Toolyard):
         (["create", "ben", "--agent", "C0der"], "only by case, by Unicode form or by look"),
         (["create", "a b"], "use letters, digits"),
         (["create", "ben", "--expires", "soon"], "is no time"),
+        (["create", "ben", "--expires", "0"], "would end the key at once"),
+        (["create", "ben", "--scope", "a b"], "is not a scope"),
         (["revoke", "zoe"], "no key 'zoe'"),
         (["rotate", "zoe"], "no key 'zoe'"),
     ],

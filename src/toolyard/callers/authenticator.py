@@ -155,7 +155,7 @@ class Authenticator:
         if self._locate is not None:
             resource = self._locate(resource, raw.get(b"host", b"").decode("latin-1"))
         value = raw.get(b"authorization")
-        if value is None or not self._verifiers:
+        if value is None:
             return self._without_token(headers, peer, resource)
         if len(value) > MAX_CREDENTIAL:
             raise Refused(431, f"The Authorization header is over the limit of {MAX_CREDENTIAL} bytes")
@@ -164,7 +164,14 @@ class Authenticator:
         known = self._verified.get((resource, sha256(value).digest()))
         if known is not None and self._clock() < known.fresh_until:
             return known.principal
-        return await self._with_token(headers, value, peer, resource)
+        scheme, _, rest = value.strip().partition(b" ")
+        if scheme.lower() != b"bearer":
+            # Not even from the proxy: nginx takes $remote_user from a password that it has not checked.
+            message = f"{_HOW}, not {scheme[:20].decode('ascii', 'replace')!r}"
+            raise Refused(401, message, self._challenges.missing(resource))
+        if not self._verifiers:  # then the token is not for us: the proxy's, or of no use
+            return self._without_token(headers, peer, resource)
+        return await self._with_token(value, rest, peer, resource)
 
     async def verify(self, token: str, resource: str) -> Principal:
         """Who has this token, where it did not come in a header. Raises CallerError."""
@@ -173,15 +180,7 @@ class Authenticator:
             raise InvalidTokenError("no verifier recognizes the token")
         return await verifier.verify(token, resource)
 
-    async def _with_token(self, headers: RequestHeaders, value: bytes, peer: str, resource: str) -> Principal:
-        scheme, _, rest = value.strip().partition(b" ")
-        if scheme.lower() != b"bearer":
-            # nginx hands on the password that it has checked itself.
-            proxied = self._proxied(headers, peer)
-            if proxied is not None:
-                return proxied
-            message = f"{_HOW}, not {scheme[:20].decode('ascii', 'replace')!r}"
-            raise Refused(401, message, self._challenges.missing(resource))
+    async def _with_token(self, value: bytes, rest: bytes, peer: str, resource: str) -> Principal:
         token = rest.strip().decode("latin-1")
         if _TOKEN.fullmatch(token) is None:
             raise Refused(400, "The Authorization header must carry one token: 'Bearer TOKEN'")
