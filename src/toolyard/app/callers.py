@@ -70,6 +70,7 @@ class GatewayCallers:
         needed = self._is_exposed and not self._is_open
         if not config.auth.knows_callers and not needed:
             self.setting.authenticator = None
+            self._resource = ProtectedResource(config.auth)
             return
         if not config.auth.knows_callers:
             logger.error("[auth] has no way to know callers any more: only this machine is let in")
