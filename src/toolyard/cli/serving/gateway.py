@@ -27,6 +27,7 @@ from .http import (
     listen,
     program_name,
     run_http,
+    warn_of_exposure,
 )
 from .session_key import session_key
 
@@ -80,6 +81,7 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
         listening.close()
         raise loader.config_error(error) from None
     with listening:
+        warn_of_exposure(settings, config.auth.knows_callers, _KNOW_CALLERS)
         run_http(
             edge, listening, debug, keep_alive=config.gateway.keep_alive, max_idle=config.gateway.max_idle
         )
