@@ -98,7 +98,7 @@ async def test_a_refusal_says_which_limit_how_much_and_when_it_is_free_again() -
     ("rule", "text", "wait"),
     [
         (LimitRule(rate=2), "2 calls a second, 2 at once", 1),
-        (LimitRule(rate=1), "a call a second", 1),
+        (LimitRule(rate=1), "a call every 1 s", 1),
         (LimitRule(rate=0.1), "a call every 10 s", 10),
         (LimitRule(calls=1, window=60), "1 call in 60 s", 60),
         (LimitRule(calls_a_month=1000), "1,000 calls a month", 36 * 3600),

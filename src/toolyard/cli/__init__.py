@@ -31,6 +31,7 @@ COMMANDS = {
     "import": "commands.import_servers",
     "remove": "commands.add_remove:remove",
     "stats": "commands.stats",
+    "usage": "commands.usage",
     "openapi": "commands.openapi",
     "deploy": "deploy",
     "completion": "commands.completion",

@@ -180,9 +180,11 @@ def _rule_id(rule: LimitRule) -> str:
 
 
 def _rate_text(rate: float, burst: int) -> str:
-    text = f"{rate:g} calls a second" if rate > 1 else "a call a second"
-    if rate < 1:
-        text = f"a call every {1 / rate:.3g} s"
+    pause = 1 / rate
+    if rate > 1:
+        text = f"{rate:g} calls a second"
+    else:
+        text = f"a call every {pause:,.0f} s" if pause >= 100 else f"a call every {pause:.3g} s"
     return f"{text}, {burst:,} at once" if burst > 1 else text
 
 
