@@ -76,7 +76,7 @@ def test_a_table_shows_who_used_how_much_of_what_the_fullest_first(toolyard: Too
     assert lines[0] == ["who", "rule", "limit", "used", "left", "resets"]
     assert (lines[1][0], lines[1][-1]) == ("all callers", "██████████ 100%")
     text = told.out
-    assert re.search(r"all callers +all +a call every 1,000 s, 10 at once +10 +0 +full in 3 h", text)
+    assert re.search(r"all callers +all +a call every 1,000 s, 10 at once +10 +0 +full in 2 h", text)
     assert re.search(r"user 'ana' +team +10 calls a month +4 +6 +in .* ████░░░░░░  40%", text)
     assert re.search(r"user 'ana' +team +10,000 bytes a month +4.5 kB +5.5 kB +in ", text)
     assert re.search(r"user 'ben' of 'acme' +team +4.00 EUR a month +0.50 EUR +3.50 EUR ", text)
