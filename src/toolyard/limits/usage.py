@@ -7,7 +7,7 @@ from msgspec import Struct
 from ..state import State
 from ..state.counters import SECOND, token_interval
 from ..state.store import CounterReading
-from .quotas import MICRO, PREFIX, Quota, Quotas, Unit, read_scope
+from .table import MICRO, PREFIX, Limit, LimitTable, Unit, read_scope
 
 
 class LimitUsage(Struct, frozen=True):
@@ -36,30 +36,30 @@ class LimitUsage(Struct, frozen=True):
         return self.used / self.ceiling
 
 
-async def read_usage(quotas: Quotas, state: State) -> list[LimitUsage]:
+async def read_usage(table: LimitTable, state: State) -> list[LimitUsage]:
     """The counters in use of rules that are in the configuration, fullest first."""
     found = await state.counters(PREFIX)
     rows: list[LimitUsage] = []
     for reading in found.counters:
-        known = quotas.find(reading.key)
+        known = table.find(reading.key)
         if known is not None:
             rows.append(_row(*known, reading, found.now))
     return sorted(rows, key=lambda row: (-row.share, row.who, row.text))
 
 
-def _row(quota: Quota, scope: str, reading: CounterReading, now: float) -> LimitUsage:
-    used, ceiling = float(reading.used), float(quota.ceiling)
+def _row(limit: Limit, scope: str, reading: CounterReading, now: float) -> LimitUsage:
+    used, ceiling = float(reading.used), float(limit.ceiling)
     resets_at: float | None = reading.until
-    if quota.measure == "rate":
+    if limit.measure == "rate":
         # Tokens that are missing, a token that comes soon included.
-        interval = token_interval(quota.rule.rate)
+        interval = token_interval(limit.rule.rate)
         used = min(ceiling, math.ceil((reading.until - now) * SECOND / interval))
-    elif quota.measure == "concurrent":
+    elif limit.measure == "concurrent":
         resets_at = None
-    elif quota.unit == "cost":
+    elif limit.unit == "cost":
         used, ceiling = used / MICRO, ceiling / MICRO
     per, who = read_scope(scope)
     resets_in = None if resets_at is None else resets_at - now
     return LimitUsage(
-        who, per, quota.rule.name, quota.measure, quota.text, quota.unit, used, ceiling, resets_at, resets_in
+        who, per, limit.rule.name, limit.measure, limit.text, limit.unit, used, ceiling, resets_at, resets_in
     )

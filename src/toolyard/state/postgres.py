@@ -87,6 +87,7 @@ _MAKE_COUNTERS = (
 # are locked in the order of their keys, so that two statements do not wait for each other. `value` is what
 # the row holds now, even if that was written after this statement began. `repaired` is for what a clock left
 # behind that was ahead. Planning takes longer than the rest, so kinds that are not asked for are left out.
+# `expires` is a full minute after the end: it is in an index, which would grow with every call if it changed.
 _BEFORE = f"""
 WITH asked AS MATERIALIZED (
   SELECT * FROM unnest(
@@ -147,7 +148,7 @@ _WRITE = """
   SELECT bool_and(fits) AND count(*) = cardinality(%(keys)s::text[]) AS passed FROM after
 ), written AS (
   UPDATE toolyard_state SET value = convert_to(CASE WHEN passed THEN text ELSE repaired END, 'UTF8'),
-    expires = to_timestamp(until / 1000000.0)
+    expires = to_timestamp((until / 60000000 + 2) * 60)
   FROM after, verdict WHERE toolyard_state.key = after.key AND (passed OR repaired IS NOT NULL)
 )
 SELECT now, locked, position, wait

@@ -91,15 +91,15 @@ def _read(settings: "Config") -> "list[LimitUsage]":
     from ...config.errors import ConfigError
     from ...config.files import state_folder
     from ...limits.matching import RuleMatcher
-    from ...limits.quotas import Quotas
+    from ...limits.table import LimitTable
     from ...limits.usage import read_usage
     from ...state import StateError, open_state
 
     async def read() -> "list[LimitUsage]":
-        quotas = Quotas(settings.limits, RuleMatcher(settings.access.groups))
+        table = LimitTable(settings.limits, RuleMatcher(settings.access.groups))
         state = open_state(settings.state.url, state_folder(settings))
         try:
-            return await read_usage(quotas, state)
+            return await read_usage(table, state)
         finally:
             await state.close()
 
