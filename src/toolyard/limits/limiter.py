@@ -50,11 +50,6 @@ class _Plan(Struct, frozen=True):
     call_cost: int
     token_cost: float
 
-    @property
-    def has_end(self) -> bool:
-        """Whether there is anything to do when the call is over."""
-        return bool(self.slots or self.bookings)
-
 
 class Admission:
     """A call that was admitted. Call `finish` however it ended; a second time does nothing."""

@@ -140,14 +140,14 @@ class SqliteState:
         file = f"the state file {str(self._path)!r}"
         if isinstance(error, OSError):
             return StateUnavailableError(
-                f"{file} cannot be used: {error.strerror}", "may this user write there?"
+                f"{file} cannot be used: {error.strerror}", "check that this user may write there"
             )
         match getattr(error, "sqlite_errorcode", 0) & 0xFF:
             case sqlite3.SQLITE_FULL:
                 return StateFullError(f"{file} cannot grow: {error}", "is the disk full?")
             case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
                 return StateUnusableError(
-                    f"{file} cannot be read: {error}", "move it away, and a new one is made"
+                    f"{file} cannot be read: {error}", "move it away; a new one is created"
                 )
             case _:
                 return StateUnavailableError(

@@ -21,7 +21,7 @@ from msgspec import Struct
 
 
 class StateError(Exception):
-    public_message = "the gateway's state cannot be used just now"
+    public_message = "the gateway's state store is not available now"
     """The text for clients. The message itself names addresses and is for operators only."""
 
     def __init__(self, message: str, hint: str | None = None) -> None:
@@ -49,7 +49,7 @@ class StateTimeoutError(StateUnavailableError):
 
 
 class StateFullError(StateError):
-    public_message = "the gateway's state has no room left"
+    public_message = "the gateway's state store is full"
 
 
 class StateEntryError(StateError):
