@@ -21,7 +21,7 @@ from ..state.store import MAX_TTL, RateSpend, SlotSpend, Spend, SpendResult, Win
 from ..wire.call import Principal
 from .errors import LimitExceededError, LimitsUnavailableError
 from .matching import RuleMatcher
-from .table import MICRO, Limit, LimitScope, LimitTable, Unit, scope_of
+from .table import MICRO, MOST, Limit, LimitScope, LimitTable, Unit, scope_of
 
 logger = logging.getLogger("toolyard.limits")
 
@@ -131,7 +131,7 @@ class Limiter:
 
     async def finish(self, plan: _Plan, lease: str, bytes: int, tokens: int, failed: bool) -> None:
         """For `Admission.finish`."""
-        cost = -plan.call_cost if failed else round(tokens * plan.token_cost)
+        cost = -plan.call_cost if failed else round(min(MOST, tokens * plan.token_cost))
         amounts: dict[str, int] = {"bytes": bytes, "tokens": tokens, "cost": cost}
         entries: list[Spend] = [
             WindowSpend(key, amounts[unit], None, period)
@@ -237,7 +237,7 @@ class Limiter:
     def _make_plan(self, subject: tuple[Principal, str, str, bool | None]) -> _Plan | None:
         principal, server, tool, reads = subject
         price = self._table.price_of(server, tool, reads)
-        call_cost = 0 if price is None else math.ceil(price.call * MICRO)
+        call_cost = 0 if price is None else min(MOST, math.ceil(price.call * MICRO))
         # A price for a million tokens is as many millionths for one.
         token_cost = 0.0 if price is None else price.million_tokens
         entries: list[tuple[Spend, Limit, LimitScope]] = []

@@ -19,6 +19,8 @@ from .matching import RuleMatcher
 PREFIX = "limits/"
 MICRO = 1_000_000
 """Costs are counted in millionths of the currency, so that they are whole numbers."""
+MOST = 2**53
+"""What every store can count to."""
 MAX_PART = 200
 """Characters of a name in a key. A longer one is cut, and a digest keeps it apart from others."""
 _SAFE = "@:._-#+"
@@ -158,14 +160,14 @@ def _limits_of(rule: LimitRule, currency: str) -> Iterator[Limit]:
         yield Limit(rule, id, "concurrent", "calls", rule.concurrent, 0.0, text)
     if rule.calls:
         text = f"{_amount_text('calls', rule.calls, currency)} in {rule.window:g} s"
-        yield Limit(rule, id, "calls", "calls", rule.calls, rule.window, text)
+        yield Limit(rule, id, "calls", "calls", min(MOST, rule.calls), rule.window, text)
     units: tuple[Unit, ...] = ("calls", "bytes", "tokens", "cost")
     for unit in units:
         for name in ("day", "month"):
             measure = f"{unit}_a_{name}"
             amount = getattr(rule, measure)
             if amount:
-                ceiling = max(1, round(amount * MICRO)) if unit == "cost" else amount
+                ceiling = min(MOST, max(1, round(amount * MICRO)) if unit == "cost" else amount)
                 period: float | Literal["month"] = "month" if name == "month" else DAY
                 text = f"{_amount_text(unit, ceiling, currency)} a {name}"
                 yield Limit(rule, id, measure, unit, ceiling, period, text)

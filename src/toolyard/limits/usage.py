@@ -5,7 +5,6 @@ import math
 from msgspec import Struct
 
 from ..state import State
-from ..state.counters import SECOND, token_interval
 from ..state.store import CounterReading
 from .table import MICRO, PREFIX, Limit, LimitTable, Unit, read_scope
 
@@ -52,8 +51,7 @@ def _row(limit: Limit, scope: str, reading: CounterReading, now: float) -> Limit
     resets_at: float | None = reading.until
     if limit.measure == "rate":
         # Tokens that are missing, a token that comes soon included.
-        interval = token_interval(limit.rule.rate)
-        used = min(ceiling, math.ceil((reading.until - now) * SECOND / interval))
+        used = min(ceiling, math.ceil((reading.until - now) * limit.rule.rate))
     elif limit.measure == "concurrent":
         resets_at = None
     elif limit.unit == "cost":

@@ -14,11 +14,11 @@ from .counters import (
     DONE,
     LONGEST_MONTH,
     SECOND,
+    bucket_of,
     decode,
     microseconds,
     period_length,
     readings,
-    token_interval,
 )
 from .store import (
     CounterReadings,
@@ -152,7 +152,7 @@ _WRITE = """
   FROM after, verdict WHERE toolyard_state.key = after.key AND (passed OR repaired IS NOT NULL)
 )
 SELECT now, locked, position, wait
-FROM clock LEFT JOIN (SELECT position, wait FROM after WHERE NOT fits) AS refused ON true
+FROM clock LEFT JOIN (SELECT position, wait FROM after WHERE NOT fits) AS refused ON true ORDER BY position
 """
 
 
@@ -337,7 +337,8 @@ def _statement_values(entries: Sequence[Spend]) -> dict[str, list[Any]]:
 
 def _statement_row(entry: Spend) -> tuple[str, str, int, int | None, int, str]:
     if isinstance(entry, RateSpend):
-        return entry.key, "r", entry.burst, None, token_interval(entry.rate), ""
+        interval, burst = bucket_of(entry)
+        return entry.key, "r", burst, None, interval, ""
     if isinstance(entry, WindowSpend):
         period = 0 if entry.period == "month" else period_length(entry.period)
         return entry.key, "w", entry.amount, entry.ceiling, period, ""
