@@ -159,7 +159,7 @@ def _limits_of(rule: LimitRule, currency: str) -> Iterator[Limit]:
         text = f"{rule.concurrent:,} call{'s' * (rule.concurrent > 1)} at a time"
         yield Limit(rule, id, "concurrent", "calls", rule.concurrent, 0.0, text)
     if rule.calls:
-        text = f"{_amount_text('calls', rule.calls, currency)} in {rule.window:g} s"
+        text = f"{_amount_text('calls', rule.calls, currency)} in {_seconds_text(rule.window)}"
         yield Limit(rule, id, "calls", "calls", min(MOST, rule.calls), rule.window, text)
     units: tuple[Unit, ...] = ("calls", "bytes", "tokens", "cost")
     for unit in units:
@@ -182,12 +182,12 @@ def _rule_id(rule: LimitRule) -> str:
 
 
 def _rate_text(rate: float, burst: int) -> str:
-    pause = 1 / rate
-    if rate > 1:
-        text = f"{rate:g} calls a second"
-    else:
-        text = f"a call every {pause:,.0f} s" if pause >= 100 else f"a call every {pause:.3g} s"
+    text = f"{rate:g} calls a second" if rate > 1 else f"a call every {_seconds_text(1 / rate)}"
     return f"{text}, {burst:,} at once" if burst > 1 else text
+
+
+def _seconds_text(seconds: float) -> str:
+    return f"{seconds:,.0f} s" if seconds >= 100 else f"{seconds:.3g} s"
 
 
 def _amount_text(unit: Unit, amount: int, currency: str) -> str:
