@@ -1,4 +1,4 @@
-"""A gateway with limits: what is refused, how it is said in each era and view, and who is counted together."""
+"""A gateway with limits: what is refused, how each era hears of it, and who is counted together."""
 
 import asyncio
 from typing import Any
