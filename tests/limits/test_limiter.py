@@ -296,3 +296,17 @@ async def test_a_rule_with_a_name_keeps_its_counters_when_it_is_changed() -> Non
     assert await passed(5) == 5
     assert await passed(3) == 0
     assert await passed(7) == 2
+
+
+async def test_calls_under_way_keep_their_slots_when_the_rules_change() -> None:
+    yard = Yard(LimitRule(name="few", concurrent=1))
+    running = await yard.limiter.admit(ANA, "notes", "add")
+    yard.limiter.reconfigure(LimitsConfig(rules=(LimitRule(name="few", concurrent=2),)))
+    second = await yard.limiter.admit(ANA, "notes", "add")
+    await yard.refusal()
+    with pytest.raises(ConfigError):
+        yard.limiter.reconfigure(LimitsConfig(rules=(LimitRule(who=("usr:a",), rate=1),)))
+    await yard.refusal()
+    for each in (running, second):
+        await each.finish(bytes=0, tokens=0, failed=False)
+    assert await yard.calls() == 20

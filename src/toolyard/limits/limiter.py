@@ -86,9 +86,9 @@ class Limiter:
         lease_seconds: float = LEASE_SECONDS,
     ) -> None:
         """`groups` are those of `[access]`."""
-        self._table = LimitTable(config, RuleMatcher(groups or {}))
+        self._plans: dict[tuple[Principal, str, str, bool | None], _Plan | None] = {}
+        self.reconfigure(config, groups)
         self._state = state
-        self._is_open = config.unavailable == "open"
         self._store_seconds = store_seconds
         self._retry_seconds = retry_seconds
         self._retry_at: float | None = None
@@ -104,7 +104,15 @@ class Limiter:
         self._renewal: asyncio.Task[None] | None = None
         self._renewing = asyncio.Lock()
         self._releases: set[asyncio.Task[None]] = set()
-        self._plans: dict[tuple[Principal, str, str, bool | None], _Plan | None] = {}
+
+    def reconfigure(self, config: LimitsConfig, groups: Mapping[str, Sequence[str]] | None = None) -> None:
+        """Take over changed rules. Calls under way keep their slots and are booked by the old ones.
+
+        Raises ConfigError for rules that cannot be, and changes nothing then.
+        """
+        self._table = LimitTable(config, RuleMatcher(groups or {}))
+        self._is_open = config.unavailable == "open"
+        self._plans.clear()
 
     async def admit(
         self, principal: Principal, server: str, tool: str, reads: bool | None = None
