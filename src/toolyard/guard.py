@@ -196,7 +196,9 @@ class Guard:
     ) -> Outcome:
         notes.refused = True
         principal = forward.call.caller.principal
-        admission = await limiter.admit(principal, subject.server, subject.own, subject.reads)
+        # A caller chooses the addresses of resources, so they get no counters of their own.
+        tool = subject.own if subject.kind is TOOLS else ""
+        admission = await limiter.admit(principal, subject.server, tool, subject.reads)
         notes.refused = False
         size, failed = 0, True
         try:

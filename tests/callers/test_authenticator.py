@@ -17,10 +17,8 @@ from toolyard.callers.authenticator import (
     REFUSAL_SECONDS,
     Authenticator,
     Challenges,
-    InsufficientScopeError,
-    InvalidTokenError,
-    VerifierUnavailableError,
 )
+from toolyard.callers.errors import InsufficientScopeError, InvalidTokenError, VerifierUnavailableError
 from toolyard.callers.keys import ApiKeys, IssuedKey, KeyHolder
 from toolyard.config.callers import ProxyConfig
 from toolyard.edge.request import Refused

@@ -12,11 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from toolyard import narrow_grant, show_grant
-from toolyard.callers.authenticator import (
-    InsufficientScopeError,
-    InvalidTokenError,
-    VerifierUnavailableError,
-)
+from toolyard.callers.errors import InsufficientScopeError, InvalidTokenError, VerifierUnavailableError
 from toolyard.callers.grant_token import (
     MAX_BLOCKS,
     MAX_TOKEN,

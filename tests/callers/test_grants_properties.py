@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from toolyard import narrow_grant
-from toolyard.callers.authenticator import InvalidTokenError
+from toolyard.callers.errors import InvalidTokenError
 from toolyard.callers.grant_token import GrantToken
 from toolyard.callers.grants import Grants, GrantSpentError
 from toolyard.catalogue.items import KINDS

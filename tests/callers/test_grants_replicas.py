@@ -9,7 +9,7 @@ import pytest
 from tests.programs import need
 from tests.stores import PostgresServer, RedisServer
 from toolyard import narrow_grant
-from toolyard.callers.authenticator import InvalidTokenError
+from toolyard.callers.errors import InvalidTokenError
 from toolyard.callers.grants import Grants, GrantSpentError, open_grants
 from toolyard.config.callers import AuthConfig
 from toolyard.wire.call import Principal

@@ -188,6 +188,14 @@ def test_with_keys_any_address_is_served_without_a_warning(yard: Toolyard):
     assert outcome.err == ""
 
 
+def test_a_public_address_in_front_of_a_gateway_that_asks_nobody_is_warned_of(toolyard: Toolyard):
+    public = '[gateway]\npublic_url = "https://tools.example.com"\n[servers.demo]\nmodule = "demo"\n'
+    toolyard.write("toolyard.toml", public)
+    process = toolyard.start("serve", "--port", "0")
+    outcome = Served(process).stop(signal.SIGTERM)
+    assert "warning: whoever can reach https://tools.example.com can call these tools" in outcome.err
+
+
 # Standard input and output
 
 HELLO = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {"_meta": meta()}}) + "\n"

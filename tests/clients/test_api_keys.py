@@ -4,9 +4,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 from mcp import StdioServerParameters
-from mcp.client.streamable_http import create_mcp_http_client, streamable_http_client
+from mcp.client.streamable_http import streamable_http_client
 
 from tests.clients.claude_peer import claude_code
 from tests.clients.conversation import converse
@@ -39,7 +40,7 @@ async def guarded(yard: Yard, folder: Path) -> AsyncIterator[tuple[str, str]]:
 @pytest.mark.parametrize(("mode", "version"), [("legacy", LEGACY), (MODERN, MODERN)])
 async def test_the_mcp_client_holds_the_conversation_with_a_key(mode: str, version: str, tmp_path: Path):
     async with guarded(Yard(), tmp_path) as (url, key):
-        client = create_mcp_http_client(headers={"Authorization": key})
+        client = httpx2.AsyncClient(headers={"Authorization": key}, timeout=httpx2.Timeout(30, read=300))
         async with client, connect(streamable_http_client(url, http_client=client), mode, version) as peer:
             await converse(peer, LACKS[mode])
 

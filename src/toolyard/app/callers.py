@@ -9,14 +9,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from ..callers.authenticator import Authenticator, TokenVerifier
+from ..callers.authenticator import (
+    Authenticator,
+    Challenges,
+    InsufficientScope,
+    TokenVerifier,
+    requested_resource,
+)
 from ..callers.grant_token import GrantError
 from ..callers.grants import Grants, IssuedGrant, open_grants
 from ..callers.keys import ApiKeys, open_keys
+from ..callers.resource import ProtectedResource, check_address
+from ..callers.tokens import IssuerVerifier, token_verifiers
 from ..config import Config, ConfigError
-from ..edge.request import AuthenticatorSetting
+from ..config.callers import AuthConfig
+from ..edge.request import AuthenticatorSetting, Receive, Scope, Send
 from ..state.store import State, kind_of
 from ..wire.call import Principal
+from ..wire.errors import McpError
 from ..wire.seal import Sealer
 
 logger = logging.getLogger("toolyard.app")
@@ -42,13 +52,27 @@ class GatewayCallers:
         self._is_enforced = False
         self._is_exposed = False
         self._is_open = False
+        self._hosts: Sequence[str] = ()
+        self._endpoint = "/mcp"
+        self._resource = ProtectedResource(AuthConfig())
+        self._issuers: list[IssuerVerifier] = []
+        """Those of earlier configurations too: requests may still be with them."""
 
-    def enforce(self, *, exposed: bool = False, open_to_all: bool = False) -> None:
+    def enforce(
+        self,
+        *,
+        exposed: bool = False,
+        open_to_all: bool = False,
+        hosts: Sequence[str] = (),
+        endpoint: str = "/mcp",
+    ) -> None:
         """Ask callers who they are, as `[auth]` says. Raises ConfigError if that cannot be done.
 
         `exposed`: other machines reach it, so it never goes without asking unless it is `open_to_all`.
+        `hosts` are the names by which clients may call it, `endpoint` the path of its main endpoint.
         """
         self._is_enforced, self._is_exposed, self._is_open = True, exposed, open_to_all
+        self._hosts, self._endpoint = hosts, endpoint
         self.configure(self._config)
 
     def configure(self, config: Config) -> None:
@@ -65,15 +89,22 @@ class GatewayCallers:
         needed = self._is_exposed and not self._is_open
         if not config.auth.knows_callers and not needed:
             self.setting.authenticator = None
+            self._resource = ProtectedResource(config.auth)
             return
         if not config.auth.knows_callers:
             logger.error("[auth] has no way to know callers any more: only this machine is let in")
         self.setting.authenticator = self.authenticator(config)
 
     def authenticator(self, config: Config) -> Authenticator:
-        auth = config.auth
+        auth, public_url = config.auth, config.gateway.public_url
+        check_address(auth, public_url, self._hosts, self._is_exposed)
+        resource = ProtectedResource(auth, public_url=public_url, hosts=self._hosts, endpoint=self._endpoint)
+        verifiers = self._verifiers(config)
+        self._resource = resource
         return Authenticator(
-            self._verifiers(config),
+            verifiers,
+            challenges=Challenges(resource.metadata_url, auth.scopes) if auth.issuers else None,
+            locate=resource.url if auth.issuers else None,
             proxy=auth.proxy,
             # Behind a public address there is a proxy, and through it everybody comes from this machine.
             required=auth.required or bool(config.gateway.public_url),
@@ -88,7 +119,9 @@ class GatewayCallers:
             found.append(self.grants(config))
         if config.auth.keys:
             found.append(self.keys(config))
-        return found
+        issuers = token_verifiers(config.auth, self._endpoint)
+        self._issuers += issuers
+        return [*found, *issuers]
 
     def makes_grants(self, config: Config) -> bool:
         """Whether callers are known, may lend their rights, and there is a key and a place that last."""
@@ -132,6 +165,17 @@ class GatewayCallers:
         )
         return self._grants
 
+    def lacking_scopes(self, principal: Principal, scopes: tuple[str, ...]) -> McpError:
+        """The error for a call that needs these scopes; it also names those that every token needs."""
+        auth = self._config.auth
+        needed = tuple(dict.fromkeys((*auth.scopes, *scopes)))
+        challenges = Challenges(self._resource.metadata_url if auth.issuers else None, needed)
+        return InsufficientScope(needed, challenges.insufficient(requested_resource.get(), needed))
+
+    async def serve_metadata(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers with the metadata of OAuth, as the configuration is now."""
+        await self._resource(scope, receive, send)
+
     def keys(self, config: Config) -> ApiKeys:
         if not self._has_key:
             raise ConfigError(
@@ -146,5 +190,7 @@ class GatewayCallers:
     async def close(self) -> None:
         if self._grants is not None:
             await self._grants.close()
+        for issuer in self._issuers:
+            await issuer.close()
         if self._keys is not None:
             await self._keys.close()

@@ -84,6 +84,7 @@ class Gateway:
                 key,
                 self.sealer,
                 grants=self.callers,
+                challenge=self.callers.lacking_scopes,
                 one_client=one_client,
             )
             if is_guarded(config)

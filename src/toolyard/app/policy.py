@@ -111,7 +111,10 @@ class GatewayPolicy:
         if before.access != config.access:
             access = AccessPolicy(config.access)
         if before.limits != config.limits or before.access.groups != config.access.groups:
-            limiter = self._limiter(config)
+            if limiter is not None and config.limits.rules:
+                limiter.reconfigure(config.limits, config.access.groups)  # calls under way keep their slots
+            else:
+                limiter = self._limiter(config)
         self._config = config
         old, changed = self.guard.limiter, access is not self.access
         self.access = access

@@ -1,15 +1,11 @@
 """The authenticator: finds out who makes a request, or refuses it.
 
 Owns the order of the methods, the cache of credentials, the challenges, a trusted proxy's headers, the local
-user, and the brake on guessing. Each kind of token has a `TokenVerifier` elsewhere: API keys in `keys`.
+user, and the brake on guessing. Each kind of token has a `TokenVerifier` elsewhere: API keys in `keys`, those
+of issuers in `tokens` and `introspection`.
 
 Order: a token in `Authorization`, by the first verifier that recognizes it; a trusted proxy's headers; the
 local user. A token that is sent and not valid ends the request: no weaker method is tried after it.
-
-CallerError                    a token was not accepted
-├── InvalidTokenError          401: unknown, expired, revoked, malformed, or of somebody else
-├── InsufficientScopeError     403: valid, without the scopes that are needed
-└── VerifierUnavailableError   503: cannot be checked now
 """
 
 import asyncio
@@ -17,6 +13,7 @@ import logging
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextvars import ContextVar
 from hashlib import sha256
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import Protocol
@@ -27,7 +24,14 @@ from msgspec import Struct
 from ..config.callers import ProxyConfig
 from ..edge.request import Headers, Refused
 from ..wire.call import Principal
+from ..wire.errors import McpError
 from ..wire.headers import RequestHeaders
+from .errors import (
+    InsufficientScopeError,
+    InvalidTokenError,
+    IssuerUnavailableError,
+    VerifierUnavailableError,
+)
 
 logger = logging.getLogger("toolyard.callers")
 
@@ -51,34 +55,8 @@ _FORWARDED = (b"x-forwarded-for", b"forwarded", b"x-real-ip", b"x-forwarded-host
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
-
-
-class CallerError(Exception):
-    """`reason` is for the log; it never has the token in it."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
-
-
-class InvalidTokenError(CallerError):
-    """`description` is told to the caller, and so is the same for every token that is not ours."""
-
-    def __init__(self, reason: str, description: str = "") -> None:
-        super().__init__(reason)
-        self.description = description
-
-
-class InsufficientScopeError(CallerError):
-    """`scopes`: all that the request needs, those that the token has included."""
-
-    def __init__(self, scopes: Sequence[str]) -> None:
-        super().__init__(f"needs the scopes {' '.join(scopes)}")
-        self.scopes = tuple(scopes)
-
-
-class VerifierUnavailableError(CallerError):
-    pass
+Locate = Callable[[str, str], str]
+"""The URL of an endpoint for a client, from its path and the Host header; tokens of issuers must name it."""
 
 
 class TokenVerifier(Protocol):
@@ -91,6 +69,32 @@ class TokenVerifier(Protocol):
     async def verify(self, token: str, resource: str) -> Principal:
         """Who has it. Raises CallerError. Called again every few seconds while the token is used."""
         ...
+
+
+requested_resource: ContextVar[str] = ContextVar("toolyard_requested_resource", default="")
+"""The URL of the endpoint that the current request came to, where tokens are for one."""
+
+INSUFFICIENT_SCOPE = -32031
+
+
+class InsufficientScope(McpError):
+    """A tool needs scopes that the caller's token lacks; the challenge names all of them."""
+
+    def __init__(self, scopes: Sequence[str], challenge: Headers) -> None:
+        super().__init__(
+            INSUFFICIENT_SCOPE,
+            f"The token lacks a scope: this needs {' '.join(scopes)}",
+            {"scopes": list(scopes)},
+        )
+        self._challenge = challenge
+
+    @property
+    def http_status(self) -> int:
+        return 403
+
+    @property
+    def http_headers(self) -> Headers:
+        return self._challenge
 
 
 class Challenges:
@@ -119,8 +123,8 @@ class Challenges:
             parts["error"] = error
         if description:
             parts["error_description"] = description
-        if self._metadata_url is not None:
-            parts["resource_metadata"] = self._metadata_url(resource)
+        if self._metadata_url is not None and (found := self._metadata_url(resource)):
+            parts["resource_metadata"] = found
         if scopes and (error == "insufficient_scope" or self._metadata_url is not None):
             parts["scope"] = " ".join(scopes)
         written = ", ".join(f'{name}="{_quotable(value)}"' for name, value in parts.items())
@@ -154,6 +158,7 @@ class Authenticator:
         is_open: bool = False,
         ignores_foreign: bool = False,
         challenges: Challenges | None = None,
+        locate: Locate | None = None,
         clock: Clock = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
@@ -163,6 +168,7 @@ class Authenticator:
         self._is_open = is_open
         self._ignores_foreign = ignores_foreign
         self._challenges = challenges or Challenges()
+        self._locate = locate
         self._clock = clock
         self._brake = _Brake(clock, sleep)
         self._verified: dict[tuple[str, bytes], _Verified] = {}
@@ -182,6 +188,9 @@ class Authenticator:
         if query:
             _check_query(query)
         raw = headers.raw
+        if self._locate is not None:
+            resource = self._located(resource, headers)
+            requested_resource.set(resource)
         value = raw.get(b"authorization")
         if value is None:
             return self._without_token(headers, peer, resource)
@@ -209,15 +218,22 @@ class Authenticator:
     async def _authenticate_agent(
         self, headers: RequestHeaders, peer: str, resource: str, query: bytes, agent: str
     ) -> Principal:
+        located = self._located(resource, headers)
         if b"authorization" not in headers.raw:
-            raise Refused(401, _HOW, self._challenges.missing(resource))
+            raise Refused(401, _HOW, self._challenges.missing(located))
         started = self._clock()
         principal = await self.authenticate(headers, peer, resource=resource, query=query)
         if principal.kind != "grant" or principal.agent != agent:
             # In the words and the time of a token that is not valid.
             await self._brake.wait(peer, started)
-            raise Refused(401, _INVALID, self._challenges.invalid(resource))
+            raise Refused(401, _INVALID, self._challenges.invalid(located))
         return principal
+
+    def _located(self, resource: str, headers: RequestHeaders) -> str:
+        """The address of the endpoint, where it is known."""
+        if self._locate is None:
+            return resource
+        return self._locate(resource, headers.raw.get(b"host", b"").decode("latin-1"))
 
     async def verify(self, token: str, resource: str) -> Principal:
         """Who has this token, where it did not come in a header. Raises CallerError."""
@@ -247,6 +263,9 @@ class Authenticator:
             self._verified.pop(key, None)
             message = f"The token lacks a scope; needed: {' '.join(error.scopes)}"
             raise Refused(403, message, self._challenges.insufficient(resource, error.scopes)) from None
+        except IssuerUnavailableError as error:  # its verifier has bridged what can be bridged
+            logger.warning("a token cannot be verified: %s", error.reason)
+            raise _unavailable(error.retry_after) from None
         except VerifierUnavailableError as error:
             return self._during_outage(known, error)
         return self._remember(key, known, principal)
@@ -271,8 +290,7 @@ class Authenticator:
             logger.warning("a token cannot be verified again for now: %s", error.reason)
             return known.principal
         logger.error("a token cannot be verified: %s", error.reason)
-        retry = (b"retry-after", b"%d" % RETRY_AFTER_SECONDS)
-        raise Refused(503, "Keys and tokens cannot be checked just now; try again", [retry]) from None
+        raise _unavailable(RETRY_AFTER_SECONDS) from None
 
     # Without a token
 
@@ -298,6 +316,11 @@ class Authenticator:
             if known:
                 self._loopback[peer] = known
         return known and not any(name in headers.raw for name in _FORWARDED)
+
+
+def _unavailable(seconds: int) -> Refused:
+    retry = (b"retry-after", b"%d" % seconds)
+    return Refused(503, "Keys and tokens cannot be checked just now; try again", [retry])
 
 
 _LOCAL = Principal()

@@ -30,12 +30,8 @@ from ..state.store import DAY, State, StateError, StateUnavailableError, StateUn
 from ..wire.call import CallBudget, Grant, Principal, Right
 from ..wire.errors import McpError, Unavailable
 from ..wire.seal import Sealer, digest
-from .authenticator import (
-    OUTAGE_SECONDS,
-    InsufficientScopeError,
-    InvalidTokenError,
-    VerifierUnavailableError,
-)
+from .authenticator import OUTAGE_SECONDS
+from .errors import InsufficientScopeError, InvalidTokenError, VerifierUnavailableError
 from .grant_token import (
     PREFIX,
     GrantBlock,

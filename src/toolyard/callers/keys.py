@@ -24,7 +24,7 @@ from ..state.factory import open_state
 from ..state.store import State, StateError, StateUnusableError, kind_of
 from ..wire.call import Principal
 from ..wire.seal import Sealer
-from .authenticator import InvalidTokenError, VerifierUnavailableError
+from .errors import InvalidTokenError, VerifierUnavailableError
 from .names import canonical_name, canonical_user, lookalikes
 
 logger = logging.getLogger("toolyard.callers")

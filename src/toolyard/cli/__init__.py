@@ -35,6 +35,7 @@ COMMANDS = {
     "grant": "commands.grant",
     "access": "commands.access",
     "stats": "commands.stats",
+    "usage": "commands.usage",
     "audit": "commands.audit",
     "approvals": "commands.approvals",
     "openapi": "commands.openapi",

@@ -262,7 +262,7 @@ def _run(settings: "Config", key_file: Path | None, work: "Callable[[Grants, Api
 
 
 async def _lender(grants: "Grants", keys: "ApiKeys", parent: str | None) -> "Principal":
-    from ...callers.authenticator import CallerError
+    from ...callers.errors import CallerError
     from ...wire.call import Principal
 
     if parent is None:

@@ -28,6 +28,7 @@ from .http import (
     listen,
     program_name,
     run_http,
+    warn_of_exposure,
 )
 from .session_key import session_key
 
@@ -82,6 +83,7 @@ def serve_gateway(file: Path, options: ServeOptions, debug: bool) -> None:
         listening.close()
         raise loader.config_error(error) from None
     with listening:
+        warn_of_exposure(settings, config.auth.knows_callers, _KNOW_CALLERS)
         run_http(
             edge, listening, debug, keep_alive=config.gateway.keep_alive, max_idle=config.gateway.max_idle
         )
@@ -124,7 +126,7 @@ def _stdio_principal(config: "Config", key: bytes | None) -> Principal:
                 f"set {API_KEY_VARIABLE} to a key of `toolyard keys create`",
             )
         return Principal()
-    from ...callers.authenticator import CallerError
+    from ...callers.errors import CallerError
     from ...callers.grant_token import GrantError, GrantToken
     from ...callers.keys import MalformedKeyError, check_key
     from ...state.store import StateError
