@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import bpe_openai
 from msgspec.structs import replace
 
 from tests.app.yard import KEY, Yard, yard
@@ -194,6 +195,8 @@ async def test_an_agent_makes_a_grant_with_a_tool():
         _, own = await key(front)
         shown = {tool["name"]: tool for tool in (await tools(front, "/mcp", bearer(own))).result["tools"]}
         assert shown["make_grant"]["inputSchema"]["required"] == ["name"]
+        encode = bpe_openai.get_encoding("o200k_base").encode
+        assert len(encode(json.dumps(list(shown.values()), separators=(",", ":")))) < 1500
         made = await make_grant(front, bearer(own), name="helper", allow=["demo/echo"], minutes=5, calls=2)
         given = made["structuredContent"]
         assert given["url"] == "https://yard.example/agents/helper/mcp"

@@ -72,7 +72,7 @@ def _limit_options(command: F) -> F:
 
 @click.group("grant", cls=_GrantGroup, short_help="Lend rights to a sub-agent.")
 def command() -> None:
-    """Grants: tokens for sub-agents, with less rights than their maker's, an end and a number of calls.
+    """Grants: tokens for sub-agents, with fewer rights than their maker's, an end and a number of calls.
 
     `toolyard grant NAME` makes one. Its holder sends it as `Authorization: Bearer tyg_…`, to the gateway's
     address or to /agents/NAME/mcp, and can narrow it further without asking the gateway.
@@ -133,7 +133,7 @@ def make(
         )
 
 
-@command.command("narrow", short_help="Make a grant with less rights out of another.")
+@command.command("narrow", short_help="Make a grant with fewer rights out of another.")
 @click.argument("token", metavar="TOKEN|-")
 @click.option("--name", default="", metavar="NAME", help="Another agent. Default: the same name.")
 @_limit_options
