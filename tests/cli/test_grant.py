@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -177,3 +178,37 @@ def test_the_holder_of_a_grant_may_start_the_gateway_on_stdio(yard: Toolyard):
     assert (wrong.status, "invalid grant: checksum" in wrong.err) == (2, True)
     yard("grant", "revoke", token)
     assert "the grant in TOOLYARD_API_KEY is not valid" in yard("stdio", TOOLYARD_API_KEY=token).err
+
+
+def test_calls_of_a_grant_are_counted_on_stdio(yard: Toolyard):
+    token = made(yard, "helper", "--from", "laptop", "--calls", "1", "--allow", "demo/echo")
+    call = {"method": "tools/call", "params": {"name": "mcp__demo__echo", "arguments": {"text": "hi"}}}
+    started = {
+        "protocolVersion": "2025-11-25",
+        "capabilities": {},
+        "clientInfo": {"name": "t", "version": "1"},
+    }
+    process = yard.start("stdio", TOOLYARD_API_KEY=token)
+    assert process.stdin is not None
+    assert process.stdout is not None
+
+    def ask(id: int, message: dict[str, Any]) -> dict[str, Any]:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(json.dumps({"jsonrpc": "2.0", "id": id, **message}) + "\n")
+        process.stdin.flush()
+        while True:
+            answer = json.loads(process.stdout.readline())
+            if answer.get("id") == id:
+                return answer
+
+    try:
+        assert "result" in ask(1, {"method": "initialize", "params": started})
+        listed = ask(2, {"method": "tools/list"})["result"]["tools"]
+        assert [tool["name"] for tool in listed] == ["mcp__demo__echo"]
+        assert ask(3, call)["result"]["content"][0]["text"] == "hi"
+        refused = ask(4, call)["error"]
+        assert (refused["code"], "has used its one call" in refused["message"]) == (-32030, True)
+    finally:
+        process.kill()
+        process.communicate()

@@ -56,6 +56,8 @@ KEPT = DAY
 REVOKED_KEPT = 400 * DAY
 """The same for a grant whose end is not known, because its holder made it."""
 MAX_BELIEVED = 10_000
+MAX_MADE_AN_HOUR = 1000
+"""By one owner."""
 GRANT_ENDED = -32030
 _SHOWN_BY_TOKEN = ("jwt", "introspection")
 _ID = re.compile(r"[0-9a-f]{16}")
@@ -359,7 +361,7 @@ class Grants:
             whose = f"The grant {principal.agent!r}"
             if budget.id != grant.id:
                 whose = f"A grant above {principal.agent!r}"
-            raise GrantSpentError(f"{whose} has used its {budget.calls} calls")
+            raise GrantSpentError(f"{whose} has used its {_calls(budget.calls)}")
 
     def _spend_of(self, budget: CallBudget) -> WindowSpend:
         # Windows begin at multiples of the period, so this one began in 1970 and ends with the grant.
@@ -419,6 +421,7 @@ class Grants:
         )
         # What could not be used is not handed out.
         await self._verify_new(token)
+        await self._check_pace(parent)
         await self._take_name(parent, record)
         await self._state.put(self._key("grant", record.id), msgspec.json.encode(record), expires - made)
         return IssuedGrant(record, token.text)
@@ -442,6 +445,16 @@ class Grants:
             raise GrantError(f"the grant would not be accepted: {error.reason}") from None
         except VerifierUnavailableError as error:
             raise StateUnavailableError(error.reason) from None
+
+    async def _check_pace(self, parent: Principal) -> None:
+        """Each grant has a record in the store, so nobody may make any number of them."""
+        key = self._key("grants-made", digest(parent.owner.encode()))
+        result = await self._state.spend([WindowSpend(key, 1, MAX_MADE_AN_HOUR, 3600.0)])
+        if result.refused:
+            raise GrantError(
+                f"{MAX_MADE_AN_HOUR} grants were made in this hour",
+                "narrow one that you have: that asks nobody",
+            )
 
     async def _take_name(self, parent: Principal, record: GrantRecord) -> None:
         """Refuse a name that looks like one that this caller or an API key has, and remember it."""
@@ -518,6 +531,10 @@ class Grants:
 
     def _key(self, kind: str, *parts: str) -> str:
         return ":".join((self._start, kind, *(quote(part, safe="") for part in parts)))
+
+
+def _calls(number: int) -> str:
+    return "one call" if number == 1 else f"{number} calls"
 
 
 def _limits(blocks: Sequence[GrantBlock], chain: tuple[str, ...], raw: tuple[bytes, ...]) -> Grant:
