@@ -169,6 +169,15 @@ async def test_an_upstream_that_asks_in_turn_does_not_cause_a_second_confirmatio
     assert [approval.by for approval in setup.service.approved] == ["anna", "anna"]
 
 
+async def test_the_upstreams_state_comes_back_to_it_in_every_round(setup: Setup) -> None:
+    client, tool = setup.client(ABLE), "ask_twice"
+    first = await client.answer(await client.call(tool), APPROVE, tool)
+    second = await client.answer(first, {"action": "accept", "content": {"why": "a"}}, tool, "first")
+    done = await client.answer(second, {"action": "accept", "content": {"why": "b"}}, tool, "second")
+    assert text_of(done) == "a, b"
+    assert setup.deleted == ["a"]
+
+
 async def test_the_state_of_a_confirmed_call_is_bound_and_used_once_too(setup: Setup) -> None:
     client, tool = setup.client(ABLE), "ask_and_delete"
     why = {"action": "accept", "content": {"why": "old"}}

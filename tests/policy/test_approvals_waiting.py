@@ -61,6 +61,13 @@ async def test_what_nobody_decides_is_refused_and_no_longer_listed(setup: Setup,
     assert await setup.state.keys("approvals/") == []
 
 
+async def test_a_decision_in_the_same_process_wakes_the_call_at_once(setup: Setup) -> None:
+    setup.approvals.pending = PendingApprovals(setup.state, pauses=(3600.0, 3600.0))
+    calling = asyncio.create_task(setup.client().call())
+    await setup.approvals.pending.decide((await setup.waiting()).id, "approve", "olga")
+    assert text_of(await calling) == "deleted a"
+
+
 async def test_any_process_on_the_same_store_may_decide(tmp_path: Path) -> None:
     async with opened("sqlite", tmp_path) as ours, opened("sqlite", tmp_path) as theirs:
         setup, elsewhere = Setup(ours), PendingApprovals(theirs)

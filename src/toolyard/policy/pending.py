@@ -115,10 +115,16 @@ class PendingApprovals:
     """`now` is the time of day; it is shown, and no limit depends on it."""
 
     def __init__(
-        self, state: State, *, limit: int = WAITING_LIMIT, now: Callable[[], float] = time.time
+        self,
+        state: State,
+        *,
+        limit: int = WAITING_LIMIT,
+        pauses: tuple[float, float] = (FIRST_PAUSE, LONGEST_PAUSE),
+        now: Callable[[], float] = time.time,
     ) -> None:
         self._state = state
         self._limit = limit
+        self._pauses = pauses
         self._now = now
         self._waiting: dict[str, asyncio.Event] = {}
         self._per_owner: Counter[str] = Counter()
@@ -218,7 +224,8 @@ class PendingApprovals:
 
     async def _poll(self, id: str, entry: bytes, deadline: float, beat: Beat) -> Verdict | None:
         """Look at the entry until its verdict is there: at once in this process, after a pause in others."""
-        decided, pause, is_down = self._waiting[id], FIRST_PAUSE, False
+        decided, is_down = self._waiting[id], False
+        pause, longest = self._pauses
         loop = asyncio.get_running_loop()
         while (left := deadline - loop.time()) > 0:
             await beat()
@@ -226,7 +233,7 @@ class PendingApprovals:
                 async with asyncio.timeout(min(pause, left)):
                     await decided.wait()
             decided.clear()
-            pause = min(LONGEST_PAUSE, pause * 1.5)
+            pause = min(longest, pause * 1.5)
             try:
                 found = await self._state.get(PENDING + id)
                 if found is None:  # the store lost it: whoever decides has to find it
