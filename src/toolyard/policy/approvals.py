@@ -36,7 +36,7 @@ from ..wire.messages import decode_params, encode
 from ..wire.seal import BrokenSeal, Sealer, digest
 from ..wire.types import Implementation, InputRequiredResult
 from .description import CallDescription, as_text, describe, own_outcome
-from .pending import ConversationTool, PendingApproval, PendingApprovals, TooManyWaitingError
+from .pending import ConversationTool, PendingApproval, PendingApprovals, TooManyPendingError
 
 logger = logging.getLogger("toolyard.policy")
 
@@ -282,7 +282,7 @@ class Approvals:
             )
         except StateError as error:
             raise _unavailable(question, error) from None
-        except TooManyWaitingError as error:
+        except TooManyPendingError as error:
             raise ApprovalUnavailableError(question.call, f"{error}; try again later") from None
         if verdict is None:
             raise self._late(question)

@@ -8,7 +8,7 @@ ApprovalError
 ├── UnknownApprovalError     no call waits under this id (any more)
 ├── AlreadyDecidedError      somebody else was faster; it says who
 ├── NoConversationError      "always" for a call that belongs to no conversation
-└── TooManyWaitingError      too many calls wait already
+└── TooManyPendingError      too many calls wait already
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class NoConversationError(ApprovalError):
         super().__init__(f"{id!r} belongs to no conversation, so it can only be approved once")
 
 
-class TooManyWaitingError(ApprovalError):
+class TooManyPendingError(ApprovalError):
     def __init__(self) -> None:
         super().__init__("too many calls wait for approval already")
 
@@ -188,7 +188,7 @@ class PendingApprovals:
         Raises StateError if the call cannot be entered, so that nobody could decide.
         """
         if len(self._waiting) >= self._limit or self._per_owner[owner] >= max(1, self._limit // 10):
-            raise TooManyWaitingError
+            raise TooManyPendingError
         now = self._now()
         pending = PendingApproval(
             id=secrets.token_hex(5),
