@@ -216,6 +216,19 @@ async def test_always_holds_for_this_tool_principal_and_conversation(setup: Setu
     assert setup.deleted == ["a", "b"]
 
 
+async def test_always_covers_the_rounds_of_a_call_with_the_upstreams_own_state(setup: Setup) -> None:
+    client, tool = setup.client(ABLE), "ask_twice"
+    await client.answer(await client.call(tool), ALWAYS, tool)
+    first = await client.call(tool)
+    assert list(first["inputRequests"]) == ["first"]
+    second = await client.answer(first, {"action": "accept", "content": {"why": "a"}}, tool, "first")
+    done = await client.answer(second, {"action": "accept", "content": {"why": "b"}}, tool, "second")
+    assert text_of(done) == "a, b"
+    stranger = Identity(Principal(tenant="acme", subject="bert"), "talk-1")
+    with pytest.raises(InvalidParams, match="not issued by this server"):
+        await setup.client(ABLE, stranger).answer(first, {"action": "accept"}, tool, "first")
+
+
 async def test_always_is_not_offered_without_a_conversation(setup: Setup) -> None:
     client = setup.client(ABLE, Identity(ANNA.principal))
     asked = await client.call()

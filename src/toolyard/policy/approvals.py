@@ -4,9 +4,10 @@ Three ways, in this order: it was approved for the whole conversation before; th
 the legacy era on the call's stream, in the modern one by ending the call as `input_required`); or the call
 waits in the state store until somebody decides (`pending`). A call that nobody decides is refused.
 
-In the modern era every `requestState` of such a call is ours: it is signed, bound to the principal, the
-tool and the arguments, has an end, and works once. If the upstream asks for input in turn, its own state
-travels inside ours, so that the confirmation is not asked for again.
+In the modern era a confirmation travels in `requestState`: it is signed, bound to the principal, the tool
+and the arguments, has an end, and works once. If the upstream asks for input in turn, its own state travels
+inside ours, so that the confirmation is not asked for again. What was approved for the conversation needs
+none of that: the next round is approved like this one.
 
 ConfirmationError            the call was not made
 ├── RefusedByUserError       a person said no, or the client could not ask
@@ -159,11 +160,15 @@ class Approvals:
         """Have a call confirmed. An `Outcome` is the question, for the client; raises ConfirmationError."""
         question = self._question(forward, server, tool, rule)
         is_modern = forward.call.caller.era == "modern"
-        if is_modern and "requestState" in forward.params:
-            return await self._resume(question)
+        state = forward.params.get("requestState") if is_modern else None
+        confirmation = None if state is None else self._open(question, state)
+        if confirmation is not None:
+            return await self._resume(question, confirmation)
         by = await self._approved_before(question)
         if by is not None:
-            return self._approval(question, by, "conversation", forward)
+            return Approval(by, "conversation", forward, _unchanged)
+        if state is not None:
+            raise InvalidParams("requestState was not issued by this server, or was altered")
         if _can_be_asked(forward.call.caller):
             return self._input_required(question) if is_modern else await self._elicit(question)
         return await self._wait(question)
@@ -240,10 +245,9 @@ class Approvals:
         )
         return Outcome.of(encode(result), "input_required")
 
-    async def _resume(self, question: _Question) -> Approval | Outcome:
+    async def _resume(self, question: _Question, confirmation: _Confirmation) -> Approval | Outcome:
         """A modern client came back: with an answer to us, or to the upstream's own question."""
         params = question.forward.params
-        confirmation = self._open(question, params["requestState"])
         if confirmation.expires < self._now():
             raise self._late(question)
         if confirmation.by is not None:
@@ -339,12 +343,13 @@ class Approvals:
         )
         return self._sealer.seal(msgspec.json.encode(confirmation), _PURPOSE)
 
-    def _open(self, question: _Question, state: Raw) -> _Confirmation:
+    def _open(self, question: _Question, state: Raw) -> _Confirmation | None:
+        """None if the state is not ours: an upstream's own, or an altered one."""
         try:
             opened = self._sealer.open(decode_params(state, str), _PURPOSE)
             confirmation = msgspec.json.decode(opened, type=_Confirmation)
         except (BrokenSeal, msgspec.DecodeError):
-            raise InvalidParams("requestState was not issued by this server, or was altered") from None
+            return None
         mine = (question.principal.binding, question.fingerprint)
         if (confirmation.principal, confirmation.request) != mine:
             raise InvalidParams("requestState belongs to another request")
@@ -382,6 +387,10 @@ class _Announcer:
         # Small steps: progress has to grow, and the tool's own begins when the call is made.
         progress: dict[str, Any] = {"progressToken": token, "progress": self._count / 10_000}
         await self._call.channel.notify("notifications/progress", {**progress, "message": message})
+
+
+def _unchanged(outcome: Outcome) -> Outcome:
+    return outcome
 
 
 def _can_be_asked(caller: Caller) -> bool:
