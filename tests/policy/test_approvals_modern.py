@@ -133,6 +133,19 @@ async def test_a_confirmation_that_comes_late_is_refused(setup: Setup) -> None:
     assert late.deleted == []
 
 
+async def test_a_clock_that_is_set_back_does_not_make_a_confirmation_new(setup: Setup) -> None:
+    clock = [1_000_000.0]
+    jumping = Setup(setup.state, seconds=0.001, now=lambda: clock[0])
+    client = jumping.client(ABLE)
+    asked = await client.call()
+    await client.answer(asked, APPROVE)
+    clock[0] -= 3600
+    for _ in range(3):
+        with pytest.raises(InvalidParams, match="used already"):
+            await client.answer(asked, APPROVE)
+    assert jumping.deleted == ["a"]
+
+
 @pytest.mark.parametrize(
     "answer",
     [{}, {"action": "yes"}, {"action": "accept"}, {"action": "accept", "content": {"decision": "sure"}}, 5],

@@ -46,6 +46,8 @@ CONFIRM_SECONDS = 300.0
 ALWAYS_SECONDS = 8 * 3600.0
 ROUNDS_SECONDS = 3600.0
 """How long a confirmed call may go on asking for input."""
+SKEW_SECONDS = 86_400.0
+"""How much longer than a confirmation its use is remembered: clocks differ, and may be set back."""
 PROGRESS_SECONDS = 5.0
 KEY = "approval"
 """Of our question among `inputRequests`."""
@@ -248,7 +250,7 @@ class Approvals:
     async def _resume(self, question: _Question, confirmation: _Confirmation) -> Approval | Outcome:
         """A modern client came back: with an answer to us, or to the upstream's own question."""
         params = question.forward.params
-        if confirmation.expires < self._now():
+        if confirmation.expires <= self._now():
             raise self._late(question)
         if confirmation.by is not None:
             await self._use(question, confirmation)
@@ -358,7 +360,8 @@ class Approvals:
     async def _use(self, question: _Question, confirmation: _Confirmation) -> None:
         """One confirmation is for one call, however often it is sent and to whichever replica."""
         try:
-            is_first = await self.pending.use(confirmation.id, confirmation.expires - self._now())
+            left = confirmation.expires - self._now()
+            is_first = await self.pending.use(confirmation.id, left + SKEW_SECONDS)
         except StateError as error:
             raise _unavailable(question, error) from None
         if not is_first:
