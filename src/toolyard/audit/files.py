@@ -74,6 +74,7 @@ class FileAuditStore:
         self._descriptor = -1
         self._size = 0
         self._positions: dict[str, _Position] = {}
+        self._known_heads: dict[Path, tuple[tuple[int, int], ChainHead | None]] = {}
 
     async def append(self, body: bytes) -> None:
         try:
@@ -107,7 +108,7 @@ class FileAuditStore:
 
     def _begin(self) -> Chain:
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        links = [head for head, _ in self._heads()[:MAX_LINKS]]
+        links = self._heads(MAX_LINKS)
         chain = Chain(self._key)
         # To the microsecond, so that chains which begin in one second sort in their order.
         started = now().strftime("%Y%m%dT%H%M%S%fZ")
@@ -191,16 +192,34 @@ class FileAuditStore:
 
     async def heads(self) -> list[ChainHead]:
         with self._translated():
-            return [head for head, _ in await asyncio.to_thread(self._heads)]
+            return await asyncio.to_thread(self._heads)
 
-    def _heads(self) -> list[tuple[ChainHead, float]]:
-        """The heads and when they were written, newest first."""
-        found: dict[str, tuple[ChainHead, float]] = {}
-        for file in self._files():  # a later file of a chain takes the place of an earlier one
-            head = _last_head(file.path)
-            if head is not None:
-                found[file.chain] = (head, file.path.stat().st_mtime)
-        return sorted(found.values(), key=lambda pair: pair[1], reverse=True)
+    def _heads(self, limit: int | None = None) -> list[ChainHead]:
+        """The heads, the one written last first."""
+        by_chain: dict[str, list[ChainFile]] = {}
+        for file in self._files():
+            by_chain.setdefault(file.chain, []).append(file)
+        newest = sorted(by_chain.values(), key=lambda files: _written(files[-1].path), reverse=True)
+        found: list[ChainHead] = []
+        for files in newest:
+            # A process may have been killed before the first line of its last file was whole.
+            heads = (self._head_of(file.path) for file in reversed(files))
+            if head := next((head for head in heads if head is not None), None):
+                found.append(head)
+            if len(found) == limit:
+                break
+        return found
+
+    def _head_of(self, path: Path) -> ChainHead | None:
+        """Whoever follows the log asks again and again, and most files do not change."""
+        with suppress(FileNotFoundError):  # pruned meanwhile
+            found = path.stat()
+            state = (found.st_size, found.st_mtime_ns)
+            kept = self._known_heads.get(path)
+            if kept is None or kept[0] != state:
+                kept = self._known_heads[path] = (state, _last_head(path))
+            return kept[1]
+        return None
 
     async def read(self, chain: str, after: int, limit: int) -> list[bytes]:
         with self._translated():
@@ -263,6 +282,10 @@ class FileAuditStore:
                     self._note(last)
                     for file in old:
                         file.path.unlink(missing_ok=True)
+                        self._known_heads.pop(file.path, None)
+                    if len(old) == len(files):
+                        for cursor in (self._folder / "cursors").glob(f"*_{last.chain}"):
+                            cursor.unlink(missing_ok=True)
             return removed
 
     def _old_files(self, files: list[ChainFile], before: float) -> list[ChainFile]:
@@ -322,6 +345,14 @@ class FileAuditStore:
     def _translate_error(self, error: OSError) -> AuditStoreError:
         hint = "free some space" if error.errno == errno.ENOSPC else "may this user write there?"
         return AuditStoreError(f"the audit in {self.place!r} cannot be used: {error.strerror}", hint)
+
+
+def _written(path: Path) -> float:
+    """When it was written last; 0 if it was pruned meanwhile."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
 
 
 def _lines(path: Path) -> Iterator[bytes]:
