@@ -252,7 +252,7 @@ class FileAuditStore:
 
     async def newest(self, since: float | None) -> AsyncIterator[LineBlock]:
         with self._translated():
-            by_time = sorted(((file.path.stat().st_mtime, file.path) for file in self._files()), reverse=True)
+            by_time = sorted(((_written(file.path), file.path) for file in self._files()), reverse=True)
             for number, (written, path) in enumerate(by_time):
                 if since is not None and written < since:
                     return

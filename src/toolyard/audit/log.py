@@ -71,8 +71,15 @@ class AuditLog:
     async def append(self, record: AuditRecord) -> None:
         """When it returns, killing this process cannot lose the record.
 
+        The record is kept even if the caller is cancelled while it waits, so nobody has to shield it.
         Raises AuditUnavailableError if it cannot be written and the log is closed then.
         """
+        if self._failing_since is None:
+            await self._append(record)
+        else:  # two lines have to be written, and a cancelled caller must not stop between them
+            await asyncio.shield(asyncio.create_task(self._append(record)))
+
+    async def _append(self, record: AuditRecord) -> None:
         try:
             if self._failing_since is not None:
                 await self._report_lost()
